@@ -1,7 +1,6 @@
 """Real parts for every test that wants them: one PostgreSQL for each worker, one database for each test."""
 
 import gc
-import itertools
 import os
 import shutil
 import sys
@@ -9,19 +8,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.cli.up import SEARCH_ATTRIBUTES
-from baton.infrastructure.postgres.migrate import migrate
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.waiting import until
 
-if TYPE_CHECKING:
-    from tests.workflows.theatre import Theatre
+if TYPE_CHECKING:  # what only a worker needs is imported by the fixtures, since the process that hands out tests has none
+    from baton.cli.embedded.postgres import EmbeddedPostgres
+    from baton.cli.embedded.temporal import EmbeddedTemporal
+    from tests.support.service import Api
+    from tests.support.workflows.conduct_service import ConductService
 
 EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
 """How many examples of each property are tried, where the property does not say."""
@@ -31,6 +27,8 @@ settings.load_profile("baton")
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 2**30
 """How much memory must be free for tests to write there: every test that ends well takes its files away."""
+SERVERS = {"postgres", "temporal", "bare_temporal", "channel_access_ports", "pva_server_of_all"}
+SERVER_ROOMS = ("e2e", "chaos", "demo")
 LONGEST_FIRST = ("e2e", "chaos", "workflows", "cli", "infrastructure", "api", "application")
 
 gc.disable()
@@ -58,8 +56,20 @@ keep_bytecode()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that nobody waits at the end for a long test that began last."""
+    """Mark what needs a server, and begin with what takes long, so that no long test begins last."""
+    for item in items:
+        if needs_server(item):
+            item.add_marker("server")
     items.sort(key=place_in_line)
+
+
+def needs_server(item: pytest.Item) -> bool:
+    """Tell whether a test works with PostgreSQL, Temporal, an EPICS server or processes of its own.
+
+    A contract that both adapters keep names the server among its parameters, and asks for the fixture while it runs.
+    """
+    fixtures = {*getattr(item, "fixturenames", ()), *item.name.partition("[")[2].rstrip("]").split("-")}
+    return item.nodeid.split("/")[1] in SERVER_ROOMS or not SERVERS.isdisjoint(fixtures)
 
 
 def place_in_line(item: pytest.Item) -> int:
@@ -74,28 +84,37 @@ def pytest_collection_finish() -> None:
 
 
 UNSAFE_BUT_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator["EmbeddedPostgres"]:
     """A real server, without waiting for the disk; durability has tests of its own."""
+    from baton.cli.embedded.postgres import EmbeddedPostgres
+
     directory: Path = tmp_path_factory.mktemp("postgres")
     with EmbeddedPostgres(directory, settings=UNSAFE_BUT_FAST) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedTemporal]:
+def temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator["EmbeddedTemporal"]:
     """A real workflow engine without its pages; tests of one process share it, since every workflow has an id of its own."""
+    from baton.cli.embedded.temporal import EmbeddedTemporal
+    from baton.cli.up import SEARCH_ATTRIBUTES
+
     directory: Path = tmp_path_factory.mktemp("temporal")
     with EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def template(postgres: EmbeddedPostgres) -> str:
+def template(postgres: "EmbeddedPostgres") -> str:
     """The name of a migrated database that tests are copied from."""
+    import psycopg
+
+    from baton.infrastructure.postgres.migrate import migrate
+    from tests.support.databases import with_database
+
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE template_baton")
     migrate(with_database(postgres.url, "template_baton"))
@@ -103,40 +122,37 @@ def template(postgres: EmbeddedPostgres) -> str:
 
 
 @pytest.fixture
-def database_url(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+def database_url(postgres: "EmbeddedPostgres", template: str) -> Iterator[str]:
     """A fresh, migrated database."""
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-        yield with_database(postgres.url, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    from tests.support.databases import fresh_database
+
+    with fresh_database(postgres, template) as url:
+        yield url
 
 
 @pytest.fixture
-async def api(database_url: str) -> AsyncIterator[Api]:
+async def api(database_url: str) -> AsyncIterator["Api"]:
     """The service on a real socket, permissive, with its projector."""
+    from tests.support.service import running_api
+
     async with running_api(database_url) as api:
         yield api
 
 
 @pytest.fixture(scope="module")
-async def theatre(postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal) -> AsyncIterator["Theatre"]:
+async def conduct_service(
+    postgres: "EmbeddedPostgres", template: str, temporal: "EmbeddedTemporal"
+) -> AsyncIterator["ConductService"]:
     """A worker on a simulated plant and the service on a real socket beside it, on one record, for a module's tests."""
-    from tests.api.serving import shared_database
-    from tests.workflows.theatre import opened_theatre
+    from tests.support.databases import fresh_database
+    from tests.support.workflows.conduct_service import open_conduct_service
 
-    with shared_database(postgres, template) as url:
-        async with opened_theatre(url, temporal.address) as theatre:
-            yield theatre
+    with fresh_database(postgres, template) as url:
+        async with open_conduct_service(url, temporal.address) as conduct_service:
+            yield conduct_service
 
 
 @pytest.fixture
 def eventually() -> Callable[..., object]:
     """Waits for a condition with a deadline; a sleep is no condition."""
     return until
-
-
-def with_database(url: str, name: str) -> str:
-    """The same server, another database."""
-    base, _, query = url.partition("?")
-    return base.rsplit("/", 1)[0] + f"/{name}" + (f"?{query}" if query else "")

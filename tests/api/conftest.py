@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.infrastructure.identity.issuer import Issuer
+from tests.support.infrastructure.identity_provider import Issuer
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from tests.running import Api, running_api
+from tests.support.service import Api, running_api
 
 SYSTEM_HTTP = "00000000-0000-0000-0000-000000000020"
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"

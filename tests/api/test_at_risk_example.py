@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.api.telling import refusal
-from tests.domain.agent.models import entry
-from tests.running import Api
+from tests.support.api.example_reads import refusal
+from tests.support.domain.language_models import entry
+from tests.support.service import Api
 
 
 class Records:

@@ -16,13 +16,13 @@ from baton.application.identity import SENTENCES, TokenFault
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.api.agents import framed
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.api.listening import listening
-from tests.api.serving import shared_database
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, SigningKey
 from tests.infrastructure.postgres.test_outage import outage
-from tests.running import Api, running_api
+from tests.support.api.event_streams import listening
+from tests.support.api.mcp_clients import framed
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.databases import fresh_database
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, SigningKey
+from tests.support.service import Api, running_api
 
 NIL = str(UUID(int=0))
 MIRA = str(uuid4())
@@ -59,7 +59,7 @@ async def guarded(database_url: str, issuer: Issuer, *providers: Any, **settings
 
 @pytest.fixture(scope="module")
 async def gate(postgres: EmbeddedPostgres, template: str, issuer: Issuer) -> AsyncIterator[Gate]:
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         async with guarded(url, issuer) as gate:
             yield gate
 

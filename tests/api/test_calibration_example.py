@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from tests.domain.federation.peers import grant
-from tests.running import Api
+from tests.support.domain.peers import grant
+from tests.support.service import Api
 
 
 async def own_site(api: Api) -> str:

@@ -7,12 +7,12 @@ from uuid import UUID
 import psycopg
 
 from baton.domain.kernel import NIL
-from tests.api.beamline import cleared, planned
-from tests.api.rivals import at_once
-from tests.api.telling import anonymous, cause
 from tests.api.test_equipment_example import beamline_of
-from tests.running import Api
-from tests.waiting import until
+from tests.support.api.concurrent_requests import at_once
+from tests.support.api.example_reads import anonymous, cause
+from tests.support.api.rest_beamline import cleared, planned
+from tests.support.service import Api
+from tests.support.waiting import until
 
 
 def drift(asset_id: str, **fields: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from tests.api.beamline import brought_into_force, planned
-from tests.running import Api, running_api
+from tests.support.api.rest_beamline import brought_into_force, planned
+from tests.support.service import Api, running_api
 
 CELL, FURNACE = str(uuid4()), str(uuid4())
 PROPOSAL = {"kind": "External", "scheme": "proposal", "value": "P-7731"}

@@ -12,29 +12,29 @@ from baton.api.http import Request
 from baton.api.streams import OpenStreams, StreamIntervals
 from baton.application.ports import Caller
 from baton.application.settings import Settings
-from baton.infrastructure.runtime import Runtime
-from tests.api.crew import crewed
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.api.watching import Told, briefs, watched, watching
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, Issuer
-from tests.running import Api, running_api
-from tests.waiting import until
-from tests.workflows.steps import capture, check, criterion, setpoint, steered
-from tests.workflows.theatre import PAUSE, Theatre
+from baton.cli.composition.runtime import Runtime
+from tests.support.api.callers import crewed
+from tests.support.api.conduct_streams import ConductFrame, briefs, watched, watching
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, Issuer
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
+from tests.support.workflows.conduct_service import PAUSE, ConductService
+from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered
 
 
-async def told(theatre: Theatre, procedure_id: UUID, conduct_id: UUID) -> list[Told]:
+async def told(conduct_service: ConductService, procedure_id: UUID, conduct_id: UUID) -> list[ConductFrame]:
     """Every frame of a conduct."""
-    return await watched(theatre.operator, procedure_id, f"{conduct_id}:0")
+    return await watched(conduct_service.operator, procedure_id, f"{conduct_id}:0")
 
 
-async def test_whoever_watches_from_the_beginning_sees_it_whole(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.registered()
-    async with watching(theatre.operator, procedure_id) as reader:
+async def test_whoever_watches_from_the_beginning_sees_it_whole(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.registered()
+    async with watching(conduct_service.operator, procedure_id) as reader:
         first = await reader.told()
         assert (first.event, first.id, first.data["conduct_id"]) == ("snapshot", None, None)
         steps = [setpoint("a", 3), check("a", 3), capture("b", "n")]
-        conduct_id = await theatre.conduct(procedure_id, steps=steps)
+        conduct_id = await conduct_service.conduct(procedure_id, steps=steps)
         seen = await reader.rest()
     assert briefs(seen) == ["0 started", "0 ok", "1 ok", "2 ok", "ended"]
     assert all(one.id == f"{conduct_id}:{one.ordinal}" for one in seen)
@@ -45,47 +45,49 @@ async def test_whoever_watches_from_the_beginning_sees_it_whole(theatre: Theatre
         "n",
         1.5,
     )
-    assert seen[-1].data["result"] == await theatre.result(conduct_id)
+    assert seen[-1].data["result"] == await conduct_service.result(conduct_id)
 
 
-async def test_whoever_joins_gets_a_snapshot_and_goes_on_from_there(theatre: Theatre) -> None:
-    procedure_id, conduct_id = await theatre.conducting(setpoint("a", 1), PAUSE, setpoint("a", 2))
-    await theatre.pauses.reached()
-    async with watching(theatre.operator, procedure_id) as reader:
+async def test_whoever_joins_gets_a_snapshot_and_goes_on_from_there(conduct_service: ConductService) -> None:
+    procedure_id, conduct_id = await conduct_service.conducting(setpoint("a", 1), PAUSE, setpoint("a", 2))
+    await conduct_service.pauses.reached()
+    async with watching(conduct_service.operator, procedure_id) as reader:
         snapshot, begun = await reader.told(), await reader.told()
-        shown = (await theatre.operator.get(f"/procedures/{procedure_id}/conduct")).json()
+        shown = (await conduct_service.operator.get(f"/procedures/{procedure_id}/conduct")).json()
         differing = {"silence", "heartbeat_at"}
         assert {key: value for key, value in snapshot.data.items() if key not in differing} == {
             key: value for key, value in shown.items() if key not in differing
         }
         assert (snapshot.data["step_index"], begun.brief) == (1, "1 started")
-        theatre.pauses.end()
+        conduct_service.pauses.end()
         assert briefs(await reader.rest()) == ["1 ok", "2 started", "2 ok", "ended"]
-    late = await watched(theatre.operator, procedure_id)
+    late = await watched(conduct_service.operator, procedure_id)
     assert [one.event for one in late] == ["snapshot", "ended"]
-    assert late[0].data["result"] == late[1].data["result"] == await theatre.result(conduct_id)
+    assert late[0].data["result"] == late[1].data["result"] == await conduct_service.result(conduct_id)
 
 
-async def test_a_reader_may_come_back_behind_every_frame_and_misses_and_hears_nothing_twice(theatre: Theatre) -> None:
+async def test_a_reader_may_come_back_behind_every_frame_and_misses_and_hears_nothing_twice(
+    conduct_service: ConductService,
+) -> None:
     steps = [setpoint("a", 3), check("a", 4), setpoint("a", 5)]
-    procedure_id, conduct_id = await theatre.conducting(*steps)
-    await theatre.result(conduct_id)
-    whole = [one for one in await told(theatre, procedure_id, conduct_id) if one.event != "snapshot"]
+    procedure_id, conduct_id = await conduct_service.conducting(*steps)
+    await conduct_service.result(conduct_id)
+    whole = [one for one in await told(conduct_service, procedure_id, conduct_id) if one.event != "snapshot"]
     assert briefs(whole) == ["0 started", "0 ok", "1 failed", "ended"]
     assert (whole[2].data["error_class"], whole[2].data["target"]) == ("CheckFailedError", "a")
     for index, last in enumerate(whole[:-1]):
-        again = await watched(theatre.operator, procedure_id, last.id)
+        again = await watched(conduct_service.operator, procedure_id, last.id)
         assert [one for one in again if one.event != "snapshot"] == whole[index + 1 :]
 
 
-async def test_readers_that_come_and_go_while_it_is_conducted_are_told_the_same(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.from_recipe([setpoint("a", index) for index in range(25)], [setpoint("c", 0)])
+async def test_readers_that_come_and_go_while_it_is_conducted_are_told_the_same(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.from_recipe([setpoint("a", index) for index in range(25)], [setpoint("c", 0)])
 
-    async def restless(patience: int) -> list[Told]:
-        seen: list[Told] = []
+    async def restless(patience: int) -> list[ConductFrame]:
+        seen: list[ConductFrame] = []
         last = None
         while not seen or seen[-1].event != "ended":
-            async with watching(theatre.operator, procedure_id, last) as reader:
+            async with watching(conduct_service.operator, procedure_id, last) as reader:
                 for _ in range(patience):
                     one = await reader.told()
                     last = one.id or last
@@ -96,21 +98,21 @@ async def test_readers_that_come_and_go_while_it_is_conducted_are_told_the_same(
         return seen
 
     reading = [asyncio.create_task(restless(patience)) for patience in (2, 3, 7)]
-    conduct_id = await theatre.conduct(procedure_id)
-    whole = [one for one in await told(theatre, procedure_id, conduct_id) if one.event != "snapshot"]
+    conduct_id = await conduct_service.conduct(procedure_id)
+    whole = [one for one in await told(conduct_service, procedure_id, conduct_id) if one.event != "snapshot"]
     assert len(whole) == 2 * 26 + 1
     assert whole[-2].brief == "closing 0 ok"
     for seen in await asyncio.gather(*reading):
         assert seen == whole
 
 
-async def test_a_loop_tells_its_passes_with_what_they_measured(theatre: Theatre) -> None:
+async def test_a_loop_tells_its_passes_with_what_they_measured(conduct_service: ConductService) -> None:
     steps = [setpoint("c", 1), capture("b", "offset")]
     loop = {"convergence_capture_name": "offset", "criterion": criterion(9, 0.1)}
     fields = {"max_consecutive_unconverged_iterations": 2}
-    procedure_id, conduct_id = await theatre.conducting(*steps, how="converge", **loop, **fields)
-    await theatre.result(conduct_id)
-    whole = await told(theatre, procedure_id, conduct_id)
+    procedure_id, conduct_id = await conduct_service.conducting(*steps, how="converge", **loop, **fields)
+    await conduct_service.result(conduct_id)
+    whole = await told(conduct_service, procedure_id, conduct_id)
     passes = [
         [f"pass {index} started", f"{index}.0 started", f"{index}.0 ok", f"{index}.1 ok", f"pass {index} ended"]
         for index in (1, 2)
@@ -121,7 +123,7 @@ async def test_a_loop_tells_its_passes_with_what_they_measured(theatre: Theatre)
         (False, {"name": "offset", "value": 1.5, "iteration_index": index}) for index in (1, 2)
     ]
     halfway = next(one for one in whole if one.brief == "pass 2 started")
-    assert briefs(await watched(theatre.operator, procedure_id, halfway.id)) == [*passes[1][1:], "ended"]
+    assert briefs(await watched(conduct_service.operator, procedure_id, halfway.id)) == [*passes[1][1:], "ended"]
 
 
 SEARCH: dict[str, Any] = {
@@ -132,10 +134,10 @@ SEARCH: dict[str, Any] = {
 }
 
 
-async def test_a_search_that_waits_for_advice_says_so_at_once(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.from_recipe([setpoint("a", steered("focus")), capture("b", "sharpness")])
-    async with watching(theatre.operator, procedure_id) as reader:
-        conduct_id = await theatre.conduct(procedure_id, "steering/conduct", **SEARCH)
+async def test_a_search_that_waits_for_advice_says_so_at_once(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.from_recipe([setpoint("a", steered("focus")), capture("b", "sharpness")])
+    async with watching(conduct_service.operator, procedure_id) as reader:
+        conduct_id = await conduct_service.conduct(procedure_id, "steering/conduct", **SEARCH)
         while (snapshot := await reader.told()).data.get("waiting_for") != "advice":
             pass
         assert (snapshot.event, snapshot.data["message"]) == (
@@ -143,79 +145,81 @@ async def test_a_search_that_waits_for_advice_says_so_at_once(theatre: Theatre) 
             "iteration 1, waiting for advice, sharpness 1.5 in iteration 1",
         )
         advice = {"iteration_index": 1, "advice": {"verdict": "Stop", "rationale": "Sharp enough."}}
-        assert (await theatre.operator.post(f"/procedures/{procedure_id}/steering/advise", advice)).status_code == 204
+        assert (
+            await conduct_service.operator.post(f"/procedures/{procedure_id}/steering/advise", advice)
+        ).status_code == 204
         rest = await reader.rest()
     (end,) = [one.data for one in rest if one.brief == "pass 1 ended"]
     assert (end["advised_stop"], end["measurement"]["value"]) == (True, 1.5)
-    begun = next(one.data for one in await told(theatre, procedure_id, conduct_id) if one.brief == "pass 1 started")
+    begun = next(one.data for one in await told(conduct_service, procedure_id, conduct_id) if one.brief == "pass 1 started")
     assert begun["point"] == {"focus": -2}
     assert rest[-1].event == "ended"
 
 
-async def test_a_hold_is_told_when_it_is_asked_for_and_when_it_is_there(theatre: Theatre) -> None:
-    procedure_id, first = await theatre.conducting(PAUSE, setpoint("a", 1))
-    await theatre.pauses.reached()
-    async with watching(theatre.operator, procedure_id) as reader:
+async def test_a_hold_is_told_when_it_is_asked_for_and_when_it_is_there(conduct_service: ConductService) -> None:
+    procedure_id, first = await conduct_service.conducting(PAUSE, setpoint("a", 1))
+    await conduct_service.pauses.reached()
+    async with watching(conduct_service.operator, procedure_id) as reader:
         await reader.until("0 started")
-        await theatre.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})
+        await conduct_service.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})
         asked = await reader.told()
         assert (asked.event, asked.data["pending_request"]) == ("snapshot", "Hold")
         pending = asked.data["pending"]
         assert pending["step"] == {"step_index": 0, "closing": False, "kind": "action", "label": "do pause"}
         assert pending["since"] < pending["until"]
-        theatre.pauses.end()
+        conduct_service.pauses.end()
         rest = await reader.rest()
     assert briefs(rest) == ["0 ok", "held"]
     assert rest[-1].data["result"]["held"]
 
-    gone = await theatre.operator.request(
+    gone = await conduct_service.operator.request(
         "GET", f"/procedures/{procedure_id}/conduct/stream", headers={"Last-Event-ID": rest[-1].id}
     )
     assert gone.status_code == 204, "there is nothing to come"
-    second = await theatre.conduct(procedure_id, "reconduct", re_establishment_boundary=1)
-    after = await watched(theatre.operator, procedure_id, rest[-1].id)
+    second = await conduct_service.conduct(procedure_id, "reconduct", re_establishment_boundary=1)
+    after = await watched(conduct_service.operator, procedure_id, rest[-1].id)
     assert briefs(after) == ["1 started", "1 ok", "ended"]
     assert {one.id.partition(":")[0] for one in after if one.id} == {str(second)}
-    missed = await watched(theatre.operator, procedure_id, f"{first}:0")
+    missed = await watched(conduct_service.operator, procedure_id, f"{first}:0")
     assert briefs(missed) == ["0 started", "0 ok", "held"]
 
 
-async def test_an_acquisition_that_must_not_be_repeated_ends_in_a_halt(theatre: Theatre) -> None:
-    procedure_id, conduct_id = await theatre.conducting(PAUSE, setpoint("nowhere", 1), how="conduct-or-hold")
-    await theatre.pauses.reached()
-    theatre.pauses.end()
-    assert (await theatre.result(conduct_id))["held"]
-    again = await theatre.conduct(procedure_id, "reconduct", re_establishment_boundary=0)
-    assert briefs(await told(theatre, procedure_id, again)) == ["halted"]
+async def test_an_acquisition_that_must_not_be_repeated_ends_in_a_halt(conduct_service: ConductService) -> None:
+    procedure_id, conduct_id = await conduct_service.conducting(PAUSE, setpoint("nowhere", 1), how="conduct-or-hold")
+    await conduct_service.pauses.reached()
+    conduct_service.pauses.end()
+    assert (await conduct_service.result(conduct_id))["held"]
+    again = await conduct_service.conduct(procedure_id, "reconduct", re_establishment_boundary=0)
+    assert briefs(await told(conduct_service, procedure_id, again)) == ["halted"]
 
 
-async def test_a_worker_that_falls_silent_is_told_without_being_asked_for(theatre: Theatre) -> None:
-    await theatre.stage.stop_worker()
+async def test_a_worker_that_falls_silent_is_told_without_being_asked_for(conduct_service: ConductService) -> None:
+    await conduct_service.stack.stop_worker()
     try:
-        procedure_id, conduct_id = await theatre.conducting(setpoint("a", 1))
-        async with watching(theatre.operator, procedure_id) as reader:
+        procedure_id, conduct_id = await conduct_service.conducting(setpoint("a", 1))
+        async with watching(conduct_service.operator, procedure_id) as reader:
             assert (await reader.told()).data["worker"] == "awaited"
-            await theatre.take_up(procedure_id, conduct_id)
+            await conduct_service.take_up(procedure_id, conduct_id)
             assert (await reader.told()).data["worker"] == "heard"
-            await theatre.let_pass(procedure_id, seconds=12)
+            await conduct_service.let_pass(procedure_id, seconds=12)
             lost = (await reader.told()).data
     finally:
-        await theatre.stage.start_worker()
+        await conduct_service.stack.start_worker()
     assert (lost["worker"], 12 <= lost["silence"] < 30) == ("lost", True)
     assert lost["message"].endswith(f"worker lost {lost['silence']:.0f} s ago")
 
 
-async def test_a_look_that_finds_nothing_new_is_one_question(theatre: Theatre) -> None:
-    procedure_id, _ = await theatre.conducting(PAUSE)
-    await theatre.pauses.reached()
-    async with Runtime(theatre.stage.runtime.settings) as beside:
-        watch = await beside.watching.latest(procedure_id)
+async def test_a_look_that_finds_nothing_new_is_one_question(conduct_service: ConductService) -> None:
+    procedure_id, _ = await conduct_service.conducting(PAUSE)
+    await conduct_service.pauses.reached()
+    async with Runtime(conduct_service.stack.runtime.settings) as beside:
+        watch = await beside.conduct_feed.latest(procedure_id)
         assert watch is not None
-        assert len(await beside.watching.look(watch, theatre.stage.caller)) == 2
+        assert len(await beside.conduct_feed.look(watch, conduct_service.stack.caller)) == 2
         asked = beside.pool.get_stats()["requests_num"]
-        assert await beside.watching.look(watch, theatre.stage.caller) == []
+        assert await beside.conduct_feed.look(watch, conduct_service.stack.caller) == []
         assert beside.pool.get_stats()["requests_num"] - asked == 1
-    theatre.pauses.end()
+    conduct_service.pauses.end()
 
 
 HASTY = StreamIntervals(shortest=0.01, longest=0.01, unopened=0.01, comment=0.05, sight=0.02)
@@ -231,35 +235,38 @@ async def opened(
         await never.wait()
 
     scope = {"headers": [], "query_string": b""}
-    answer = await stream(Request(scope, receive, {"procedure_id": str(procedure_id)}, 0, stopping), caller)
+    request = Request(scope, receive, {"procedure_id": str(procedure_id)}, 0, stopping or asyncio.Event())
+    answer = await stream(request, caller)
     assert isinstance(answer.stream, AsyncGenerator)
     return answer.stream
 
 
-async def test_a_silent_stream_says_that_it_is_still_there(theatre: Theatre) -> None:
-    runtime = theatre.stage.runtime
-    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
-    async with aclosing(await opened(stream, await theatre.stage.registered(), theatre.stage.caller)) as frames:
+async def test_a_silent_stream_says_that_it_is_still_there(conduct_service: ConductService) -> None:
+    runtime = conduct_service.stack.runtime
+    stream = ConductStream(runtime.conduct_feed, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
+    async with aclosing(
+        await opened(stream, await conduct_service.stack.registered(), conduct_service.stack.caller)
+    ) as frames:
         async with asyncio.timeout(5):
             parts = [await anext(frames) for _ in range(3)]
     assert parts[1:] == [b": still here\n\n"] * 2
 
 
-async def test_a_stream_ends_at_once_when_the_server_stops(theatre: Theatre) -> None:
-    runtime, stopping = theatre.stage.runtime, asyncio.Event()
+async def test_a_stream_ends_at_once_when_the_server_stops(conduct_service: ConductService) -> None:
+    runtime, stopping = conduct_service.stack.runtime, asyncio.Event()
     patient = StreamIntervals(shortest=60, longest=60, unopened=60)
-    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), patient)
-    unopened = await theatre.stage.registered()
-    conducted, _ = await theatre.conducting(setpoint("a", 1), PAUSE)
-    await theatre.pauses.reached()
+    stream = ConductStream(runtime.conduct_feed, runtime.service, runtime.listener, OpenStreams(200, 8), patient)
+    unopened = await conduct_service.stack.registered()
+    conducted, _ = await conduct_service.conducting(setpoint("a", 1), PAUSE)
+    await conduct_service.pauses.reached()
     for procedure_id in (unopened, conducted):
-        frames = await opened(stream, procedure_id, theatre.stage.caller, stopping)
+        frames = await opened(stream, procedure_id, conduct_service.stack.caller, stopping)
         assert await anext(frames)
         rest = asyncio.create_task(heard_out(frames))
         stopping.set()
         async with asyncio.timeout(10):
             await rest
-    theatre.pauses.end()
+    conduct_service.pauses.end()
 
 
 async def heard_out(frames: AsyncGenerator[bytes, None]) -> None:
@@ -267,23 +274,25 @@ async def heard_out(frames: AsyncGenerator[bytes, None]) -> None:
         continue
 
 
-async def test_readers_that_stop_reading_hold_back_nobody(theatre: Theatre) -> None:
+async def test_readers_that_stop_reading_hold_back_nobody(conduct_service: ConductService) -> None:
     """There are more of them than connections to the database, each stuck in the middle of what it is told."""
-    runtime = theatre.stage.runtime
-    stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
-    procedure_id, conduct_id = await theatre.conducting(*[setpoint("a", index) for index in range(20)], PAUSE)
-    await theatre.pauses.reached()
+    runtime = conduct_service.stack.runtime
+    stream = ConductStream(runtime.conduct_feed, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
+    procedure_id, conduct_id = await conduct_service.conducting(*[setpoint("a", index) for index in range(20)], PAUSE)
+    await conduct_service.pauses.reached()
     async with AsyncExitStack() as stuck:
         for _ in range(runtime.pool.max_size + 4):
-            frames = await stuck.enter_async_context(aclosing(await opened(stream, procedure_id, theatre.stage.caller)))
+            frames = await stuck.enter_async_context(
+                aclosing(await opened(stream, procedure_id, conduct_service.stack.caller))
+            )
             await anext(frames)
-        theatre.pauses.end()
-        assert len(briefs(await told(theatre, procedure_id, conduct_id))) == 2 * 21 + 1
+        conduct_service.pauses.end()
+        assert len(briefs(await told(conduct_service, procedure_id, conduct_id))) == 2 * 21 + 1
 
 
-async def test_a_reader_that_leaves_leaves_nothing_behind(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.registered()
-    async with watching(theatre.operator, procedure_id) as reader:
+async def test_a_reader_that_leaves_leaves_nothing_behind(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.registered()
+    async with watching(conduct_service.operator, procedure_id) as reader:
         await reader.told()
         assert waiting_for_readers()
     await until(lambda: not waiting_for_readers())
@@ -291,29 +300,29 @@ async def test_a_reader_that_leaves_leaves_nothing_behind(theatre: Theatre) -> N
 
 def waiting_for_readers() -> list[str]:
     """The tasks of this process's service that watch whether a reader is still there."""
-    return [task.get_name() for task in asyncio.all_tasks() if "Request.disconnected" in repr(task.get_coro())]
+    return [task.get_name() for task in asyncio.all_tasks() if "Request.wait_for_disconnect" in repr(task.get_coro())]
 
 
-async def test_a_mark_that_nobody_handed_out_is_malformed(theatre: Theatre) -> None:
-    procedure_id, conduct_id = await theatre.conducting()
-    await theatre.result(conduct_id)
+async def test_a_mark_that_nobody_handed_out_is_malformed(conduct_service: ConductService) -> None:
+    procedure_id, conduct_id = await conduct_service.conducting()
+    await conduct_service.result(conduct_id)
     path, other = f"/procedures/{procedure_id}/conduct/stream", uuid4()
     foreign = ["seven", "7", ":", "x:1", f"{other}", f"{other}:1"]
     for mark in (*foreign, f"{conduct_id}", f"{conduct_id}:", f"{conduct_id}:-1", f"{conduct_id}:4294967296"):
-        refused = await theatre.operator.request("GET", path, headers={"Last-Event-ID": mark})
+        refused = await conduct_service.operator.request("GET", path, headers={"Last-Event-ID": mark})
         assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["header", "Last-Event-ID"]), mark
 
 
-async def test_there_is_no_stream_of_a_procedure_that_is_not_there(theatre: Theatre) -> None:
-    missing = await theatre.operator.get(f"/procedures/{uuid4()}/conduct/stream")
+async def test_there_is_no_stream_of_a_procedure_that_is_not_there(conduct_service: ConductService) -> None:
+    missing = await conduct_service.operator.get(f"/procedures/{uuid4()}/conduct/stream")
     assert (missing.status_code, missing.json()["code"]) == (404, "ProcedureNotFoundError")
 
 
-async def test_a_procedure_that_can_be_conducted_no_more_has_nothing_to_wait_for(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.registered()
+async def test_a_procedure_that_can_be_conducted_no_more_has_nothing_to_wait_for(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.registered()
     for verb in ("start", "complete"):
-        await theatre.operator.done(f"/procedures/{procedure_id}/{verb}")
-    (only,) = await watched(theatre.operator, procedure_id)
+        await conduct_service.operator.done(f"/procedures/{procedure_id}/{verb}")
+    (only,) = await watched(conduct_service.operator, procedure_id)
     assert (only.event, only.data["conduct_id"], only.data["status"]) == ("snapshot", None, "Completed")
 
 
@@ -329,7 +338,7 @@ async def test_the_stream_needs_a_permission_of_its_own_and_ends_when_that_is_wi
         assert (await person.get(path)).status_code == 403
         policy_id = await permit(admin, reader_id, "StreamProcedureConduct")
         async with Runtime(Settings(database_url=database_url, app_env="test", **enforced)) as runtime:
-            stream = ConductStream(runtime.watching, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
+            stream = ConductStream(runtime.conduct_feed, runtime.service, runtime.listener, OpenStreams(200, 8), HASTY)
             frames = await opened(stream, UUID(procedure_id), Caller(reader_id, UUID(SYSTEM_HTTP), uuid4()))
             assert b"event: snapshot" in await anext(frames)
             revoked = {"permitted_principal_id": str(reader_id), "reason": "over"}

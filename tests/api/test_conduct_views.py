@@ -5,63 +5,65 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.operation.conduct.grants import needed_grants
+from baton.domain.operation.procedure.gates import needed_grants
 from baton.domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
-from tests.api.agents import agent, refusal
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.domain.federation.peers import grant
-from tests.running import Api
-from tests.workflows.steps import capture, check, criterion, setpoint
-from tests.workflows.theatre import PAUSE, Theatre, opened_theatre
+from tests.support.api.mcp_clients import agent, refusal
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.domain.peers import grant
+from tests.support.service import Api
+from tests.support.workflows.conduct_service import PAUSE, ConductService, open_conduct_service
+from tests.support.workflows.step_json import capture, check, criterion, setpoint
 
 ADMIN = uuid4()
 REPEATS = 15
 
 
-async def conduct_of(theatre: Theatre, procedure_id: UUID) -> dict[str, Any]:
-    shown: dict[str, Any] = (await theatre.operator.get(f"/procedures/{procedure_id}/conduct")).json()
+async def conduct_of(conduct_service: ConductService, procedure_id: UUID) -> dict[str, Any]:
+    shown: dict[str, Any] = (await conduct_service.operator.get(f"/procedures/{procedure_id}/conduct")).json()
     return shown
 
 
 REPEATS = 15
 
 
-async def test_a_procedure_that_was_never_conducted_has_no_conduct(theatre: Theatre) -> None:
-    seen = await conduct_of(theatre, await theatre.stage.registered())
+async def test_a_procedure_that_was_never_conducted_has_no_conduct(conduct_service: ConductService) -> None:
+    seen = await conduct_of(conduct_service, await conduct_service.stack.registered())
     assert (seen["conduct_id"], seen["phase"], seen["result"]) == (None, None, None)
 
 
-async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_result(theatre: Theatre) -> None:
-    procedure_id, conduct_id = await theatre.conducting(setpoint("a", 3), check("a", 3), PAUSE, capture("b", "n"))
-    await theatre.pauses.reached()
-    seen = await conduct_of(theatre, procedure_id)
+async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_result(
+    conduct_service: ConductService,
+) -> None:
+    procedure_id, conduct_id = await conduct_service.conducting(setpoint("a", 3), check("a", 3), PAUSE, capture("b", "n"))
+    await conduct_service.pauses.reached()
+    seen = await conduct_of(conduct_service, procedure_id)
     assert (seen["conduct_id"], seen["command_name"]) == (str(conduct_id), "ConductProcedure")
     assert (seen["phase"], seen["step_index"], seen["step_count"], seen["message"]) == ("Walking", 2, 4, "step 3 of 4")
     assert (seen["worker"], seen["result"], seen["pending_request"]) == ("heard", None, None)
     assert 0 <= seen["silence"] < 6
-    assert (await theatre.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})).status_code == 202
-    seen = await conduct_of(theatre, procedure_id)
+    assert (await conduct_service.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})).status_code == 202
+    seen = await conduct_of(conduct_service, procedure_id)
     assert (seen["pending_request"], seen["pending"]["request"]) == ("Hold", "Hold")
     assert seen["pending"]["step"] == {"step_index": 2, "closing": False, "kind": "action", "label": "do pause"}
     assert seen["pending"]["since"] < seen["pending"]["until"]
     assert "waits for do pause, until" in seen["message"]
-    theatre.pauses.end()
-    result = await theatre.result(conduct_id)
-    seen = await conduct_of(theatre, procedure_id)
+    conduct_service.pauses.end()
+    result = await conduct_service.result(conduct_id)
+    seen = await conduct_of(conduct_service, procedure_id)
     assert (seen["phase"], seen["worker"], seen["silence"], seen["pending_request"]) == ("Ended", None, None, None)
     assert seen["result"] == result
     assert (result["held"], seen["status"]) == (True, "Held")
 
 
-async def test_what_is_seen_of_a_conduct_is_of_one_moment(theatre: Theatre) -> None:
+async def test_what_is_seen_of_a_conduct_is_of_one_moment(conduct_service: ConductService) -> None:
     """Polled as tightly as possible around its end, it is never Ended and Running, and has a result where it has ended."""
     for _ in range(5):
-        procedure_id, _ = await theatre.conducting(*[setpoint("a", value) for value in range(5)])
+        procedure_id, _ = await conduct_service.conducting(*[setpoint("a", value) for value in range(5)])
 
         async def watch(procedure_id: UUID = procedure_id) -> set[tuple[Any, ...]]:
             seen: set[tuple[Any, ...]] = set()
             while not seen or not any(phase == "Ended" for phase, *_ in seen):
-                view = await conduct_of(theatre, procedure_id)
+                view = await conduct_of(conduct_service, procedure_id)
                 seen.add((view["phase"], view["status"], view["result"] is not None))
             return seen
 
@@ -70,48 +72,48 @@ async def test_what_is_seen_of_a_conduct_is_of_one_moment(theatre: Theatre) -> N
         assert {one[1:] for one in seen if one[0] != "Ended"} <= {("Running", False)}
 
 
-async def test_a_conduct_that_nobody_works_on_is_not_said_to_run(theatre: Theatre) -> None:
-    await theatre.stage.stop_worker()
+async def test_a_conduct_that_nobody_works_on_is_not_said_to_run(conduct_service: ConductService) -> None:
+    await conduct_service.stack.stop_worker()
     try:
-        procedure_id, _ = await theatre.conducting(setpoint("a", 1))
-        seen = await conduct_of(theatre, procedure_id)
+        procedure_id, _ = await conduct_service.conducting(setpoint("a", 1))
+        seen = await conduct_of(conduct_service, procedure_id)
         assert (seen["phase"], seen["worker"], seen["message"]) == (
             "Opened",
             "awaited",
             "waiting for a worker to take it up",
         )
     finally:
-        await theatre.stage.start_worker()
+        await conduct_service.stack.start_worker()
 
 
-async def test_a_loop_shows_what_it_measured_last(theatre: Theatre) -> None:
+async def test_a_loop_shows_what_it_measured_last(conduct_service: ConductService) -> None:
     steps = [capture("b", "offset"), PAUSE]
     loop = {"convergence_capture_name": "offset", "criterion": criterion(1.5, 0.1)}
-    procedure_id, conduct_id = await theatre.conducting(*steps, how="converge", **loop)
-    await theatre.pauses.reached()
-    seen = await conduct_of(theatre, procedure_id)
+    procedure_id, conduct_id = await conduct_service.conducting(*steps, how="converge", **loop)
+    await conduct_service.pauses.reached()
+    seen = await conduct_of(conduct_service, procedure_id)
     assert seen["measurement"] == {"name": "offset", "value": 1.5, "iteration_index": 1}
     assert seen["message"] == "iteration 1, step 2 of 2, offset 1.5 in iteration 1"
-    theatre.pauses.end()
-    assert (await theatre.result(conduct_id))["succeeded"]
+    conduct_service.pauses.end()
+    assert (await conduct_service.result(conduct_id))["succeeded"]
 
 
-async def test_a_preflight_says_what_the_conduct_would_say(theatre: Theatre) -> None:
-    asset = await theatre.api.create("/assets", {"name": "Stage", "tier": "Unit", "facility_code": "facility"})
-    first, second = [UUID(await registered(theatre.operator, asset)) for _ in "12"]
-    clear = (await theatre.operator.get(f"/procedures/{second}/preflight")).json()
+async def test_a_preflight_says_what_the_conduct_would_say(conduct_service: ConductService) -> None:
+    asset = await conduct_service.api.create("/assets", {"name": "Stage", "tier": "Unit", "facility_code": "facility"})
+    first, second = [UUID(await registered(conduct_service.operator, asset)) for _ in "12"]
+    clear = (await conduct_service.operator.get(f"/procedures/{second}/preflight")).json()
     assert clear["passed"]
-    conduct_id = await theatre.conduct(first, steps=[PAUSE])
-    await theatre.pauses.reached()
-    barred = (await theatre.operator.get(f"/procedures/{second}/preflight")).json()
+    conduct_id = await conduct_service.conduct(first, steps=[PAUSE])
+    await conduct_service.pauses.reached()
+    barred = (await conduct_service.operator.get(f"/procedures/{second}/preflight")).json()
     (shut,) = [gate for gate in barred["gates"] if not gate["passed"]]
-    refused = (await theatre.operator.post(f"/procedures/{second}/conduct", {"steps": [], "wait": 0})).json()
+    refused = (await conduct_service.operator.post(f"/procedures/{second}/conduct", {"steps": [], "wait": 0})).json()
     assert (shut["code"], shut["reason"], shut["detail"]) == (refused["code"], refused["reason"], refused["detail"])
     assert shut["facts"] == refused["facts"]
     assert shut["facts"]["conduct_id"] == str(conduct_id)
-    theatre.pauses.end()
-    await theatre.result(conduct_id)
-    assert (await theatre.operator.get(f"/procedures/{second}/preflight")).json()["passed"]
+    conduct_service.pauses.end()
+    await conduct_service.result(conduct_id)
+    assert (await conduct_service.operator.get(f"/procedures/{second}/preflight")).json()["passed"]
 
 
 async def registered(api: Api, asset: str) -> str:
@@ -125,10 +127,10 @@ async def work(api: Api, work_id: Any) -> dict[str, Any]:
     return shown
 
 
-async def test_a_conduct_is_read_again_under_its_work_id(theatre: Theatre) -> None:
-    procedure_id, conduct_id = await theatre.conducting(PAUSE)
-    await theatre.pauses.reached()
-    running = await work(theatre.operator, conduct_id)
+async def test_a_conduct_is_read_again_under_its_work_id(conduct_service: ConductService) -> None:
+    procedure_id, conduct_id = await conduct_service.conducting(PAUSE)
+    await conduct_service.pauses.reached()
+    running = await work(conduct_service.operator, conduct_id)
     ids = {"procedure_id": str(procedure_id), "conduct_id": str(conduct_id), "work_id": str(conduct_id)}
     assert running == {
         "work_id": str(conduct_id),
@@ -138,25 +140,25 @@ async def test_a_conduct_is_read_again_under_its_work_id(theatre: Theatre) -> No
         "answer": None,
         "error": None,
     }
-    theatre.pauses.end()
-    result = await theatre.result(conduct_id)
-    done = await work(theatre.operator, conduct_id)
+    conduct_service.pauses.end()
+    result = await conduct_service.result(conduct_id)
+    done = await work(conduct_service.operator, conduct_id)
     assert (done["state"], done["ids"], done["answer"], done["error"]) == ("done", ids, result, None)
 
 
-async def test_a_mint_sweep_is_read_again_under_its_work_id(theatre: Theatre) -> None:
-    swept = await theatre.operator.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": "nowhere"})
+async def test_a_mint_sweep_is_read_again_under_its_work_id(conduct_service: ConductService) -> None:
+    swept = await conduct_service.operator.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": "nowhere"})
     work_id = swept.json()["work_id"]
-    answer = await theatre.result(UUID(work_id))
+    answer = await conduct_service.result(UUID(work_id))
     assert (answer["sweep_id"], answer["status"]) == (work_id, "Finished")
 
 
-async def test_work_that_was_refused_on_its_way_has_the_body_of_the_refusal(theatre: Theatre) -> None:
-    api = theatre.api
+async def test_work_that_was_refused_on_its_way_has_the_body_of_the_refusal(conduct_service: ConductService) -> None:
+    api = conduct_service.api
     mira = await api.create("/actors", {"name": "Mira Okafor"})
     publish, asked = await publication(api, mira)
     accepted = await api.acting_as(mira).post(publish, {**asked, "wait": 0})
-    seen = await theatre.over(UUID(accepted.json()["work_id"]), api.acting_as(mira))
+    seen = await conduct_service.over(UUID(accepted.json()["work_id"]), api.acting_as(mira))
     assert (seen["state"], seen["answer"]) == ("failed", None)
     refused = await api.acting_as(mira).post(publish, {**asked, "wait": 30})
     assert refused.status_code >= 400
@@ -192,8 +194,8 @@ async def theatre_site(api: Api) -> dict[str, Any]:
     return own
 
 
-async def test_nothing_is_read_under_an_id_that_no_work_has(theatre: Theatre) -> None:
-    missing = await theatre.operator.get(f"/work-items/{uuid4()}")
+async def test_nothing_is_read_under_an_id_that_no_work_has(conduct_service: ConductService) -> None:
+    missing = await conduct_service.operator.get(f"/work-items/{uuid4()}")
     assert (missing.status_code, missing.json()["code"], missing.json()["context"]) == (
         404,
         "WorkNotFoundError",
@@ -205,8 +207,8 @@ async def test_work_is_read_by_its_submitter_and_by_those_who_may_read_what_it_i
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
     enforced = {"authorization_mode": "policy", "bootstrap_principal_id": str(ADMIN)}
-    async with opened_theatre(database_url, temporal.address, service=enforced) as theatre:
-        admin = theatre.api.acting_as(ADMIN)
+    async with open_conduct_service(database_url, temporal.address, service=enforced) as conduct_service:
+        admin = conduct_service.api.acting_as(ADMIN)
         colleague, outsider = str(uuid4()), str(uuid4())
         operator = await admin.create("/actors", {"name": "Mira Okafor"})
         for principal, commands in (
@@ -218,14 +220,14 @@ async def test_work_is_read_by_its_submitter_and_by_those_who_may_read_what_it_i
             await admin.create(
                 "/policies", {**grant, "permitted_commands": commands, "permitted_principal_ids": [principal]}
             )
-        mira, procedure_id = theatre.api.acting_as(operator), await theatre.stage.registered()
+        mira, procedure_id = conduct_service.api.acting_as(operator), await conduct_service.stack.registered()
         opened = await mira.post(f"/procedures/{procedure_id}/conduct", {"wait": 0, "steps": [setpoint("a", 1)]})
         conduct_id = UUID(opened.json()["conduct_id"])
         mine = await work(mira, conduct_id)
-        assert mine["ids"] == (await work(theatre.api.acting_as(colleague), conduct_id))["ids"]
-        hidden = await theatre.api.acting_as(outsider).get(f"/work-items/{conduct_id}")
+        assert mine["ids"] == (await work(conduct_service.api.acting_as(colleague), conduct_id))["ids"]
+        hidden = await conduct_service.api.acting_as(outsider).get(f"/work-items/{conduct_id}")
         assert (hidden.status_code, hidden.json()["code"]) == (404, "WorkNotFoundError")
-        stranger = await theatre.api.acting_as(uuid4()).get(f"/work-items/{conduct_id}")
+        stranger = await conduct_service.api.acting_as(uuid4()).get(f"/work-items/{conduct_id}")
         assert stranger.status_code == 403
 
 
@@ -233,15 +235,15 @@ async def test_a_conduct_that_its_submitter_may_not_end_is_not_opened_and_prefli
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
     enforced = {"authorization_mode": "policy", "bootstrap_principal_id": str(ADMIN)}
-    async with opened_theatre(database_url, temporal.address, service=enforced) as theatre:
-        admin = theatre.api.acting_as(ADMIN)
+    async with open_conduct_service(database_url, temporal.address, service=enforced) as conduct_service:
+        admin = conduct_service.api.acting_as(ADMIN)
         operator = await admin.create("/actors", {"name": "Mira Okafor"})
         grant = {"name": "Grant", "conduit_id": SYSTEM_CONDUIT, "permitted_principal_ids": [operator]}
         lacking = ["AbortProcedure", "HoldProcedure"]
         commands = ["PreflightProcedure", *(name for name in needed_grants("ConductProcedure") if name not in lacking)]
         for surface_id in (SYSTEM_HTTP, str(SYSTEM_MCP_STREAMABLE_HTTP)):
             await admin.create("/policies", {**grant, "surface_id": surface_id, "permitted_commands": commands})
-        mira, procedure_id = theatre.api.acting_as(operator), await theatre.stage.registered()
+        mira, procedure_id = conduct_service.api.acting_as(operator), await conduct_service.stack.registered()
         asked = {"steps": [setpoint("a", 1)]}
         refused = await mira.post(f"/procedures/{procedure_id}/conduct", asked)
         assert refused.status_code == 403
@@ -252,7 +254,7 @@ async def test_a_conduct_that_its_submitter_may_not_end_is_not_opened_and_prefli
         assert (said["conduct_procedure"], preflight["passed"]) == ("grants_present", False)
         (gate,) = (one for one in preflight["gates"] if "conduct_procedure" in one["asked_by"] and not one["passed"])
         assert (gate["code"], gate["detail"], gate["facts"]) == (body["code"], body["detail"], body["facts"])
-        assert await theatre.stage.happened(procedure_id) == ["ProcedureRegistered"]
+        assert await conduct_service.stack.happened(procedure_id) == ["ProcedureRegistered"]
         async with agent(mira) as client:
             over_mcp = await refusal(client, "conduct_procedure", procedure_id=str(procedure_id), **asked)
         assert (over_mcp["reason"], over_mcp["facts"]) == ("grants_missing", {"missing": lacking})

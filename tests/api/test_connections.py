@@ -15,12 +15,12 @@ import pytest
 
 from baton.api.streams import POOL_SHARE
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from tests.api.furnishing import planned_on
-from tests.api.listening import listening
-from tests.api.serving import shared_database
 from tests.api.test_edge import assert_error
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.event_streams import listening
+from tests.support.api.samples import planned_on
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 FOLLOWING = """
 SELECT count(*) FROM pg_stat_activity
@@ -34,7 +34,7 @@ BEYOND_BUFFERS = 300
 @pytest.fixture(scope="module")
 async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
     """A service without patience."""
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         async with running_api(url, projecting=False, client_timeout_seconds=LIMIT) as api:
             yield api
 

@@ -27,12 +27,13 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History
 from baton.domain.registry import Operation, snake_case
-from tests.api.document import document
-from tests.api.furnishing import furnished, renewed
-from tests.api.serving import Served, served, shared_database
-from tests.api.states import PREPARATIONS, Preparation
-from tests.api.stocking import stocked
-from tests.running import Api
+from tests.support.api.command_states import PREPARATIONS, Preparation
+from tests.support.api.list_samples import stocked
+from tests.support.api.module_service import ModuleService, served
+from tests.support.api.openapi_document import document
+from tests.support.api.samples import furnished, renewed
+from tests.support.databases import fresh_database
+from tests.support.service import Api
 
 load_all_checks()
 HISTORIES = [operation for operation in REGISTRY if issubclass(operation.input, History)]
@@ -92,8 +93,8 @@ MEANT = {
 
 
 @pytest.fixture(scope="module")
-def service(postgres: EmbeddedPostgres, template: str) -> Iterator[Served]:
-    with shared_database(postgres, template) as url, served(url) as running:
+def service(postgres: EmbeddedPostgres, template: str) -> Iterator[ModuleService]:
+    with fresh_database(postgres, template) as url, served(url) as running:
         yield running
 
 
@@ -105,14 +106,14 @@ def session() -> Iterator[requests.Session]:
 
 
 @pytest.fixture(scope="module")
-def lasting(service: Served) -> dict[str, str]:
+def lasting(service: ModuleService) -> dict[str, str]:
     """One of everything."""
     return service.run(furnished(service.api))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_an_operation_keeps_what_the_document_promises(
-    operation: Operation, service: Served, session: requests.Session, lasting: dict[str, str]
+    operation: Operation, service: ModuleService, session: requests.Session, lasting: dict[str, str]
 ) -> None:
     ids = lasting if operation.kind == "query" else service.run(renewed(service.api, lasting, operation.context))
     if (preparation := STATES.get(operation.name)) is not None:
@@ -143,7 +144,7 @@ def met_its_rule(operation: Operation, response: Any) -> bool:
 
 @pytest.mark.parametrize("preparation", PREPARATIONS, ids=str)
 def test_a_command_succeeds_in_a_state_that_allows_it(
-    preparation: Preparation, service: Served, lasting: dict[str, str]
+    preparation: Preparation, service: ModuleService, lasting: dict[str, str]
 ) -> None:
     operation = REGISTRY.operations[preparation.command]
     ids = service.run(renewed(service.api, lasting, operation.context))
@@ -181,7 +182,7 @@ def few_alike(examples: list[Any]) -> list[Any]:
     return [examples[number] for number in sorted(kept)]
 
 
-def test_whatever_succeeds_is_answered_as_promised(service: Served) -> None:
+def test_whatever_succeeds_is_answered_as_promised(service: ModuleService) -> None:
     """Random cases seldom come to success where much must fit together; here everything does."""
     succeeded = set()
     for answer in service.run(answers(service.api)):

@@ -14,11 +14,11 @@ from baton.api.mcp.tools import tool_of
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.api.agents import MCP, agent, called, done, text_of
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished
-from tests.api.serving import shared_database
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.mcp_clients import MCP, agent, called, done, text_of
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "evaluate_policy": {
@@ -72,7 +72,7 @@ def filled(value: Any, ids: dict[str, str]) -> Any:
 async def house(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[House]:
     """One person holds every permission on both surfaces; another one is known to the service and holds none."""
     admin, enforced = str(uuid4()), {"authorization_mode": "policy"}
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         async with running_api(url, bootstrap_principal_id=admin, **enforced) as api:
             boss = api.acting_as(admin)
             owner = await boss.create("/actors", {"name": "Owner"})

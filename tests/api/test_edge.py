@@ -19,10 +19,11 @@ from baton.api.parsing import repeatable_fields
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
-from tests.api.serving import shared_database
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, placed_in, planned_on
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+from tests.support.tables import for_each
+from tests.support.waiting import until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 MARK = "Mira-Okafor-77"
@@ -56,7 +57,7 @@ def assert_malformed(response: httpx.Response, context: str, *loc: str) -> None:
 @pytest.fixture(scope="module")
 async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
     """One service for all: nothing here depends on what else is in it."""
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         async with running_api(url) as api:
             yield api
 
@@ -497,7 +498,7 @@ async def test_a_wrong_principal_header_is_malformed(api: Api) -> None:
     assert MARK not in response.text
 
 
-@pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.name)
+@for_each("operation", WITH_BODY)
 async def test_a_malformed_body_is_never_echoed(api: Api, operation: Operation) -> None:
     path = operation.path.format_map(AnyId())
     fields = [name for name in operation.input.model_fields if name not in operation.path_fields]
@@ -509,7 +510,7 @@ async def test_a_malformed_body_is_never_echoed(api: Api, operation: Operation) 
     assert (response.status_code, MARK in response.text) == (422, False)
 
 
-@pytest.mark.parametrize("operation", IN_ADDRESS, ids=lambda operation: operation.name)
+@for_each("operation", IN_ADDRESS)
 async def test_a_malformed_question_is_never_echoed(api: Api, operation: Operation) -> None:
     path = operation.path.format_map(AnyId())
     for name in operation.input.model_fields.keys() - repeatable_fields(operation.input) - set(operation.path_fields):

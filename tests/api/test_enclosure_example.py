@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.beamline import beamline, cleared, planned
-from tests.api.crew import OPERATOR, crewed
-from tests.api.telling import payloads, refusal
-from tests.infrastructure.identity.issuer import Issuer
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.callers import OPERATOR, crewed
+from tests.support.api.example_reads import payloads, refusal
+from tests.support.api.rest_beamline import beamline, cleared, planned
+from tests.support.infrastructure.identity_provider import Issuer
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 

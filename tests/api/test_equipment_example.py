@@ -8,9 +8,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.api.furnishing import DIALECT, placed_in, planned_on
-from tests.api.telling import anonymous, cause
-from tests.running import Api
+from tests.support.api.example_reads import anonymous, cause
+from tests.support.api.samples import DIALECT, placed_in, planned_on
+from tests.support.service import Api
 
 DEGREE = {"type": "number", "unit": {"system": "udunits", "code": "degree"}}
 RADIAN = {"type": "number", "unit": {"system": "udunits", "code": "rad"}}

@@ -17,15 +17,15 @@ from baton.api.http import Request
 from baton.api.streams import EventStream, OpenStreams, StreamIntervals
 from baton.application.ports import Caller
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
-from baton.infrastructure.runtime import Runtime
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
-from tests.api.listening import listening
-from tests.api.serving import shared_database
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.event_streams import listening
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 ENVELOPE = {
     "position",
@@ -229,7 +229,7 @@ async def test_a_reader_that_leaves_leaves_nothing_behind(api: Api) -> None:
 
 def waiting_for_readers() -> list[str]:
     """The tasks of this process's service that watch whether a reader is still there."""
-    return [task.get_name() for task in asyncio.all_tasks() if "Request.disconnected" in repr(task.get_coro())]
+    return [task.get_name() for task in asyncio.all_tasks() if "Request.wait_for_disconnect" in repr(task.get_coro())]
 
 
 @pytest.fixture
@@ -323,7 +323,7 @@ async def test_the_feed_needs_a_permission_of_its_own(enforced: tuple[Api, Api])
 @pytest.fixture(scope="module")
 async def past(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[tuple[Api, dict[str, str]]]:
     """A service with one of everything, each with a past."""
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         async with running_api(url, projecting=False) as api:
             yield api, await furnished(api)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.furnishing import equipped
-from tests.api.rivals import at_once
-from tests.running import Api
+from tests.support.api.concurrent_requests import at_once
+from tests.support.api.samples import equipped
+from tests.support.service import Api
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["attach first", "uninstall first"])

@@ -18,12 +18,13 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import ListQuery
-from tests.api.filters import MEANT, SHOWN, WHOLE, Asked, instant
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP, planned_on
-from tests.api.serving import Served, served, shared_database
-from tests.api.stocking import ZONES, stocked
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.list_filters import MEANT, SHOWN, WHOLE, Asked, instant
+from tests.support.api.list_samples import ZONES, stocked
+from tests.support.api.module_service import ModuleService, served
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, planned_on
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 ALL_LISTS = [operation for operation in REGISTRY if issubclass(operation.input, ListQuery)]
 FILTERED = [operation for operation in ALL_LISTS if operation.name != "list_conduit_verdicts"]
@@ -43,7 +44,7 @@ MOST = {"list_procedure_activities": 500}
 class Shelf:
     """A service with many different things in it, and a client that blocks."""
 
-    service: Served
+    service: ModuleService
     client: httpx.Client
     ids: dict[str, str]
     known: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -95,7 +96,7 @@ def time_name(operation: Operation) -> str:
 @pytest.fixture(scope="module")
 def shelf(postgres: EmbeddedPostgres, template: str) -> Iterator[Shelf]:
     with (
-        shared_database(postgres, template) as url,
+        fresh_database(postgres, template) as url,
         served(url) as service,
         httpx.Client(base_url=service.api.base_url, timeout=30) as client,
     ):

@@ -8,8 +8,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from baton.domain.contexts import REGISTRY
-from tests.api.agents import FRAME, MCP, agent, done, framed, refusal, text_of
-from tests.running import Api, running_api
+from tests.support.api.mcp_clients import FRAME, MCP, agent, done, framed, refusal, text_of
+from tests.support.service import Api, running_api
 
 FINDERS = {"search_operations", "call_operation"}
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"

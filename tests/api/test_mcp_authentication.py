@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.api.agents import MCP, agent, done, framed
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer
-from tests.running import running_api
+from tests.support.api.mcp_clients import MCP, agent, done, framed
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer
+from tests.support.service import running_api
 
 HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 FRAMES: list[tuple[str, dict[str, Any]]] = [

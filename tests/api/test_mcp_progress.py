@@ -11,11 +11,11 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from tests.api.agents import FRAME, agent, framed
 from tests.api.test_mcp_stdio import PROCESS
-from tests.waiting import until
-from tests.workflows.steps import capture, setpoint, steered
-from tests.workflows.theatre import PAUSE, Theatre
+from tests.support.api.mcp_clients import FRAME, agent, framed
+from tests.support.waiting import until
+from tests.support.workflows.conduct_service import PAUSE, ConductService
+from tests.support.workflows.step_json import capture, setpoint, steered
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 SEARCH: dict[str, Any] = {
@@ -41,26 +41,26 @@ class Heard(list[tuple[float, float | None, str | None]]):
         assert values == sorted(set(values)), values
 
 
-async def paused_conduct(theatre: Theatre, client: Client, heard: Heard, procedure_id: UUID) -> Any:
+async def paused_conduct(conduct_service: ConductService, client: Client, heard: Heard, procedure_id: UUID) -> Any:
     """What a conduct comes to that stands still until the agent has heard where."""
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
         await heard(progress, total, message)
         if message == "step 2 of 3":
-            theatre.pauses.end()
+            conduct_service.pauses.end()
 
     steps = [setpoint("a", 1), PAUSE, setpoint("a", 2)]
     arguments = {"procedure_id": str(procedure_id), "steps": steps, "wait": 30}
     answer = await client.call_tool("conduct_procedure", arguments, progress_callback=listen)
-    await theatre.pauses.reached()
+    await conduct_service.pauses.reached()
     return answer
 
 
 @ERAS
-async def test_an_agent_is_told_where_its_conduct_stands(theatre: Theatre, era: str) -> None:
-    heard, procedure_id = Heard(), await theatre.stage.registered()
-    async with agent(theatre.operator, era) as client:
-        answer = await paused_conduct(theatre, client, heard, procedure_id)
+async def test_an_agent_is_told_where_its_conduct_stands(conduct_service: ConductService, era: str) -> None:
+    heard, procedure_id = Heard(), await conduct_service.stack.registered()
+    async with agent(conduct_service.operator, era) as client:
+        answer = await paused_conduct(conduct_service, client, heard, procedure_id)
     assert not answer.is_error
     assert answer.structured_content["succeeded"]
     assert answer.meta["baton/status"] == 200
@@ -69,31 +69,31 @@ async def test_an_agent_is_told_where_its_conduct_stands(theatre: Theatre, era: 
     heard.assert_grows()
 
 
-async def test_over_stdio_too(theatre: Theatre, temporal: EmbeddedTemporal) -> None:
-    url = theatre.api.database_url
+async def test_over_stdio_too(conduct_service: ConductService, temporal: EmbeddedTemporal) -> None:
+    url = conduct_service.api.database_url
     environment = {"DATABASE_URL": url, "APP_ENV": "test", "TEMPORAL_ADDRESS": temporal.address}
     server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
-    heard, procedure_id = Heard(), await theatre.stage.registered()
+    heard, procedure_id = Heard(), await conduct_service.stack.registered()
     async with Client(server) as client:
-        answer = await paused_conduct(theatre, client, heard, procedure_id)
+        answer = await paused_conduct(conduct_service, client, heard, procedure_id)
     assert answer.structured_content["succeeded"]
     assert "step 2 of 3" in heard.words
     heard.assert_grows()
 
 
-async def test_a_search_tells_what_it_measured_last(theatre: Theatre) -> None:
+async def test_a_search_tells_what_it_measured_last(conduct_service: ConductService) -> None:
     steps = [setpoint("a", steered("focus")), capture("b", "sharpness"), PAUSE]
-    procedure_id = await theatre.stage.from_recipe(steps)
+    procedure_id = await conduct_service.stack.from_recipe(steps)
     heard = Heard()
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
         await heard(progress, total, message)
         if message is not None and message.startswith(f"iteration {len(ended) + 1}, step 3 of 3"):
             ended.append(message)
-            theatre.pauses.end()
+            conduct_service.pauses.end()
 
     ended: list[str] = []
-    async with agent(theatre.operator) as client:
+    async with agent(conduct_service.operator) as client:
         arguments = {"procedure_id": str(procedure_id), **SEARCH, "wait": 30}
         answer = await client.call_tool("conduct_until_advised", arguments, progress_callback=listen)
     assert answer.structured_content is not None
@@ -102,47 +102,49 @@ async def test_a_search_tells_what_it_measured_last(theatre: Theatre) -> None:
     assert {total for _, total, _ in heard} == {None}
     heard.assert_grows()
     for _ in ended:
-        await theatre.pauses.reached()
+        await conduct_service.pauses.reached()
 
 
-async def test_progress_is_told_through_call_operation_too(theatre: Theatre) -> None:
-    heard, procedure_id = Heard(), await theatre.stage.registered()
+async def test_progress_is_told_through_call_operation_too(conduct_service: ConductService) -> None:
+    heard, procedure_id = Heard(), await conduct_service.stack.registered()
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
         await heard(progress, total, message)
         if message == "step 1 of 1":
-            theatre.pauses.end()
+            conduct_service.pauses.end()
 
     arguments = {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 30}
-    async with agent(theatre.operator) as client:
+    async with agent(conduct_service.operator) as client:
         call = {"name": "conduct_procedure", "arguments": arguments, "idempotency_key": str(procedure_id)}
         answer = await client.call_tool("call_operation", call, progress_callback=listen)
-    await theatre.pauses.reached()
+    await conduct_service.pauses.reached()
     assert answer.structured_content is not None
     assert answer.structured_content["succeeded"]
     assert "step 1 of 1" in heard.words
     heard.assert_grows()
 
 
-async def test_whoever_does_not_ask_is_answered_in_one_piece(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.registered()
+async def test_whoever_does_not_ask_is_answered_in_one_piece(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.registered()
     arguments = {"procedure_id": str(procedure_id), "steps": [setpoint("a", 1)], "wait": 30}
-    answer = await framed(theatre.operator, "tools/call", {"name": "conduct_procedure", "arguments": arguments})
+    answer = await framed(conduct_service.operator, "tools/call", {"name": "conduct_procedure", "arguments": arguments})
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["result"]["structuredContent"]["succeeded"]
 
 
-async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_with_the_answer(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.registered()
+async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_with_the_answer(
+    conduct_service: ConductService,
+) -> None:
+    procedure_id = await conduct_service.stack.registered()
     call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE]}}
     frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": {"progressToken": "mine"}}}
-    headers, lines = {**theatre.operator.headers, **FRAME}, []
-    async with theatre.operator.client.stream("POST", "/mcp", json=frame, headers=headers) as answer:
+    headers, lines = {**conduct_service.operator.headers, **FRAME}, []
+    async with conduct_service.operator.client.stream("POST", "/mcp", json=frame, headers=headers) as answer:
         async for line in answer.aiter_lines():
             lines.append(line)
             if '"step 1 of 1"' in line:
-                theatre.pauses.end()
-    await theatre.pauses.reached()
+                conduct_service.pauses.end()
+    await conduct_service.pauses.reached()
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "X-Correlation-Id" in answer.headers
     frames = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
@@ -152,46 +154,46 @@ async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_
     assert frames[-1]["result"]["structuredContent"]["succeeded"]
 
 
-async def test_a_client_that_takes_no_streams_is_answered_all_the_same(theatre: Theatre) -> None:
+async def test_a_client_that_takes_no_streams_is_answered_all_the_same(conduct_service: ConductService) -> None:
     frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     params = {"name": "get_my_access", "arguments": {}, "_meta": {"progressToken": 1}}
     headers = {**FRAME, "Accept": "application/json"}
-    answer = await theatre.api.request("POST", "/mcp", json={**frame, "params": params}, headers=headers)
+    answer = await conduct_service.api.request("POST", "/mcp", json={**frame, "params": params}, headers=headers)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     assert not answer.json()["result"].get("isError")
 
 
 @ERAS
-async def test_a_conduct_goes_on_when_whoever_asked_for_it_goes_away(theatre: Theatre, era: str) -> None:
-    procedure_id, heard = await theatre.stage.registered(), Heard()
+async def test_a_conduct_goes_on_when_whoever_asked_for_it_goes_away(conduct_service: ConductService, era: str) -> None:
+    procedure_id, heard = await conduct_service.stack.registered(), Heard()
     arguments = {"procedure_id": str(procedure_id), "steps": [PAUSE, setpoint("a", 7)], "wait": 60}
-    async with agent(theatre.operator, era) as client:
+    async with agent(conduct_service.operator, era) as client:
         with pytest.raises(MCPError):
             await client.call_tool("conduct_procedure", arguments, progress_callback=heard, read_timeout_seconds=0.5)
-    await theatre.pauses.reached()
-    theatre.pauses.end()
-    conduct_id = (await theatre.stage.procedure(procedure_id)).last_conduct_id
+    await conduct_service.pauses.reached()
+    conduct_service.pauses.end()
+    conduct_id = (await conduct_service.stack.procedure(procedure_id)).last_conduct_id
     assert conduct_id is not None
-    assert (await theatre.result(conduct_id))["succeeded"]
+    assert (await conduct_service.result(conduct_id))["succeeded"]
 
 
-async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(theatre: Theatre) -> None:
-    procedure_id = await theatre.stage.registered()
+async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.registered()
     call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 60}}
     era = "io.modelcontextprotocol/protocolVersion"
     meta = {"progressToken": 1, era: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": meta}})
     headers = {**FRAME, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": call["name"]}
     lines = [f"{name}: {value}" for name, value in {**headers, "Host": "localhost", "Content-Length": len(body)}.items()]
-    host, port = theatre.api.base_url.removeprefix("http://").split(":")
+    host, port = conduct_service.api.base_url.removeprefix("http://").split(":")
     assert not in_progress()
     _, writer = await asyncio.open_connection(host, int(port))
     writer.write("\r\n".join(["POST /mcp HTTP/1.1", *lines, "", body]).encode())
     await until(in_progress)
     writer.close()
     await until(lambda: not in_progress())
-    await theatre.pauses.reached()
-    theatre.pauses.end()
+    await conduct_service.pauses.reached()
+    conduct_service.pauses.end()
 
 
 def in_progress() -> list[str]:

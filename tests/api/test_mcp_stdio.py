@@ -8,19 +8,16 @@ from uuid import uuid4
 import pytest
 from mcp import Client, StdioServerParameters
 
-from baton.api.mcp import serve_stdio
-from baton.application.settings import AuthorizationMode, Settings
 from baton.domain.kernel import NIL
-from tests.api.agents import done, refusal
-from tests.running import Api, running_api
+from tests.support.api.mcp_clients import done, refusal
+from tests.support.service import Api, running_api
 
 STDIO = "00000000-0000-0000-0000-000000000021"
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
 PROCESS = """
-import asyncio
-from baton.api.mcp import serve_stdio
 from baton.application.settings import Settings
-asyncio.run(serve_stdio(Settings()))
+from baton.cli.mcp_stdio import run_mcp
+run_mcp(Settings())
 """
 
 
@@ -60,12 +57,6 @@ async def test_the_configured_principal_acts_under_the_policies_of_stdio(databas
             assert event["principal_id"] == helper
             denied = await refusal(client, "list_zones")
     assert (denied["code"], denied["reason"]) == ("UnauthorizedError", "command_not_permitted")
-
-
-async def test_policies_without_a_principal_to_judge_refuse_to_start(database_url: str) -> None:
-    settings = Settings(database_url=database_url, app_env="test", authorization_mode=AuthorizationMode.POLICY)
-    with pytest.raises(ValueError, match="MCP_STDIO_PRINCIPAL_ID"):
-        await serve_stdio(settings)
 
 
 async def granted(boss: Api) -> str:

@@ -1,6 +1,8 @@
 """Tools as they are derived from the registry, and the search that finds them."""
 
+import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,25 +14,33 @@ from baton.api.mcp.server import CALL, SEARCH
 from baton.api.mcp.tools import tool_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.api.document import document
+from tests.support.api.openapi_document import document
+from tests.support.tables import for_each
 
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]
 OWN = {tool.name: tool for tool in (SEARCH, CALL)}
 """The tools that stand for no operation."""
 
 
-@pytest.mark.parametrize("name", [*OWN, *(operation.name for operation in OPERATIONS)])
+@for_each("name", [*OWN, *(operation.name for operation in OPERATIONS)])
 def test_schemas_are_valid_and_need_nothing_from_outside(name: str) -> None:
     tool = OWN.get(name) or tool_of(REGISTRY.operations[name].input)
     for schema in (tool.input_schema, tool.output_schema or {"type": "object"}):
-        Draft202012Validator.check_schema(schema)
+        for part in ({**schema, "$defs": {}}, *schema.get("$defs", {}).values()):
+            check_schema(json.dumps(part))
         assert schema["type"] == "object"
         definitions = {f"#/$defs/{name}" for name in schema.get("$defs", ())}
         assert set(references(schema)) <= definitions
     assert tool.input_schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@cache
+def check_schema(text: str) -> None:
+    """Check a schema once, since tools share many of their definitions."""
+    Draft202012Validator.check_schema(json.loads(text))
+
+
+@for_each("operation", OPERATIONS)
 def test_arguments_are_the_path_ids_and_the_fields_of_rest(operation: Operation) -> None:
     entry = document()["paths"][operation.path][operation.method.lower()]
     parameters = {p["name"]: p["required"] for p in entry["parameters"] if p["in"] in ("path", "query")}
@@ -80,18 +90,18 @@ def test_long_work_may_answer_with_its_result_or_its_ids() -> None:
     ],
 )
 def test_words_find_operations(words: str, first: str) -> None:
-    assert Index.of(OPERATIONS).ranked(words, OPERATIONS)[0].name == first
+    assert Index.of(OPERATIONS).rank(words, OPERATIONS)[0].name == first
 
 
 def test_an_operation_is_found_by_the_causes_of_its_refusals() -> None:
-    found = Index.of(OPERATIONS).ranked("already_bound", OPERATIONS)
+    found = Index.of(OPERATIONS).rank("already_bound", OPERATIONS)
     assert "bind_actor_subject" in [operation.name for operation in found[:3]]
 
 
 def test_what_is_not_asked_for_among_is_not_found() -> None:
     visits = [operation for operation in OPERATIONS if operation.name == "hold_visit"]
-    assert Index.of(OPERATIONS).ranked("visit", visits) == visits
-    assert Index.of(OPERATIONS).ranked("xylophone", OPERATIONS) == []
+    assert Index.of(OPERATIONS).rank("visit", visits) == visits
+    assert Index.of(OPERATIONS).rank("xylophone", OPERATIONS) == []
 
 
 def hints(name: str) -> tuple[bool | None, ...]:

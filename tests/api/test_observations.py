@@ -6,10 +6,10 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import pytest
 
-from baton.infrastructure.runtime import new_id
-from tests.api.agents import agent, done, refusal
-from tests.api.beamline import Beamline, beamline
-from tests.running import Api
+from baton.infrastructure.wall_clock import new_id
+from tests.support.api.mcp_clients import agent, done, refusal
+from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.service import Api
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from baton.domain.kernel import Command
 from baton.domain.registry import Operation
 from baton.domain.shared.annotations import models_in
 from baton.domain.supply.supply import SupplyStatus
-from tests.api.agents import agent, done, refusal
-from tests.api.crew import PRETENDERS, Crew, crewed
-from tests.api.serving import shared_database
-from tests.infrastructure.identity.issuer import Issuer
-from tests.running import Api
+from tests.support.api.callers import PRETENDERS, ServiceCallers, crewed
+from tests.support.api.mcp_clients import agent, done, refusal
+from tests.support.databases import fresh_database
+from tests.support.infrastructure.identity_provider import Issuer
+from tests.support.service import Api
 
 SOURCE = Path(__file__).parents[2] / "src"
 READING = {"monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}, "reason": "read"}
@@ -35,7 +35,7 @@ OBSERVING = {"observe_supply_status": SupplyStatus, "observe_enclosure_status": 
 class Plant:
     """A service in one mode of authorization, with a supply and an enclosure nobody has observed."""
 
-    crew: Crew
+    crew: ServiceCallers
     ids: dict[str, str]
     enforced: bool
 
@@ -51,7 +51,7 @@ class Plant:
 
 @pytest.fixture(scope="module", params=["permissive", "policy"])
 async def plant(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Plant]:
-    with Issuer.running() as issuer, shared_database(postgres, template) as url:
+    with Issuer.running() as issuer, fresh_database(postgres, template) as url:
         async with crewed(url, issuer, authorization_mode=request.param) as crew:
             air = {"kind": "compressed_air", "name": "Ring main", "facility_code": "facility"}
             supply = await crew.operator.create("/supplies", air)

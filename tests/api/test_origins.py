@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from tests.api.agents import FRAME
-from tests.api.serving import shared_database
 from tests.api.test_edge import assert_error
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer
-from tests.running import Api, running_api
+from tests.support.api.mcp_clients import FRAME
+from tests.support.databases import fresh_database
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer
+from tests.support.service import Api, running_api
 
 PLAIN = {"Content-Type": "text/plain"}
 EVIL = "http://evil.example"
@@ -36,7 +36,7 @@ FOREIGN_HOSTS = (
 @pytest.fixture(scope="module")
 async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
     """One service for all, without tokens."""
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         async with running_api(url, projecting=False) as api:
             yield api
 

@@ -12,10 +12,10 @@ import httpx
 import psycopg
 import pytest
 
-from tests.api.agents import MCP, agent, refusal
-from tests.api.furnishing import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer
-from tests.running import Api, running_api
+from tests.support.api.mcp_clients import MCP, agent, refusal
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer
+from tests.support.service import Api, running_api
 
 RUN = uuid4().hex
 CLIENTS = ("httpx", "httpcore", "mcp.client")
@@ -33,7 +33,7 @@ def marked(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Office:
+class EnforcingService:
     """A service that enforces policies, its identity provider, and an administrator on both surfaces."""
 
     api: Api
@@ -58,19 +58,19 @@ class Office:
 
 
 @pytest.fixture
-async def office(database_url: str) -> AsyncIterator[Office]:
+async def office(database_url: str) -> AsyncIterator[EnforcingService]:
     administrator = str(uuid4())
     with Issuer.running() as issuer:
         provider = issuer.provider(subject_bindings=[{"subject": "admin", "actor_id": administrator}])
         settings = {"authorization_mode": "policy", "identity_providers": [provider]}
         async with running_api(database_url, bootstrap_principal_id=administrator, **settings) as api:
-            house = Office(api, issuer, api)
+            house = EnforcingService(api, issuer, api)
             admin = house.bearing("admin")
             for surface_id in (SYSTEM_HTTP, MCP):
                 grant = {"name": "Everything", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
                 holder = {"permitted_principal_ids": [administrator], "permitted_commands": []}
                 await admin.create("/policies", {**grant, **holder, "permitted_command_sets": ["all"]})
-            yield Office(api, issuer, admin)
+            yield EnforcingService(api, issuer, admin)
 
 
 class Logs:
@@ -92,7 +92,7 @@ def logs(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) ->
     return Logs(capfd, caplog)
 
 
-async def test_whoever_is_forgotten_is_nowhere_any_more(office: Office, logs: Logs) -> None:
+async def test_whoever_is_forgotten_is_nowhere_any_more(office: EnforcingService, logs: Logs) -> None:
     admin, answers = office.admin, []
 
     async def do(method: str, path: str, body: Any, key: str) -> httpx.Response:
@@ -139,7 +139,7 @@ async def test_whoever_is_forgotten_is_nowhere_any_more(office: Office, logs: Lo
     assert not marked(logs.text())
 
 
-async def test_a_refused_request_leaves_no_trace_of_what_it_said(office: Office, logs: Logs) -> None:
+async def test_a_refused_request_leaves_no_trace_of_what_it_said(office: EnforcingService, logs: Logs) -> None:
     admin = office.admin
     actor = await admin.create("/actors", {"name": "Somebody"})
     forgotten = await admin.create("/actors", {"name": "Somebody else"})
@@ -174,7 +174,7 @@ async def test_a_refused_request_leaves_no_trace_of_what_it_said(office: Office,
     assert not marked(logs.text())
 
 
-async def test_a_tool_refuses_without_repeating_what_it_was_told(office: Office, logs: Logs) -> None:
+async def test_a_tool_refuses_without_repeating_what_it_was_told(office: EnforcingService, logs: Logs) -> None:
     said = marks("told")
     async with agent(office.bearing("admin", MCP_AUDIENCE)) as client:
         for arguments in ({**said, "kind": "agent"}, {**said, "kind": said["name"]}, {**said, "phone": [said["phone"]]}):
@@ -184,7 +184,7 @@ async def test_a_tool_refuses_without_repeating_what_it_was_told(office: Office,
     assert not marked(logs.text())
 
 
-async def test_a_pair_bound_by_two_at_once_is_not_named_to_the_loser(office: Office, logs: Logs) -> None:
+async def test_a_pair_bound_by_two_at_once_is_not_named_to_the_loser(office: EnforcingService, logs: Logs) -> None:
     actors = [await office.admin.create("/actors", {"name": f"Actor {number}"}) for number in range(4)]
     pair = {"issuer": office.issuer.url, "subject": f"wanted-{RUN}"}
     answers = await asyncio.gather(*(office.admin.post(f"/actors/{actor}/subject-bindings/add", pair) for actor in actors))
@@ -205,7 +205,7 @@ async def without_profiles(api: Api) -> AsyncIterator[None]:
             await connection.execute("ALTER TABLE access_actor_profile RENAME COLUMN telephone TO phone")
 
 
-async def test_an_unforeseen_failure_is_logged_without_what_was_sent(office: Office, logs: Logs) -> None:
+async def test_an_unforeseen_failure_is_logged_without_what_was_sent(office: EnforcingService, logs: Logs) -> None:
     async with without_profiles(office.api):
         failed = await office.admin.post("/actors", marks("failed"))
     assert (failed.status_code, marked(failed.text)) == (500, False)
@@ -215,7 +215,7 @@ async def test_an_unforeseen_failure_is_logged_without_what_was_sent(office: Off
     assert await office.tables_with_marks() == set()
 
 
-async def test_an_unknown_subject_is_neither_answered_nor_logged(office: Office, logs: Logs) -> None:
+async def test_an_unknown_subject_is_neither_answered_nor_logged(office: EnforcingService, logs: Logs) -> None:
     unknown = await office.bearing(f"unknown-{RUN}").get("/me")
     assert (unknown.status_code, unknown.json()["reason"]) == (401, "unknown_subject")
     assert not marked(unknown.text + str(unknown.headers))

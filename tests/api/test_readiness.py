@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from baton.application.settings import Settings
-from baton.cli.doctor.configuration import examine_actuation
+from baton.cli.doctor.examination import examine_actuation
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.operation.conduct.actuation import actuation_of
 from baton.infrastructure.control.simulator import Simulator
-from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, monitored, running
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.application.monitored_plant import HUTCH, PERMIT, QUICK, MonitoredRecord, monitored, running
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 SETTINGS = {"monitored_enclosures": {HUTCH: PERMIT}}
 
@@ -72,7 +72,7 @@ async def test_what_a_killed_service_left_permitted_is_unknown_before_it_is_read
                 assert await record.permit() == "Unknown"
 
 
-async def _left_permitted(record: Record) -> None:
+async def _left_permitted(record: MonitoredRecord) -> None:
     id = await record.do(RegisterEnclosure(name=HUTCH, facility_code="facility"))
     bridge = {"source_kind": "Script", "source_id": "test"}
     await record.do(ObserveEnclosureStatus(new_status="Permitted", reason="searched", monitor_ref=bridge), id)

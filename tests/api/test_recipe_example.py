@@ -3,8 +3,8 @@
 from typing import Any
 
 from baton.domain.shared.schema import DIALECT
-from tests.api.beamline import cleared, planned
-from tests.running import Api
+from tests.support.api.rest_beamline import cleared, planned
+from tests.support.service import Api
 
 DEFAULTS = {"dwell": 0.1, "repetitions": 20}
 

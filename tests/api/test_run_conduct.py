@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.api.beamline import Beamline, beamline
-from tests.api.telling import payloads, refusal
-from tests.running import Api
+from tests.support.api.example_reads import payloads, refusal
+from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.service import Api
 
 STEP = {"kind": "setpoint", "address": "bl7:energy", "value": 25}
 

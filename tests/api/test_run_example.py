@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from baton.infrastructure.runtime import new_id
-from tests.api.beamline import DEFAULTS, Beamline, beamline, planned
-from tests.api.crew import AGENT, register_agent
-from tests.api.telling import history, payloads, refusal
-from tests.running import Api
+from baton.infrastructure.wall_clock import new_id
+from tests.support.api.callers import AGENT, register_agent
+from tests.support.api.example_reads import history, payloads, refusal
+from tests.support.api.rest_beamline import DEFAULTS, Beamline, beamline, planned
+from tests.support.service import Api
 
 STALL = {
     "category": "OperationalWindow",

@@ -9,10 +9,10 @@ import httpx
 import psycopg
 import pytest
 
-from baton.infrastructure.runtime import new_id
-from tests.api.beamline import Beamline, beamline
-from tests.api.rivals import at_once
-from tests.running import Api
+from baton.infrastructure.wall_clock import new_id
+from tests.support.api.concurrent_requests import at_once
+from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.service import Api
 
 RIVALS = 8
 """As many as the service has database connections in these tests, so that all can wait at once."""

@@ -3,11 +3,11 @@
 from typing import Any
 
 from baton.domain.contexts import REGISTRY
-from baton.infrastructure.runtime import new_id
-from tests.api.agents import agent, done, refusal
-from tests.api.beamline import beamline
-from tests.api.crew import AGENT, register_agent
-from tests.running import running_api
+from baton.infrastructure.wall_clock import new_id
+from tests.support.api.callers import AGENT, register_agent
+from tests.support.api.mcp_clients import agent, done, refusal
+from tests.support.api.rest_beamline import beamline
+from tests.support.service import running_api
 
 FIRST = {
     "preflight_run",

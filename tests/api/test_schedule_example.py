@@ -8,12 +8,12 @@ import pytest
 
 from baton.application.ports import Caller
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
-from baton.infrastructure.runtime import Runtime
-from tests.api.agents import agent, done
-from tests.api.telling import cause, payloads
-from tests.running import Api, running_api
-from tests.workflows.steps import setpoint
+from tests.support.api.example_reads import cause, payloads
+from tests.support.api.mcp_clients import agent, done
+from tests.support.service import Api, running_api
+from tests.support.workflows.step_json import setpoint
 
 STEPS = [setpoint("bl7:shutter", 1)]
 ADMIN = uuid4()

@@ -6,7 +6,7 @@ from typing import Any
 import baton
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset import asset
-from tests.api.document import document
+from tests.support.api.openapi_document import document
 
 ROOT = Path(__file__).parents[2]
 

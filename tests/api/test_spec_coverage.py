@@ -1,14 +1,14 @@
-"""Everything that was specified is offered, over REST and over MCP, by the service as it runs."""
+"""Every declared operation is offered over REST and MCP by the service as it runs; `docs/coverage.md` names the others."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-from tests.api.agents import agent
-from tests.running import Api
+from tests.support.api.mcp_clients import agent
+from tests.support.service import Api
 
-SPECIFIED: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "data" / "operations.json").read_text())
+DECLARED: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "data" / "operations.json").read_text())
 FINDERS = {"search_operations", "call_operation"}
 
 
@@ -17,26 +17,26 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]+\}", "{}", path).rstrip("/")
 
 
-async def test_every_specified_operation_has_its_route(api: Api) -> None:
+async def test_every_declared_operation_has_its_route(api: Api) -> None:
     document = (await api.get("/openapi.json")).json()
     offered = {
         (method.upper(), shape(path)): entry
         for path, methods in document["paths"].items()
         for method, entry in methods.items()
     }
-    specified = {(row["method"], shape(row["path"])): row for row in SPECIFIED}
-    assert offered.keys() == specified.keys()
-    for route, row in specified.items():
+    declared = {(row["method"], shape(row["path"])): row for row in DECLARED}
+    assert offered.keys() == declared.keys()
+    for route, row in declared.items():
         entry = offered[route]
         assert (entry["operationId"], entry["x-command-name"]) == (row["name"], row["command_name"])
         assert entry["tags"] == [row["context"]]
 
 
-async def test_every_specified_operation_has_its_tool(api: Api) -> None:
+async def test_every_declared_operation_has_its_tool(api: Api) -> None:
     async with agent(api) as client:
         listed = (await client.list_tools()).tools
-    assert {tool.name for tool in listed} == {row["name"] for row in SPECIFIED if row["mcp"]} | FINDERS
-    kinds = {row["name"]: row["kind"] for row in SPECIFIED}
+    assert {tool.name for tool in listed} == {row["name"] for row in DECLARED if row["mcp"]} | FINDERS
+    kinds = {row["name"]: row["kind"] for row in DECLARED}
     for tool in listed:
         if tool.name in kinds:
             assert tool.annotations is not None
@@ -45,7 +45,7 @@ async def test_every_specified_operation_has_its_tool(api: Api) -> None:
 
 async def test_every_route_of_the_document_is_served(api: Api) -> None:
     """A route that exists refuses nonsense as malformed or answers it; it never says that nothing is there."""
-    for row in SPECIFIED:
+    for row in DECLARED:
         if row["name"] != "stream_events":
             path = re.sub(r"\{[^}]+\}", "nonsense", row["path"])
             response = await api.request(row["method"], path, params={"nonsense": 1})

@@ -11,10 +11,10 @@ import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.procedure.procedure import HoldCause, ProcedureOutcomeRecorded, ProcedureStatus
-from tests.running import Api, running_api
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import capture, setpoint, steered
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import capture, setpoint, steered
 
 SIGNALS = {"stage:x": 0, "stage:y": 0}
 TOP = {"stage:x": 0.7, "stage:y": -0.4}
@@ -26,7 +26,7 @@ BEFORE_ITS_DEATH = 4
 @asynccontextmanager
 async def agent(api: Api, procedure_id: UUID, tool: str) -> AsyncIterator[Process]:
     """An agent at work, and killed in the end if it still is."""
-    command = [sys.executable, "-m", "tests.api.steering_agent", api.base_url, str(procedure_id), tool]
+    command = [sys.executable, "-m", "tests.support.api.steering_agent", api.base_url, str(procedure_id), tool]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
     try:
         yield process
@@ -36,8 +36,8 @@ async def agent(api: Api, procedure_id: UUID, tool: str) -> AsyncIterator[Proces
             await process.wait()
 
 
-async def outcomes(stage: Stage, procedure_id: UUID) -> list[ProcedureOutcomeRecorded]:
-    return [event for event in await stage.events(procedure_id) if isinstance(event, ProcedureOutcomeRecorded)]
+async def outcomes(stack: ConductStack, procedure_id: UUID) -> list[ProcedureOutcomeRecorded]:
+    return [event for event in await stack.events(procedure_id) if isinstance(event, ProcedureOutcomeRecorded)]
 
 
 async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
@@ -45,28 +45,28 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
 ) -> None:
     plant = {"simulated_signals": SIGNALS, "simulated_devices": (SHARPNESS,)}
     async with (
-        staged(database_url, temporal.address, **plant) as stage,
+        open_conduct_stack(database_url, temporal.address, **plant) as stack,
         running_api(database_url, projecting=False, temporal_address=temporal.address) as api,
     ):
-        procedure_id = await stage.from_recipe(PASS)
+        procedure_id = await stack.from_recipe(PASS)
         async with agent(api, procedure_id, "conduct_until_advised") as first:
             assert first.stdout is not None
             for _ in range(BEFORE_ITS_DEATH):
                 assert await first.stdout.readline(), "the agent ended by itself"
 
         async def held() -> bool:
-            return (await stage.procedure(procedure_id)).status is ProcedureStatus.HELD
+            return (await stack.procedure(procedure_id)).status is ProcedureStatus.HELD
 
         await until(held)
-        procedure = await stage.procedure(procedure_id)
+        procedure = await stack.procedure(procedure_id)
         assert (procedure.hold_cause, procedure.current_iteration_index) == (HoldCause.DRIVER_STOOD_DOWN, None)
-        measured_before = len(await outcomes(stage, procedure_id))
+        measured_before = len(await outcomes(stack, procedure_id))
         assert measured_before >= BEFORE_ITS_DEATH
 
         async with agent(api, procedure_id, "conduct_until_advised_from") as second:
             assert await asyncio.wait_for(second.wait(), 60) == 0
-        assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
-        found = await outcomes(stage, procedure_id)
+        assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+        found = await outcomes(stack, procedure_id)
         points = [(outcome.point["x"], outcome.point["y"]) for outcome in found]
         assert len(points) > measured_before
         assert sorted(set(points)) == sorted(points), points

@@ -1,8 +1,8 @@
 """A pellet from its arrival to its return over REST, measured by a run in between."""
 
-from tests.api.beamline import beamline
-from tests.api.telling import payloads, refusal
-from tests.running import Api
+from tests.support.api.example_reads import payloads, refusal
+from tests.support.api.rest_beamline import beamline
+from tests.support.service import Api
 
 
 async def test_a_pellet_is_measured_moved_and_returned(api: Api) -> None:

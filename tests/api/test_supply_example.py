@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from tests.api.beamline import cleared, planned
-from tests.api.crew import OPERATOR, crewed
-from tests.api.telling import payloads, refusal
-from tests.infrastructure.identity.issuer import Issuer
-from tests.running import Api
+from tests.support.api.callers import OPERATOR, crewed
+from tests.support.api.example_reads import payloads, refusal
+from tests.support.api.rest_beamline import cleared, planned
+from tests.support.infrastructure.identity_provider import Issuer
+from tests.support.service import Api
 
 LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from baton.api.mcp.tools import tool_of
 from baton.domain.contexts import REGISTRY
-from tests.api.document import document
+from tests.support.api.openapi_document import document
 
 DURATION = re.compile(r"(^|_)(wait|every|window|jitter|age|wall_clock\w*|latency|timeout|duration|silence|ttl|seconds)$")
 COST = re.compile(r"(^|_)cost(_|$)")

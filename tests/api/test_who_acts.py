@@ -9,11 +9,11 @@ from baton.application.seeds import SYSTEM_ZONE, monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.trust.surface import SYSTEM_HTTP
-from tests.api.agents import agent, done
-from tests.api.listening import listening
-from tests.api.telling import cause
-from tests.running import Api, running_api
-from tests.waiting import until
+from tests.support.api.event_streams import listening
+from tests.support.api.example_reads import cause
+from tests.support.api.mcp_clients import agent, done
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 
 async def recorded_by(api: Api, path: str) -> list[tuple[str, Any, Any]]:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.application.rehearsal import Rehearsal, rehearsed
-from tests.timekeeping import LoopTime, skipping_time
+from tests.support.application.memory_conduct import MemoryConduct, rehearsed
+from tests.support.fast_clock import LoopTime, skipping_time
 
 
 @pytest.fixture
@@ -17,6 +17,6 @@ async def time() -> AsyncIterator[LoopTime]:
 
 
 @pytest.fixture
-def rehearsal(time: LoopTime) -> Rehearsal:
+def memory(time: LoopTime) -> MemoryConduct:
     """Conducts in memory, on a simulated plant."""
     return rehearsed(time)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from baton.application.clock import Timekeeper
 from baton.application.conduct.actions import (
     ActionBody,
     ActionRefusedError,
@@ -21,11 +20,12 @@ from baton.application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
     ControlWriteRejectedError,
-    Witness,
+    FencedControl,
     always_open,
 )
+from baton.application.ports import Timekeeper
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
-from tests.timekeeping import SimulatedTime
+from tests.support.fast_clock import SimulatedTime
 
 
 class Closed(Exception):
@@ -107,7 +107,7 @@ async def test_what_a_body_raises_is_what_became_of_it(error: Exception) -> None
 
 class TestWitness:
     async def test_it_knows_what_was_touched_and_what_was_written(self) -> None:
-        witness = Witness(Simulator({"a": 1, "b": 2, "c": 3}), always_open)
+        witness = FencedControl(Simulator({"a": 1, "b": 2, "c": 3}), always_open)
         await witness.read("c")
         await witness.write("a", 5)
         await witness.write("b", 6)
@@ -117,7 +117,7 @@ class TestWitness:
         assert list(witness.written.items()) == [("a", 7), ("b", 6)]
 
     async def test_an_attempt_counts_as_touched_but_not_as_written(self) -> None:
-        witness = Witness(Simulator(), always_open)
+        witness = FencedControl(Simulator(), always_open)
         with pytest.raises(ControlNotConnectedError):
             await witness.write("a", 5)
         with pytest.raises(ControlNotConnectedError):
@@ -138,25 +138,25 @@ class TestTheFenceOfAWitness:
         return Simulator({"a": 1, "b": 2})
 
     @pytest.fixture
-    def witness(self, plant: Simulator) -> Witness:
-        return Witness(plant, self.closed)
+    def witness(self, plant: Simulator) -> FencedControl:
+        return FencedControl(plant, self.closed)
 
-    async def test_a_write_that_is_refused_reaches_nothing(self, plant: Simulator, witness: Witness) -> None:
+    async def test_a_write_that_is_refused_reaches_nothing(self, plant: Simulator, witness: FencedControl) -> None:
         with pytest.raises(Closed):
             await witness.write("a", 5)
-        assert ((await witness.read("a")).value, plant.effects().writes) == (1, Counter())
+        assert ((await witness.read("a")).value, plant.writes) == (1, Counter())
         assert (witness.written, witness.unconfirmed) == ({}, {})
 
-    async def test_a_task_of_the_body_does_not_get_round_it(self, plant: Simulator, witness: Witness) -> None:
+    async def test_a_task_of_the_body_does_not_get_round_it(self, plant: Simulator, witness: FencedControl) -> None:
         found = await asyncio.gather(*(witness.write(address, 5) for address in ("a", "b")), return_exceptions=True)
         assert [type(one) for one in found] == [Closed, Closed]
-        assert not plant.effects().writes
+        assert not plant.writes
 
-    async def test_a_write_that_makes_something_safe_passes(self, plant: Simulator, witness: Witness) -> None:
+    async def test_a_write_that_makes_something_safe_passes(self, plant: Simulator, witness: FencedControl) -> None:
         await witness.write("a", 0, fence=always_open)
         assert (await plant.read("a")).value == 0
 
-    async def test_a_task_that_is_being_cancelled_passes(self, plant: Simulator, witness: Witness) -> None:
+    async def test_a_task_that_is_being_cancelled_passes(self, plant: Simulator, witness: FencedControl) -> None:
         async def body() -> None:
             try:
                 await asyncio.Event().wait()
@@ -170,7 +170,7 @@ class TestTheFenceOfAWitness:
             await task
         assert (await plant.read("a")).value == 0
 
-    async def test_a_time_out_of_the_body_itself_does_not_open_it(self, plant: Simulator, witness: Witness) -> None:
+    async def test_a_time_out_of_the_body_itself_does_not_open_it(self, plant: Simulator, witness: FencedControl) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
                 await asyncio.Event().wait()
@@ -181,7 +181,7 @@ class TestTheFenceOfAWitness:
 class TestWhatMayHaveBeenWritten:
     async def test_a_write_that_was_sent_and_not_confirmed_is_of_unknown_outcome(self) -> None:
         plant = Simulator({"a": 1})
-        witness = Witness(plant, always_open)
+        witness = FencedControl(plant, always_open)
         await witness.write("a", 2)
         plant.simulate_fault("a", SimulatedFault.SILENT)
         for value in (3, 4):
@@ -191,7 +191,7 @@ class TestWhatMayHaveBeenWritten:
 
     async def test_a_later_write_that_was_confirmed_settles_it(self) -> None:
         plant = Simulator({"a": 1})
-        witness = Witness(plant, always_open)
+        witness = FencedControl(plant, always_open)
         plant.simulate_fault("a", SimulatedFault.SILENT)
         with pytest.raises(ControlTimeoutError):
             await witness.write("a", 3, timeout=0.01)
@@ -201,7 +201,7 @@ class TestWhatMayHaveBeenWritten:
 
     async def test_a_write_that_was_never_sent_or_was_refused_is_none(self) -> None:
         plant = Simulator({"a": 1})
-        witness = Witness(plant, always_open)
+        witness = FencedControl(plant, always_open)
         plant.simulate_fault("a", SimulatedFault.REJECTING)
         with pytest.raises(ControlWriteRejectedError):
             await witness.write("a", 3)

@@ -19,9 +19,28 @@ from baton.domain.operation.steering.decider_choice import AskedDecide, DecideNo
 from baton.domain.operation.steering.steered_conduct import AdviseProcedure, ConductUntilAdvisedFrom
 from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
 from baton.domain.run.run import RunStopped
-from tests.application.loops import ASKED, CALLER, FIRST, GRID, HELD_RUN, SEARCH, asked, passed, searching, twice
-from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehearsal, Try, rehearsed
-from tests.timekeeping import LoopTime
+from tests.support.application.loop_cases import (
+    ASKED,
+    CALLER,
+    FIRST,
+    GRID,
+    HELD_RUN,
+    SEARCH,
+    asked,
+    passed,
+    searching,
+    twice,
+)
+from tests.support.application.memory_conduct import (
+    ENDING,
+    STOOD_DOWN,
+    MemoryConduct,
+    OpenedConduct,
+    RevocablePermits,
+    WorkAttempt,
+    rehearsed,
+)
+from tests.support.fast_clock import LoopTime
 
 
 class Asked:
@@ -50,15 +69,15 @@ def measure(focus: float, **more: Any) -> SteeringAdvice:
 STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
 
 
-async def measured_once(rehearsal: Rehearsal, conduct: Live, reading: float = 7.5) -> int:
+async def measured_once(memory: MemoryConduct, conduct: OpenedConduct, reading: float = 7.5) -> int:
     """Walk a pass and put on the record what it measured."""
-    index = await passed(rehearsal, conduct, reading)
-    await rehearsal.passes.record_outcome(*conduct.ids, index)
+    index = await passed(memory, conduct, reading)
+    await memory.passes.record_outcome(conduct.pass_request(index))
     return index
 
 
 class TestAdvice:
-    async def test_a_pass_ends_with_what_was_advised(self, rehearsal: Rehearsal, time: LoopTime) -> None:
+    async def test_a_pass_ends_with_what_was_advised(self, memory: MemoryConduct, time: LoopTime) -> None:
         async def say(evidence: SteeringEvidence) -> SteeringAdvice:
             await time.sleep(30)
             return measure(1.0, rationale="uphill", confidence=0.7, alternatives=("0.5",), model_ref="m1")
@@ -67,8 +86,8 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        attempt = Try()
-        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, attempt))
+        attempt = WorkAttempt()
+        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), attempt))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=False, point={"focus": 1.0})
         ended = asking.events(conduct)[-1]
         assert isinstance(ended, ProcedureIterationEnded)
@@ -87,9 +106,9 @@ class TestAdvice:
         conduct = await searching(asking, budget={"iterations_remaining": 5, "wall_clock_remaining": 100.0})
         for passes in range(1, 4):
             index = await passed(asking, conduct, passes)
-            await asking.passes.record_outcome(*conduct.ids, index)
+            await asking.passes.record_outcome(conduct.pass_request(index))
             await time.sleep(10)
-            await asking.passes.advise(*conduct.ids, index, Try())
+            await asking.passes.advise(conduct.pass_request(index), WorkAttempt())
         last = deciders.evidence[-1]
         assert [(seen.point["focus"], seen.measurements[0].value) for seen in last.observations] == [
             (-2, 1),
@@ -99,12 +118,12 @@ class TestAdvice:
         assert (last.iteration_index, last.procedure_id) == (3, conduct.procedure_id)
         assert (last.budget.iterations_remaining, last.budget.wall_clock_remaining) == (2, 70)
 
-    async def test_stop_is_an_answer(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal, decide={"substrate": "in_memory", "advice": []})
-        index = await measured_once(rehearsal, conduct)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
+    async def test_stop_is_an_answer(self, memory: MemoryConduct) -> None:
+        conduct = await searching(memory, decide={"substrate": "in_memory", "advice": []})
+        index = await measured_once(memory, conduct)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
-        assert rehearsal.events(conduct)[-1].advised_stop is True
+        assert memory.events(conduct)[-1].advised_stop is True
 
     @pytest.mark.parametrize(
         ("said", "error_class"),
@@ -130,7 +149,7 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
+        turn = await twice(asking, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (ConductVerdict.FAILED, error_class)
         assert (turn.failure.source_kind, turn.failure.target) == ("decide", "sharpness")
@@ -147,7 +166,7 @@ class TestAdvice:
         asking = rehearsed(time, deciders=deciders)
         conduct = await searching(asking)
         index = await measured_once(asking, conduct)
-        advising = asyncio.create_task(asking.passes.advise(*conduct.ids, index, Try()))
+        advising = asyncio.create_task(asking.passes.advise(conduct.pass_request(index), WorkAttempt()))
         await time.sleep(10.5)
         await asked(asking, conduct, HoldProcedure)
         await time.sleep(10)
@@ -156,54 +175,56 @@ class TestAdvice:
         assert await advising == PassDecision(verdict=ConductVerdict.ABORT)
         assert (time.passed, deciders.closed) == (21, 1)
 
-    async def test_a_pass_that_the_submitter_may_not_end_fails(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal)
-        index = await measured_once(rehearsal, conduct)
-        assert isinstance(rehearsal.permits, Permits)
-        rehearsal.permits.withdrawn.add("EndProcedureIteration")
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
+    async def test_a_pass_that_the_submitter_may_not_end_fails(self, memory: MemoryConduct) -> None:
+        conduct = await searching(memory)
+        index = await measured_once(memory, conduct)
+        assert isinstance(memory.permits, RevocablePermits)
+        memory.permits.withdrawn.add("EndProcedureIteration")
+        turn = await twice(memory, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
 
-    async def test_what_has_ended_asks_nobody(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal)
-        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.advise(*conduct.ids, 1, Try()) == PassDecision(verdict=ConductVerdict.GONE)
+    async def test_what_has_ended_asks_nobody(self, memory: MemoryConduct) -> None:
+        conduct = await searching(memory)
+        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        assert await memory.passes.advise(conduct.pass_request(1), WorkAttempt()) == PassDecision(
+            verdict=ConductVerdict.GONE
+        )
 
 
 class TestAnOutsideDecider:
-    async def waiting(self, rehearsal: Rehearsal, **more: Any) -> tuple[Live, int, Any]:
+    async def waiting(self, memory: MemoryConduct, **more: Any) -> tuple[OpenedConduct, int, Any]:
         """A search that waits to be told where to measure."""
-        conduct = await searching(rehearsal, decide=CALLER, **more)
-        index = await measured_once(rehearsal, conduct)
-        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, Try()))
-        await rehearsal.time.sleep(10)
+        conduct = await searching(memory, decide=CALLER, **more)
+        index = await measured_once(memory, conduct)
+        advising = asyncio.create_task(memory.passes.advise(conduct.pass_request(index), WorkAttempt()))
+        await memory.time.sleep(10)
         assert not advising.done()
         return conduct, index, advising
 
-    async def test_what_it_says_ends_the_pass(self, rehearsal: Rehearsal) -> None:
-        conduct, index, advising = await self.waiting(rehearsal)
-        progress = rehearsal.progress(conduct)
+    async def test_what_it_says_ends_the_pass(self, memory: MemoryConduct) -> None:
+        conduct, index, advising = await self.waiting(memory)
+        progress = memory.progress(conduct)
         assert (progress.phase, progress.waiting_for) == ("Waiting", "advice")
         assert progress.waiting_until is not None
         assert (progress.waiting_until - progress.started_at).total_seconds() == 600
-        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
+        await memory.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
         assert await advising == PassDecision(verdict=ConductVerdict.DONE, point={"focus": 1.0})
-        ended = rehearsal.events(conduct)[-1]
-        assert (ended.advised_by, ended.advised_next_point) == (rehearsal.caller.principal_id, {"focus": 1.0})
+        ended = memory.events(conduct)[-1]
+        assert (ended.advised_by, ended.advised_next_point) == (memory.caller.principal_id, {"focus": 1.0})
         assert ended.advice_latency == pytest.approx(10, abs=1)
-        assert (rehearsal.progress(conduct).waiting_for, rehearsal.progress(conduct).phase) == (None, "Walking")
+        assert (memory.progress(conduct).waiting_for, memory.progress(conduct).phase) == (None, "Walking")
 
-    async def test_advice_that_was_given_while_nobody_worked_counts(self, rehearsal: Rehearsal) -> None:
-        conduct, index, advising = await self.waiting(rehearsal)
+    async def test_advice_that_was_given_while_nobody_worked_counts(self, memory: MemoryConduct) -> None:
+        conduct, index, advising = await self.waiting(memory)
         advising.cancel()
         await asyncio.gather(advising, return_exceptions=True)
-        await rehearsal.ledger.wait(*conduct.ids, WaitingFor.ADVICE, rehearsal.time.now())
-        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
+        await memory.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, memory.time.now())
+        await memory.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
-    async def test_nobody_is_waited_for_longer_than_agreed(self, rehearsal: Rehearsal) -> None:
-        conduct, index, advising = await self.waiting(rehearsal)
+    async def test_nobody_is_waited_for_longer_than_agreed(self, memory: MemoryConduct) -> None:
+        conduct, index, advising = await self.waiting(memory)
         turn = await advising
         assert turn.failure is not None
         assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (
@@ -211,105 +232,107 @@ class TestAnOutsideDecider:
             True,
             "SteeringDriverStoodDown",
         )
-        assert rehearsal.time.passed == pytest.approx(600, abs=1)
-        again = await rehearsal.relieved().passes.advise(*conduct.ids, index, Try())
-        assert (again, rehearsal.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
+        assert memory.time.passed == pytest.approx(600, abs=1)
+        again = await memory.relieved().passes.advise(conduct.pass_request(index), WorkAttempt())
+        assert (again, memory.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
-        conduct, _, advising = await self.waiting(rehearsal)
-        await asked(rehearsal, conduct, *requests)
+    async def test_a_request_is_served_meanwhile(
+        self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
+    ) -> None:
+        conduct, _, advising = await self.waiting(memory)
+        await asked(memory, conduct, *requests)
         assert await advising == PassDecision(verdict=verdict)
-        assert rehearsal.time.passed == pytest.approx(10, abs=1.1)
+        assert memory.time.passed == pytest.approx(10, abs=1.1)
 
-    async def test_a_held_run_does_not_end_the_wait_and_a_stopped_one_does(self, rehearsal: Rehearsal) -> None:
-        run_id = await rehearsal.run()
-        _, _, advising = await self.waiting(rehearsal, run_id=run_id)
-        await rehearsal.happens(run_id, HELD_RUN.model_copy())
-        await rehearsal.time.sleep(100)
+    async def test_a_held_run_does_not_end_the_wait_and_a_stopped_one_does(self, memory: MemoryConduct) -> None:
+        run_id = await memory.run()
+        _, _, advising = await self.waiting(memory, run_id=run_id)
+        await memory.happens(run_id, HELD_RUN.model_copy())
+        await memory.time.sleep(100)
         assert not advising.done()
-        await rehearsal.happens(run_id, RunStopped(reason="enough", **ENDING))
+        await memory.happens(run_id, RunStopped(reason="enough", **ENDING))
         assert await advising == PassDecision(verdict=ConductVerdict.RUN_STOPPED)
 
-    async def test_waiting_does_not_use_up_the_restart_limit(self, rehearsal: Rehearsal) -> None:
-        conduct, index, advising = await self.waiting(rehearsal)
-        await rehearsal.time.sleep(500)
-        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
+    async def test_waiting_does_not_use_up_the_restart_limit(self, memory: MemoryConduct) -> None:
+        conduct, index, advising = await self.waiting(memory)
+        await memory.time.sleep(500)
+        await memory.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
         await advising
-        await passed(rehearsal, conduct, 7.5)
+        await passed(memory, conduct, 7.5)
 
 
 class TestTakingUp:
-    async def taken_up(self, rehearsal: Rehearsal, decide: Any, measured: bool = True) -> Live:
+    async def taken_up(self, memory: MemoryConduct, decide: Any, measured: bool = True) -> OpenedConduct:
         """A search that was held, after its first pass if it had measured, and goes on."""
-        first = await searching(rehearsal, decide=decide)
+        first = await searching(memory, decide=decide)
         if measured:
-            await measured_once(rehearsal, first)
-        await asked(rehearsal, first, HoldProcedure)
-        await rehearsal.conductor.end(*first.ids, ConductOutcome(finish=Finish.HELD), closed=False)
-        return await rehearsal.live(ConductUntilAdvisedFrom(**SEARCH, decide=decide), first.procedure_id)
+            await measured_once(memory, first)
+        await asked(memory, first, HoldProcedure)
+        await memory.conductor.end(first.end(ConductOutcome(finish=Finish.HELD), closed=False))
+        return await memory.live(ConductUntilAdvisedFrom(**SEARCH, decide=decide), first.procedure_id)
 
-    async def test_it_is_known_before_the_first_pass_that_something_was_measured(self, rehearsal: Rehearsal) -> None:
-        briefing = await rehearsal.conductor.brief(*(await self.taken_up(rehearsal, GRID)).ids)
+    async def test_it_is_known_before_the_first_pass_that_something_was_measured(self, memory: MemoryConduct) -> None:
+        briefing = await memory.conductor.brief((await self.taken_up(memory, GRID)).request)
         assert briefing is not None
         assert briefing.asks_first
-        other = await rehearsal.conductor.brief(*(await self.taken_up(rehearsal, GRID, measured=False)).ids)
+        other = await memory.conductor.brief((await self.taken_up(memory, GRID, measured=False)).request)
         assert other is not None
         assert not other.asks_first
 
-    async def test_the_pass_begins_where_the_decider_says(self, rehearsal: Rehearsal) -> None:
-        conduct = await self.taken_up(rehearsal, GRID)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
+    async def test_the_pass_begins_where_the_decider_says(self, memory: MemoryConduct) -> None:
+        conduct = await self.taken_up(memory, GRID)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=2, point={"focus": 0.0})
-        begun = rehearsal.events(conduct)[-1]
+        begun = memory.events(conduct)[-1]
         assert isinstance(begun, ProcedureIterationStarted)
         assert (begun.point, begun.advice.next_point) == ({"focus": 0.0}, {"focus": 0.0})
 
-    async def test_it_may_say_stop(self, rehearsal: Rehearsal) -> None:
-        conduct = await self.taken_up(rehearsal, {"substrate": "in_memory", "advice": []})
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
+    async def test_it_may_say_stop(self, memory: MemoryConduct) -> None:
+        conduct = await self.taken_up(memory, {"substrate": "in_memory", "advice": []})
+        turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
-    async def test_a_decider_that_fails_fails_the_conduct(self, rehearsal: Rehearsal) -> None:
+    async def test_a_decider_that_fails_fails_the_conduct(self, memory: MemoryConduct) -> None:
         wrong = {"substrate": "in_memory", "advice": [{"verdict": "Measure", "next_point": {"focus": 9.0}}] * 2}
-        conduct = await self.taken_up(rehearsal, wrong)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
+        conduct = await self.taken_up(memory, wrong)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn.failure is not None
         assert turn.failure.error_class == "DecideAdviceMalformedError"
 
-    async def test_a_hold_is_served_before_the_pass_begins(self, rehearsal: Rehearsal) -> None:
-        conduct = await self.taken_up(rehearsal, GRID)
-        await asked(rehearsal, conduct, HoldProcedure)
-        turn = await twice(rehearsal, conduct, lambda stand: stand.passes.take_up(*conduct.ids, Try()))
+    async def test_a_hold_is_served_before_the_pass_begins(self, memory: MemoryConduct) -> None:
+        conduct = await self.taken_up(memory, GRID)
+        await asked(memory, conduct, HoldProcedure)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.HOLD)
 
-    async def test_an_outside_decider_is_asked_for_the_coming_pass(self, rehearsal: Rehearsal) -> None:
-        conduct = await self.taken_up(rehearsal, CALLER)
-        taking_up = asyncio.create_task(rehearsal.passes.take_up(*conduct.ids, Try()))
-        await rehearsal.time.sleep(10)
-        await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
+    async def test_an_outside_decider_is_asked_for_the_coming_pass(self, memory: MemoryConduct) -> None:
+        conduct = await self.taken_up(memory, CALLER)
+        taking_up = asyncio.create_task(memory.passes.take_up(conduct.request, WorkAttempt()))
+        await memory.time.sleep(10)
+        await memory.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
         turn = await taking_up
         assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=2, point={"focus": 1.0})
-        assert await rehearsal.relieved().passes.take_up(*conduct.ids, Try()) == turn
-        assert rehearsal.events(conduct)[-1].advice == measure(1.0)
+        assert await memory.relieved().passes.take_up(conduct.request, WorkAttempt()) == turn
+        assert memory.events(conduct)[-1].advice == measure(1.0)
 
-    async def test_and_then_again_for_the_next_one(self, rehearsal: Rehearsal) -> None:
+    async def test_and_then_again_for_the_next_one(self, memory: MemoryConduct) -> None:
         """What was said before a pass began is not taken for what follows it."""
-        conduct = await self.taken_up(rehearsal, CALLER)
-        taking_up = asyncio.create_task(rehearsal.passes.take_up(*conduct.ids, Try()))
-        await rehearsal.time.sleep(10)
-        await rehearsal.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
+        conduct = await self.taken_up(memory, CALLER)
+        taking_up = asyncio.create_task(memory.passes.take_up(conduct.request, WorkAttempt()))
+        await memory.time.sleep(10)
+        await memory.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
         index = (await taking_up).iteration_index
         for step in range(2):
-            await rehearsal.step(conduct, step, index, point={"focus": 1.0})
-        await rehearsal.passes.record_outcome(*conduct.ids, index)
-        advising = asyncio.create_task(rehearsal.passes.advise(*conduct.ids, index, Try()))
-        await rehearsal.time.sleep(10)
+            await memory.step(conduct, step, index, point={"focus": 1.0})
+        await memory.passes.record_outcome(conduct.pass_request(index))
+        advising = asyncio.create_task(memory.passes.advise(conduct.pass_request(index), WorkAttempt()))
+        await memory.time.sleep(10)
         assert not advising.done()
-        await rehearsal.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
+        await memory.do(AdviseProcedure(iteration_index=index, advice=STOP), conduct.procedure_id)
         assert await advising == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
-    async def test_what_has_ended_is_not_taken_up(self, rehearsal: Rehearsal) -> None:
-        conduct = await self.taken_up(rehearsal, GRID)
-        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.passes.take_up(*conduct.ids, Try()) == PassDecision(verdict=ConductVerdict.GONE)
+    async def test_what_has_ended_is_not_taken_up(self, memory: MemoryConduct) -> None:
+        conduct = await self.taken_up(memory, GRID)
+        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        assert await memory.passes.take_up(conduct.request, WorkAttempt()) == PassDecision(verdict=ConductVerdict.GONE)

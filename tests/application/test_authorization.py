@@ -17,7 +17,7 @@ from baton.domain.agent.agent import DefineAgent, VersionAgent
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
-from baton.domain.trust.conduit import Decision, ListConduitVerdicts, Verdict
+from baton.domain.trust.conduit import AccessDecision, ConduitVerdict, ListConduitVerdicts
 from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from baton.domain.trust.presence import TakeControlOfSurface
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
@@ -27,10 +27,10 @@ from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore, MemoryVerdictLog
-from tests.application.calling import Calling, planned_visit
-from tests.domain.world import OPERATOR, START, new_id, refused
+from tests.support.application.command_paths import CommandCaller, planned_visit
+from tests.support.domain.world import OPERATOR, START, new_id, refused
 
-ALLOW, DENY = Decision.ALLOW, Decision.DENY
+ALLOW, DENY = AccessDecision.ALLOW, AccessDecision.DENY
 CONDUIT, SURFACE, PRINCIPAL = new_id(), new_id(), new_id()
 P1, P2, P3 = sorted(new_id() for _ in range(3))
 
@@ -92,7 +92,7 @@ JUDGEMENTS = [
 class TestJudgement:
     @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_the_table(
-        self, standing: Standing, policies: list[Policy], decision: Decision, reason: str | None, determining: Any
+        self, standing: Standing, policies: list[Policy], decision: AccessDecision, reason: str | None, determining: Any
     ) -> None:
         verdict = judge(standing, policies, PRINCIPAL, "GetVisit", CONDUIT, SURFACE)
         assert verdict == AuthzResult(decision, reason, determining)
@@ -100,7 +100,7 @@ class TestJudgement:
 
     @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_what_is_permitted_is_what_would_be_allowed(
-        self, standing: Standing, policies: list[Policy], decision: Decision, reason: str | None, determining: Any
+        self, standing: Standing, policies: list[Policy], decision: AccessDecision, reason: str | None, determining: Any
     ) -> None:
         permitted = permitted_commands(standing, policies, PRINCIPAL, CONDUIT, SURFACE)
         for name in ("GetVisit", "ListVisits", "DefinePolicy"):
@@ -117,7 +117,7 @@ class TestJudgement:
 class Seam:
     """A facility in policy mode: an administrator, and the verdicts recorded so far."""
 
-    admin: Calling
+    admin: CommandCaller
     store: MemoryStore
 
     async def grant(self, principal: UUID, *commands: str, surface_id: UUID = SYSTEM_HTTP, **changes: Any) -> UUID:
@@ -131,13 +131,13 @@ class Seam:
 
     @property
     def verdicts(self) -> list[Any]:
-        return self.store.entries[Verdict.relation]
+        return self.store.entries[ConduitVerdict.relation]
 
 
 @pytest.fixture
 async def seam() -> Seam:
     store = MemoryStore()
-    admin = Calling(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store))).acting_as(NIL, NIL)
+    admin = CommandCaller(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store))).acting_as(NIL, NIL)
     await Seeds(store, admin.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
     return Seam(admin, store)
 
@@ -284,11 +284,11 @@ class TestVerdicts:
 
 class TestOnPostgres:
     @pytest.fixture
-    async def admin(self, database_url: str) -> AsyncIterator[Calling]:
+    async def admin(self, database_url: str) -> AsyncIterator[CommandCaller]:
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
             self.verdicts = PostgresVerdictLog(pool)
-            admin = Calling(store, authorizer=PolicyAuthorizer(store, self.verdicts)).acting_as(NIL, NIL)
+            admin = CommandCaller(store, authorizer=PolicyAuthorizer(store, self.verdicts)).acting_as(NIL, NIL)
             await Seeds(store, admin.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
             yield admin
 
@@ -300,7 +300,7 @@ class TestOnPostgres:
             )
             return await rows.fetchall()
 
-    async def test_verdicts_have_every_column(self, admin: Calling, database_url: str) -> None:
+    async def test_verdicts_have_every_column(self, admin: CommandCaller, database_url: str) -> None:
         person, cause = new_id(), new_id()
         caller = Caller(person, SYSTEM_HTTP, new_id(), causation_id=cause)
         await admin.authorizer.authorize(caller, "DefineZone")
@@ -328,7 +328,7 @@ class TestOnPostgres:
             (*asked, "Allow", None, SYSTEM_HTTP, sorted(grants), *sent),
         ]
 
-    async def test_verdicts_are_listed_by_their_conduit(self, admin: Calling, database_url: str) -> None:
+    async def test_verdicts_are_listed_by_their_conduit(self, admin: CommandCaller, database_url: str) -> None:
         caller = Caller(new_id(), SYSTEM_HTTP, new_id())
         before = datetime.now(UTC)
         for name in ("DefineZone", "DefineSurface", "DefineZone"):
@@ -341,14 +341,16 @@ class TestOnPostgres:
             await admin.ask(ListConduitVerdicts(), on=new_id())
 
     async def test_the_service_itself_and_questions_about_oneself_leave_none(
-        self, admin: Calling, database_url: str
+        self, admin: CommandCaller, database_url: str
     ) -> None:
         await admin.do(DefineZone(name="Hutch"))
         await admin.authorizer.permitted(Caller(OPERATOR, SYSTEM_HTTP, new_id()))
         await self.verdicts.flush()
         assert await self.rows(database_url) == []
 
-    async def test_a_verdict_log_that_cannot_write_changes_no_decision(self, admin: Calling, database_url: str) -> None:
+    async def test_a_verdict_log_that_cannot_write_changes_no_decision(
+        self, admin: CommandCaller, database_url: str
+    ) -> None:
         closed = runtime_pool(database_url, 1)
         await closed.open()
         await closed.close()
@@ -358,7 +360,7 @@ class TestOnPostgres:
         await verdicts.flush()
         assert verdict.allowed
 
-    async def test_an_unreadable_store_fails_the_call_and_never_allows(self, admin: Calling) -> None:
+    async def test_an_unreadable_store_fails_the_call_and_never_allows(self, admin: CommandCaller) -> None:
         unreachable = runtime_pool("postgresql://127.0.0.1:1/nowhere", 1)
         unreachable.timeout = 0.1
         await unreachable.open()
@@ -373,29 +375,29 @@ class TestOnPostgres:
 class TestStandings:
     """Whether a principal may act at all, with the versions of the streams that say so."""
 
-    async def folded(self, seam: Seam, principal_id: UUID, authorizer: Authorizer | None = None) -> FoldedStanding:
+    async def standing_of(self, seam: Seam, principal_id: UUID, authorizer: Authorizer | None = None) -> FoldedStanding:
         return await (authorizer or seam.admin.authorizer).standing(Caller(principal_id, SYSTEM_HTTP, new_id()))
 
     async def test_somebody_on_record_has_nothing_said_against_them(self, seam: Seam) -> None:
         person = await seam.admin.create(RegisterActor(name="Mira Okafor"))
-        assert await self.folded(seam, person) == FoldedStanding(person, None, 1)
+        assert await self.standing_of(seam, person) == FoldedStanding(person, None, 1)
         await seam.admin.do(DeactivateActor(), on=person)
-        assert await self.folded(seam, person) == FoldedStanding(person, "principal_deactivated", 2)
+        assert await self.standing_of(seam, person) == FoldedStanding(person, "principal_deactivated", 2)
 
     async def test_a_stranger_may_act_only_where_no_policy_is_asked(self, seam: Seam) -> None:
         stranger, permissive = new_id(), PermissiveAuthorizer(PrincipalStandings(seam.store))
-        assert await self.folded(seam, stranger) == FoldedStanding(stranger, "principal_unknown", 0)
-        assert await self.folded(seam, stranger, permissive) == FoldedStanding(stranger, None, 0)
+        assert await self.standing_of(seam, stranger) == FoldedStanding(stranger, "principal_unknown", 0)
+        assert await self.standing_of(seam, stranger, permissive) == FoldedStanding(stranger, None, 0)
 
     async def test_an_agent_is_read_on_both_its_streams_in_both_modes(self, seam: Seam) -> None:
         model = {"provider": "deterministic", "model": "parabola:v1"}
         agent = await seam.admin.create(DefineAgent(kind="Alignment", name="Finder", version="1", model_ref=model))
         permissive = PermissiveAuthorizer(PrincipalStandings(seam.store))
         for authorizer in (seam.admin.authorizer, permissive):
-            assert await self.folded(seam, agent, authorizer) == FoldedStanding(agent, "agent_not_versioned", 1, 1)
+            assert await self.standing_of(seam, agent, authorizer) == FoldedStanding(agent, "agent_not_versioned", 1, 1)
         await seam.admin.do(VersionAgent(), on=agent)
         for authorizer in (seam.admin.authorizer, permissive):
-            assert await self.folded(seam, agent, authorizer) == FoldedStanding(agent, None, 1, 2)
+            assert await self.standing_of(seam, agent, authorizer) == FoldedStanding(agent, None, 1, 2)
 
     async def test_the_service_itself_always_may(self, seam: Seam) -> None:
         caller = Caller.system(new_id())

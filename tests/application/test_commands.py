@@ -27,8 +27,8 @@ from baton.domain.equipment.role import DefineRole
 from baton.domain.kernel import Call, Command, Event
 from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
-from baton.domain.trust.authorization import AuthzResult, denied
-from baton.domain.trust.conduit import Decision, DefineConduit
+from baton.domain.trust.authorization import AuthzResult, deny
+from baton.domain.trust.conduit import AccessDecision, DefineConduit
 from baton.domain.trust.policy import RevokePolicyGrant
 from baton.domain.trust.presence import CheckInVisit, TakeControlOfSurface
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
@@ -37,8 +37,8 @@ from baton.domain.trust.zone import DefineZone, Zone
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore
-from tests.application.calling import OPERATOR, SECOND, Calling, lenient, planned_visit
-from tests.domain.world import new_id, refused
+from tests.support.application.command_paths import OPERATOR, SECOND, CommandCaller, lenient, planned_visit
+from tests.support.domain.world import new_id, refused
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Gatekeeper:
         return FoldedStanding(caller.principal_id)
 
 
-CLOSED = denied("principal_not_permitted")
+CLOSED = deny("principal_not_permitted")
 
 
 class UntouchedStore:
@@ -79,9 +79,9 @@ class RacedStore(MemoryStore):
             stream_type, id, event = self.rivals.pop(0)
             call = Call(new_id(), SYSTEM_HTTP, batch.call.now, new_id(), new_id())
             after = len(self.streams[stream_type, id])
-            append = StreamAppend(stream_type, id, after, [(new_id(), event.stamped(id, call.now))])
+            append = StreamAppend(stream_type, id, after, [(new_id(), event.stamp(id, call.now))])
             rival = Batch(call, "Rival", [append])
-            self.commit(rival, self.stored(rival))
+            self.commit(rival, self.event_rows(rival))
         super().check(batch)
 
 
@@ -99,8 +99,8 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def calling(store: MemoryStore) -> Calling:
-    return Calling(store)
+def calling(store: MemoryStore) -> CommandCaller:
+    return CommandCaller(store)
 
 
 def contents(store: MemoryStore) -> Any:
@@ -111,13 +111,13 @@ def contents(store: MemoryStore) -> Any:
 class TestAuthorizationComesFirst:
     async def test_a_denied_caller_is_refused_before_anything_is_loaded(self) -> None:
         untouched: Any = UntouchedStore()
-        calling = Calling(untouched, authorizer=Gatekeeper(CLOSED))
+        calling = CommandCaller(untouched, authorizer=Gatekeeper(CLOSED))
         with refused("UnauthorizedError", "principal_not_permitted"):
             await calling.do(DeactivateActor(), on=new_id())
         with refused("UnauthorizedError", "principal_not_permitted"):
             await calling.do(DeactivateActor(), on=new_id(), key="retry-1")
 
-    async def test_a_denied_caller_cannot_tell_what_exists(self, calling: Calling) -> None:
+    async def test_a_denied_caller_cannot_tell_what_exists(self, calling: CommandCaller) -> None:
         known = await calling.create(RegisterActor(name="Mira"))
         outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
         answers = []
@@ -127,16 +127,18 @@ class TestAuthorizationComesFirst:
             answers.append((str(caught.value), caught.value.facts))
         assert answers[0] == answers[1]
 
-    async def test_a_denial_names_its_cause_but_no_policy(self, calling: Calling) -> None:
+    async def test_a_denial_names_its_cause_but_no_policy(self, calling: CommandCaller) -> None:
         policy = new_id()
-        outsider = replace(calling, authorizer=Gatekeeper(AuthzResult(Decision.DENY, "command_not_permitted", (policy,))))
+        outsider = replace(
+            calling, authorizer=Gatekeeper(AuthzResult(AccessDecision.DENY, "command_not_permitted", (policy,)))
+        )
         with pytest.raises(Refusal) as caught:
             await outsider.do(DefineZone(name="Hutch"))
         assert (caught.value.status, caught.value.reason) == (403, "command_not_permitted")
         assert str(policy) not in f"{caught.value.detail} {caught.value.facts}"
         assert "DefineZone" in caught.value.detail
 
-    async def test_a_denied_request_never_reaches_the_cache(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_a_denied_request_never_reaches_the_cache(self, store: MemoryStore, calling: CommandCaller) -> None:
         outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
         with refused("UnauthorizedError"):
             await outsider.do(RegisterActor(name="Mira"), key="retry-1")
@@ -144,7 +146,7 @@ class TestAuthorizationComesFirst:
         executed = await calling.do(DefineZone(name="Hutch"), key="retry-1")
         assert (executed.status, executed.replayed) == (201, False)
 
-    async def test_a_stored_outcome_is_not_replayed_to_who_lost_the_permission(self, calling: Calling) -> None:
+    async def test_a_stored_outcome_is_not_replayed_to_who_lost_the_permission(self, calling: CommandCaller) -> None:
         await calling.do(DefineZone(name="Hutch"), key="retry-1")
         outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
         with refused("UnauthorizedError"):
@@ -152,14 +154,14 @@ class TestAuthorizationComesFirst:
 
 
 class TestIdempotency:
-    async def test_a_repeated_creation_creates_once(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_a_repeated_creation_creates_once(self, store: MemoryStore, calling: CommandCaller) -> None:
         first = await calling.do(RegisterActor(name="Mira"), key="retry-1")
         before = contents(store)
         again = await calling.do(RegisterActor(name="Mira"), key="retry-1")
         assert again == replace(first, replayed=True)
         assert contents(store) == before
 
-    async def test_a_repeated_command_is_answered_though_the_state_has_moved_on(self, calling: Calling) -> None:
+    async def test_a_repeated_command_is_answered_though_the_state_has_moved_on(self, calling: CommandCaller) -> None:
         id = await calling.create(RegisterActor(name="Mira"))
         first = await calling.do(DeactivateActor(), on=id, key="retry-1")
         await calling.do(ReactivateActor(), on=id)
@@ -167,14 +169,14 @@ class TestIdempotency:
         assert (again.status, again.position, again.replayed) == (204, first.position, True)
         assert await calling.versions("Actor", id) == [1, 2, 3]
 
-    async def test_without_a_key_every_request_counts(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_without_a_key_every_request_counts(self, store: MemoryStore, calling: CommandCaller) -> None:
         await calling.do(DefineZone(name="Hutch"))
         await calling.do(DefineZone(name="Hutch"))
         assert len(store.streams) == 2
         assert not store.keys
 
     @pytest.mark.parametrize("name", ["Hutch", "hutch", "Hutch 2"])
-    async def test_a_key_stands_for_one_exact_request(self, calling: Calling, name: str) -> None:
+    async def test_a_key_stands_for_one_exact_request(self, calling: CommandCaller, name: str) -> None:
         await calling.do(DefineZone(name="Hutch"), key="retry-1")
         if name == "Hutch":
             assert (await calling.do(DefineZone(name=name), key="retry-1")).replayed
@@ -182,7 +184,7 @@ class TestIdempotency:
             with refused(IdempotencyConflictError):
                 await calling.do(DefineZone(name=name), key="retry-1")
 
-    async def test_requests_that_mean_the_same_have_one_fingerprint(self, calling: Calling) -> None:
+    async def test_requests_that_mean_the_same_have_one_fingerprint(self, calling: CommandCaller) -> None:
         composed, decomposed = "Institut Poincar\u00e9", "Institut Poincare\u0301"
         await calling.do(DefineZone(name=composed), key="names")
         assert (await calling.do(DefineZone(name=decomposed), key="names")).replayed
@@ -190,7 +192,7 @@ class TestIdempotency:
         await calling.do(DefineRole(**role, produces=["image", "counts"]), key="sets")
         assert (await calling.do(DefineRole(**role, produces=["counts", "image", "image"]), key="sets")).replayed
 
-    async def test_the_target_and_the_command_are_part_of_the_request(self, calling: Calling) -> None:
+    async def test_the_target_and_the_command_are_part_of_the_request(self, calling: CommandCaller) -> None:
         first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
         await calling.do(DeactivateActor(), on=first, key="retry-1")
         with refused(IdempotencyConflictError):
@@ -198,19 +200,19 @@ class TestIdempotency:
         with refused(IdempotencyConflictError):
             await calling.do(ReactivateActor(), on=first, key="retry-1")
 
-    async def test_keys_of_others_and_of_other_surfaces_are_independent(self, calling: Calling) -> None:
+    async def test_keys_of_others_and_of_other_surfaces_are_independent(self, calling: CommandCaller) -> None:
         await calling.do(DefineZone(name="Hutch"), key="retry-1")
         elsewhere = calling.acting_as(OPERATOR, surface_id=new_id())
         for other in (calling.acting_as(new_id()), elsewhere):
             executed = await other.do(DefineZone(name="Another"), key="retry-1")
             assert not executed.replayed
 
-    async def test_a_stored_outcome_holds_no_personal_data(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_a_stored_outcome_holds_no_personal_data(self, store: MemoryStore, calling: CommandCaller) -> None:
         await calling.do(RegisterActor(name="Mira Okafor", email="m.okafor@example.org"), key="retry-1")
         assert "Okafor" not in repr(store.keys)
         assert "example.org" not in repr(store.keys)
 
-    async def test_a_request_that_changes_nothing_is_remembered_too(self, calling: Calling) -> None:
+    async def test_a_request_that_changes_nothing_is_remembered_too(self, calling: CommandCaller) -> None:
         id = await calling.create(RegisterActor(name="Mira"))
         first = await calling.do(UpdateActorProfile(name="Mira"), on=id, key="retry-1")
         again = await calling.do(UpdateActorProfile(name="Mira"), on=id, key="retry-1")
@@ -221,7 +223,7 @@ class TestIdempotency:
 class TestRefusalsReleaseTheKey:
     """A refusal wrote nothing and is never cached: the same key may be tried again at once, for anything."""
 
-    async def deactivated(self, calling: Calling) -> UUID:
+    async def deactivated(self, calling: CommandCaller) -> UUID:
         id = await calling.create(RegisterActor(name="Mira"))
         await calling.do(DeactivateActor(), on=id)
         return id
@@ -235,7 +237,7 @@ class TestRefusalsReleaseTheKey:
         yield "UnauthorizedError", ReactivateActor(), actor
 
     @pytest.mark.parametrize("number", range(6))
-    async def test_whatever_the_refusal(self, store: MemoryStore, calling: Calling, number: int) -> None:
+    async def test_whatever_the_refusal(self, store: MemoryStore, calling: CommandCaller, number: int) -> None:
         actor = await self.deactivated(calling)
         code, command, target = list(self.refusals(actor))[number]
         caller = calling.acting_as(actor) if code == "UnauthorizedError" else calling
@@ -246,7 +248,7 @@ class TestRefusalsReleaseTheKey:
         executed = await caller.do(DefineZone(name="Hutch"), key="retry-1")
         assert (executed.status, executed.replayed) == (201, False)
 
-    async def test_a_taken_name(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_a_taken_name(self, store: MemoryStore, calling: CommandCaller) -> None:
         role = DefineRole(name="Detector", description="Sees", required_affordances=[])
         await calling.do(role)
         before = contents(store)
@@ -256,7 +258,7 @@ class TestRefusalsReleaseTheKey:
 
     async def test_a_lost_race(self) -> None:
         store = RacedStore()
-        calling = Calling(store)
+        calling = CommandCaller(store)
         visit = await calling.create(planned_visit())
         await calling.do(RecordVisitArrival(), on=visit)
         store.rivals = [("Visit", visit, VisitCheckedIn(actor_id=new_id(), mode="remote"))]
@@ -310,7 +312,7 @@ class TestCrashes:
         def crash() -> None:
             raise Crash
 
-        calling = Calling(reopened(crash))
+        calling = CommandCaller(reopened(crash))
         with pytest.raises(Crash):
             await calling.do(RegisterActor(name="Mira"), key="retry-1")
         restarted = replace(calling, store=reopened(nothing))
@@ -323,12 +325,12 @@ class TestCrashes:
         async def requested() -> None:
             request = asyncio.current_task()
             assert request is not None
-            await Calling(reopened(request.cancel)).do(RegisterActor(name="Mira"), key="retry-1")
+            await CommandCaller(reopened(request.cancel)).do(RegisterActor(name="Mira"), key="retry-1")
             await asyncio.Event().wait()
 
         with pytest.raises(asyncio.CancelledError):
             await asyncio.create_task(requested())
-        restarted = Calling(reopened(nothing))
+        restarted = CommandCaller(reopened(nothing))
         assert (await restarted.do(RegisterActor(name="Mira"), key="retry-1")).replayed
         assert len(await restarted.store.follow(Bookmark(0, 0), 10)) == 1
 
@@ -336,7 +338,7 @@ class TestCrashes:
     async def test_before_the_append_the_key_is_locked_until_it_is_stale(
         self, reopened: Reopened, end: type[BaseException]
     ) -> None:
-        calling = Calling(reopened(nothing))
+        calling = CommandCaller(reopened(nothing))
         id = await calling.create(RegisterActor(name="Mira"))
 
         async def ends(*arguments: Any) -> Any:
@@ -359,7 +361,7 @@ class TestCrashes:
         assert await restarted.versions("Actor", id) == [1, 2]
 
     async def test_a_request_that_was_taken_over_while_it_hung_does_nothing(self, reopened: Reopened) -> None:
-        calling = Calling(reopened(nothing))
+        calling = CommandCaller(reopened(nothing))
         delayed: Any = Delayed(calling.store)
         slow = asyncio.create_task(replace(calling, store=delayed).do(RegisterActor(name="Mira"), key="retry-1"))
         await delayed.arrived.wait()
@@ -372,7 +374,7 @@ class TestCrashes:
         assert len(await calling.store.follow(Bookmark(0, 0), 10)) == 1
 
     async def test_a_request_that_was_taken_over_frees_nobody_elses_key(self, reopened: Reopened) -> None:
-        calling = Calling(reopened(nothing))
+        calling = CommandCaller(reopened(nothing))
         delayed: list[Any] = [Delayed(calling.store), Delayed(calling.store)]
         requests = []
         for store in delayed:
@@ -398,7 +400,7 @@ class TestReDeciding:
     def store(self) -> RacedStore:
         return RacedStore()
 
-    async def in_progress(self, calling: Calling) -> UUID:
+    async def in_progress(self, calling: CommandCaller) -> UUID:
         visit = await calling.create(planned_visit())
         for command in (RecordVisitArrival(), StartVisit()):
             await calling.do(command, on=visit)
@@ -408,7 +410,7 @@ class TestReDeciding:
         return "Visit", visit, VisitCheckedIn(actor_id=new_id(), mode="physical")
 
     @pytest.mark.parametrize("rivals", [0, 1, 2])
-    async def test_a_hold_wins_within_three_attempts(self, store: RacedStore, calling: Calling, rivals: int) -> None:
+    async def test_a_hold_wins_within_three_attempts(self, store: RacedStore, calling: CommandCaller, rivals: int) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [self.check_in(visit)] * rivals
         await calling.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")
@@ -417,7 +419,7 @@ class TestReDeciding:
         assert stream[-1].event_type == "VisitHeld"
         assert (await calling.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")).replayed
 
-    async def test_a_hold_loses_the_fourth_race(self, store: RacedStore, calling: Calling) -> None:
+    async def test_a_hold_loses_the_fourth_race(self, store: RacedStore, calling: CommandCaller) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [self.check_in(visit)] * 3
         with refused(ConcurrencyError):
@@ -425,13 +427,13 @@ class TestReDeciding:
         assert store.streams["Visit", visit][-1].event_type == "VisitCheckedIn"
         assert not store.keys
 
-    async def test_what_changed_meanwhile_is_judged_anew(self, store: RacedStore, calling: Calling) -> None:
+    async def test_what_changed_meanwhile_is_judged_anew(self, store: RacedStore, calling: CommandCaller) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [("Visit", visit, VisitHeld(reason="somebody was faster"))]
         with refused("VisitCannotHoldError", "on_hold"):
             await calling.do(HoldVisit(reason="beam dump"), on=visit)
 
-    async def test_other_commands_lose_at_once(self, store: RacedStore, calling: Calling) -> None:
+    async def test_other_commands_lose_at_once(self, store: RacedStore, calling: CommandCaller) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [self.check_in(visit)]
         with refused(ConcurrencyError, "version_taken"):
@@ -439,7 +441,9 @@ class TestReDeciding:
 
 
 class TestAnswers:
-    async def test_a_command_answers_the_position_of_its_last_event(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_a_command_answers_the_position_of_its_last_event(
+        self, store: MemoryStore, calling: CommandCaller
+    ) -> None:
         zone = await calling.create(DefineZone(name="Hutch"))
         executed = await calling.do(DefineConduit(name="Gate", source_zone_id=zone, target_zone_id=zone))
         assert executed.body is not None
@@ -448,7 +452,7 @@ class TestAnswers:
         assert executed.position == stream[-1].position
 
     async def test_a_command_that_wrote_nothing_answers_the_highest_position_it_loaded(
-        self, store: MemoryStore, calling: Calling
+        self, store: MemoryStore, calling: CommandCaller
     ) -> None:
         id = await calling.create(RegisterActor(name="Mira"))
         changed = await calling.do(UpdateActorProfile(phone="12"), on=id)
@@ -458,7 +462,7 @@ class TestAnswers:
         assert (unchanged.status, unchanged.position) == (204, changed.position)
         assert contents(store) == before
 
-    async def test_revoking_what_nobody_holds_writes_nothing(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_revoking_what_nobody_holds_writes_nothing(self, store: MemoryStore, calling: CommandCaller) -> None:
         await Seeds(store, calling.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
         policy = next(id for name, id in store.streams if name == "Policy")
         first, second = [
@@ -467,14 +471,14 @@ class TestAnswers:
         assert second.position == first.position
         assert await calling.versions("Policy", policy) == [1, 2]
 
-    async def test_a_creation_under_an_existing_id_is_refused_as_existing(self, calling: Calling) -> None:
+    async def test_a_creation_under_an_existing_id_is_refused_as_existing(self, calling: CommandCaller) -> None:
         zone = await calling.create(DefineZone(name="Hutch"))
         clashing = replace(calling, new_id=lambda: zone)
         with refused("ZoneAlreadyExistsError"):
             await clashing.do(DefineZone(name="Another"))
         assert await calling.versions("Zone", zone) == [1]
 
-    async def test_every_event_says_who_and_why(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_every_event_says_who_and_why(self, store: MemoryStore, calling: CommandCaller) -> None:
         cause = new_id()
         agent = replace(calling, caller=Caller(new_id(), SYSTEM_HTTP, new_id(), causation_id=cause))
         zone = await agent.create(DefineZone(name="Hutch"))
@@ -483,7 +487,7 @@ class TestAnswers:
         assert (row.correlation_id, row.causation_id) == (agent.caller.correlation_id, cause)
         assert row.occurred_at == agent.clock.now
 
-    async def test_erasure_leaves_the_stream_and_takes_the_rows(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_erasure_leaves_the_stream_and_takes_the_rows(self, store: MemoryStore, calling: CommandCaller) -> None:
         id = await calling.create(RegisterActor(name="Mira Okafor"))
         await calling.do(ForgetActor(), on=id)
         assert [row.event_type for row in store.streams["Actor", id]] == ["ActorRegistered", "ActorProfileForgotten"]
@@ -492,7 +496,7 @@ class TestAnswers:
 
 
 class TestNamedLocks:
-    async def test_of_two_rivals_for_a_surface_one_drives(self, store: MemoryStore, calling: Calling) -> None:
+    async def test_of_two_rivals_for_a_surface_one_drives(self, store: MemoryStore, calling: CommandCaller) -> None:
         surface = await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
         visits = [await calling.create(planned_visit(surface)) for _ in range(4)]
         for visit in visits:
@@ -509,7 +513,7 @@ class TestNamedLocks:
 
 async def test_an_event_that_was_read_claims_its_id_for_nothing_that_is_written() -> None:
     store = MemoryStore()
-    await Calling(store).create(DefineZone(name="Hall"))
+    await CommandCaller(store).create(DefineZone(name="Hall"))
     (row,) = await store.follow(Bookmark(0, 0), 10)
     event = decode_event(Zone.aggregate, row)
-    assert (event.stored_id, event.known_id) == (row.event_id, None)
+    assert (event.stored_id, event.own_id) == (row.event_id, None)

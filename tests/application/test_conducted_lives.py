@@ -6,9 +6,9 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.application.twins import Twins
-from tests.domain.operation.conducts import STOPS, from_recipe, latest
-from tests.domain.run.beamline import beamline
+from tests.support.application.store_and_world import StoreAndWorld
+from tests.support.domain.conducts import STOPS, from_recipe, latest
+from tests.support.domain.run_beamline import beamline
 
 STEPS = st.tuples(st.sampled_from(sorted(STOPS)), st.booleans(), st.sampled_from([0, 0, 0, 70]))
 
@@ -19,8 +19,8 @@ def test_conducts_come_and_go_the_same_way_in_the_store(life: list[tuple[str, bo
     line = beamline()
     line.world.ports["deployment"].enclosure_observation_ttl = timedelta(days=1)
     pair = [from_recipe(line.world, target_asset_ids=[line.hutch.camera]) for _ in range(2)]
-    with closing(Twins(line.world)) as twins:
+    with closing(StoreAndWorld(line.world)) as both:
         for name, second, silence in life:
             line.world.now += timedelta(seconds=silence)
-            twins.do(STOPS[name](latest(line.world, pair[second])), on=pair[second])
-        twins.agree()
+            both.do(STOPS[name](latest(line.world, pair[second])), on=pair[second])
+        both.agree()

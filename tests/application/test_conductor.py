@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.application.authorization import PrincipalStandings
-from baton.application.conduct.conduct_plan import ConductPlans
+from baton.application.conduct.step_plan import StepPlans
 from baton.application.control import Reading
 from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
 from baton.domain.kernel import NIL, Call
@@ -36,9 +36,9 @@ from baton.domain.operation.procedure.procedure import (
 from baton.domain.run.run import RunAborted, RunResumed, RunStopped
 from baton.domain.shared.writes import Enlist
 from baton.domain.trust.surface import SYSTEM_HTTP
-from baton.infrastructure.compute.in_memory import Simulated
+from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.testing.store import MemoryStore
-from tests.application.loops import (
+from tests.support.application.loop_cases import (
     ASKED,
     CENTRED,
     HELD_RUN,
@@ -50,18 +50,27 @@ from tests.application.loops import (
     searching,
     twice,
 )
-from tests.application.rehearsal import ENDING, STOOD_DOWN, Live, Permits, Rehearsal, Try, measured, rehearsed
-from tests.domain.world import OPERATOR, new_id
-from tests.timekeeping import LoopTime
-from tests.workflows.steps import action, capture, compute, setpoint
+from tests.support.application.memory_conduct import (
+    ENDING,
+    STOOD_DOWN,
+    MemoryConduct,
+    OpenedConduct,
+    RevocablePermits,
+    WorkAttempt,
+    measured,
+    rehearsed,
+)
+from tests.support.domain.world import OPERATOR, new_id
+from tests.support.fast_clock import LoopTime
+from tests.support.workflows.step_json import action, capture, compute, setpoint
 
 
-async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(rehearsal: Rehearsal) -> None:
-    conduct, scores = await rehearsal.opened([setpoint("bl7:a", 3)]), ConductPlans(rehearsal.store)
-    first, second = await asyncio.gather(*(scores.score(*conduct.ids) for _ in range(2)))
+async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(memory: MemoryConduct) -> None:
+    conduct, plans = await memory.opened([setpoint("bl7:a", 3)]), StepPlans(memory.store)
+    first, second = await asyncio.gather(*(plans.load(conduct.request) for _ in range(2)))
     assert first == second
     assert first is not None
-    assert scores._steps == first.weight == 1
+    assert plans._step_count == first.total_steps == 1
 
 
 class TestWaitingForTheRun:
@@ -74,77 +83,79 @@ class TestWaitingForTheRun:
         ],
     )
     async def test_a_phase_waits_until_its_run_goes_on_or_ends(
-        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict
+        self, memory: MemoryConduct, event: Any, verdict: ConductVerdict
     ) -> None:
-        run_id = await rehearsal.run()
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], run_id=run_id)
-        await rehearsal.happens(run_id, HELD_RUN.model_copy())
-        attempt = Try()
-        waiting = asyncio.create_task(rehearsal.conductor.await_run(*conduct.ids, attempt))
-        await rehearsal.time.sleep(1000)
-        assert (rehearsal.progress(conduct).phase, rehearsal.progress(conduct).waiting_for) == ("Waiting", "run")
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.RUNNING
-        await rehearsal.happens(run_id, event.model_copy())
+        run_id = await memory.run()
+        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
+        await memory.happens(run_id, HELD_RUN.model_copy())
+        attempt = WorkAttempt()
+        waiting = asyncio.create_task(memory.conductor.await_run(conduct.request, attempt))
+        await memory.time.sleep(1000)
+        assert (memory.progress(conduct).phase, memory.progress(conduct).waiting_for) == ("Waiting", "run")
+        assert memory.procedure(conduct).status is ProcedureStatus.RUNNING
+        await memory.happens(run_id, event.model_copy())
         assert await waiting is verdict
         assert attempt.signs == pytest.approx(1000, abs=2)
-        assert (rehearsal.progress(conduct).phase, rehearsal.progress(conduct).waiting_for) == ("Walking", None)
+        assert (memory.progress(conduct).phase, memory.progress(conduct).waiting_for) == ("Walking", None)
         if verdict is ConductVerdict.DONE:
-            assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE, "the wait does not count"
+            assert (await memory.step(conduct)).verdict is ConductVerdict.DONE, "the wait does not count"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_is_served_meanwhile(self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict) -> None:
-        run_id = await rehearsal.run()
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], run_id=run_id)
-        await rehearsal.happens(run_id, HELD_RUN.model_copy())
-        waiting = asyncio.create_task(rehearsal.conductor.await_run(*conduct.ids, Try()))
-        await rehearsal.time.sleep(10)
-        await asked(rehearsal, conduct, *requests)
+    async def test_a_request_is_served_meanwhile(
+        self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
+    ) -> None:
+        run_id = await memory.run()
+        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
+        await memory.happens(run_id, HELD_RUN.model_copy())
+        waiting = asyncio.create_task(memory.conductor.await_run(conduct.request, WorkAttempt()))
+        await memory.time.sleep(10)
+        await asked(memory, conduct, *requests)
         assert await waiting is verdict
 
-    async def test_what_has_ended_waits_for_nothing(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        assert await rehearsal.conductor.await_run(*conduct.ids, Try()) is ConductVerdict.GONE
+    async def test_what_has_ended_waits_for_nothing(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        assert await memory.conductor.await_run(conduct.request, WorkAttempt()) is ConductVerdict.GONE
 
 
 class TestBeginningToClose:
-    async def test_a_pass_that_is_open_is_ended_first(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids)
+    async def test_a_pass_that_is_open_is_ended_first(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await memory.passes.start(conduct.request)
         failed = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
-        verdict = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, failed))
+        verdict = await twice(memory, conduct, lambda stand: stand.conductor.begin_closing(conduct.end(failed)))
         assert verdict is ConductVerdict.DONE
-        ended = rehearsal.events(conduct)[-1]
+        ended = memory.events(conduct)[-1]
         assert (ended.converged, ended.reason) == (None, "lifecycle abort failed: Broken: It broke.")
-        assert rehearsal.progress(conduct).phase == "Closing"
+        assert memory.progress(conduct).phase == "Closing"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
     async def test_what_was_asked_for_before_is_served_instead(
-        self, rehearsal: Rehearsal, requests: Any, verdict: ConductVerdict
+        self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
     ) -> None:
-        conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids)
-        await asked(rehearsal, conduct, *requests)
+        conduct = await converging(memory)
+        await memory.passes.start(conduct.request)
+        await asked(memory, conduct, *requests)
         outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
-        found = await twice(rehearsal, conduct, lambda stand: stand.conductor.begin_closing(*conduct.ids, outcome))
+        found = await twice(memory, conduct, lambda stand: stand.conductor.begin_closing(conduct.end(outcome)))
         assert found is verdict
-        assert rehearsal.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
+        assert memory.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
 
-    async def test_what_is_asked_for_afterwards_does_not_take_it_back(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await converged(rehearsal, conduct)
+    async def test_what_is_asked_for_afterwards_does_not_take_it_back(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await converged(memory, conduct)
         outcome = ConductOutcome(finish=Finish.COMPLETED)
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, outcome) is ConductVerdict.DONE
-        await asked(rehearsal, conduct, HoldProcedure)
-        assert await rehearsal.relieved().conductor.begin_closing(*conduct.ids, outcome) is ConductVerdict.DONE
+        assert await memory.conductor.begin_closing(conduct.end(outcome)) is ConductVerdict.DONE
+        await asked(memory, conduct, HoldProcedure)
+        assert await memory.relieved().conductor.begin_closing(conduct.end(outcome)) is ConductVerdict.DONE
 
-    async def test_a_hold_does_not_keep_what_nobody_may_go_on_with_from_closing(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await asked(rehearsal, conduct, HoldProcedure)
+    async def test_a_hold_does_not_keep_what_nobody_may_go_on_with_from_closing(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await asked(memory, conduct, HoldProcedure)
         denied = ConductOutcome(
             finish=Finish.FAILED, failure=lifecycle_failure("abort", "UnauthorizedError", "No."), denied=True
         )
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, denied) is ConductVerdict.DONE
+        assert await memory.conductor.begin_closing(conduct.end(denied)) is ConductVerdict.DONE
 
     @pytest.mark.parametrize(
         ("event", "verdict", "finish"),
@@ -157,66 +168,65 @@ class TestBeginningToClose:
         ],
     )
     async def test_only_an_aborted_run_keeps_from_closing_what_failed_or_was_stopped(
-        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict, finish: Finish
+        self, memory: MemoryConduct, event: Any, verdict: ConductVerdict, finish: Finish
     ) -> None:
-        run_id = await rehearsal.run()
-        conduct = await converging(rehearsal, run_id)
-        await rehearsal.happens(run_id, event.model_copy())
+        run_id = await memory.run()
+        conduct = await converging(memory, run_id)
+        await memory.happens(run_id, event.model_copy())
         failure = lifecycle_failure("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
-        assert (
-            await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=finish, failure=failure)) is verdict
-        )
+        assert await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=finish, failure=failure))) is verdict
 
     @pytest.mark.parametrize(("event", "verdict"), RUN_LIVES)
     async def test_what_is_done_closes_only_while_its_run_goes_on(
-        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict
+        self, memory: MemoryConduct, event: Any, verdict: ConductVerdict
     ) -> None:
-        run_id = await rehearsal.run()
-        conduct = await converging(rehearsal, run_id)
-        await converged(rehearsal, conduct)
-        await rehearsal.happens(run_id, event.model_copy())
-        assert await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED)) is verdict
-        assert rehearsal.progress(conduct).phase != "Closing"
+        run_id = await memory.run()
+        conduct = await converging(memory, run_id)
+        await converged(memory, conduct)
+        await memory.happens(run_id, event.model_copy())
+        assert await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED))) is verdict
+        assert memory.progress(conduct).phase != "Closing"
 
-    async def test_closing_alone_is_not_held_and_asks_no_run(self, rehearsal: Rehearsal) -> None:
-        run_id = await rehearsal.run()
-        first = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
-        await rehearsal.conductor.end(*first.ids, ConductOutcome(finish=Finish.HALTED), closed=False)
-        conduct = await rehearsal.live(AbortProcedure(reason="smoke", run_closing=True), first.procedure_id)
+    async def test_closing_alone_is_not_held_and_asks_no_run(self, memory: MemoryConduct) -> None:
+        run_id = await memory.run()
+        first = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
+        await memory.conductor.end(first.end(ConductOutcome(finish=Finish.HALTED), closed=False))
+        conduct = await memory.live(AbortProcedure(reason="smoke", run_closing=True), first.procedure_id)
         with pytest.raises(HoldProcedure.Cannot, match="abort is being served"):
-            await rehearsal.do(HoldProcedure(reason="lunch"), first.procedure_id)
-        await rehearsal.happens(run_id, HELD_RUN.model_copy())
+            await memory.do(HoldProcedure(reason="lunch"), first.procedure_id)
+        await memory.happens(run_id, HELD_RUN.model_copy())
         assert (
-            await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
-            is ConductVerdict.DONE
+            await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED))) is ConductVerdict.DONE
         )
 
-    async def test_what_has_ended_does_not_close(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await rehearsal.relieved().conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
-        found = await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
+    async def test_what_has_ended_does_not_close(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        found = await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
         assert found is ConductVerdict.GONE
 
 
 class TestEnding:
     """Every way in which the main list comes to its end, and what the record says then."""
 
-    async def ended(self, rehearsal: Rehearsal, conduct: Live, outcome: ConductOutcome, closed: bool = True) -> Any:
+    async def ended(
+        self, memory: MemoryConduct, conduct: OpenedConduct, outcome: ConductOutcome, closed: bool = True
+    ) -> Any:
         """The result that is on the record, once."""
-        answer = await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed))
+        answer = await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed)))
         assert answer is None
-        assert rehearsal.happened(conduct).count("ProcedureConducted") == 1
-        progress, procedure = rehearsal.progress(conduct), rehearsal.procedure(conduct)
+        assert memory.happened(conduct).count("ProcedureConducted") == 1
+        progress, procedure = memory.progress(conduct), memory.procedure(conduct)
         assert (progress.phase, procedure.live_conduct_id, procedure.pending_request) == ("Ended", None, None)
-        assert not any(kind in (HOLD_ASKED, ABORT_ASKED) for kind, _, _ in rehearsal.store.look_ups)
-        return next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureConducted)).result
+        assert not any(kind in (HOLD_ASKED, ABORT_ASKED) for kind, _, _ in memory.store.look_ups)
+        return next(event for event in memory.events(conduct) if isinstance(event, ProcedureConducted)).result
 
-    async def test_all_steps_done_completes(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3), setpoint("bl7:a", 4)], [setpoint("bl7:shutter", 0)])
+    async def test_all_steps_done_completes(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3), setpoint("bl7:a", 4)], [setpoint("bl7:shutter", 0)])
         for index in range(2):
-            await rehearsal.step(conduct, index)
-        await rehearsal.step(conduct, closing=True)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=2))
+            await memory.step(conduct, index)
+        await memory.step(conduct, closing=True)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=2))
         assert result == ConductResult(
             procedure_id=conduct.procedure_id,
             conduct_id=conduct.conduct_id,
@@ -226,25 +236,25 @@ class TestEnding:
             actuation_kind=ActuationKind.PHYSICAL,
             substrate_writes={"bl7:a": 4, "bl7:shutter": 0},
         )
-        assert rehearsal.happened(conduct)[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
-        assert rehearsal.events(conduct)[-1].actuation_kind is ActuationKind.PHYSICAL
+        assert memory.happened(conduct)[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
+        assert memory.events(conduct)[-1].actuation_kind is ActuationKind.PHYSICAL
 
-    async def test_a_spent_budget_completes_and_says_so(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal, budget={"iterations_remaining": 0})
+    async def test_a_spent_budget_completes_and_says_so(self, memory: MemoryConduct) -> None:
+        conduct = await searching(memory, budget={"iterations_remaining": 0})
         outcome = ConductOutcome(finish=Finish.COMPLETED)
-        result = await self.ended(rehearsal, conduct, outcome)
+        result = await self.ended(memory, conduct, outcome)
         assert (result.succeeded, result.iteration_count) == (True, 0)
         assert result.termination_reason is TerminationReason.ITERATIONS
-        assert rehearsal.events(conduct)[-1].termination_reason is TerminationReason.ITERATIONS
+        assert memory.events(conduct)[-1].termination_reason is TerminationReason.ITERATIONS
 
-    async def test_a_failure_aborts(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3), setpoint("bl7:absent", 3)])
-        await rehearsal.step(conduct, 0)
-        failure = (await rehearsal.step(conduct, 1)).failure
+    async def test_a_failure_aborts(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3), setpoint("bl7:absent", 3)])
+        await memory.step(conduct, 0)
+        failure = (await memory.step(conduct, 1)).failure
         outcome = ConductOutcome(finish=Finish.FAILED, failure=failure, completed_count=1)
-        result = await self.ended(rehearsal, conduct, outcome)
+        result = await self.ended(memory, conduct, outcome)
         assert (result.succeeded, result.failure, result.completed_count, result.held) == (False, failure, 1, False)
-        procedure = rehearsal.procedure(conduct)
+        procedure = memory.procedure(conduct)
         assert procedure.status is ProcedureStatus.ABORTED
         assert procedure.last_status_reason == (
             "setpoint[1] bl7:absent failed: ControlNotConnectedError: bl7:absent is not connected."
@@ -261,82 +271,82 @@ class TestEnding:
         ],
     )
     async def test_what_can_be_mended_holds_where_that_was_asked_for(
-        self, rehearsal: Rehearsal, kind: Any, error_class: str, held: bool
+        self, memory: MemoryConduct, kind: Any, error_class: str, held: bool
     ) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
+        conduct = await memory.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         failure = Failure(step_index=0, source_kind=kind, target="x", error_class=error_class, message="No.")
-        await rehearsal.failed(conduct, failure)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=not held)
+        await memory.failed(conduct, failure)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=not held)
         assert (result.held, result.failure) == (held, failure)
-        procedure = rehearsal.procedure(conduct)
+        procedure = memory.procedure(conduct)
         assert procedure.status is (ProcedureStatus.HELD if held else ProcedureStatus.ABORTED)
         assert procedure.hold_cause is (HoldCause.STEP_FAULT if held else None)
 
-    async def test_a_step_that_came_too_late_holds_whatever_its_kind(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([action("park")], how=ConductOrHoldProcedure)
-        await rehearsal.time.sleep(301)
-        failure = (await rehearsal.step(conduct)).failure
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
-        assert (result.held, result.failure.error_class, rehearsal.rows()) == (True, "StepInterrupted", [])
+    async def test_a_step_that_came_too_late_holds_whatever_its_kind(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([action("park")], how=ConductOrHoldProcedure)
+        await memory.time.sleep(301)
+        failure = (await memory.step(conduct)).failure
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
+        assert (result.held, result.failure.error_class, memory.rows()) == (True, "StepInterrupted", [])
 
-    async def test_a_hold_holds_as_whoever_asked_said(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
+    async def test_a_hold_holds_as_whoever_asked_said(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
         decision = new_id()
         asking = HoldProcedure(reason="shift change", decided_by_decision_id=decision)
-        await rehearsal.do(asking, conduct.procedure_id)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
+        await memory.do(asking, conduct.procedure_id)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
         assert (result.held, result.succeeded, result.failure.error_class) == (True, False, "ProcedureHeldByOperator")
         assert (result.failure.source_kind, result.failure.target) == ("lifecycle", "hold")
-        held = rehearsal.events(conduct)[-1]
+        held = memory.events(conduct)[-1]
         assert (held.reason, held.cause, held.decided_by_decision_id) == ("shift change", HoldCause.OPERATOR, decision)
 
-    async def test_a_step_that_failed_meanwhile_is_what_is_told(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:absent", 3)])
-        failure = (await rehearsal.step(conduct)).failure
-        await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HELD, failure=failure), closed=False)
+    async def test_a_step_that_failed_meanwhile_is_what_is_told(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:absent", 3)])
+        failure = (await memory.step(conduct)).failure
+        await asked(memory, conduct, HoldProcedure)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HELD, failure=failure), closed=False)
         assert (result.held, result.failure) == (True, failure)
-        assert rehearsal.events(conduct)[-1].reason == "shift change"
+        assert memory.events(conduct)[-1].reason == "shift change"
 
-    async def test_a_held_pass_is_ended_and_does_not_count(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids)
-        await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
-        *_, ended, _, _ = rehearsal.events(conduct)
+    async def test_a_held_pass_is_ended_and_does_not_count(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await memory.passes.start(conduct.request)
+        await asked(memory, conduct, HoldProcedure)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
+        *_, ended, _, _ = memory.events(conduct)
         assert isinstance(ended, ProcedureIterationEnded)
         assert (ended.converged, ended.reason, result.iteration_count) == (None, "held", 1)
-        assert rehearsal.procedure(conduct).consecutive_unconverged_iterations == 0
+        assert memory.procedure(conduct).consecutive_unconverged_iterations == 0
 
-    async def test_a_hold_that_came_after_closing_began_is_void(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        await rehearsal.walked(conduct)
-        await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
-        await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED))
+    async def test_a_hold_that_came_after_closing_began_is_void(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        await memory.walked(conduct)
+        await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
+        await asked(memory, conduct, HoldProcedure)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert (result.held, result.succeeded) == (False, True)
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.COMPLETED
+        assert memory.procedure(conduct).status is ProcedureStatus.COMPLETED
 
     @pytest.mark.parametrize(
         "finish", [Finish.COMPLETED, Finish.FAILED, Finish.HELD, Finish.ABORTED, Finish.HALTED, Finish.CANCELLED]
     )
-    async def test_an_abort_beats_everything(self, rehearsal: Rehearsal, finish: Finish) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        await asked(rehearsal, conduct, HoldProcedure, AbortProcedure)
+    async def test_an_abort_beats_everything(self, memory: MemoryConduct, finish: Finish) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        await asked(memory, conduct, HoldProcedure, AbortProcedure)
         failure = lifecycle_failure("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=finish, failure=failure), closed=False)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=finish, failure=failure), closed=False)
         assert (result.succeeded, result.held, result.acquisition_halt) == (False, False, False)
-        procedure = rehearsal.procedure(conduct)
+        procedure = memory.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "shift change")
 
-    async def test_closing_steps_that_an_abort_cut_off_are_told(self, rehearsal: Rehearsal) -> None:
+    async def test_closing_steps_that_an_abort_cut_off_are_told(self, memory: MemoryConduct) -> None:
         closing = [setpoint("bl7:absent", 0), setpoint("bl7:shutter", 0), setpoint("bl7:c", 0)]
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], closing)
-        await rehearsal.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
-        await rehearsal.step(conduct, 0, closing=True)
-        await asked(rehearsal, conduct, AbortProcedure)
+        conduct = await memory.opened([setpoint("bl7:a", 3)], closing)
+        await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
+        await memory.step(conduct, 0, closing=True)
+        await asked(memory, conduct, AbortProcedure)
         outcome = ConductOutcome(finish=Finish.ABORTED, closing_cut_at=1)
-        result = await self.ended(rehearsal, conduct, outcome, closed=True)
+        result = await self.ended(memory, conduct, outcome, closed=True)
         assert [(failure.step_index, failure.error_class) for failure in result.closing_failures] == [
             (0, "ControlNotConnectedError"),
             (1, "ClosingCancelled"),
@@ -350,115 +360,115 @@ class TestEnding:
             (Finish.ABORTED, RunAborted(reason="smoke", **ENDING), "smoke"),
         ],
     )
-    async def test_a_phase_ends_as_its_run_does(self, rehearsal: Rehearsal, finish: Finish, event: Any, reason: str) -> None:
-        run_id = await rehearsal.run()
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], run_id=run_id)
-        await rehearsal.happens(run_id, event.model_copy())
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=finish))
+    async def test_a_phase_ends_as_its_run_does(
+        self, memory: MemoryConduct, finish: Finish, event: Any, reason: str
+    ) -> None:
+        run_id = await memory.run()
+        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
+        await memory.happens(run_id, event.model_copy())
+        result = await self.ended(memory, conduct, ConductOutcome(finish=finish))
         assert (result.succeeded, result.failure is None) == (False, False)
-        procedure = rehearsal.procedure(conduct)
+        procedure = memory.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, reason)
 
-    async def test_a_halt_leaves_the_procedure_running(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
+    async def test_a_halt_leaves_the_procedure_running(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
         assert (result.acquisition_halt, result.succeeded, result.held) == (True, False, False)
         assert result.failure.error_class == "AcquisitionResumeRequiresOperator"
-        assert rehearsal.happened(conduct)[-1] == "ProcedureConducted"
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.RUNNING
+        assert memory.happened(conduct)[-1] == "ProcedureConducted"
+        assert memory.procedure(conduct).status is ProcedureStatus.RUNNING
 
-    async def test_a_halt_under_a_hold_holds(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        await asked(rehearsal, conduct, HoldProcedure)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
+    async def test_a_halt_under_a_hold_holds(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        await asked(memory, conduct, HoldProcedure)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
         assert (result.acquisition_halt, result.held) == (False, True)
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.HELD
+        assert memory.procedure(conduct).status is ProcedureStatus.HELD
 
-    async def test_a_search_that_nobody_steers_any_more_is_held(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal)
-        result = await self.ended(rehearsal, conduct, STOOD_DOWN, closed=False)
+    async def test_a_search_that_nobody_steers_any_more_is_held(self, memory: MemoryConduct) -> None:
+        conduct = await searching(memory)
+        result = await self.ended(memory, conduct, STOOD_DOWN, closed=False)
         assert (result.held, result.failure.error_class) == (True, "SteeringDriverStoodDown")
-        held = rehearsal.events(conduct)[-1]
+        held = memory.events(conduct)[-1]
         assert (held.cause, "SteeringDriverStoodDown" in held.reason) == (HoldCause.DRIVER_STOOD_DOWN, True)
 
-    async def test_a_conduct_that_was_cancelled_in_the_engine_aborts(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.CANCELLED), closed=False)
+    async def test_a_conduct_that_was_cancelled_in_the_engine_aborts(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await memory.passes.start(conduct.request)
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.CANCELLED), closed=False)
         assert (result.succeeded, result.failure.error_class) == (False, "CancelledError")
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.ABORTED
-        assert rehearsal.procedure(conduct).current_iteration_index is None
+        assert memory.procedure(conduct).status is ProcedureStatus.ABORTED
+        assert memory.procedure(conduct).current_iteration_index is None
 
-    async def test_closing_alone_ends_aborted_as_was_asked(self, rehearsal: Rehearsal) -> None:
-        first = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
-        await rehearsal.conductor.end(*first.ids, STOOD_DOWN, closed=False)
-        only = await rehearsal.live(AbortProcedure(reason="put it away", run_closing=True), first.procedure_id)
-        await rehearsal.step(only, closing=True)
+    async def test_closing_alone_ends_aborted_as_was_asked(self, memory: MemoryConduct) -> None:
+        first = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        await memory.conductor.end(first.end(STOOD_DOWN, closed=False))
+        only = await memory.live(AbortProcedure(reason="put it away", run_closing=True), first.procedure_id)
+        await memory.step(only, closing=True)
         await twice(
-            rehearsal,
-            only,
-            lambda stand: stand.conductor.end(*only.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True),
+            memory, only, lambda stand: stand.conductor.end(only.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         )
-        *_, conducted, aborted = rehearsal.events(only)
+        *_, conducted, aborted = memory.events(only)
         assert (conducted.conduct_id, conducted.result.succeeded) == (only.conduct_id, True)
         assert (aborted.reason, conducted.result.substrate_writes) == ("put it away", {"bl7:shutter": 0})
 
-    async def test_a_conduct_that_goes_on_keeps_what_was_published_before(self, rehearsal: Rehearsal) -> None:
+    async def test_a_conduct_that_goes_on_keeps_what_was_published_before(self, memory: MemoryConduct) -> None:
         steps = [compute("reduce", output_uri="file:///a.h5", output_ref_name="reduced"), setpoint("bl7:a", 3)]
-        first = await rehearsal.opened(steps)
-        await rehearsal.step(first, 0)
-        await rehearsal.conductor.end(*first.ids, STOOD_DOWN, closed=False)
-        conduct = await rehearsal.live(ConductFromProcedure(re_establishment_boundary=1), first.procedure_id)
-        await rehearsal.step(conduct, 1)
-        await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
-        result = rehearsal.events(conduct)[-2].result
+        first = await memory.opened(steps)
+        await memory.step(first, 0)
+        await memory.conductor.end(first.end(STOOD_DOWN, closed=False))
+        conduct = await memory.live(ConductFromProcedure(re_establishment_boundary=1), first.procedure_id)
+        await memory.step(conduct, 1)
+        await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED, completed_count=1), closed=True))
+        result = memory.events(conduct)[-2].result
         assert (result.outputs["reduced"].uri, result.artifacts) == ("file:///a.h5", ())
         assert (result.re_establishment_boundary, result.actuation_kind) == (1, "Hybrid"), "the program was simulated"
 
-    async def test_measurements_are_those_of_the_last_pass(self, rehearsal: Rehearsal) -> None:
-        rehearsal.compute.seed(("look",), *(Simulated(measurements=(measured("offset", value),)) for value in (9.0, 0.1)))
-        conduct = await rehearsal.opened(
-            [compute("look", capture_name="offset")], how=ConductUntilConverged, conduct=CENTRED
+    async def test_measurements_are_those_of_the_last_pass(self, memory: MemoryConduct) -> None:
+        memory.compute.seed(
+            ("look",), *(SimulatedOutcome(measurements=(measured("offset", value),)) for value in (9.0, 0.1))
         )
+        conduct = await memory.opened([compute("look", capture_name="offset")], how=ConductUntilConverged, conduct=CENTRED)
         for _ in range(2):
-            index = await passed(rehearsal, conduct, 0)
-            await rehearsal.passes.judge(*conduct.ids, index)
-        result = await self.ended(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=1))
+            index = await passed(memory, conduct, 0)
+            await memory.passes.judge(conduct.pass_request(index))
+        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=1))
         assert (result.iteration_count, result.measurements) == (2, (measured("offset", 0.1),))
 
 
 class TestWhatWasLearned:
     """What a result tells of the values that the steps brought."""
 
-    async def result(self, rehearsal: Rehearsal, conduct: Live, outcome: ConductOutcome) -> ConductResult:
-        await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
-        ended = next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureConducted))
+    async def result(self, memory: MemoryConduct, conduct: OpenedConduct, outcome: ConductOutcome) -> ConductResult:
+        await memory.conductor.end(conduct.end(outcome, closed=True))
+        ended = next(event for event in memory.events(conduct) if isinstance(event, ProcedureConducted))
         return ended.result
 
-    async def test_captures_are_told_with_unit_and_time(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([capture("bl7:b", "offset")])
-        rehearsal.plant.set_reading("bl7:b", Reading(value=1.5, units="mm", sampled_at=rehearsal.time.now()))
-        await rehearsal.step(conduct)
-        result = await self.result(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED))
-        assert result.captures == {"offset": CapturedValue(value=1.5, unit="mm", time=rehearsal.time.now())}
+    async def test_captures_are_told_with_unit_and_time(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([capture("bl7:b", "offset")])
+        memory.plant.set_reading("bl7:b", Reading(value=1.5, units="mm", sampled_at=memory.time.now()))
+        await memory.step(conduct)
+        result = await self.result(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
+        assert result.captures == {"offset": CapturedValue(value=1.5, unit="mm", time=memory.time.now())}
 
-    async def test_a_loop_that_did_not_converge_tells_how_far_it_was(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal, cap=1)
-        await rehearsal.passes.judge(*conduct.ids, await passed(rehearsal, conduct, 9.0))
-        failure = (await rehearsal.passes.start(*conduct.ids)).failure
-        result = await self.result(rehearsal, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure))
+    async def test_a_loop_that_did_not_converge_tells_how_far_it_was(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory, cap=1)
+        await memory.passes.judge(conduct.pass_request(await passed(memory, conduct, 9.0)))
+        failure = (await memory.passes.start(conduct.request)).failure
+        result = await self.result(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure))
         told = LastObjective(name="offset", value=9.0, iteration_index=1, expected=0, tolerance=0.5)
         assert (result.succeeded, result.objective) == (False, told)
-        ended = next(event for event in rehearsal.events(conduct) if isinstance(event, ProcedureIterationEnded))
+        ended = next(event for event in memory.events(conduct) if isinstance(event, ProcedureIterationEnded))
         assert ended.measurements == (measured("offset", 9.0),)
 
-    async def test_a_search_tells_its_best_point(self, rehearsal: Rehearsal) -> None:
-        conduct = await searching(rehearsal, budget={"iterations_remaining": 2})
+    async def test_a_search_tells_its_best_point(self, memory: MemoryConduct) -> None:
+        conduct = await searching(memory, budget={"iterations_remaining": 2})
         for reading in (7.5, 3.0):
-            index = await passed(rehearsal, conduct, reading)
-            await rehearsal.passes.record_outcome(*conduct.ids, index)
-            await rehearsal.passes.advise(*conduct.ids, index, Try())
-        result = await self.result(rehearsal, conduct, ConductOutcome(finish=Finish.COMPLETED))
+            index = await passed(memory, conduct, reading)
+            await memory.passes.record_outcome(conduct.pass_request(index))
+            await memory.passes.advise(conduct.pass_request(index), WorkAttempt())
+        result = await self.result(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert result.best == BestPoint(name="sharpness", value=7.5, iteration_index=1, point={"focus": -2.0})
         assert result.termination_reason is TerminationReason.ITERATIONS
 
@@ -466,89 +476,89 @@ class TestWhatWasLearned:
 class TestDenials:
     """A submitter who may not give one of the commands any more."""
 
-    def withdraw(self, rehearsal: Rehearsal, *commands: str) -> None:
-        assert isinstance(rehearsal.permits, Permits)
-        rehearsal.permits.withdrawn.update(commands)
+    def withdraw(self, memory: MemoryConduct, *commands: str) -> None:
+        assert isinstance(memory.permits, RevocablePermits)
+        memory.permits.withdrawn.update(commands)
 
     @pytest.mark.parametrize(
         ("command", "finish", "target"),
         [("AbortProcedure", Finish.CANCELLED, "abort"), ("HoldProcedure", Finish.STOOD_DOWN, "abort")],
     )
     async def test_what_was_not_closed_is_to_be_closed_first(
-        self, rehearsal: Rehearsal, command: str, finish: Finish, target: str
+        self, memory: MemoryConduct, command: str, finish: Finish, target: str
     ) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
-        self.withdraw(rehearsal, command)
+        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        self.withdraw(memory, command)
         outcome = STOOD_DOWN.model_copy(update={"finish": finish})
-        failure = await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed=False))
+        failure = await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed=False)))
         assert failure is not None
         assert (failure.source_kind, failure.target, failure.error_class) == ("lifecycle", target, "UnauthorizedError")
-        assert rehearsal.procedure(conduct).live_conduct_id == conduct.conduct_id
+        assert memory.procedure(conduct).live_conduct_id == conduct.conduct_id
 
     @pytest.mark.parametrize("told", [True, False])
-    async def test_then_the_service_itself_aborts_and_names_who_it_was(self, rehearsal: Rehearsal, told: bool) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
-        await rehearsal.step(conduct)
-        await rehearsal.walked(conduct, closing=True)
-        self.withdraw(rehearsal, "CompleteProcedure")
+    async def test_then_the_service_itself_aborts_and_names_who_it_was(self, memory: MemoryConduct, told: bool) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        await memory.step(conduct)
+        await memory.walked(conduct, closing=True)
+        self.withdraw(memory, "CompleteProcedure")
         outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
         if told:
-            failure = await rehearsal.conductor.end(*conduct.ids, outcome, closed=False)
+            failure = await memory.conductor.end(conduct.end(outcome, closed=False))
             outcome = outcome.model_copy(update={"failure": failure, "denied": True})
-        assert await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, True)) is None
-        *_, conducted, aborted = rehearsal.events(conduct)
-        assert str(rehearsal.caller.principal_id) in aborted.reason
+        assert await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, True))) is None
+        *_, conducted, aborted = memory.events(conduct)
+        assert str(memory.caller.principal_id) in aborted.reason
         assert (conducted.result.succeeded, conducted.result.failure.error_class) == (False, "UnauthorizedError")
         assert (conducted.result.completed_count, conducted.result.substrate_writes) == (1, {"bl7:a": 3})
-        rows = rehearsal.store.streams["Procedure", conduct.procedure_id]
+        rows = memory.store.streams["Procedure", conduct.procedure_id]
         assert [row.principal_id for row in rows[-2:]] == [NIL, NIL]
 
-    async def test_under_an_abort_nothing_is_closed_first(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
-        await asked(rehearsal, conduct, AbortProcedure)
-        self.withdraw(rehearsal, "AbortProcedure")
-        assert await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.ABORTED), closed=False) is None
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.ABORTED
+    async def test_under_an_abort_nothing_is_closed_first(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        await asked(memory, conduct, AbortProcedure)
+        self.withdraw(memory, "AbortProcedure")
+        assert await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.ABORTED), closed=False)) is None
+        assert memory.procedure(conduct).status is ProcedureStatus.ABORTED
 
-    async def test_a_pass_does_not_stay_open(self, rehearsal: Rehearsal) -> None:
-        conduct = await converging(rehearsal)
-        await rehearsal.passes.start(*conduct.ids)
-        self.withdraw(rehearsal, "EndProcedureIteration", "AbortProcedure")
+    async def test_a_pass_does_not_stay_open(self, memory: MemoryConduct) -> None:
+        conduct = await converging(memory)
+        await memory.passes.start(conduct.request)
+        self.withdraw(memory, "EndProcedureIteration", "AbortProcedure")
         outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
-        await rehearsal.conductor.end(*conduct.ids, outcome, closed=True)
-        assert rehearsal.procedure(conduct).current_iteration_index is None
+        await memory.conductor.end(conduct.end(outcome, closed=True))
+        assert memory.procedure(conduct).current_iteration_index is None
 
 
 class TestRefusals:
-    async def test_an_end_that_the_procedure_does_not_allow_leaves_its_status(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
+    async def test_an_end_that_the_procedure_does_not_allow_leaves_its_status(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
-        await rehearsal.walked(conduct)
-        await rehearsal.happens(conduct.procedure_id, held)
+        await memory.walked(conduct)
+        await memory.happens(conduct.procedure_id, held)
         outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
-        assert await twice(rehearsal, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, True)) is None
-        result = rehearsal.events(conduct)[-1].result
+        assert await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, True))) is None
+        result = memory.events(conduct)[-1].result
         assert (result.succeeded, result.failure.error_class) == (False, "ProcedureCannotCompleteError")
         assert (result.failure.source_kind, result.failure.target) == ("lifecycle", "complete")
-        assert rehearsal.procedure(conduct).status is ProcedureStatus.HELD
+        assert memory.procedure(conduct).status is ProcedureStatus.HELD
 
-    async def test_a_hold_that_is_refused_tells_what_had_failed(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
+    async def test_a_hold_that_is_refused_tells_what_had_failed(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
-        await rehearsal.happens(conduct.procedure_id, held)
+        await memory.happens(conduct.procedure_id, held)
         failure = Failure(step_index=0, source_kind="check", target="x", error_class="CheckFailedError", message="No.")
-        await rehearsal.failed(conduct, failure)
-        await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
-        result = rehearsal.events(conduct)[-1].result
+        await memory.failed(conduct, failure)
+        await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False))
+        result = memory.events(conduct)[-1].result
         assert (result.held, result.succeeded, result.failure) == (False, False, failure)
 
-    async def test_a_procedure_that_was_truncated_meanwhile_is_left_alone(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 3)])
-        await rehearsal.time.sleep(61)
-        await rehearsal.do(TruncateProcedure(reason="power cut"), conduct.procedure_id)
-        told = rehearsal.happened(conduct)
-        assert await rehearsal.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True) is None
-        assert rehearsal.happened(conduct) == told
+    async def test_a_procedure_that_was_truncated_meanwhile_is_left_alone(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        await memory.time.sleep(61)
+        await memory.do(TruncateProcedure(reason="power cut"), conduct.procedure_id)
+        told = memory.happened(conduct)
+        assert await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True)) is None
+        assert memory.happened(conduct) == told
 
 
 class Interfered(MemoryStore):
@@ -565,14 +575,14 @@ class Interfered(MemoryStore):
 
 
 class TestRaces:
-    def rival(self, store: MemoryStore, conduct: Live, event: Any, *kinds: str) -> None:
+    def rival(self, store: MemoryStore, conduct: OpenedConduct, event: Any, *kinds: str) -> None:
         """Put an event on the procedure's stream just before somebody else does."""
-        now, key = conduct.score.started_at, ("Procedure", conduct.procedure_id)
+        now, key = conduct.plan.started_at, ("Procedure", conduct.procedure_id)
         call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
-        stamped = [(new_id(), event.stamped(conduct.procedure_id, now))]
+        stamped = [(new_id(), event.stamp(conduct.procedure_id, now))]
         batch = Batch(call, "Rival", [StreamAppend(*key, len(store.streams[key]), stamped)])
         batch.enlistments = [(Enlist(kind, str(conduct.conduct_id)), conduct.procedure_id) for kind in kinds]
-        store.commit(batch, store.stored(batch))
+        store.commit(batch, store.event_rows(batch))
 
     async def test_an_abort_that_is_asked_for_at_the_last_moment_counts(self, time: LoopTime) -> None:
         store = Interfered()
@@ -581,7 +591,7 @@ class TestRaces:
         await raced.walked(conduct)
         request = ProcedureAbortRequested(conduct_id=conduct.conduct_id, reason="smoke", run_closing=False)
         store.interference = lambda: self.rival(store, conduct, request, ABORT_ASKED)
-        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
+        await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         procedure = raced.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "smoke")
         assert raced.happened(conduct).count("ProcedureConducted") == 1
@@ -596,13 +606,13 @@ class TestRaces:
         await raced.walked(conduct)
         store.interference = away
         with pytest.raises(StoreUnavailableError):
-            await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
+            await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         assert raced.procedure(conduct).live_conduct_id == conduct.conduct_id
-        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
+        await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         assert raced.procedure(conduct).status is ProcedureStatus.COMPLETED
 
     async def test_so_does_one_that_comes_while_the_end_is_decided(self, time: LoopTime) -> None:
-        class Late(Permits):
+        class Late(RevocablePermits):
             """Somebody asks for an abort when the conductor has looked, and before its command does."""
 
             async def authorize(self, caller: Any, command_name: str, surface_id: Any = None) -> Any:
@@ -613,14 +623,14 @@ class TestRaces:
         raced = rehearsed(time, permits=Late(PrincipalStandings(MemoryStore())))
         conduct = await raced.opened([setpoint("bl7:a", 3)])
         await raced.walked(conduct)
-        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED), closed=True)
+        await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         assert raced.procedure(conduct).last_status_reason == "smoke"
 
     async def test_the_service_itself_tries_until_it_is_on_the_record(self, time: LoopTime) -> None:
         store = Interfered()
         raced = rehearsed(time, store=store)
         conduct = await converging(raced)
-        await raced.passes.start(*conduct.ids)
+        await raced.passes.start(conduct.request)
 
         def something_else() -> None:
             outcome = ProcedureOutcomeRecorded(
@@ -629,6 +639,6 @@ class TestRaces:
             self.rival(store, conduct, outcome)
 
         store.times, store.interference = 20, something_else
-        await raced.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.HALTED), closed=False)
+        await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.HALTED), closed=False))
         told = raced.happened(conduct)
         assert (told.count("ProcedureIterationEnded"), told.count("ProcedureConducted")) == (1, 1)

@@ -17,7 +17,7 @@ from baton.domain.operation.steering.steering import (
     SteeringEvidence,
     SteeringVerdict,
 )
-from tests.domain.operation.searching import FOCUS, evidence
+from tests.support.domain.searches import FOCUS, evidence
 
 KNOWN = evidence(FOCUS)
 

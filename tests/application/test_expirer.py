@@ -4,44 +4,44 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from baton.application.agents.expirer import Expirer
+from baton.application.agents.rule_agents import Expirer
 from baton.application.queries import Queries
-from baton.domain.agent.expiry import REASON
+from baton.domain.agent.rule_agents import EXPIRY_REASON
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.safety.clearance import AmendClearance, Clearance, ClearanceStatus, ExpireClearance
 from baton.domain.shared.canonical import derived_uuid7
-from tests.application.agencies import Agency, agency
-from tests.domain.equipment.assets import LUMEN
-from tests.domain.run.beamline import beamline
-from tests.domain.safety.forms import bound, brought_to, form, template
-from tests.domain.world import new_id
+from tests.support.application.memory_agents import MemoryAgents, memory_agents
+from tests.support.domain.assets import LUMEN
+from tests.support.domain.clearances import bound, brought_to, form, template
+from tests.support.domain.run_beamline import beamline
+from tests.support.domain.world import new_id
 
 EXPIRER = SEEDED["ClearanceExpirer"].id
 DAY = timedelta(days=1)
 
 
-def expirer(facility: Agency) -> Expirer:
+def expirer(facility: MemoryAgents) -> Expirer:
     people = facility.people
     queries = Queries(people.store, people.authorizer, people.clock, new_id, people.ports)
-    return Expirer(facility.hands, queries, facility.store, facility.clock, new_id)
+    return Expirer(facility.client, queries)
 
 
-async def cleared(*ends: datetime | None) -> tuple[Agency, list[UUID]]:
+async def cleared(*ends: datetime | None) -> tuple[MemoryAgents, list[UUID]]:
     """A facility with a clearance until each of these times."""
     line = beamline()
     sheet = {"template_id": template(line.world, code="EXP", facility_code=LUMEN), "facility_code": LUMEN}
     bindings = [bound("Asset", line.hutch.beamline)]
     ids = [brought_to(line.world, "Active", bindings=bindings, valid_until=end, **sheet) for end in ends]
-    facility = await agency(line=line)
+    facility = await memory_agents(line=line)
     return facility, ids
 
 
-def clearance(facility: Agency, id: UUID) -> Clearance:
+def clearance(facility: MemoryAgents, id: UUID) -> Clearance:
     found: Any = facility.store.state((Clearance.__name__, id))
     return found
 
 
-async def due(facility: Agency) -> list[UUID]:
+async def due(facility: MemoryAgents) -> list[UUID]:
     """Everything that has run out, whatever page it is on."""
     found: list[UUID] = []
     page = await expirer(facility).due(None)
@@ -88,7 +88,7 @@ async def test_a_crash_between_expiry_and_decision_leaves_the_decision_written_o
     end = beamline().world.now + DAY
     facility, (id,) = await cleared(end)
     facility.clock.now = end + DAY
-    await facility.people.acting_as(EXPIRER, surface_id=UUID(int=0)).do(ExpireClearance(reason=REASON), id)
+    await facility.people.acting_as(EXPIRER, surface_id=UUID(int=0)).do(ExpireClearance(reason=EXPIRY_REASON), id)
     assert facility.decisions() == []
     for _ in range(2):
         await expirer(facility).expire(id)

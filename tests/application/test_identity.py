@@ -13,7 +13,7 @@ from baton.application.identity import (
     bearer_token,
     challenge,
 )
-from tests.domain.world import refused
+from tests.support.domain.world import refused
 
 METADATA = "https://baton.example.org/.well-known/oauth-protected-resource"
 

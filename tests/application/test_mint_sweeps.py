@@ -9,6 +9,7 @@ import pytest
 from baton.application.ports import Caller
 from baton.application.record_reader import load_row, load_state
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_external_id import (
     AssignAssetExternalId,
@@ -16,15 +17,14 @@ from baton.domain.equipment.asset_external_id import (
     GetAssetMintSweep,
     MintMissingAssetExternalIds,
     MintSweep,
-    noted,
+    with_outcome,
 )
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.kernel import NIL
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError, UnauthorizedError
-from baton.infrastructure.postgres.pool import dedicated
+from baton.infrastructure.postgres.pool import dedicated_connection
 from baton.infrastructure.postgres.projections import Projector
-from baton.infrastructure.runtime import Runtime
-from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, running_registry
+from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, running_registry
 
 SYSTEM = Caller.system(UUID(int=7))
 
@@ -52,7 +52,7 @@ async def begun(runtime: Runtime) -> UUID:
 
 async def projected(runtime: Runtime) -> None:
     assert runtime.settings.database_url
-    async with await dedicated(runtime.settings.database_url, owner=True) as connection:
+    async with await dedicated_connection(runtime.settings.database_url, owner=True) as connection:
         await Projector(runtime.settings.database_url).advance(connection)
 
 
@@ -101,11 +101,11 @@ async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothi
     assert kept is not None
     refusal = UnauthorizedError("The grant was withdrawn.")
     assigned = AssignedExternalId(external_id="10.5/x", external_id_scheme="DOI")
-    failed = noted(kept, asset_id, refusal)
-    assert noted(failed, asset_id, refusal) == failed
-    minted = noted(failed, asset_id, assigned)
+    failed = with_outcome(kept, asset_id, refusal)
+    assert with_outcome(failed, asset_id, refusal) == failed
+    minted = with_outcome(failed, asset_id, assigned)
     assert (minted.scanned, len(minted.minted), minted.failed) == (1, 1, [])
-    assert noted(minted, asset_id, assigned) == noted(minted, asset_id, refusal) == minted
+    assert with_outcome(minted, asset_id, assigned) == with_outcome(minted, asset_id, refusal) == minted
     await runtime.mint_sweeps.finish(sweep_id)
     await runtime.mint_sweeps.mint(sweep_id, asset_id)
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
@@ -147,7 +147,7 @@ async def test_a_registry_that_fails_records_nothing_and_the_next_try_finds_what
             await runtime.mint_sweeps.mint(sweep_id, asset_id)
             (minted,) = (await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)).minted
         assert [minted.external_id] == list(registry.records) == [f"{PREFIX}/{asset_id}"]
-        assert registry.records[minted.external_id]["url"] == f"https://baton.example/console/assets/{asset_id}"
+        assert registry.records[minted.external_id]["url"] == f"https://baton.example/assets/{asset_id}"
 
 
 async def assigned(runtime: Runtime, asset_id: UUID) -> None:

@@ -15,14 +15,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from baton.application.control import ControlNotConnectedError, Reading
-from baton.application.monitoring.monitors import MonitorAccount, ReportOutcome, ReportPace, followed, repeated
+from baton.application.monitoring.monitors import MonitorAccount, ReportOutcome, ReportPace, follow_signal, repeat_latest
 from baton.application.monitoring.observations import ControlObserver, SignalObservation, permit_signals
-from baton.application.monitoring.permit_monitor import EnclosureMonitor
-from baton.application.monitoring.stale_permits import StalePermits
+from baton.application.monitoring.permit_monitor import EnclosureMonitor, StalePermits
 from baton.application.monitoring.supply_monitor import SupplyMonitor
 from baton.application.ports import StoreUnavailableError
 from baton.application.service import Service
-from baton.domain.access.seeded_actors import monitor_id
+from baton.domain.access.principals import monitor_id
 from baton.domain.enclosure.enclosure import (
     DecommissionEnclosure,
     EnclosurePermitStatus,
@@ -33,9 +32,9 @@ from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.supply.supply import DeregisterSupply, MarkSupplyAvailable, RestoreSupply
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.infrastructure.control.simulator import Simulator
-from baton.infrastructure.runtime import clock, new_id
-from tests.application.monitored import HUTCH, PERMIT, QUICK, Record, bad, good, monitored, running
-from tests.waiting import until
+from baton.infrastructure.wall_clock import clock, new_id
+from tests.support.application.monitored_plant import HUTCH, PERMIT, QUICK, MonitoredRecord, bad, good, monitored, running
+from tests.support.waiting import until
 
 BRIDGE = {"source_kind": "Bridge", "source_id": "gateway"}
 LEVEL = "LN:DEWAR:LEVEL"
@@ -52,7 +51,7 @@ NITROGEN = {
 SUPPLIES: dict[str, Any] = {"monitored_supplies": [NITROGEN], "monitored_enclosures": {}}
 
 
-def shows(record: Record, *statuses: str) -> Callable[[], Awaitable[bool]]:
+def shows(record: MonitoredRecord, *statuses: str) -> Callable[[], Awaitable[bool]]:
     """Whether exactly these permits were recorded of the hutch."""
 
     async def shown() -> bool:
@@ -61,7 +60,7 @@ def shows(record: Record, *statuses: str) -> Callable[[], Awaitable[bool]]:
     return shown
 
 
-def tells(record: Record, *events: str, **address: Any) -> Callable[[], Awaitable[bool]]:
+def tells(record: MonitoredRecord, *events: str, **address: Any) -> Callable[[], Awaitable[bool]]:
     """Whether exactly these events were recorded of the supply since its registration."""
 
     async def told() -> bool:
@@ -104,7 +103,9 @@ class Forgetful:
 
 
 @asynccontextmanager
-async def scripted(database_url: str, account: MonitorAccount | None = None) -> AsyncIterator[tuple[Scripted, Record]]:
+async def scripted(
+    database_url: str, account: MonitorAccount | None = None
+) -> AsyncIterator[tuple[Scripted, MonitoredRecord]]:
     """The monitor of the hutch on a scripted observer."""
 
     async def settled(name: str) -> None:
@@ -125,16 +126,16 @@ async def equal(found: Awaitable[Any], wanted: Any) -> bool:
     return bool(await found == wanted)
 
 
-async def later(record: Record, than: datetime, name: str = HUTCH) -> bool:
+async def later(record: MonitoredRecord, than: datetime, name: str = HUTCH) -> bool:
     """Whether an enclosure was observed again since then."""
     return bool(await record.contact(name) > than)
 
 
-async def settled(record: Record) -> bool:
+async def settled(record: MonitoredRecord) -> bool:
     return await record.runtime.unsettled_enclosures() == []
 
 
-async def verdicts(record: Record, command_name: str, decision: str) -> int:
+async def verdicts(record: MonitoredRecord, command_name: str, decision: str) -> int:
     """How often a command of the monitors was judged so."""
     ((count,),) = await record.execute(
         "SELECT count(*) FROM entries_conduit_verdicts WHERE command_name = %s AND decision = %s", command_name, decision
@@ -142,7 +143,7 @@ async def verdicts(record: Record, command_name: str, decision: str) -> int:
     return int(count)
 
 
-async def policy_of(record: Record, principal_id: UUID) -> UUID:
+async def policy_of(record: MonitoredRecord, principal_id: UUID) -> UUID:
     """The policy that names a principal."""
     ((id,),) = await record.execute(
         "SELECT stream_id FROM events WHERE event_type = 'PolicyDefined' AND payload::text LIKE %s", f"%{principal_id}%"
@@ -150,7 +151,7 @@ async def policy_of(record: Record, principal_id: UUID) -> UUID:
     return UUID(str(id))
 
 
-async def bridged(record: Record, name: str, *, age: float, status: str = "Permitted") -> UUID:
+async def bridged(record: MonitoredRecord, name: str, *, age: float, status: str = "Permitted") -> UUID:
     """An enclosure that a bridge outside reported so long ago."""
     id = await record.do(RegisterEnclosure(name=name, facility_code="facility"))
     assert id
@@ -159,13 +160,13 @@ async def bridged(record: Record, name: str, *, age: float, status: str = "Permi
     return id
 
 
-async def aged(record: Record, id: UUID, age: float) -> None:
+async def aged(record: MonitoredRecord, id: UUID, age: float) -> None:
     """Move the last observation of an enclosure so many seconds into the past."""
     earlier = "UPDATE enclosure_contact SET contacted_at = contacted_at - make_interval(secs => %s) WHERE enclosure_id = %s"
     await record.execute(earlier, age, id)
 
 
-async def sweep(record: Record, *, projected: bool = True) -> None:
+async def sweep(record: MonitoredRecord, *, projected: bool = True) -> None:
     if projected:
         await record.projected()
     await StalePermits(record.account(), clock, timedelta(seconds=120), 60).sweep()
@@ -668,7 +669,7 @@ class TestStalePermits:
             assert await record.permits("Vault") == ["Permitted"]
 
     async def test_every_page_is_swept(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("baton.application.monitoring.stale_permits.PAGE", 2)
+        monkeypatch.setattr("baton.application.monitoring.permit_monitor.PAGE", 2)
         async with running(database_url) as record:
             names = [f"Cabinet {number}" for number in range(5)]
             for name in names:
@@ -690,10 +691,12 @@ class Slow:
         self.asked: list[str] = []
         self.turns = asyncio.Semaphore(turns)
 
-    async def registered(self, *arguments: Any) -> UUID:
+    async def ensure_registered(self, *arguments: Any) -> UUID:
         return new_id()
 
-    async def report(self, form: Any, on: UUID, observation: SignalObservation, needless: Any, **further: Any) -> ReportOutcome:
+    async def report(
+        self, form: Any, on: UUID, observation: SignalObservation, needless: Any, **further: Any
+    ) -> ReportOutcome:
         self.asked.append(observation.observed_status)
         await self.turns.acquire()
         return ReportOutcome.RECORDED
@@ -783,7 +786,7 @@ class TestRepeating:
         observer.say("NotPermitted")
         observer.say("Bypassed")
         observer.script.put_nowait(None)
-        async with aclosing(followed(observer, HUTCH, EnclosurePermitStatus, ReportPace(QUICK))) as observed:
+        async with aclosing(follow_signal(observer, HUTCH, EnclosurePermitStatus, ReportPace(QUICK))) as observed:
             assert [status async for status, _ in observed] == ["NotPermitted"]
 
     async def test_the_latest_comes_again_when_nothing_else_does(self) -> None:
@@ -795,7 +798,7 @@ class TestRepeating:
 
         items.put_nowait(1)
         seen: list[int] = []
-        async with aclosing(repeated(stream(), lambda: 0.01, operator.eq)) as repeating:
+        async with aclosing(repeat_latest(stream(), lambda: 0.01, operator.eq)) as repeating:
             async for item in repeating:
                 seen.append(item)
                 if len(seen) == 3:
@@ -810,7 +813,7 @@ class TestRepeating:
             for item in range(5):
                 yield item
 
-        async with aclosing(repeated(stream(), lambda: None, lambda *_: True)) as repeating:
+        async with aclosing(repeat_latest(stream(), lambda: None, lambda *_: True)) as repeating:
             assert [item async for item in repeating] == [4]
 
     async def test_a_slow_reader_gets_every_change(self) -> None:
@@ -818,7 +821,7 @@ class TestRepeating:
             for item in enumerate("PPPNNP"):
                 yield item[1], item[0]
 
-        async with aclosing(repeated(stream(), lambda: None, lambda said, item: said[0] == item[0])) as repeating:
+        async with aclosing(repeat_latest(stream(), lambda: None, lambda said, item: said[0] == item[0])) as repeating:
             assert [item async for item in repeating] == [("P", 2), ("N", 4), ("P", 5)]
 
     async def test_nothing_is_repeated_before_the_first_item(self) -> None:
@@ -832,7 +835,7 @@ class TestRepeating:
             pauses.append(0)
             return 0
 
-        async with aclosing(repeated(stream(), pause, operator.eq)) as repeating:
+        async with aclosing(repeat_latest(stream(), pause, operator.eq)) as repeating:
             assert await anext(repeating) == 1
         assert not pauses
 
@@ -842,7 +845,7 @@ class TestRepeating:
             yield 1
             raise failure
 
-        async with aclosing(repeated(stream(), lambda: 10, operator.eq)) as repeating:
+        async with aclosing(repeat_latest(stream(), lambda: 10, operator.eq)) as repeating:
             assert await anext(repeating) == 1
             with pytest.raises(type(failure)):
                 await anext(repeating)

@@ -12,8 +12,8 @@ from baton.domain.kernel import NIL, Call
 from baton.domain.supply.supply import ObserveSupplyStatus, RegisterSupply, Supply
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.testing.store import MemoryStore
-from tests.application.calling import Calling
-from tests.domain.world import START, new_id, refused
+from tests.support.application.command_paths import CommandCaller
+from tests.support.domain.world import START, new_id, refused
 
 SOURCE = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
 PERMITTED = ObserveEnclosureStatus(new_status="Permitted", reason="read", monitor_ref=SOURCE)
@@ -22,13 +22,13 @@ SURFACES = {"in process": NIL, "HTTP": SYSTEM_HTTP, "MCP stdio": SYSTEM_MCP_STDI
 
 
 @pytest.fixture
-def calling() -> Calling:
-    return Calling(MemoryStore())
+def calling() -> CommandCaller:
+    return CommandCaller(MemoryStore())
 
 
-async def actor(calling: Calling, kind: ActorKind) -> UUID:
+async def actor(calling: CommandCaller, kind: ActorKind) -> UUID:
     id = new_id()
-    registered = ActorRegistered(kind=kind).stamped(id, START)
+    registered = ActorRegistered(kind=kind).stamp(id, START)
     batch = Batch(
         Call(NIL, NIL, START, new_id(), new_id()), "Seed", [StreamAppend("Actor", id, 0, [(new_id(), registered)])]
     )
@@ -37,7 +37,7 @@ async def actor(calling: Calling, kind: ActorKind) -> UUID:
     return id
 
 
-async def hutch_and_beam(calling: Calling) -> tuple[UUID, UUID]:
+async def hutch_and_beam(calling: CommandCaller) -> tuple[UUID, UUID]:
     await calling.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
     hutch = await calling.create(RegisterEnclosure(name="Hutch", facility_code="lumen"))
     beam = await calling.create(RegisterSupply(kind="photon_beam", name="Ring", facility_code="lumen"))
@@ -46,7 +46,7 @@ async def hutch_and_beam(calling: Calling) -> tuple[UUID, UUID]:
 
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.AGENT, None], ids=["human", "agent", "nobody known"])
-async def test_others_are_refused_on_every_surface(calling: Calling, kind: ActorKind | None, surface: str) -> None:
+async def test_others_are_refused_on_every_surface(calling: CommandCaller, kind: ActorKind | None, surface: str) -> None:
     hutch, beam = await hutch_and_beam(calling)
     principal_id = new_id() if kind is None else await actor(calling, kind)
     pretender = calling.acting_as(principal_id, SURFACES[surface])
@@ -58,7 +58,7 @@ async def test_others_are_refused_on_every_surface(calling: Calling, kind: Actor
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-async def test_service_accounts_are_heard_on_every_surface(calling: Calling, surface: str) -> None:
+async def test_service_accounts_are_heard_on_every_surface(calling: CommandCaller, surface: str) -> None:
     hutch, beam = await hutch_and_beam(calling)
     monitor = calling.acting_as(await actor(calling, ActorKind.SERVICE_ACCOUNT), SURFACES[surface])
     await monitor.do(PERMITTED, on=hutch)
@@ -68,7 +68,7 @@ async def test_service_accounts_are_heard_on_every_surface(calling: Calling, sur
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-async def test_the_service_itself_is_heard_in_process_alone(calling: Calling, surface: str) -> None:
+async def test_the_service_itself_is_heard_in_process_alone(calling: CommandCaller, surface: str) -> None:
     hutch, beam = await hutch_and_beam(calling)
     service = calling.acting_as(NIL, SURFACES[surface])
     for command, target in ((PERMITTED, hutch), (UNAVAILABLE, beam)):
@@ -79,7 +79,7 @@ async def test_the_service_itself_is_heard_in_process_alone(calling: Calling, su
                 await service.do(command, on=target)
 
 
-async def test_a_repeat_moves_the_contact_and_nothing_else(calling: Calling) -> None:
+async def test_a_repeat_moves_the_contact_and_nothing_else(calling: CommandCaller) -> None:
     hutch, beam = await hutch_and_beam(calling)
     monitor = calling.acting_as(NIL, NIL)
     first = await monitor.do(PERMITTED, on=hutch)

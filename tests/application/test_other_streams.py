@@ -9,8 +9,8 @@ from baton.domain.kernel import Call, Outcome
 from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.writes import Also, Answer, Claim, Enlist
 from baton.testing.store import MemoryStore
-from tests.application.calling import Calling
-from tests.domain.world import World, refused
+from tests.support.application.command_paths import CommandCaller
+from tests.support.domain.world import World, refused
 
 BADGE, TEAM = "badge", "team"
 
@@ -38,11 +38,13 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def calling(store: MemoryStore) -> Calling:
-    return Calling(store)
+def calling(store: MemoryStore) -> CommandCaller:
+    return CommandCaller(store)
 
 
-async def test_what_is_claimed_and_enlisted_for_another_stream_is_held_by_it(store: MemoryStore, calling: Calling) -> None:
+async def test_what_is_claimed_and_enlisted_for_another_stream_is_held_by_it(
+    store: MemoryStore, calling: CommandCaller
+) -> None:
     id = await calling.create(RegisterActor(name="Mira"))
     body = (await calling.do(HandOver(), on=id)).body
     assert body is not None
@@ -55,7 +57,7 @@ async def test_what_is_claimed_and_enlisted_for_another_stream_is_held_by_it(sto
         assert await session.members(TEAM, "former") == (id,)
 
 
-async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, calling: Calling) -> None:
+async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, calling: CommandCaller) -> None:
     first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
     await calling.do(HandOver(), on=first)
     streams = set(store.streams)

@@ -6,22 +6,24 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.agents.promoter import Promoter
+from baton.application.agents.rule_agents import Promoter
 from baton.domain.agent.caution_draft import DRAFT
 from baton.domain.agent.promotion import PromoteCautionProposal, ProposalOrder, caution_id_of
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import Caution, RegisterCaution, RetireCaution
 from baton.domain.decision.decision import Decision
 from baton.domain.shared.refusals import Refusal
-from tests.application.agencies import Agency, agency
-from tests.application.agencies import order as told
 from tests.application.test_model_agents import concluded
+from tests.support.application.memory_agents import MemoryAgents, memory_agents
+from tests.support.application.memory_agents import order as told
 
 PROMOTER = SEEDED["CautionPromoter"].id
 REASONING = "The stage made a noise before it stopped, and will again."
 
 
-def proposal(facility: Agency, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> dict[str, Any]:
+def proposal(
+    facility: MemoryAgents, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any
+) -> dict[str, Any]:
     proposed = {
         "target_kind": "Asset",
         "target_id": str(facility.line.hutch.camera),
@@ -36,14 +38,14 @@ def proposal(facility: Agency, choice: str = "ProposeNotice", confidence: float 
     return {"choice": choice, "confidence": confidence, "reasoning": REASONING, "proposed_caution": proposed}
 
 
-async def proposed(choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> tuple[Agency, Decision]:
+async def proposed(choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> tuple[MemoryAgents, Decision]:
     """A facility, and what its drafter has proposed."""
-    facility = await agency()
+    facility = await memory_agents()
     return facility, await propose(facility, choice, confidence, **fields)
 
 
-async def propose(facility: Agency, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> Decision:
-    facility.models.model._answers.append(proposal(facility, choice, confidence, **fields))
+async def propose(facility: MemoryAgents, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> Decision:
+    facility.models.model.answers.append(proposal(facility, choice, confidence, **fields))
     event = await facility.ended()
     await concluded(facility, told(event, task=DRAFT))
     decision = facility.decisions()[-1]
@@ -52,14 +54,14 @@ async def propose(facility: Agency, choice: str = "ProposeNotice", confidence: f
 
 
 async def promote(
-    facility: Agency, decision: Decision, least: float = 0.7, agent_id: UUID = PROMOTER
+    facility: MemoryAgents, decision: Decision, least: float = 0.7, agent_id: UUID = PROMOTER
 ) -> tuple[str, Caution | None]:
     """What the promoter, or another agent, made of a proposal."""
     (row, *_) = facility.store.streams[Decision.__name__, decision.id]
     order = ProposalOrder(
         proposal_decision_id=decision.id, event_id=row.event_id, agent_id=agent_id, correlation_id=row.correlation_id
     )
-    await Promoter(facility.hands, least).promote(order)
+    await Promoter(facility.client, least).promote(order)
     found = [one for one in facility.decisions() if one.context == "CautionPromotion" and one.parent_id == decision.id]
     caution: Any = facility.store.state((Caution.__name__, caution_id_of(decision)))
     assert len(found) <= 1
@@ -128,7 +130,9 @@ async def test_a_promoter_that_is_off_says_nothing() -> None:
 
 
 async def test_what_is_no_proposal_is_passed_over() -> None:
-    facility = await agency({"choice": "NoAction", "confidence": 0.9, "reasoning": REASONING, "proposed_caution": None})
+    facility = await memory_agents(
+        {"choice": "NoAction", "confidence": 0.9, "reasoning": REASONING, "proposed_caution": None}
+    )
     await concluded(facility, told(await facility.ended(), task=DRAFT))
     assert await promote(facility, facility.decisions()[-1]) == ("", None)
 

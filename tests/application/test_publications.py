@@ -11,9 +11,8 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from baton.application.ports import Batch
+from baton.application.ports import Batch, SendingFailedError
 from baton.application.publications import Publications
-from baton.application.publishing import SendingFailedError
 from baton.domain.access.actor import RegisterActor
 from baton.domain.calibration.calibration import Calibration
 from baton.domain.calibration.publication import (
@@ -25,12 +24,11 @@ from baton.domain.federation.credential import RegisterCredential, RevokeCredent
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.federation.permit import ActivatePermit, DefinePermit, Permit, ResumePermit, SuspendPermit
 from baton.domain.shared.refusals import ConcurrencyError
-from baton.infrastructure.publishing.publishers import MemoryPublisher
-from baton.infrastructure.publishing.signers import MemorySigner
 from baton.testing.store import MemoryStore
-from tests.application.calling import Calling, new_id
-from tests.domain.calibration.values import definition, measured
-from tests.domain.federation.peers import permit_fields
+from tests.support.application.command_paths import CommandCaller, new_id
+from tests.support.domain.calibrations import definition, measured
+from tests.support.domain.peers import permit_fields
+from tests.support.infrastructure.memory_adapters import MemoryPublisher, MemorySigner
 
 SECRET = "file://calibration"
 
@@ -73,7 +71,7 @@ class Interfered(MemoryStore):
 class Scene:
     """A service with a revision on its way to a peer, and no engine: the test does the steps."""
 
-    calling: Calling
+    calling: CommandCaller
     store: Interfered
     keys: dict[str, Ed25519PrivateKey]
     publisher: Brittle
@@ -86,8 +84,7 @@ class Scene:
 
     def publishing(self, signer: Any, publisher: Any) -> Publications:
         """The same work through other hands."""
-        calling = self.calling
-        return Publications(self.store, calling.authorizer, calling.clock, calling.new_id, calling.ports, signer, publisher)
+        return Publications(self.calling.commands, signer, publisher)
 
     async def events(self, stream_type: str, id: UUID) -> list[str]:
         async with self.calling.store.session() as session:
@@ -111,7 +108,7 @@ class Scene:
 @pytest.fixture
 async def scene() -> Scene:
     store = Interfered()
-    calling = Calling(store, ports=SimpleNamespace(deployment=deployment))
+    calling = CommandCaller(store, ports=SimpleNamespace(deployment=deployment))
     mira = await calling.create(RegisterActor(name="Mira Okafor"))
     calling = calling.acting_as(mira)
     site = {"display_name": "Light Source", "kind": "Site"}
@@ -130,9 +127,7 @@ async def scene() -> Scene:
     assert accepted.body
     publisher = Brittle()
     keys = {SECRET: Ed25519PrivateKey.generate()}
-    publications = Publications(
-        store, calling.authorizer, calling.clock, calling.new_id, calling.ports, MemorySigner(keys), publisher
-    )
+    publications = Publications(calling.commands, MemorySigner(keys), publisher)
     receipt_id = UUID(accepted.body["receipt_id"])
     return Scene(calling, store, keys, publisher, publications, calibration, permit, key, publish, receipt_id)
 
@@ -228,8 +223,8 @@ class Hesitant:
         await self._hesitate()
         return await self._real.sign(secret_ref, content)
 
-    async def sent(self, receipt_id: UUID) -> bool:
-        return bool(await self._real.sent(receipt_id))
+    async def is_sent(self, receipt_id: UUID) -> bool:
+        return bool(await self._real.is_sent(receipt_id))
 
     async def send(self, receipt_id: UUID, artifact: Any) -> None:
         await self._hesitate()

@@ -15,17 +15,17 @@ from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, 
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
-from baton.domain.trust.authorization import AuthzResult, denied
-from baton.domain.trust.conduit import Decision
+from baton.domain.trust.authorization import AuthzResult, deny
+from baton.domain.trust.conduit import AccessDecision
 from baton.domain.trust.presence import CheckInVisit, ListVisitPresence
 from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, ResumeVisit, StartVisit
 from baton.domain.trust.zone import DefineZone, ListZones
-from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore
-from tests.application.calling import OPERATOR, SECOND, START, Calling, planned_visit
-from tests.domain.world import new_id, refused
+from tests.support.application.command_paths import OPERATOR, SECOND, START, CommandCaller, planned_visit
+from tests.support.domain.world import new_id, refused
 
 GetActor: Any = REGISTRY.operations["get_actor"].input
 GetVisit: Any = REGISTRY.operations["get_visit"].input
@@ -42,7 +42,7 @@ class Permits:
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         self.asked.append(command_name)
-        return AuthzResult(Decision.ALLOW) if command_name in self._names else denied("command_not_permitted")
+        return AuthzResult(AccessDecision.ALLOW) if command_name in self._names else deny("command_not_permitted")
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return self._names
@@ -52,11 +52,11 @@ class Permits:
 
 
 @pytest.fixture
-def calling() -> Calling:
-    return Calling(MemoryStore())
+def calling() -> CommandCaller:
+    return CommandCaller(MemoryStore())
 
 
-async def held_visit(calling: Calling) -> UUID:
+async def held_visit(calling: CommandCaller) -> UUID:
     """A visit of five versions, a second apart: registered, arrived, started, held, resumed."""
     visit = await calling.create(planned_visit())
     for command in (RecordVisitArrival(), StartVisit(), HoldVisit(reason="Mira broke the shutter"), ResumeVisit()):
@@ -65,7 +65,7 @@ async def held_visit(calling: Calling) -> UUID:
 
 
 class TestAuthorization:
-    async def test_a_denied_query_tells_nothing_of_what_exists(self, calling: Calling) -> None:
+    async def test_a_denied_query_tells_nothing_of_what_exists(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         outsider = replace(calling, authorizer=Permits("ListVisits"))
         for id in (visit, new_id()):
@@ -74,14 +74,14 @@ class TestAuthorization:
             with refused("UnauthorizedError", "command_not_permitted"):
                 await outsider.ask(GetVisitHistory(), on=id)
 
-    async def test_each_read_has_its_own_permission(self, calling: Calling) -> None:
+    async def test_each_read_has_its_own_permission(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         reader = replace(calling, authorizer=Permits("GetVisit"))
         assert (await reader.ask(GetVisit(), on=visit)).status == "InProgress"
         with refused("UnauthorizedError"):
             await reader.ask(ListVisits())
 
-    async def test_who_am_i_needs_no_grant(self, calling: Calling) -> None:
+    async def test_who_am_i_needs_no_grant(self, calling: CommandCaller) -> None:
         nobody = Permits()
 
         me = await replace(calling, authorizer=nobody).ask(GetMyAccess())
@@ -93,24 +93,24 @@ class TestTimeTravel:
     @pytest.mark.parametrize(
         ("version", "status"), [(1, "Planned"), (2, "Arrived"), (3, "InProgress"), (4, "OnHold"), (5, "InProgress")]
     )
-    async def test_as_of_a_version(self, calling: Calling, version: int, status: str) -> None:
+    async def test_as_of_a_version(self, calling: CommandCaller, version: int, status: str) -> None:
         visit = await held_visit(calling)
         assert (await calling.ask(GetVisit(as_of_version=version), on=visit)).status == status
 
     @pytest.mark.parametrize(
         ("seconds", "status"), [(1, "Planned"), (1.5, "Planned"), (2, "Arrived"), (4, "OnHold"), (1000, "InProgress")]
     )
-    async def test_as_of_a_time(self, calling: Calling, seconds: float, status: str) -> None:
+    async def test_as_of_a_time(self, calling: CommandCaller, seconds: float, status: str) -> None:
         visit = await held_visit(calling)
         then = START + timedelta(seconds=seconds)
         assert (await calling.ask(GetVisit(as_of=then), on=visit)).status == status
 
-    async def test_times_are_those_of_the_events(self, calling: Calling) -> None:
+    async def test_times_are_those_of_the_events(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         then = await calling.ask(GetVisit(as_of_version=2), on=visit)
         assert (then.created_at, then.arrived_at, then.started_at) == (START + SECOND, START + 2 * SECOND, None)
 
-    async def test_before_its_birth_there_was_nothing(self, calling: Calling) -> None:
+    async def test_before_its_birth_there_was_nothing(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         with refused("VisitNotFoundError"):
             await calling.ask(GetVisit(as_of=START), on=visit)
@@ -121,7 +121,7 @@ class TestTimeTravel:
         with pytest.raises(ValidationError, match="not both"):
             GetVisit(as_of=START, as_of_version=1)
 
-    async def test_a_past_actor_has_no_name(self, calling: Calling) -> None:
+    async def test_a_past_actor_has_no_name(self, calling: CommandCaller) -> None:
         id = await calling.create(RegisterActor(name="Mira"))
         await calling.do(DeactivateActor(), on=id)
         now, then = await calling.ask(GetActor(), on=id), await calling.ask(GetActor(as_of_version=1), on=id)
@@ -138,7 +138,7 @@ class TestTimeTravel:
 
 class TestHistory:
     @pytest.mark.parametrize("limit", [1, 2, 4, 5, 6])
-    async def test_pages_cover_every_version_once(self, calling: Calling, limit: int) -> None:
+    async def test_pages_cover_every_version_once(self, calling: CommandCaller, limit: int) -> None:
         visit = await held_visit(calling)
         items: list[Any] = []
         cursor = None
@@ -151,7 +151,7 @@ class TestHistory:
                 break
         assert [item["version"] for item in items] == [1, 2, 3, 4, 5]
 
-    async def test_an_item_is_the_whole_envelope_and_payload(self, calling: Calling) -> None:
+    async def test_an_item_is_the_whole_envelope_and_payload(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         held = (await calling.ask(GetVisitHistory(), on=visit)).items[3]
         assert {name: held[name] for name in ("event_type", "version", "stream_type", "command_name", "schema_version")} == {
@@ -169,7 +169,7 @@ class TestHistory:
         }
         assert {"position", "transaction_id", "event_id", "correlation_id", "causation_id", "recorded_at"} < held.keys()
 
-    async def test_texts_are_null_without_the_permission_to_read_them(self, calling: Calling) -> None:
+    async def test_texts_are_null_without_the_permission_to_read_them(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         discreet = replace(calling, authorizer=Permits("GetVisitHistory"))
         trusted = replace(calling, authorizer=Permits("GetVisitHistory", "ReadEventTexts"))
@@ -180,17 +180,17 @@ class TestHistory:
         assert hidden[:3] == shown[:3]
         assert "Mira" not in str(hidden)
 
-    async def test_what_never_began_has_no_history(self, calling: Calling) -> None:
+    async def test_what_never_began_has_no_history(self, calling: CommandCaller) -> None:
         with refused("VisitNotFoundError"):
             await calling.ask(GetVisitHistory(), on=new_id())
 
     @pytest.mark.parametrize("cursor", ["nonsense!", "LTE", "MXwy", "4pyo"])
-    async def test_a_cursor_nobody_handed_out_is_refused(self, calling: Calling, cursor: str) -> None:
+    async def test_a_cursor_nobody_handed_out_is_refused(self, calling: CommandCaller, cursor: str) -> None:
         visit = await held_visit(calling)
         with refused("InvalidCursorError", "malformed"):
             await calling.ask(GetVisitHistory(cursor=cursor), on=visit)
 
-    async def test_erasure_leaves_the_history_whole(self, calling: Calling) -> None:
+    async def test_erasure_leaves_the_history_whole(self, calling: CommandCaller) -> None:
         id = await calling.create(RegisterActor(name="Mira Okafor", email="m.okafor@example.org"))
         await calling.do(ForgetActor(), on=id)
         history: Any = REGISTRY.operations["get_actor_history"].input
@@ -200,11 +200,11 @@ class TestHistory:
 
 
 class TestOwnWrites:
-    async def test_by_id_they_are_visible_at_once(self, calling: Calling) -> None:
+    async def test_by_id_they_are_visible_at_once(self, calling: CommandCaller) -> None:
         zone = await calling.create(DefineZone(name="Hutch"))
         assert (await calling.ask(GetZone(), on=zone)).name == "Hutch"
 
-    async def test_lists_show_names_as_they_are_now(self, calling: Calling) -> None:
+    async def test_lists_show_names_as_they_are_now(self, calling: CommandCaller) -> None:
         kept, forgotten = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
         await calling.do(ForgetActor(), on=forgotten)
         await calling.do(DeactivateActor(), on=kept)
@@ -213,26 +213,26 @@ class TestOwnWrites:
         assert {row.actor_id: row.name for row in page.items} == {kept: "Mira", forgotten: "<deleted user>"}
 
     @pytest.fixture
-    async def lagging(self, database_url: str) -> AsyncIterator[Calling]:
+    async def lagging(self, database_url: str) -> AsyncIterator[CommandCaller]:
         """A service on PostgreSQL whose projections stand still until they are moved."""
         async with runtime_pool(database_url, 4) as pool:
-            yield Calling(PostgresStore(pool))
+            yield CommandCaller(PostgresStore(pool))
 
     async def test_a_list_waits_until_the_projection_has_passed_the_position(
-        self, lagging: Calling, database_url: str
+        self, lagging: CommandCaller, database_url: str
     ) -> None:
         executed = await lagging.do(DefineZone(name="Hutch"))
         assert (await lagging.ask(ListZones())).items == ()
 
         async def projected() -> None:
-            async with await dedicated(database_url, owner=True) as connection:
+            async with await dedicated_connection(database_url, owner=True) as connection:
                 while await Projector(database_url).advance(connection):
                     pass
 
         page, _ = await asyncio.gather(lagging.ask(ListZones(min_position=executed.position)), projected())
         assert [row.name for row in page.items] == ["Hutch"]
 
-    async def test_the_wait_is_bounded(self, lagging: Calling) -> None:
+    async def test_the_wait_is_bounded(self, lagging: CommandCaller) -> None:
         executed = await lagging.do(DefineZone(name="Hutch"))
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -240,7 +240,7 @@ class TestOwnWrites:
         assert page.items == ()
         assert loop.time() - began >= 1.9
 
-    async def test_what_is_read_from_a_stream_never_waits(self, lagging: Calling) -> None:
+    async def test_what_is_read_from_a_stream_never_waits(self, lagging: CommandCaller) -> None:
         visit = await lagging.create(planned_visit())
         await lagging.do(RecordVisitArrival(), on=visit)
         executed = await lagging.do(CheckInVisit(mode="remote"), on=visit)

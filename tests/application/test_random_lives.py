@@ -30,8 +30,8 @@ from baton.domain.trust.visit import (
     VoidVisit,
 )
 from baton.domain.trust.zone import DefineZone
-from tests.application.twins import Twins
-from tests.domain.world import LENIENT, OPERATOR, START, World, new_id
+from tests.support.application.store_and_world import StoreAndWorld
+from tests.support.domain.world import LENIENT, OPERATOR, START, World, new_id
 
 ISSUER = "https://login.example.org"
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)
@@ -83,10 +83,10 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.twins = Twins(World(ports={"identity_provider": provider, "deployment": SimpleNamespace(**LENIENT)}))
+        self.both = StoreAndWorld(World(ports={"identity_provider": provider, "deployment": SimpleNamespace(**LENIENT)}))
 
     def teardown(self) -> None:
-        self.twins.close()
+        self.both.close()
 
     @initialize(target=surfaces)
     def two_consoles(self) -> Any:
@@ -169,13 +169,13 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def the_store_holds_what_was_decided(self) -> None:
-        self.twins.agree()
+        self.both.agree()
 
     def do(self, command: Command, on: UUID | None = None, principal: UUID | None = None) -> Any:
         """The same command in both worlds; a creation answers its id."""
         if principal is not None:
-            self.twins.world.principal_id = principal
-        executed = self.twins.do(command, on)
+            self.both.world.principal_id = principal
+        executed = self.both.do(command, on)
         if isinstance(executed, Refusal):
             return multiple()
         return UUID(executed.body[command.operation.aggregate.id_name]) if on is None else None
@@ -186,4 +186,4 @@ def provider(issuer: str, subject: str) -> ProviderFacts:
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLives.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)

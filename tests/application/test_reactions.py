@@ -13,8 +13,8 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.subscribers import BeamLossSubscriber, ProposalSubscriber, RunEndSubscriber
-from baton.application.ports import Batch, Caller, Clock, EventRow, CommandResult, Job, StreamAppend
-from baton.application.reactions import Dispatcher, ReactionReader, place
+from baton.application.ports import Batch, Caller, Clock, CommandResult, EventRow, Job, StreamAppend
+from baton.application.reactions import Dispatcher, ReactionReader
 from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from baton.domain.agent.agent import DeprecateAgent
 from baton.domain.agent.caution_draft import DRAFT
@@ -28,10 +28,10 @@ from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import MarkSupplyUnavailable, RegisterSupply
 from baton.testing.engine import MemoryEngine
-from tests.application.agencies import Agency, agency
-from tests.domain.equipment.assets import LUMEN
-from tests.domain.world import new_id
-from tests.waiting import until
+from tests.support.application.memory_agents import MemoryAgents, memory_agents
+from tests.support.domain.assets import LUMEN
+from tests.support.domain.world import new_id
+from tests.support.waiting import until
 
 PROMOTIONS = [
     ("ProposeNotice", (False, True), ["drafter"]),
@@ -51,11 +51,8 @@ class Follower:
     name: str = "follower"
     workflows: tuple[str, ...] = ("follow",)
     events: tuple[type[Event], ...] = (RunAborted, RunCompleted)
-    on: bool = True
+    enabled: bool = True
     stumbles_over: set[Any] = field(default_factory=set)
-
-    async def enabled(self) -> bool:
-        return self.on
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         if event.event_id in self.stumbles_over:
@@ -66,7 +63,7 @@ class Follower:
 class Following:
     """A facility, an engine that only keeps what it is told, and the dispatcher between them."""
 
-    def __init__(self, facility: Agency, *subscribers: Any) -> None:
+    def __init__(self, facility: MemoryAgents, *subscribers: Any) -> None:
         self.facility = facility
         self.engine = MemoryEngine()
         self.subscribers = subscribers
@@ -128,7 +125,7 @@ class Following:
 
 
 async def following(*subscribers: Any) -> Following:
-    made = Following(await agency(), *subscribers)
+    made = Following(await memory_agents(), *subscribers)
     await made.dispatcher.begin()
     return made
 
@@ -156,12 +153,12 @@ async def test_a_dispatcher_that_died_between_start_and_bookmark_repeats_to_no_h
 
 
 async def test_whoever_is_off_passes_over_what_happens_for_good() -> None:
-    follower = Follower(on=False)
+    follower = Follower(enabled=False)
     made = await following(follower)
     await made.facility.ended()
     await made.caught_up()
     assert (await made.seen()).enabled is False
-    follower.on = True
+    follower.enabled = True
     event = await made.facility.ended()
     await made.caught_up()
     assert made.started == [f"follow:{event.event_id}"]
@@ -169,12 +166,12 @@ async def test_whoever_is_off_passes_over_what_happens_for_good() -> None:
 
 @pytest.mark.parametrize("first", ["worker", "api"])
 async def test_whoever_is_switched_on_after_a_standstill_does_not_react_to_what_happened_meanwhile(first: str) -> None:
-    follower = Follower(on=False)
+    follower = Follower(enabled=False)
     made = await following(follower)
     await made.caught_up()
     for _ in range(2):
         await made.facility.ended()
-    follower.on = True
+    follower.enabled = True
     made.dispatcher = made.another()
     await (made.caught_up() if first == "worker" else made.dispatcher.begin())
     view = await made.seen()
@@ -195,10 +192,10 @@ async def test_whoever_was_on_makes_up_for_a_standstill() -> None:
 
 
 async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
-    made = Following(await agency(), Follower(events=(ActorRegistered,)))
+    made = Following(await memory_agents(), Follower(events=(ActorRegistered,)))
     store = made.facility.store
     call, id = Caller.system(new_id()).call(made.facility.clock(), new_id()), new_id()
-    event = ActorRegistered(kind=ActorKind.HUMAN).stamped(id, call.now)
+    event = ActorRegistered(kind=ActorKind.HUMAN).stamp(id, call.now)
     async with store.session("gate") as session:
         await session.append(Batch(call, "RegisterActor", [StreamAppend("Actor", id, 0, [(event_id := new_id(), event)])]))
         await made.facility.ended()
@@ -211,8 +208,9 @@ async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) ->
     made = await following(Follower(events=(RunCompleted,)))
     for _ in range(3):
         await made.facility.ended()
-    monkeypatch.setattr("baton.application.reactions.AT_ONCE", 2)
-    monkeypatch.setattr("baton.application.reactions.PACE", 0)
+    monkeypatch.setattr("baton.application.reactions.BATCH", 2)
+    monkeypatch.setattr("baton.application.reactions.SHORTEST_INTERVAL_SECONDS", 0)
+    monkeypatch.setattr("baton.application.reactions.SAVE_SECONDS", 0)
     told: list[float] = []
 
     async def none(at_most: float) -> None:
@@ -222,11 +220,13 @@ async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) ->
     made.dispatcher = made.another(news=none)
     async with made.running():
         await until(lambda: told)
-    assert place(made.dispatcher._at["follower"]) == await made.facility.store.end()
+    assert tuple(dict((await made.seen()).bookmark).values()) == await made.facility.store.end()
 
 
-async def test_a_bookmark_is_written_where_something_was_started_and_else_now_and_then() -> None:
-    follower = Follower(on=False)
+async def test_a_bookmark_is_written_where_something_was_started_and_else_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    follower = Follower(enabled=False)
     made = await following(follower)
     made.dispatcher = made.another()
     await made.caught_up()
@@ -235,20 +235,19 @@ async def test_a_bookmark_is_written_where_something_was_started_and_else_now_an
         await made.facility.ended()
         await made.caught_up()
     assert made.written == before, "nobody waits for the bookmark of one that is off"
-    made.dispatcher._saved.clear()
+    monkeypatch.setattr("baton.application.reactions.SAVE_SECONDS", 0)
     await made.caught_up()
     assert made.written == before + 2
-    made.dispatcher._saved.clear()
     await made.caught_up()
     assert made.written == before + 2, "it is where it was"
-    follower.on = True
+    follower.enabled = True
     await made.facility.ended()
     await made.caught_up()
     assert (await made.seen()).unprocessed == 0
 
 
 async def test_whoever_subscribes_later_does_not_react_to_the_past() -> None:
-    made = Following(await agency(), Follower())
+    made = Following(await memory_agents(), Follower())
     await made.facility.ended()
     await made.dispatcher.begin()
     event = await made.facility.ended()
@@ -320,7 +319,7 @@ class TestStumbling:
         follower.stumbles_over.add(events[0].event_id)
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 3600)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 3600)
-        monkeypatch.setattr("baton.application.reactions.POLL", 0.001)
+        monkeypatch.setattr("baton.application.reactions.POLL_SECONDS", 0.001)
         async with made.running():
             await until(made.failed)
             await made.dismiss(events[0])
@@ -340,7 +339,7 @@ class TestStumbling:
 
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 0.001)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 0.001)
-        second.on = False
+        second.enabled = False
         made.dispatcher = made.another(clock=broken)
         async with made.running():
             await until(lambda: len(asked) > 3)
@@ -376,21 +375,21 @@ class TestStumbling:
         assert caught.value.code == "SubscriberBookmarkNotFoundError"
 
 
-async def test_where_it_stands_is_written_down_even_if_nothing_concerns_it() -> None:
+async def test_where_it_stands_is_written_down_even_if_nothing_concerns_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made = await following(Follower())
     await made.facility.people.create(StartRun(**made.facility.line.request))
     await made.caught_up()
-    made.dispatcher._saved.clear()
+    monkeypatch.setattr("baton.application.reactions.SAVE_SECONDS", 0)
     await made.caught_up()
     assert await made.facility.store.end() == tuple(dict((await made.seen()).bookmark).values())
 
 
 class TestWhoReacts:
     async def test_every_agent_of_the_kind_that_is_in_service(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         rival, retired, drafter = await facility.rival(), await facility.rival(), await facility.rival(DRAFT)
         await facility.do(DeprecateAgent(), retired)
-        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.hands, lambda ref: True, "own-site")
+        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.client, lambda ref: True, "own-site")
         event = await facility.ended()
         jobs = await endings.jobs(event)
         agents = {SEEDED[DEBRIEF.kind].id, rival}
@@ -399,12 +398,12 @@ class TestWhoReacts:
         assert all(job.once for job in jobs)
 
     async def test_no_agent_whose_model_is_not_configured(self) -> None:
-        facility = await agency()
-        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.hands, lambda ref: False, "own-site")
+        facility = await memory_agents()
+        endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.client, lambda ref: False, "own-site")
         assert await endings.jobs(await facility.ended()) == []
 
     async def test_the_promoter_to_proposals_alone(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         for context in ("RecipeApproval", "CautionProposal"):
             await facility.do(RegisterDecision(decided_by=await somebody(facility), context=context, choice="ProposeNotice"))
         rows = [facility.store.streams["Decision", decision.id][0] for decision in facility.decisions()]
@@ -416,23 +415,23 @@ class TestWhoReacts:
     async def test_a_drafter_to_its_own_notices_where_it_promotes(
         self, choice: str, promotes: tuple[bool, bool], expected: list[str]
     ) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         drafter = await somebody(facility)
         await facility.do(RegisterDecision(decided_by=drafter, context="CautionProposal", choice=choice))
         row = facility.store.streams["Decision", facility.decisions()[-1].id][0]
         by_promoter, by_drafter = promotes
         proposals = ProposalSubscriber(by_promoter, "own-site", by_drafter)
-        assert await proposals.enabled() == (by_promoter or by_drafter)
+        assert proposals.enabled == (by_promoter or by_drafter)
         agents = {"promoter": SEEDED["CautionPromoter"].id, "drafter": drafter}
         jobs = await proposals.jobs(row)
         assert [job.argument.agent_id for job in jobs] == [agents[name] for name in expected]
         assert len({job.id for job in jobs}) == len(jobs)
 
     async def test_the_supervisor_to_a_beam_that_goes_and_to_no_other_supply(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         cryogen = await facility.people.create(RegisterSupply(kind="cryogen", name="Helium", facility_code=LUMEN))
         unseen = await facility.another_beam(known=False)
-        losses = BeamLossSubscriber(True, facility.hands)
+        losses = BeamLossSubscriber(True, facility.client)
         rows = []
         for supply_id in (facility.line.supply_id, cryogen, unseen):
             await facility.do(MarkSupplyUnavailable(reason="gone"), supply_id)
@@ -442,5 +441,5 @@ class TestWhoReacts:
         assert jobs[0][0].id == f"run-supervisor:{rows[0].event_id}"
 
 
-async def somebody(facility: Agency) -> Any:
+async def somebody(facility: MemoryAgents) -> Any:
     return await facility.people.create(RegisterActor(name="Mira Okafor"))

@@ -7,18 +7,17 @@ from uuid import UUID
 import pytest
 
 from baton.domain.access.actor import DeactivateActor
-from baton.domain.agent.debrief import DEBRIEF
-from baton.domain.agent.debrief_on_demand import RegenerateRunDebrief
+from baton.domain.agent.debrief import DEBRIEF, RegenerateRunDebrief
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.run.narrative import RunLogbookEntry
+from baton.domain.run.logbooks import RunLogbookEntry
 from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import UnauthorizedError
-from tests.application.agencies import VERDICT, Agency, agency
+from tests.support.application.memory_agents import VERDICT, MemoryAgents, memory_agents
 
 DEBRIEFER = SEEDED[DEBRIEF.kind].id
 
 
-async def asked_for(facility: Agency, run_id: UUID, **fields: Any) -> UUID:
+async def asked_for(facility: MemoryAgents, run_id: UUID, **fields: Any) -> UUID:
     """The id of a debrief that somebody asked for."""
     facility.people.ports = SimpleNamespace(**{**vars(facility.people.ports), "is_model_configured": configured})
     executed = await facility.do(RegenerateRunDebrief(**fields), run_id)
@@ -31,12 +30,12 @@ async def configured(model_ref: Any) -> bool:
     return True
 
 
-def entered(facility: Agency) -> list[Any]:
-    return list(facility.store.listed(RunLogbookEntry))
+def entered(facility: MemoryAgents) -> list[Any]:
+    return list(facility.store.summaries_of(RunLogbookEntry))
 
 
 async def test_it_is_written_entered_and_answered_once() -> None:
-    facility = await agency(VERDICT)
+    facility = await memory_agents(VERDICT)
     event = await facility.ended()
     decision_id = await asked_for(facility, event.stream_id)
     assert await facility.regenerations.answer(decision_id) is None
@@ -53,7 +52,7 @@ async def test_it_is_written_entered_and_answered_once() -> None:
 
 
 async def test_a_run_that_has_not_ended_can_be_debriefed_too() -> None:
-    facility = await agency({**VERDICT, "choice": "DataSuspect"})
+    facility = await memory_agents({**VERDICT, "choice": "DataSuspect"})
     run_id = await facility.people.create(StartRun(**facility.line.request))
     decision_id = await asked_for(facility, run_id)
     await facility.regenerations.write(decision_id)
@@ -63,7 +62,7 @@ async def test_a_run_that_has_not_ended_can_be_debriefed_too() -> None:
 
 
 async def test_a_spent_budget_refuses_nobody_and_the_spend_is_recorded() -> None:
-    facility = await agency(VERDICT)
+    facility = await memory_agents(VERDICT)
     await facility.cap(DEBRIEFER, tokens=0)
     event = await facility.ended()
     decision_id = await asked_for(facility, event.stream_id)
@@ -75,7 +74,7 @@ async def test_a_spent_budget_refuses_nobody_and_the_spend_is_recorded() -> None
 
 
 async def test_an_unknown_price_under_a_monthly_cap_defers_here_too() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     await facility.cap(DEBRIEFER, cost=40.0)
     event = await facility.ended()
     decision_id = await asked_for(facility, event.stream_id)
@@ -87,7 +86,7 @@ async def test_an_unknown_price_under_a_monthly_cap_defers_here_too() -> None:
 
 
 async def test_a_crash_between_decision_and_entry_asks_no_model_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    facility = await agency(VERDICT)
+    facility = await memory_agents(VERDICT)
     event = await facility.ended()
     decision_id = await asked_for(facility, event.stream_id)
 
@@ -104,7 +103,7 @@ async def test_a_crash_between_decision_and_entry_asks_no_model_again(monkeypatc
 
 @pytest.mark.parametrize("how", ["suspended", "deactivated", "without a policy"])
 async def test_an_agent_that_may_not_act_is_not_asked_and_the_work_is_refused(how: str) -> None:
-    facility = await agency()
+    facility = await memory_agents()
     event = await facility.ended()
     decision_id = await asked_for(facility, event.stream_id)
     if how == "suspended":

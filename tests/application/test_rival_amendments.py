@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.ports import Batch, Bookmark, EventRow, CommandResult, Session, Store
+from baton.application.ports import Batch, Bookmark, CommandResult, EventRow, Session, Store
 from baton.application.unit_of_work import UnitOfWork
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.kernel import Command
@@ -25,12 +25,12 @@ from baton.domain.safety.clearance import (
     SubmitClearance,
 )
 from baton.domain.safety.clearance_template import ActivateClearanceTemplate, DefineClearanceTemplate
-from baton.domain.safety.coverage import covering
+from baton.domain.safety.coverage import covering_clearances
 from baton.domain.shared.refusals import ConcurrencyError, Refusal
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import START, Calling, new_id
-from tests.domain.world import refused
+from tests.support.application.command_paths import START, CommandCaller, new_id
+from tests.support.domain.world import refused
 
 ASSET = new_id()
 REVIEW = (
@@ -69,10 +69,10 @@ class Rival:
 
 
 @dataclass
-class Office:
+class ClearanceSite:
     """A site with one clearance in force, for one asset."""
 
-    calling: Calling
+    calling: CommandCaller
     template_id: UUID
     clearance_id: UUID
 
@@ -97,7 +97,7 @@ class Office:
     async def covering(self) -> dict[UUID, ClearanceStatus]:
         async with self.calling.store.session() as session:
             unit = UnitOfWork(session, self.calling.caller, self.calling.authorizer, self.calling.ports)
-            return {one.id: one.status for one in await unit.fulfil(covering(None, None, [ASSET], START))}
+            return {one.id: one.status for one in await unit.fulfil(covering_clearances(None, None, [ASSET], START))}
 
 
 def form(template_id: UUID, title: str) -> dict[str, Any]:
@@ -106,19 +106,19 @@ def form(template_id: UUID, title: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def office(database_url: str) -> AsyncIterator[Office]:
+async def office(database_url: str) -> AsyncIterator[ClearanceSite]:
     async with runtime_pool(database_url, 8) as pool:
-        staff = Calling(PostgresStore(pool))
+        staff = CommandCaller(PostgresStore(pool))
         await staff.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
         template = await staff.create(DefineClearanceTemplate(code="ESAF", title="Form", facility_code="lumen"))
         await staff.do(ActivateClearanceTemplate(), on=template)
         clearance = await staff.create(RegisterClearance(**form(template, "Furnace")))
         for verb in REVIEW:
             await staff.do(verb, on=clearance)
-        yield Office(staff, template, clearance)
+        yield ClearanceSite(staff, template, clearance)
 
 
-async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office: Office) -> None:
+async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office: ClearanceSite) -> None:
     before = await office.log()
     won, lost = await office.race(*(office.amendment(f"Furnace {number}") for number in range(4)))
     (winner,) = won
@@ -137,13 +137,13 @@ async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office:
     assert await office.covering() == {**replaced, child: ClearanceStatus.DEFINED}
 
 
-async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(office: Office) -> None:
+async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(office: ClearanceSite) -> None:
     await office.race(office.amendment("One"), office.amendment("Other"))
     with refused("ClearanceCannotAmendError", "superseded"):
         await office.calling.do(office.amendment("Again"), on=office.clearance_id)
 
 
-async def test_an_amendment_and_an_expiry_do_not_both_happen(office: Office) -> None:
+async def test_an_amendment_and_an_expiry_do_not_both_happen(office: ClearanceSite) -> None:
     won, lost = await office.race(office.amendment("One"), ExpireClearance(reason="over"))
     assert (len(won), len(lost)) == (1, 1)
     statuses = set((await office.covering()).values())

@@ -9,18 +9,17 @@ from uuid import UUID
 import pytest
 
 from baton.application.ports import Batch, Session, Store, StreamAppend
-from baton.domain.campaign.campaign import RegisterCampaign
-from baton.domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
+from baton.domain.campaign.campaign import AddRunToCampaign, RegisterCampaign, RemoveRunFromCampaign
 from baton.domain.kernel import Call, Command
 from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
-from baton.domain.run.observations import AppendObservations
+from baton.domain.run.logbooks import AppendObservations
 from baton.domain.run.run import HoldRun, Run, RunStatus
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import OPERATOR, START, Calling, new_id
-from tests.domain.run.lifecycles import begun
-from tests.domain.world import refused
+from tests.support.application.command_paths import OPERATOR, START, CommandCaller, new_id
+from tests.support.domain.lifecycles.run import begun
+from tests.support.domain.world import refused
 
 NEW = begun()
 
@@ -56,10 +55,10 @@ class Late:
 
 
 @dataclass
-class Hall:
+class RunInCampaign:
     """A run that is on, and a campaign it is moved into and out of."""
 
-    calling: Calling
+    calling: CommandCaller
     run_id: UUID
     campaign_id: UUID
 
@@ -84,15 +83,15 @@ class Hall:
 
 
 @pytest.fixture
-async def hall(database_url: str) -> AsyncIterator[Hall]:
+async def hall(database_url: str) -> AsyncIterator[RunInCampaign]:
     async with runtime_pool(database_url, 4) as pool:
-        calling = Calling(PostgresStore(pool))
+        calling = CommandCaller(PostgresStore(pool))
         run_id, call = new_id(), Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
         async with calling.store.session() as session:
-            started = NEW.model_copy().stamped(run_id, START)
+            started = NEW.model_copy().stamp(run_id, START)
             await session.append(Batch(call, "StartRun", [StreamAppend("Run", run_id, 0, [(new_id(), started)])]))
         series = RegisterCampaign(name="Series", intent="Series", lead_actor_id=OPERATOR)
-        yield Hall(calling, run_id, await calling.create(series))
+        yield RunInCampaign(calling, run_id, await calling.create(series))
 
 
 PERSISTENT = {
@@ -103,26 +102,26 @@ PERSISTENT = {
 
 
 @pytest.mark.parametrize("status", PERSISTENT, ids=str)
-async def test_what_must_not_wait_is_decided_up_to_three_times(hall: Hall, status: RunStatus) -> None:
+async def test_what_must_not_wait_is_decided_up_to_three_times(hall: RunInCampaign, status: RunStatus) -> None:
     assert await hall.beaten(PERSISTENT[status], times=2) == 3
     assert (await hall.run()).status is status
 
 
 @pytest.mark.parametrize("status", PERSISTENT, ids=str)
-async def test_after_three_lost_races_the_caller_is_told(hall: Hall, status: RunStatus) -> None:
+async def test_after_three_lost_races_the_caller_is_told(hall: RunInCampaign, status: RunStatus) -> None:
     with refused("ConcurrencyError", "version_taken"):
         await hall.beaten(PERSISTENT[status], times=3)
     assert (await hall.run()).status is RunStatus.RUNNING
 
 
 @pytest.mark.parametrize("command", [CompleteRun(), TruncateRun(reason="power cut")], ids=["complete", "truncate"])
-async def test_other_endings_are_decided_once(hall: Hall, command: Command) -> None:
+async def test_other_endings_are_decided_once(hall: RunInCampaign, command: Command) -> None:
     with refused("ConcurrencyError", "version_taken"):
         await hall.beaten(command, times=1)
     assert (await hall.run()).status is RunStatus.RUNNING
 
 
-async def test_a_decision_taken_again_sees_what_happened_meanwhile(hall: Hall) -> None:
+async def test_a_decision_taken_again_sees_what_happened_meanwhile(hall: RunInCampaign) -> None:
     async def completed() -> None:
         await hall.calling.do(CompleteRun(), on=hall.run_id)
 
@@ -131,14 +130,14 @@ async def test_a_decision_taken_again_sees_what_happened_meanwhile(hall: Hall) -
         await late.do(HoldRun(), on=hall.run_id)
 
 
-async def test_readings_that_would_open_the_logbook_look_at_the_run_again(hall: Hall) -> None:
+async def test_readings_that_would_open_the_logbook_look_at_the_run_again(hall: RunInCampaign) -> None:
     sample = {"event_id": new_id(), "channel_name": "T", "value": 1.0, "sampled_at": START, "sampling_procedure": "monitor"}
     first = AppendObservations(entries=[sample])
     assert await hall.beaten(first, times=2) == 3
     assert await hall.beaten(AppendObservations(entries=[{**sample, "event_id": new_id()}]), times=1) == 1
 
 
-async def test_readings_whose_run_ends_before_the_logbook_is_open_are_refused(hall: Hall) -> None:
+async def test_readings_whose_run_ends_before_the_logbook_is_open_are_refused(hall: RunInCampaign) -> None:
     async def stopped() -> None:
         await hall.calling.do(StopRun(reason="enough"), on=hall.run_id)
 

@@ -10,7 +10,7 @@ from baton.application.authorization import PolicyAuthorizer
 from baton.application.ports import Bookmark, EventRow, Store
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor
-from baton.domain.access.seeded_actors import monitor_id
+from baton.domain.access.principals import monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.catalog import SEEDED_ROLES
 from baton.domain.federation.facility import RegisterFacility
@@ -27,8 +27,8 @@ from baton.domain.trust.zone import DefineZone
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore, MemoryVerdictLog
-from tests.application.calling import SECOND, Calling, HandSetClock
-from tests.domain.world import OPERATOR, new_id, refused
+from tests.support.application.command_paths import SECOND, CommandCaller, HandSetClock
+from tests.support.domain.world import OPERATOR, new_id, refused
 
 BOOTSTRAP = {"DefinePolicy", "RegisterActor", "RevokePolicyGrant"}
 
@@ -146,7 +146,7 @@ class TestEachOnce:
 
     async def test_a_forgotten_profile_is_not_seeded_again(self, store: MemoryStore, clock: HandSetClock) -> None:
         await boot(store, clock, OPERATOR)
-        await Calling(store, clock=clock).do(ForgetActor(), on=OPERATOR)
+        await CommandCaller(store, clock=clock).do(ForgetActor(), on=OPERATOR)
         await boot(store, clock, OPERATOR)
         async with store.session() as session:
             assert await session.records(ActorProfile, {"actor_id": OPERATOR}) == ()
@@ -179,7 +179,7 @@ class TestBootstrap:
 
     async def test_it_opens_a_deployment_in_policy_mode(self, store: MemoryStore, clock: HandSetClock) -> None:
         await boot(store, clock, OPERATOR)
-        admin = Calling(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store)), clock=clock)
+        admin = CommandCaller(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store)), clock=clock)
         with refused("UnauthorizedError", "command_not_permitted"):
             await admin.do(DefineZone(name="Hutch"))
         person = await admin.create(RegisterActor(name="Mira"))
@@ -198,7 +198,7 @@ class TestBootstrap:
         await boot(store, clock, OPERATOR)
         (policy,) = policies_of(store, OPERATOR)
         withdraw = RevokePolicyGrant(permitted_principal_id=OPERATOR, reason="handed over")
-        await Calling(store, clock=clock).do(withdraw, on=policy.id)
+        await CommandCaller(store, clock=clock).do(withdraw, on=policy.id)
         before = contents(store)
         await boot(store, clock, OPERATOR)
         assert contents(store) == before
@@ -215,7 +215,7 @@ class TestBootstrap:
     async def test_an_actor_that_exists_already_keeps_its_name_and_gets_the_policy(
         self, store: MemoryStore, clock: HandSetClock
     ) -> None:
-        person = await Calling(store, clock=clock).create(RegisterActor(name="Mira"))
+        person = await CommandCaller(store, clock=clock).create(RegisterActor(name="Mira"))
         for _ in range(2):
             await boot(store, clock, person)
         assert len(store.streams["Actor", person]) == 1
@@ -273,7 +273,7 @@ class TestTemplates:
         self, store: MemoryStore, clock: HandSetClock, verbs: list[Command]
     ) -> None:
         await boot(store, clock, template_codes=[])
-        staff = Calling(store, clock=clock)
+        staff = CommandCaller(store, clock=clock)
         own = await staff.create(DefineClearanceTemplate(code="ESAF", title="Our own", facility_code="site-7"))
         for verb in verbs:
             await staff.do(verb, on=own)
@@ -286,7 +286,7 @@ class TestTemplates:
     async def test_a_withdrawn_form_comes_back_while_it_is_listed(self, store: MemoryStore, clock: HandSetClock) -> None:
         await boot(store, clock, template_codes=["ESAF"])
         (withdrawn,) = states(store, "ClearanceTemplate")
-        await Calling(store, clock=clock).do(WithdrawClearanceTemplate(), on=withdrawn)
+        await CommandCaller(store, clock=clock).do(WithdrawClearanceTemplate(), on=withdrawn)
         await boot(store, clock, template_codes=[])
         assert len(states(store, "ClearanceTemplate")) == 1
         await boot(store, clock, template_codes=["ESAF"])
@@ -294,7 +294,7 @@ class TestTemplates:
         assert templates == [("ESAF", "Withdrawn"), ("ESAF", "Active")]
 
     async def test_an_area_has_no_forms_of_its_own(self, store: MemoryStore, clock: HandSetClock) -> None:
-        staff = Calling(store, clock=clock)
+        staff = CommandCaller(store, clock=clock)
         site = await staff.create(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
         await staff.create(RegisterFacility(code="site-7", display_name="Hall 7", kind="Area", parent_id=site))
         await boot(store, clock)

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from baton.application.ports import EngineView, Job, Progress, WorkItem
+from baton.application.ports import EngineView, Job, WorkItem, WorkProgress
 from baton.application.queries import Queries
 from baton.application.service import Service
 from baton.domain.operation.conduct.conduct import ConductProcedure
@@ -21,11 +21,11 @@ from baton.domain.operation.procedure.start import StartProcedure
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.refusals import Conflict
 from baton.testing.engine import MemoryEngine
-from tests.application.rehearsal import Rehearsal
-from tests.domain.world import new_id
-from tests.infrastructure.ledgers import PORTS
-from tests.timekeeping import LoopTime
-from tests.workflows.steps import setpoint
+from tests.support.application.memory_conduct import MemoryConduct
+from tests.support.domain.world import new_id
+from tests.support.fast_clock import LoopTime
+from tests.support.infrastructure.ledger_cases import PORTS
+from tests.support.workflows.step_json import setpoint
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Conducting:
     succeeds: bool = False
     to_tell: bool = True
     done: Mapping[str, Any] | Exception | None = None
-    says: Progress | None = None
+    says: WorkProgress | None = None
     looks: list[float] = field(default_factory=list)
     jobs: list[UUID] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class Conducting:
     async def item(self, work_id: UUID) -> WorkItem | None:
         return None
 
-    async def progress(self, work_id: UUID) -> Progress | None:
+    async def progress(self, work_id: UUID) -> WorkProgress | None:
         return self.says
 
 
@@ -65,21 +65,21 @@ class Conducting:
 class Desk:
     """A service, its engine, and the work that is asked of both."""
 
-    rehearsal: Rehearsal
+    memory: MemoryConduct
     service: Service
     engine: MemoryEngine
     work: Conducting
 
     async def procedure(self) -> UUID:
-        return await self.rehearsal.made(RegisterProcedure(name="Alignment", kind="alignment"))
+        return await self.memory.made(RegisterProcedure(name="Alignment", kind="alignment"))
 
     async def do(self, command: Any, on: UUID, **options: Any) -> Any:
-        return await self.service.execute(command, self.rehearsal.caller, target_id=on, **options)
+        return await self.service.execute(command, self.memory.caller, target_id=on, **options)
 
     async def found(self, id: UUID) -> Any:
         """The procedure as anybody reads it."""
         query = REGISTRY.operations["get_procedure"].input
-        return await self.service.ask(query(), self.rehearsal.caller, target_id=id)  # type: ignore[arg-type]
+        return await self.service.ask(query(), self.memory.caller, target_id=id)  # type: ignore[arg-type]
 
     async def conduct(self, on: UUID | None = None, wait: float = 30.0, **options: Any) -> Any:
         """Ask for a conduct."""
@@ -96,15 +96,15 @@ class Desk:
 
 
 @pytest.fixture
-def desk(rehearsal: Rehearsal, time: LoopTime) -> Desk:
-    return at_a_desk(rehearsal, time, MemoryEngine())
+def desk(memory: MemoryConduct, time: LoopTime) -> Desk:
+    return at_a_desk(memory, time, MemoryEngine())
 
 
-def at_a_desk(rehearsal: Rehearsal, time: LoopTime, engine: MemoryEngine) -> Desk:
+def at_a_desk(memory: MemoryConduct, time: LoopTime, engine: MemoryEngine) -> Desk:
     work = Conducting(time)
-    queries = Queries(rehearsal.store, rehearsal.permits, time, new_id, PORTS)
-    service = Service(rehearsal.commands, queries, rehearsal.permits, engine, {"conduct": work})
-    return Desk(rehearsal, service, engine, work)
+    queries = Queries(memory.store, memory.permits, time, new_id, PORTS)
+    service = Service(memory.commands, queries, memory.permits, engine, {"conduct": work})
+    return Desk(memory, service, engine, work)
 
 
 class TestAttending:
@@ -143,13 +143,13 @@ class TestAttending:
         assert (len(desk.engine.started), len(desk.work.jobs)) == (1, 1)
 
     async def test_whoever_listens_hears_every_change_once(self, desk: Desk, time: LoopTime) -> None:
-        heard: list[tuple[float, Progress]] = []
+        heard: list[tuple[float, WorkProgress]] = []
 
-        async def told(progress: Progress) -> None:
+        async def told(progress: WorkProgress) -> None:
             heard.append((time.passed, progress))
 
-        asking = asyncio.create_task(desk.conduct(told=told))
-        steps = [Progress(done, 3, f"step {done + 1:g} of 3") for done in range(3)]
+        asking = asyncio.create_task(desk.conduct(on_progress=told))
+        steps = [WorkProgress(done, 3, f"step {done + 1:g} of 3") for done in range(3)]
         for step in (steps[0], steps[0], steps[1], steps[2]):
             desk.work.says = step
             await time.sleep(2)
@@ -159,10 +159,10 @@ class TestAttending:
         assert [moment for moment, _ in heard] == pytest.approx([0, 4, 6], abs=0.5)
 
     async def test_where_nothing_can_be_said_nothing_is(self, desk: Desk) -> None:
-        async def told(progress: Progress) -> None:
+        async def told(progress: WorkProgress) -> None:
             raise AssertionError("nothing was to be said")
 
-        await desk.conduct(told=told)
+        await desk.conduct(on_progress=told)
 
     async def test_the_refusal_that_it_ended_with_is_raised(self, desk: Desk, time: LoopTime) -> None:
         asking = asyncio.create_task(desk.conduct())
@@ -200,13 +200,13 @@ class TestWaking:
         procedure = await desk.found(id)
         assert str(procedure.live_conduct_id) == executed.body["conduct_id"]
 
-    async def test_an_engine_that_hangs_keeps_nobody_waiting(self, rehearsal: Rehearsal, time: LoopTime) -> None:
+    async def test_an_engine_that_hangs_keeps_nobody_waiting(self, memory: MemoryConduct, time: LoopTime) -> None:
         class Hanging(MemoryEngine):
             async def start(self, job: Job) -> bool:
                 await time.sleep(5)
                 return await super().start(job)
 
-        desk = at_a_desk(rehearsal, time, Hanging())
+        desk = at_a_desk(memory, time, Hanging())
         id = await desk.procedure()
         assert (await desk.conduct(id, wait=0.0)).status == 202
         assert time.passed == 0.5
@@ -216,18 +216,18 @@ class TestWaking:
         assert len(desk.engine.started) == 1, "it goes on by itself"
 
     async def test_what_the_engine_could_not_be_told_for_no_known_reason_is_logged_and_refused_to_nobody(
-        self, rehearsal: Rehearsal, time: LoopTime
+        self, memory: MemoryConduct, time: LoopTime
     ) -> None:
         class Broken(MemoryEngine):
             async def start(self, job: Job) -> bool:
                 raise RuntimeError("s3cret")
 
-        desk = at_a_desk(rehearsal, time, MemoryEngine())
+        desk = at_a_desk(memory, time, MemoryEngine())
         id = await desk.live()
-        broken = at_a_desk(rehearsal, time, Broken())
+        broken = at_a_desk(memory, time, Broken())
         with capture_logs() as lines:
             assert (await broken.do(HoldProcedure(reason="shift change"), id)).status == 202
-        assert [(line["event"], line["error"]) for line in lines] == [("engine_not_told", "RuntimeError")]
+        assert [(line["event"], line["error"]) for line in lines] == [("engine_call_failed", "RuntimeError")]
         assert "s3cret" not in str(lines)
 
     async def test_what_has_just_ended_is_out_of_the_way_in_a_moment(self, desk: Desk, time: LoopTime) -> None:

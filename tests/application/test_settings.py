@@ -15,7 +15,7 @@ from baton.application.identity_providers import SIGNATURE_ALGORITHMS, IdentityP
 from baton.application.plant import Substrate
 from baton.application.settings import Settings, shown_settings
 from baton.domain.access.actor import ActorKind
-from baton.domain.agent.seeded_ids import seeded_id
+from baton.domain.access.principals import seeded_id
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP
 
@@ -471,7 +471,7 @@ class TestThePlant:
     @pytest.mark.parametrize(
         ("name", "value"),
         [
-            ("CONTROL_ROUTES", [{"prefix": "PSS:", "substrate": "carrier_pigeon"}]),
+            ("CONTROL_ROUTES", [{"prefix": "PSS:", "substrate": "Carrier Pigeon"}]),
             ("CONTROL_ROUTES", [{"prefix": "PSS:"}]),
             ("MONITORED_ENCLOSURES", {" ": "PSS:B"}),
             ("MONITORED_ENCLOSURES", {"Hutch B": ""}),

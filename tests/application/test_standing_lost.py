@@ -10,7 +10,6 @@ from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorReactiva
 from baton.domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
 from baton.domain.kernel import NIL
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.grants import ISSUED
 from baton.domain.operation.conduct.messages import (
     FINISH_BY_VERDICT,
     ConductOutcome,
@@ -20,6 +19,7 @@ from baton.domain.operation.conduct.messages import (
     lifecycle_failure,
 )
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.gates import ISSUED
 from baton.domain.operation.procedure.procedure import (
     MODES,
     HoldCause,
@@ -31,29 +31,36 @@ from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised,
 from baton.domain.run.run import RunAborted, RunStopped
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.testing.store import MemoryStore
-from tests.application.loops import CALLER, CENTRED, HELD_RUN, SEARCH, converging, passed, searching, twice
-from tests.application.rehearsal import ENDING, Live, Permits, Rehearsal, Try, rehearsed
-from tests.domain.world import new_id, refused
-from tests.timekeeping import LoopTime
-from tests.workflows.steps import check, setpoint
+from tests.support.application.loop_cases import CALLER, CENTRED, HELD_RUN, SEARCH, converging, passed, searching, twice
+from tests.support.application.memory_conduct import (
+    ENDING,
+    MemoryConduct,
+    OpenedConduct,
+    RevocablePermits,
+    WorkAttempt,
+    rehearsed,
+)
+from tests.support.domain.world import new_id, refused
+from tests.support.fast_clock import LoopTime
+from tests.support.workflows.step_json import check, setpoint
 
 STEPS = [setpoint("bl7:a", value) for value in range(1, 13)]
 CLOSING = [setpoint("bl7:shutter", 0)]
 
 
 @pytest.fixture(params=[False, True], ids=["permissive", "enforced"])
-def stand(request: Any, time: LoopTime) -> Rehearsal:
+def stand(request: Any, time: LoopTime) -> MemoryConduct:
     """A rehearsal in which who stood down is denied everything, and one in which nobody is denied anything."""
     store = MemoryStore()
-    return rehearsed(time, store=store, permits=Permits(PrincipalStandings(store), enforced=request.param))
+    return rehearsed(time, store=store, permits=RevocablePermits(PrincipalStandings(store), enforced=request.param))
 
 
-async def person(stand: Rehearsal, kind: ActorKind = ActorKind.HUMAN) -> None:
+async def person(stand: MemoryConduct, kind: ActorKind = ActorKind.HUMAN) -> None:
     """Have somebody on record ask for what follows."""
     await stand.happens(stand.caller.principal_id, ActorRegistered(kind=kind))
 
 
-async def agent(stand: Rehearsal) -> None:
+async def agent(stand: MemoryConduct) -> None:
     """Have an agent in service ask for what follows."""
     await person(stand, ActorKind.AGENT)
     known = {"kind": "other", "name": "Steerer", "version": "1", "description": None, "canonical_uri": None}
@@ -66,22 +73,22 @@ async def agent(stand: Rehearsal) -> None:
     await stand.happens(stand.caller.principal_id, defined, AgentVersioned(version="1"))
 
 
-async def deactivate(stand: Rehearsal) -> None:
+async def deactivate(stand: MemoryConduct) -> None:
     await stand.happens(stand.caller.principal_id, ActorDeactivated())
 
 
-async def suspend(stand: Rehearsal) -> None:
+async def suspend(stand: MemoryConduct) -> None:
     await stand.happens(stand.caller.principal_id, AgentSuspended(reason="odd advice", suspended_by=NIL))
 
 
-async def finished(stand: Rehearsal, conduct: Live, verdict: ConductVerdict, **said: Any) -> ConductOutcome:
+async def finished(stand: MemoryConduct, conduct: OpenedConduct, verdict: ConductVerdict, **said: Any) -> ConductOutcome:
     """End a conduct as its workflow would after this verdict."""
     outcome = ConductOutcome(finish=FINISH_BY_VERDICT[verdict], **said)
-    await twice(stand, conduct, lambda stand: stand.conductor.end(*conduct.ids, outcome, closed=False))
+    await twice(stand, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed=False)))
     return outcome
 
 
-def held(stand: Rehearsal, conduct: Live) -> ProcedureHeld:
+def held(stand: MemoryConduct, conduct: OpenedConduct) -> ProcedureHeld:
     """How the procedure was held, which the service must have written."""
     assert stand.procedure(conduct).status is ProcedureStatus.HELD
     *_, row = stand.store.streams["Procedure", conduct.procedure_id]
@@ -91,7 +98,7 @@ def held(stand: Rehearsal, conduct: Live) -> ProcedureHeld:
     return event
 
 
-def another(stand: Rehearsal) -> Rehearsal:
+def another(stand: MemoryConduct) -> MemoryConduct:
     """The same facility, where somebody else asks."""
     other = stand.relieved()
     other.caller = type(stand.caller)(new_id(), stand.caller.surface_id, new_id())
@@ -99,7 +106,7 @@ def another(stand: Rehearsal) -> Rehearsal:
 
 
 class TestAtAStep:
-    async def test_nothing_is_touched_behind_the_boundary_and_somebody_else_goes_on(self, stand: Rehearsal) -> None:
+    async def test_nothing_is_touched_behind_the_boundary_and_somebody_else_goes_on(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await stand.opened(STEPS, CLOSING)
         assert (await stand.step(conduct, 0)).verdict is ConductVerdict.DONE
@@ -120,19 +127,19 @@ class TestAtAStep:
         for index in range(1, len(STEPS)):
             assert (await other.step(taken_up, index)).verdict is ConductVerdict.DONE
         done = ConductOutcome(finish=Finish.COMPLETED)
-        assert await other.conductor.begin_closing(*taken_up.ids, done) is ConductVerdict.DONE
+        assert await other.conductor.begin_closing(taken_up.end(done)) is ConductVerdict.DONE
         assert (await other.step(taken_up, 0, closing=True)).verdict is ConductVerdict.DONE
-        await other.conductor.end(*taken_up.ids, done, closed=True)
+        await other.conductor.end(taken_up.end(done, closed=True))
         assert other.procedure(taken_up).status is ProcedureStatus.COMPLETED
 
-    async def test_what_was_done_before_is_answered_as_it_stands(self, stand: Rehearsal) -> None:
+    async def test_what_was_done_before_is_answered_as_it_stands(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await stand.opened(STEPS)
         first = await stand.step(conduct, 0)
         await deactivate(stand)
         assert await stand.step(conduct, 0, by=stand.worker()) == first
 
-    async def test_somebody_back_in_good_standing_goes_on(self, stand: Rehearsal) -> None:
+    async def test_somebody_back_in_good_standing_goes_on(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await stand.opened(STEPS)
         await deactivate(stand)
@@ -140,7 +147,7 @@ class TestAtAStep:
         await stand.happens(stand.caller.principal_id, ActorReactivated())
         assert (await stand.step(conduct, 0)).verdict is ConductVerdict.DONE
 
-    async def test_an_agent_out_of_service_stands_down_and_goes_on_when_it_is_back(self, stand: Rehearsal) -> None:
+    async def test_an_agent_out_of_service_stands_down_and_goes_on_when_it_is_back(self, stand: MemoryConduct) -> None:
         await agent(stand)
         conduct = await stand.opened(STEPS)
         await suspend(stand)
@@ -151,51 +158,51 @@ class TestAtAStep:
         taken_up = await stand.live(ConductFromProcedure(re_establishment_boundary=0), conduct.procedure_id)
         assert (await stand.step(taken_up, 0)).verdict is ConductVerdict.DONE
 
-    async def test_somebody_who_is_not_on_record_goes_on_where_nobody_needs_to_be(self, stand: Rehearsal) -> None:
+    async def test_somebody_who_is_not_on_record_goes_on_where_nobody_needs_to_be(self, stand: MemoryConduct) -> None:
         conduct = await stand.opened(STEPS)
         assert (await stand.step(conduct, 0)).verdict is ConductVerdict.DONE
 
-    async def test_closing_steps_are_walked(self, stand: Rehearsal) -> None:
+    async def test_closing_steps_are_walked(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await stand.opened([setpoint("bl7:a", 3)], CLOSING)
         await stand.step(conduct, 0)
         assert (
-            await stand.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED)) is ConductVerdict.DONE
+            await stand.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED))) is ConductVerdict.DONE
         )
         await deactivate(stand)
         assert (await stand.step(conduct, 0, closing=True)).verdict is ConductVerdict.DONE
-        await stand.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED, completed_count=1), closed=True)
+        await stand.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED, completed_count=1), closed=True))
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
 
-    async def test_what_is_done_is_not_completed_for_somebody_who_stood_down(self, stand: Rehearsal) -> None:
+    async def test_what_is_done_is_not_completed_for_somebody_who_stood_down(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await stand.opened([setpoint("bl7:a", 3)], CLOSING)
         await stand.step(conduct, 0)
         await deactivate(stand)
-        verdict = await stand.conductor.begin_closing(*conduct.ids, ConductOutcome(finish=Finish.COMPLETED))
+        verdict = await stand.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
         assert verdict is ConductVerdict.STOOD_DOWN
         await finished(stand, conduct, verdict, completed_count=1)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
 
-    async def test_a_run_that_is_held_is_not_waited_for(self, stand: Rehearsal) -> None:
+    async def test_a_run_that_is_held_is_not_waited_for(self, stand: MemoryConduct) -> None:
         await person(stand)
         run_id = await stand.run()
         conduct = await stand.opened(STEPS, run_id=run_id)
         await stand.happens(run_id, HELD_RUN.model_copy())
         await deactivate(stand)
-        assert await stand.conductor.await_run(*conduct.ids, Try()) is ConductVerdict.STOOD_DOWN
+        assert await stand.conductor.await_run(conduct.request, WorkAttempt()) is ConductVerdict.STOOD_DOWN
 
 
 class TestOtherEnds:
     """Where a conduct ends for another reason, it ends as it would have, only that the service writes it."""
 
     @pytest.mark.parametrize(("how", "status"), [(None, ProcedureStatus.ABORTED), ("hold", ProcedureStatus.HELD)])
-    async def test_a_step_that_failed(self, stand: Rehearsal, how: Any, status: ProcedureStatus) -> None:
+    async def test_a_step_that_failed(self, stand: MemoryConduct, how: Any, status: ProcedureStatus) -> None:
         await person(stand)
         conduct = await stand.opened([check("bl7:a", 99)], **({"how": ConductOrHoldProcedure} if how else {}))
         failure = (await stand.step(conduct, 0)).failure
         await deactivate(stand)
-        await stand.conductor.end(*conduct.ids, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=True)
+        await stand.conductor.end(conduct.end(ConductOutcome(finish=Finish.FAILED, failure=failure), closed=True))
         procedure = stand.procedure(conduct)
         assert procedure.status is status
         assert "CheckFailedError" in (procedure.last_status_reason or "")
@@ -209,7 +216,7 @@ class TestOtherEnds:
         ],
     )
     async def test_a_request_of_somebody_else(
-        self, stand: Rehearsal, command: Any, verdict: ConductVerdict, status: ProcedureStatus
+        self, stand: MemoryConduct, command: Any, verdict: ConductVerdict, status: ProcedureStatus
     ) -> None:
         await person(stand)
         conduct = await stand.opened(STEPS)
@@ -228,32 +235,32 @@ class TestOtherEnds:
             (RunAborted(reason="smoke", **ENDING), ConductVerdict.RUN_ABORTED),
         ],
     )
-    async def test_the_end_of_the_run(self, stand: Rehearsal, event: Any, verdict: ConductVerdict) -> None:
+    async def test_the_end_of_the_run(self, stand: MemoryConduct, event: Any, verdict: ConductVerdict) -> None:
         await person(stand)
         run_id = await stand.run()
         conduct = await stand.opened(STEPS, run_id=run_id)
         await stand.happens(run_id, event.model_copy())
         await deactivate(stand)
         assert (await stand.step(conduct, 0)).verdict is verdict
-        await stand.conductor.end(*conduct.ids, ConductOutcome(finish=FINISH_BY_VERDICT[verdict]), closed=True)
+        await stand.conductor.end(conduct.end(ConductOutcome(finish=FINISH_BY_VERDICT[verdict]), closed=True))
         assert stand.procedure(conduct).status is ProcedureStatus.ABORTED
 
 
 class TestInALoop:
-    async def test_a_pass_is_not_begun(self, stand: Rehearsal) -> None:
+    async def test_a_pass_is_not_begun(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await converging(stand)
         await deactivate(stand)
-        turn = await twice(stand, conduct, lambda stand: stand.passes.start(*conduct.ids))
+        turn = await twice(stand, conduct, lambda stand: stand.passes.start(conduct.request))
         assert turn == PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         assert stand.procedure(conduct).iteration_count == 0
 
-    async def test_a_pass_is_not_judged_and_the_service_ends_it(self, stand: Rehearsal) -> None:
+    async def test_a_pass_is_not_judged_and_the_service_ends_it(self, stand: MemoryConduct) -> None:
         await person(stand)
         conduct = await converging(stand, cap=1)
         index = await passed(stand, conduct, 0.1)
         await deactivate(stand)
-        turn = await twice(stand, conduct, lambda stand: stand.passes.judge(*conduct.ids, index))
+        turn = await twice(stand, conduct, lambda stand: stand.passes.judge(conduct.pass_request(index)))
         assert turn == PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         await finished(stand, conduct, turn.verdict)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
@@ -263,16 +270,18 @@ class TestInALoop:
         other = another(stand)
         taken_up = await other.live(ConductUntilConverged(**CENTRED), conduct.procedure_id)
         again = await passed(other, taken_up, 0.1)
-        assert (await other.passes.judge(*taken_up.ids, again)).converged, "a pass that was cut off tries no patience"
+        assert (await other.passes.judge(taken_up.pass_request(again))).converged, (
+            "a pass that was cut off tries no patience"
+        )
 
     @pytest.mark.parametrize("off", [deactivate, suspend])
-    async def test_an_agent_that_steers_is_a_driver_that_stood_down(self, stand: Rehearsal, off: Any) -> None:
+    async def test_an_agent_that_steers_is_a_driver_that_stood_down(self, stand: MemoryConduct, off: Any) -> None:
         await agent(stand)
         conduct = await searching(stand)
         index = await passed(stand, conduct, 7.5)
-        await stand.passes.record_outcome(*conduct.ids, index)
+        await stand.passes.record_outcome(conduct.pass_request(index))
         await off(stand)
-        turn = await twice(stand, conduct, lambda stand: stand.passes.advise(*conduct.ids, index, Try()))
+        turn = await twice(stand, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.STOOD_DOWN)
         await finished(stand, conduct, turn.verdict)
         event = held(stand, conduct)
@@ -280,42 +289,42 @@ class TestInALoop:
         assert stand.events(conduct)[-2].result.failure.error_class == "SteeringDriverStoodDown"
         other = another(stand)
         taken_up = await other.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
-        turn = await other.passes.take_up(*taken_up.ids, Try())
+        turn = await other.passes.take_up(taken_up.request, WorkAttempt())
         assert (turn.verdict, turn.iteration_index) == (ConductVerdict.DONE, 2), "what was measured is kept"
 
     @pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.SERVICE_ACCOUNT])
-    async def test_people_and_machines_are_submitters_that_stood_down(self, stand: Rehearsal, kind: ActorKind) -> None:
+    async def test_people_and_machines_are_submitters_that_stood_down(self, stand: MemoryConduct, kind: ActorKind) -> None:
         await person(stand, kind)
         conduct = await searching(stand)
         await deactivate(stand)
-        turn = await stand.passes.start(*conduct.ids)
+        turn = await stand.passes.start(conduct.request)
         await finished(stand, conduct, turn.verdict)
         assert held(stand, conduct).cause is HoldCause.SUBMITTER_STOOD_DOWN
 
-    async def test_it_is_seen_while_advice_is_waited_for(self, stand: Rehearsal) -> None:
+    async def test_it_is_seen_while_advice_is_waited_for(self, stand: MemoryConduct) -> None:
         await agent(stand)
         conduct = await searching(stand, decide=CALLER)
         index = await passed(stand, conduct, 7.5)
-        await stand.passes.record_outcome(*conduct.ids, index)
+        await stand.passes.record_outcome(conduct.pass_request(index))
         await suspend(stand)
         began = stand.time.passed
-        turn = await stand.passes.advise(*conduct.ids, index, Try())
+        turn = await stand.passes.advise(conduct.pass_request(index), WorkAttempt())
         assert (turn.verdict, stand.time.passed - began < 5) == (ConductVerdict.STOOD_DOWN, True)
 
-    async def test_an_agent_versioned_anew_goes_on_with_its_search(self, stand: Rehearsal) -> None:
+    async def test_an_agent_versioned_anew_goes_on_with_its_search(self, stand: MemoryConduct) -> None:
         await agent(stand)
         conduct = await searching(stand)
         await suspend(stand)
-        turn = await stand.passes.start(*conduct.ids)
+        turn = await stand.passes.start(conduct.request)
         await finished(stand, conduct, turn.verdict)
         await stand.happens(stand.caller.principal_id, AgentResumed(resumed_by=NIL), AgentVersioned(version="2"))
         taken_up = await stand.live(ConductUntilAdvisedFrom(**SEARCH), conduct.procedure_id)
-        assert (await stand.passes.start(*taken_up.ids)).verdict is ConductVerdict.DONE
+        assert (await stand.passes.start(taken_up.request)).verdict is ConductVerdict.DONE
 
 
 class TestOpening:
     @pytest.mark.parametrize("how", [ConductUntilAdvised, ConductUntilConverged])
-    async def test_nothing_is_opened_for_somebody_who_stood_down(self, stand: Rehearsal, how: Any) -> None:
+    async def test_nothing_is_opened_for_somebody_who_stood_down(self, stand: MemoryConduct, how: Any) -> None:
         await person(stand)
         await deactivate(stand)
         opened = searching if how is ConductUntilAdvised else converging
@@ -330,7 +339,7 @@ class TestGrants:
     async def test_a_conduct_does_nothing_as_its_submitter_that_was_not_asked_for(self, time: LoopTime, how: str) -> None:
         asked: set[str] = set()
 
-        class Watched(Permits):
+        class Watched(RevocablePermits):
             async def authorize(self, caller: Any, command_name: str, surface_id: Any = None) -> Any:
                 if caller.principal_id != NIL and caller.causation_id is not None:
                     asked.add(command_name)
@@ -348,33 +357,33 @@ class TestGrants:
                 for index in range(len(STEPS)):
                     await stand.step(conduct, index)
             elif how == "converging":
-                await stand.passes.judge(*conduct.ids, await passed(stand, conduct, 0.1))
+                await stand.passes.judge(conduct.pass_request(await passed(stand, conduct, 0.1)))
             else:
                 advised = PassDecision(verdict=ConductVerdict.DONE)
                 while not advised.stop:
                     index = await passed(stand, conduct, 7.5)
-                    await stand.passes.record_outcome(*conduct.ids, index)
-                    advised = await stand.passes.advise(*conduct.ids, index, Try())
+                    await stand.passes.record_outcome(conduct.pass_request(index))
+                    advised = await stand.passes.advise(conduct.pass_request(index), WorkAttempt())
             if finish is Finish.HELD:
                 await stand.do(HoldProcedure(reason="lunch"), conduct.procedure_id)
             failure = lifecycle_failure("abort", "Broken", "It broke.")
             failed = {"finish": Finish.FAILED, "failure": failure} if finish is Finish.STOPPED else {"finish": finish}
-            await stand.conductor.end(*conduct.ids, ConductOutcome(**failed), closed=True)
-        assert asked == set(ISSUED[MODES[conduct.score.command_name]])
+            await stand.conductor.end(conduct.end(ConductOutcome(**failed), closed=True))
+        assert asked == set(ISSUED[MODES[conduct.plan.command_name]])
 
     async def test_a_submitter_is_folded_once_however_many_steps_there_are(self, time: LoopTime) -> None:
-        folded: list[UUID] = []
+        standing_of: list[UUID] = []
 
-        class Counting(Permits):
+        class Counting(RevocablePermits):
             async def standing(self, caller: Any) -> Any:
-                folded.append(caller.principal_id)
+                standing_of.append(caller.principal_id)
                 return await super().standing(caller)
 
         store = MemoryStore()
         stand = rehearsed(time, store=store, permits=Counting(PrincipalStandings(store)))
         await person(stand)
         conduct = await stand.opened(STEPS)
-        folded.clear()
+        standing_of.clear()
         for index in range(len(STEPS)):
             assert (await stand.step(conduct, index)).verdict is ConductVerdict.DONE
-        assert folded == [stand.caller.principal_id]
+        assert standing_of == [stand.caller.principal_id]

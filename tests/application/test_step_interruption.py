@@ -8,103 +8,113 @@ from typing import Any
 
 import pytest
 
-from baton.application.clock import Timekeeper
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.conduct.heartbeat import HeartbeatLost
 from baton.application.conduct.ledger import BeginResult, ConductSignals
 from baton.application.control import Control, Fence, always_open
 from baton.application.plant import Substrate
-from baton.application.ports import StoreUnavailableError
+from baton.application.ports import StoreUnavailableError, Timekeeper
 from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped
-from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.control.routes import RoutedControl
 from baton.testing.ledger import MemoryLedger
-from tests.application.rehearsal import ENDING, HERE, ROUTES, STOOD_DOWN, Live, Rehearsal, Try, endless, raising, rehearsed
-from tests.timekeeping import LoopTime
-from tests.workflows.steps import action, compute, setpoint
+from tests.support.application.memory_conduct import (
+    ENDING,
+    HERE,
+    ROUTES,
+    STOOD_DOWN,
+    MemoryConduct,
+    OpenedConduct,
+    WorkAttempt,
+    endless,
+    raising,
+    rehearsed,
+)
+from tests.support.fast_clock import LoopTime
+from tests.support.workflows.step_json import action, compute, setpoint
 
 
 class TestCallingOff:
     """A step that is stopped from outside while its body runs."""
 
-    async def running(self, rehearsal: Rehearsal, attempt: Try) -> tuple[Live, Any, list[float]]:
+    async def running(self, memory: MemoryConduct, attempt: WorkAttempt) -> tuple[OpenedConduct, Any, list[float]]:
         stopped: list[float] = []
-        rehearsal.actions["collect"] = endless(rehearsal.time, stopped)
-        conduct = await rehearsal.opened([action("collect"), setpoint("bl7:a", 1)])
-        running = asyncio.create_task(rehearsal.step(conduct, attempt=attempt))
-        await rehearsal.time.sleep(2.5)
+        memory.actions["collect"] = endless(memory.time, stopped)
+        conduct = await memory.opened([action("collect"), setpoint("bl7:a", 1)])
+        running = asyncio.create_task(memory.step(conduct, attempt=attempt))
+        await memory.time.sleep(2.5)
         return conduct, running, stopped
 
-    async def test_a_try_that_is_followed_by_another_leaves_its_row_alone(self, rehearsal: Rehearsal) -> None:
-        _, running, stopped = await self.running(rehearsal, Try())
+    async def test_a_try_that_is_followed_by_another_leaves_its_row_alone(self, memory: MemoryConduct) -> None:
+        _, running, stopped = await self.running(memory, WorkAttempt())
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert (stopped, [mark for _, mark, _ in rehearsal.marks()]) == ([2.5], ["in_flight"])
+        assert (stopped, [mark for _, mark, _ in memory.marks()]) == ([2.5], ["in_flight"])
 
     async def test_a_try_that_the_engine_has_lost_sight_of_is_seen_through_and_the_next_one_waits_for_it(
-        self, rehearsal: Rehearsal
+        self, memory: MemoryConduct
     ) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:x", 10)])
-        running = asyncio.create_task(rehearsal.step(conduct, attempt=Try(given_up=True)))
-        await rehearsal.time.sleep(2.5)
+        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        running = asyncio.create_task(memory.step(conduct, attempt=WorkAttempt(is_abandoned=True)))
+        await memory.time.sleep(2.5)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert [(row["result"], row["attempt"]) for row in rehearsal.rows()] == [("in_flight", 1), ("ok", 1)]
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert [(row["result"], row["attempt"]) for row in memory.rows()] == [("in_flight", 1), ("ok", 1)]
 
-    async def test_what_nobody_waits_for_is_stopped_with_the_process(self, rehearsal: Rehearsal) -> None:
-        _, running, stopped = await self.running(rehearsal, Try(given_up=True))
+    async def test_what_nobody_waits_for_is_stopped_with_the_process(self, memory: MemoryConduct) -> None:
+        _, running, stopped = await self.running(memory, WorkAttempt(is_abandoned=True))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await rehearsal.time.sleep(2.0)
+        await memory.time.sleep(2.0)
         assert stopped == []
-        await rehearsal.steps.close()
-        assert (stopped, [mark for _, mark, _ in rehearsal.marks()]) == ([4.5], ["in_flight"])
+        await memory.steps.close()
+        assert (stopped, [mark for _, mark, _ in memory.marks()]) == ([4.5], ["in_flight"])
 
-    async def test_work_that_is_not_wanted_any_more_is_settled(self, rehearsal: Rehearsal) -> None:
-        conduct, running, stopped = await self.running(rehearsal, Try(called_off=True))
+    async def test_work_that_is_not_wanted_any_more_is_settled(self, memory: MemoryConduct) -> None:
+        conduct, running, stopped = await self.running(memory, WorkAttempt(is_cancelled=True))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
         assert stopped == [2.5]
-        row = rehearsal.rows()[-1]
+        row = memory.rows()[-1]
         assert (row["result"], row["error_class"], row["attempt"]) == ("failed", "CancelledError", 1)
-        report = await rehearsal.step(conduct)
+        report = await memory.step(conduct)
         assert report.failure is not None
         assert report.failure.error_class == "CancelledError"
 
-    async def test_a_job_that_is_not_wanted_any_more_is_cancelled(self, rehearsal: Rehearsal) -> None:
-        rehearsal.compute.seed(("fit",), Simulated(until=asyncio.Event()))
-        conduct = await rehearsal.opened([compute("fit")])
-        running = asyncio.create_task(rehearsal.step(conduct, attempt=Try(called_off=True)))
-        await rehearsal.time.sleep(2.5)
+    async def test_a_job_that_is_not_wanted_any_more_is_cancelled(self, memory: MemoryConduct) -> None:
+        memory.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
+        conduct = await memory.opened([compute("fit")])
+        running = asyncio.create_task(memory.step(conduct, attempt=WorkAttempt(is_cancelled=True)))
+        await memory.time.sleep(2.5)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        job_id = str(rehearsal.compute.submissions[0].submission_key)
-        assert await rehearsal.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
-        assert rehearsal.rows()[-1]["error_class"] == "CancelledError"
+        job_id = str(memory.compute.submissions[0].submission_key)
+        assert await memory.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        assert memory.rows()[-1]["error_class"] == "CancelledError"
 
-    async def test_an_abort_stops_a_body_within_a_second(self, rehearsal: Rehearsal) -> None:
-        conduct, running, stopped = await self.running(rehearsal, Try())
-        await rehearsal.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+    async def test_an_abort_stops_a_body_within_a_second(self, memory: MemoryConduct) -> None:
+        conduct, running, stopped = await self.running(memory, WorkAttempt())
+        await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         assert (await running).verdict is ConductVerdict.ABORT
         assert stopped == [3.0], "at its next sign of life"
-        row = rehearsal.rows()[-1]
+        row = memory.rows()[-1]
         assert (row["result"], row["error_class"], row["name"]) == ("failed", "CancelledError", "collect")
 
-    async def test_a_hold_lets_it_end(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:x", 10), setpoint("bl7:a", 1)])
-        running = asyncio.create_task(rehearsal.step(conduct))
-        await rehearsal.time.sleep(2.5)
-        await rehearsal.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
+    async def test_a_hold_lets_it_end(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:x", 10), setpoint("bl7:a", 1)])
+        running = asyncio.create_task(memory.step(conduct))
+        await memory.time.sleep(2.5)
+        await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
         assert (await running).verdict is ConductVerdict.DONE
-        assert (await rehearsal.step(conduct, 1)).verdict is ConductVerdict.HOLD
+        assert (await memory.step(conduct, 1)).verdict is ConductVerdict.HOLD
 
     @pytest.mark.parametrize(
         ("event", "verdict"),
@@ -115,18 +125,18 @@ class TestCallingOff:
         ],
     )
     async def test_only_an_abort_of_the_run_stops_a_body(
-        self, rehearsal: Rehearsal, event: Any, verdict: ConductVerdict
+        self, memory: MemoryConduct, event: Any, verdict: ConductVerdict
     ) -> None:
-        run_id = await rehearsal.run()
-        conduct = await rehearsal.opened([setpoint("bl7:x", 10)], run_id=run_id)
-        running = asyncio.create_task(rehearsal.step(conduct))
-        await rehearsal.time.sleep(2.5)
-        await rehearsal.happens(run_id, event.model_copy())
+        run_id = await memory.run()
+        conduct = await memory.opened([setpoint("bl7:x", 10)], run_id=run_id)
+        running = asyncio.create_task(memory.step(conduct))
+        await memory.time.sleep(2.5)
+        await memory.happens(run_id, event.model_copy())
         assert (await running).verdict is verdict
 
-    async def test_the_end_of_the_conduct_stops_a_body(self, rehearsal: Rehearsal) -> None:
-        conduct, running, stopped = await self.running(rehearsal, Try())
-        await rehearsal.conductor.end(*conduct.ids, STOOD_DOWN, closed=False)
+    async def test_the_end_of_the_conduct_stops_a_body(self, memory: MemoryConduct) -> None:
+        conduct, running, stopped = await self.running(memory, WorkAttempt())
+        await memory.conductor.end(conduct.end(STOOD_DOWN, closed=False))
         assert (await running).verdict is ConductVerdict.GONE
         assert stopped == [3.0]
 
@@ -139,9 +149,9 @@ class TestCallingOff:
                 return job_id
 
         slow = rehearsed(time, compute=Slow())
-        slow.compute.seed(("fit",), Simulated(until=asyncio.Event()))
+        slow.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
         conduct = await slow.opened([compute("fit")])
-        running = asyncio.create_task(slow.step(conduct, attempt=Try(called_off)))
+        running = asyncio.create_task(slow.step(conduct, attempt=WorkAttempt(called_off)))
         await time.sleep(2.5)
         if called_off:
             running.cancel()
@@ -166,8 +176,8 @@ class TestCallingOff:
 
         ends: list[float] = []
         stubborn = rehearsed(time, compute=Stubborn())
-        stubborn.compute.seed(("fit",), Simulated(until=asyncio.Event()))
-        conduct, attempt = await stubborn.opened([compute("fit")]), Try()
+        stubborn.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
+        conduct, attempt = await stubborn.opened([compute("fit")]), WorkAttempt()
         running = asyncio.create_task(stubborn.step(conduct, attempt=attempt))
         await time.sleep(2.5)
         await stubborn.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
@@ -175,19 +185,19 @@ class TestCallingOff:
         assert ends == [time.passed]
         assert attempt.signs >= 10, "it is heard of meanwhile"
 
-    async def test_an_abort_cancels_the_job_that_is_waited_for(self, rehearsal: Rehearsal) -> None:
-        rehearsal.compute.seed(("fit",), Simulated(until=asyncio.Event()))
-        conduct = await rehearsal.opened([compute("fit")])
-        running = asyncio.create_task(rehearsal.step(conduct))
-        await rehearsal.time.sleep(2.5)
-        await rehearsal.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
+    async def test_an_abort_cancels_the_job_that_is_waited_for(self, memory: MemoryConduct) -> None:
+        memory.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
+        conduct = await memory.opened([compute("fit")])
+        running = asyncio.create_task(memory.step(conduct))
+        await memory.time.sleep(2.5)
+        await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         assert (await running).verdict is ConductVerdict.ABORT
-        job_id = str(rehearsal.compute.submissions[0].submission_key)
-        assert await rehearsal.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
-        assert (rehearsal.rows()[-1]["error_class"], rehearsal.rows()[-1]["job_id"]) == ("CancelledError", job_id)
+        job_id = str(memory.compute.submissions[0].submission_key)
+        assert await memory.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
+        assert (memory.rows()[-1]["error_class"], memory.rows()[-1]["job_id"]) == ("CancelledError", job_id)
 
     async def test_a_write_that_was_confirmed_just_then_counts_as_written(
-        self, rehearsal: Rehearsal, time: LoopTime
+        self, memory: MemoryConduct, time: LoopTime
     ) -> None:
         class Slow(MemoryLedger):
             async def beat(self, *given: Any) -> ConductSignals:
@@ -229,14 +239,14 @@ class Unreachable(MemoryLedger):
 
 class TestAnUnreachableDatabase:
     @pytest.fixture
-    def outage(self, rehearsal: Rehearsal, time: LoopTime) -> Rehearsal:
+    def outage(self, memory: MemoryConduct, time: LoopTime) -> MemoryConduct:
         return rehearsed(time, make_ledger=Unreachable)
 
-    def cut(self, rehearsal: Rehearsal, down: bool = True) -> None:
-        assert isinstance(rehearsal.ledger, Unreachable)
-        rehearsal.ledger.down = down
+    def cut(self, memory: MemoryConduct, down: bool = True) -> None:
+        assert isinstance(memory.ledger, Unreachable)
+        memory.ledger.down = down
 
-    async def test_a_body_that_is_not_heard_of_for_three_seconds_stops_itself(self, outage: Rehearsal) -> None:
+    async def test_a_body_that_is_not_heard_of_for_three_seconds_stops_itself(self, outage: MemoryConduct) -> None:
         stopped: list[float] = []
         outage.actions["collect"] = endless(outage.time, stopped)
         conduct = await outage.opened([action("collect")])
@@ -248,7 +258,7 @@ class TestAnUnreachableDatabase:
         assert stopped == [13.0], "ten seconds were heard of"
         assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]
 
-    async def test_an_outage_of_two_seconds_is_nothing(self, outage: Rehearsal) -> None:
+    async def test_an_outage_of_two_seconds_is_nothing(self, outage: MemoryConduct) -> None:
         conduct = await outage.opened([setpoint("bl7:x", 10)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(4.5)
@@ -258,7 +268,7 @@ class TestAnUnreachableDatabase:
         assert (await running).verdict is ConductVerdict.DONE
         assert outage.time.passed == pytest.approx(10, abs=0.1)
 
-    async def test_a_write_that_stopped_itself_is_sent_again(self, outage: Rehearsal) -> None:
+    async def test_a_write_that_stopped_itself_is_sent_again(self, outage: MemoryConduct) -> None:
         conduct = await outage.opened([setpoint("bl7:x", 10)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.5)
@@ -271,7 +281,7 @@ class TestAnUnreachableDatabase:
         assert (await outage.step(conduct)).verdict is ConductVerdict.DONE
         assert [row["attempt"] for row in outage.rows()] == [1, 2, 2]
 
-    async def test_an_action_that_stopped_itself_is_not_done_again(self, outage: Rehearsal) -> None:
+    async def test_an_action_that_stopped_itself_is_not_done_again(self, outage: MemoryConduct) -> None:
         outage.actions["collect"] = endless(outage.time, [])
         conduct = await outage.opened([action("collect")])
         running = asyncio.create_task(outage.step(conduct))
@@ -284,7 +294,7 @@ class TestAnUnreachableDatabase:
         assert report.failure is not None
         assert report.failure.error_class == "ActionOutcomeUnknown"
 
-    async def test_an_outcome_is_kept_until_it_can_be_stored(self, outage: Rehearsal) -> None:
+    async def test_an_outcome_is_kept_until_it_can_be_stored(self, outage: MemoryConduct) -> None:
         conduct = await outage.opened([setpoint("bl7:x", 0.5)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.1)
@@ -294,7 +304,7 @@ class TestAnUnreachableDatabase:
         assert (await running).verdict is ConductVerdict.DONE
         assert [row["attempt"] for row in outage.rows()] == [1, 1]
 
-    async def test_an_outcome_that_cannot_be_stored_is_no_outcome(self, outage: Rehearsal) -> None:
+    async def test_an_outcome_that_cannot_be_stored_is_no_outcome(self, outage: MemoryConduct) -> None:
         conduct = await outage.opened([setpoint("bl7:x", 0.5)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.1)
@@ -307,9 +317,9 @@ class TestAnUnreachableDatabase:
         assert again.failure.error_class == "StepInterrupted", "it stood still for too long meanwhile"
         assert [row["attempt"] for row in outage.rows()] == [1]
 
-    async def test_a_wait_for_a_job_stops_itself_and_leaves_the_job_alone(self, outage: Rehearsal) -> None:
+    async def test_a_wait_for_a_job_stops_itself_and_leaves_the_job_alone(self, outage: MemoryConduct) -> None:
         ready = asyncio.Event()
-        outage.compute.seed(("fit",), Simulated(until=ready))
+        outage.compute.seed(("fit",), SimulatedOutcome(until=ready))
         conduct = await outage.opened([compute("fit")])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(5.5)
@@ -321,7 +331,7 @@ class TestAnUnreachableDatabase:
         assert (await outage.step(conduct)).verdict is ConductVerdict.DONE
         assert len(outage.compute.submissions) == 1
 
-    async def test_a_body_that_loses_the_database_itself_is_tried_again(self, outage: Rehearsal) -> None:
+    async def test_a_body_that_loses_the_database_itself_is_tried_again(self, outage: MemoryConduct) -> None:
         outage.actions["collect"] = raising(StoreUnavailableError("The database cannot be reached."))
         conduct = await outage.opened([action("collect")])
         with pytest.raises(StoreUnavailableError):
@@ -345,33 +355,33 @@ class TestStandingStill:
     """A worker that was suspended, and that others may have taken for lost meanwhile."""
 
     @pytest.fixture
-    def control(self, rehearsal: Rehearsal) -> SlowToConnect:
-        control = SlowToConnect(ROUTES, {Substrate.IN_MEMORY: rehearsal.plant})
-        rehearsal.control = control
-        rehearsal.steps = rehearsal.worker(HERE)
+    def control(self, memory: MemoryConduct) -> SlowToConnect:
+        control = SlowToConnect(ROUTES, {Substrate.IN_MEMORY: memory.plant})
+        memory.control = control
+        memory.steps = memory.worker(HERE)
         return control
 
     async def test_a_setpoint_that_stood_still_while_it_connected_writes_nothing(
-        self, rehearsal: Rehearsal, control: SlowToConnect, time: LoopTime
+        self, memory: MemoryConduct, control: SlowToConnect, time: LoopTime
     ) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 5)])
+        conduct = await memory.opened([setpoint("bl7:a", 5)])
         control.connecting, control.suspend = 0.5, lambda: time.suspend(20)
         with pytest.raises(HeartbeatLost):
-            await rehearsal.step(conduct)
-        assert (await rehearsal.value("bl7:a"), rehearsal.plant.writes) == (0, Counter())
-        assert [mark for _, mark, _ in rehearsal.marks()] == ["in_flight"], "the next try finds what it finds"
+            await memory.step(conduct)
+        assert (await memory.value("bl7:a"), memory.plant.writes) == (0, Counter())
+        assert [mark for _, mark, _ in memory.marks()] == ["in_flight"], "the next try finds what it finds"
 
     async def test_a_setpoint_that_connects_slowly_but_is_heard_of_is_written(
-        self, rehearsal: Rehearsal, control: SlowToConnect
+        self, memory: MemoryConduct, control: SlowToConnect
     ) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", 5)])
+        conduct = await memory.opened([setpoint("bl7:a", 5)])
         control.connecting = 4.5
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert await rehearsal.value("bl7:a") == 5
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert await memory.value("bl7:a") == 5
 
     @pytest.mark.parametrize("seconds", [1.0, 20.0])
     async def test_an_action_that_stood_still_between_two_writes_sends_only_what_comes_in_time(
-        self, rehearsal: Rehearsal, time: LoopTime, seconds: float
+        self, memory: MemoryConduct, time: LoopTime, seconds: float
     ) -> None:
         async def body(control: Control, clock: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
             await control.write("bl7:a", 1)
@@ -380,17 +390,17 @@ class TestStandingStill:
                 await control.write("bl7:c", 1)
             return {}
 
-        rehearsal.actions["collect"] = body
-        conduct = await rehearsal.opened([action("collect")])
+        memory.actions["collect"] = body
+        conduct = await memory.opened([action("collect")])
         if seconds < 3:
-            assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
+            assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         else:
             with pytest.raises(HeartbeatLost):
-                await rehearsal.step(conduct)
-        assert (await rehearsal.value("bl7:a"), await rehearsal.value("bl7:c")) == (1, int(seconds < 3))
+                await memory.step(conduct)
+        assert (await memory.value("bl7:a"), await memory.value("bl7:c")) == (1, int(seconds < 3))
 
     async def test_what_an_action_left_behind_cannot_write_after_the_step(
-        self, rehearsal: Rehearsal, time: LoopTime
+        self, memory: MemoryConduct, time: LoopTime
     ) -> None:
         left: list[asyncio.Task[None]] = []
 
@@ -402,12 +412,12 @@ class TestStandingStill:
             left.append(asyncio.create_task(later()))
             return {}
 
-        rehearsal.actions["collect"] = body
-        conduct = await rehearsal.opened([action("collect")])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
+        memory.actions["collect"] = body
+        conduct = await memory.opened([action("collect")])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         with pytest.raises(HeartbeatLost):
             await left[0]
-        assert await rehearsal.value("bl7:a") == 0
+        assert await memory.value("bl7:a") == 0
 
     async def test_a_program_is_not_begun_by_a_worker_that_stood_still(self, time: LoopTime) -> None:
         class Suspended(SimulatedCompute):

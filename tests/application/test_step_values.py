@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from baton.application.clock import Timekeeper
 from baton.application.conduct.actions import ActionRefusedError
 from baton.application.control import Control, Quality, Reading, ReadingKind
+from baton.application.ports import Timekeeper
 from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.conduct.results import Artifact
-from baton.infrastructure.compute.in_memory import Simulated
+from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.infrastructure.control.devices import PlainSignal
 from baton.infrastructure.control.simulator import SimulatedFault
-from tests.application.rehearsal import Rehearsal, measured, raising
-from tests.workflows.steps import action, capture, check, compute, setpoint
+from tests.support.application.memory_conduct import MemoryConduct, measured, raising
+from tests.support.workflows.step_json import action, capture, check, compute, setpoint
 
 
 class Odd:
@@ -49,100 +49,100 @@ class TestOddValues:
     """Whatever a signal, an action or a program says can be stored: a step that was done is on the record."""
 
     @pytest.mark.parametrize(("read", "stored"), ODD_VALUES)
-    async def test_a_reading(self, rehearsal: Rehearsal, read: Any, stored: Any) -> None:
-        rehearsal.plant.set_reading("bl7:b", Reading(value=read, quality_detail="a\0b", kind=ReadingKind.ARRAY))
+    async def test_a_reading(self, memory: MemoryConduct, read: Any, stored: Any) -> None:
+        memory.plant.set_reading("bl7:b", Reading(value=read, quality_detail="a\0b", kind=ReadingKind.ARRAY))
         tried = [(check("bl7:b", 7), "CheckFailedError"), (capture("bl7:b", "n"), "ControlValueCoercionError")]
         for step, error_class in tried:
-            report = await rehearsal.step(await rehearsal.opened([step]))
+            report = await memory.step(await memory.opened([step]))
             failure = report.failure
             if read == 2**70 and step["kind"] == "capture":
                 assert report.verdict is ConductVerdict.DONE
             else:
                 assert failure is not None
                 assert failure.error_class == error_class
-            row = rehearsal.rows()[-1]
+            row = memory.rows()[-1]
             assert (row["reading"]["value"], row["reading"]["quality_detail"]) == (stored, "a\ufffdb")
 
     @pytest.mark.parametrize(("read", "stored"), ODD_VALUES)
-    async def test_evidence(self, rehearsal: Rehearsal, read: Any, stored: Any) -> None:
-        rehearsal.plant.add(PlainSignal("bl7:odd", Reading(value=read)))
-        rehearsal.plant.simulate_fault("bl7:odd", SimulatedFault.STUCK)
-        conduct = await rehearsal.opened([setpoint("bl7:odd", 3, verify=True)])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert rehearsal.rows()[-1]["post_reading"]["value"] == stored
+    async def test_evidence(self, memory: MemoryConduct, read: Any, stored: Any) -> None:
+        memory.plant.add(PlainSignal("bl7:odd", Reading(value=read)))
+        memory.plant.simulate_fault("bl7:odd", SimulatedFault.STUCK)
+        conduct = await memory.opened([setpoint("bl7:odd", 3, verify=True)])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert memory.rows()[-1]["post_reading"]["value"] == stored
 
     @pytest.mark.parametrize(("written", "stored"), ODD_VALUES)
-    async def test_what_an_action_wrote(self, rehearsal: Rehearsal, written: Any, stored: Any) -> None:
+    async def test_what_an_action_wrote(self, memory: MemoryConduct, written: Any, stored: Any) -> None:
         async def touch(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
             await control.write("bl7:a", written)
             return {}
 
-        rehearsal.actions["touch"] = touch
-        conduct = await rehearsal.opened([action("touch")])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert rehearsal.rows()[-1]["writes"] == [["bl7:a", stored]]
+        memory.actions["touch"] = touch
+        conduct = await memory.opened([action("touch")])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert memory.rows()[-1]["writes"] == [["bl7:a", stored]]
 
     @pytest.mark.parametrize(("measured_", "stored"), ODD_VALUES)
-    async def test_what_a_program_measured(self, rehearsal: Rehearsal, measured_: Any, stored: Any) -> None:
-        rehearsal.compute.seed(("find",), Simulated(measurements=(measured("m\0", measured_, units="\0"),)))
-        conduct = await rehearsal.opened([compute("find")])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        (found,) = rehearsal.rows()[-1]["measurements"]
+    async def test_what_a_program_measured(self, memory: MemoryConduct, measured_: Any, stored: Any) -> None:
+        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measured("m\0", measured_, units="\0"),)))
+        conduct = await memory.opened([compute("find")])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        (found,) = memory.rows()[-1]["measurements"]
         assert (found["name"], found["value"], found["units"]) == ("m\ufffd", stored, "\ufffd")
 
-    async def test_as_many_measurements_as_a_program_likes(self, rehearsal: Rehearsal) -> None:
+    async def test_as_many_measurements_as_a_program_likes(self, memory: MemoryConduct) -> None:
         many = tuple(measured(f"m{number}", number) for number in range(1500))
-        rehearsal.compute.seed(("find",), Simulated(measurements=many))
-        conduct = await rehearsal.opened([compute("find", capture_name="m7")])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        tally = await rehearsal.ledger.tally(conduct.conduct_id, 0)
+        memory.compute.seed(("find",), SimulatedOutcome(measurements=many))
+        conduct = await memory.opened([compute("find", capture_name="m7")])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        tally = await memory.ledger.tally(conduct.conduct_id, 0)
         assert len(tally.measurements) == 1500
-        assert rehearsal.rows()[-1]["captured_value"] == 7
+        assert memory.rows()[-1]["captured_value"] == 7
 
-    async def test_an_artifact_with_an_odd_name(self, rehearsal: Rehearsal) -> None:
+    async def test_an_artifact_with_an_odd_name(self, memory: MemoryConduct) -> None:
         odd = Artifact(uri="file:///a\ud800.h5", checksum_algorithm="sha256", checksum_value="0" * 64, byte_size=1)
-        rehearsal.compute.seed(("find",), Simulated(artifact=odd))
-        conduct = await rehearsal.opened([compute("find", output_uri="file:///a.h5", output_ref_name="found")])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert rehearsal.rows()[-1]["artifact"]["uri"] == "file:///a\ufffd.h5"
+        memory.compute.seed(("find",), SimulatedOutcome(artifact=odd))
+        conduct = await memory.opened([compute("find", output_uri="file:///a.h5", output_ref_name="found")])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert memory.rows()[-1]["artifact"]["uri"] == "file:///a\ufffd.h5"
 
-    async def test_a_long_list_is_written_whole_and_told_by_its_shape(self, rehearsal: Rehearsal) -> None:
-        conduct = await rehearsal.opened([setpoint("bl7:a", list(range(5000)))])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert len(await rehearsal.value("bl7:a")) == 5000
-        written = (await rehearsal.ledger.tally(conduct.conduct_id, 0)).substrate_writes["bl7:a"]
+    async def test_a_long_list_is_written_whole_and_told_by_its_shape(self, memory: MemoryConduct) -> None:
+        conduct = await memory.opened([setpoint("bl7:a", list(range(5000)))])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert len(await memory.value("bl7:a")) == 5000
+        written = (await memory.ledger.tally(conduct.conduct_id, 0)).substrate_writes["bl7:a"]
         assert (written["kind"], written["shape"]) == ("Array", [5000])
 
-    async def test_what_an_action_returns(self, rehearsal: Rehearsal) -> None:
+    async def test_what_an_action_returns(self, memory: MemoryConduct) -> None:
         async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
             return {"mean": float("nan"), "name\0": "a\0b", "trace": list(range(5000))}
 
-        rehearsal.actions["collect"] = collect
-        conduct = await rehearsal.opened([action("collect")])
-        assert (await rehearsal.step(conduct)).verdict is ConductVerdict.DONE
-        assert rehearsal.rows()[-1]["result_data"] == {
+        memory.actions["collect"] = collect
+        conduct = await memory.opened([action("collect")])
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+        assert memory.rows()[-1]["result_data"] == {
             "mean": "nan",
             "name\ufffd": "a\ufffdb",
             "trace": {"kind": "Array", "shape": [5000]},
         }
 
-    async def test_the_sentence_of_an_error(self, rehearsal: Rehearsal) -> None:
-        rehearsal.actions["collect"] = raising(ActionRefusedError("a\0b \ud800"))
-        report = await rehearsal.step(await rehearsal.opened([action("collect")]))
+    async def test_the_sentence_of_an_error(self, memory: MemoryConduct) -> None:
+        memory.actions["collect"] = raising(ActionRefusedError("a\0b \ud800"))
+        report = await memory.step(await memory.opened([action("collect")]))
         assert report.failure is not None
         assert report.failure.message == "a\ufffdb \ufffd"
 
-    async def test_a_sentence_as_long_as_a_book_is_cut(self, rehearsal: Rehearsal) -> None:
-        rehearsal.plant.set_reading("bl7:b", Reading(value="x" * 100_000))
-        conduct = await rehearsal.opened([check("bl7:b", 7)])
-        report = await rehearsal.step(conduct)
+    async def test_a_sentence_as_long_as_a_book_is_cut(self, memory: MemoryConduct) -> None:
+        memory.plant.set_reading("bl7:b", Reading(value="x" * 100_000))
+        conduct = await memory.opened([check("bl7:b", 7)])
+        report = await memory.step(conduct)
         assert report.failure is not None
         assert len(report.failure.message) == 500
-        assert len(rehearsal.rows()[-1]["reading"]["value"]) == 100_000, "what was read is kept"
+        assert len(memory.rows()[-1]["reading"]["value"]) == 100_000, "what was read is kept"
 
     @pytest.mark.parametrize("quality", [Quality.UNCERTAIN, Quality.BAD])
-    async def test_what_is_not_to_be_believed_is_not_captured(self, rehearsal: Rehearsal, quality: Quality) -> None:
-        rehearsal.plant.set_reading("bl7:b", Reading(value=1.0, quality=quality))
-        report = await rehearsal.step(await rehearsal.opened([capture("bl7:b", "n")]))
+    async def test_what_is_not_to_be_believed_is_not_captured(self, memory: MemoryConduct, quality: Quality) -> None:
+        memory.plant.set_reading("bl7:b", Reading(value=1.0, quality=quality))
+        report = await memory.step(await memory.opened([capture("bl7:b", "n")]))
         assert report.failure is not None
         assert report.failure.error_class == "CheckFailedError"

@@ -8,15 +8,15 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.agent_client import in_process
-from baton.application.agents.supervisor import Beam, Supervisor
+from baton.application.agents.rule_agents import BeamReader, RunSupervisor
 from baton.application.queries import Queries
+from baton.domain.agent.rule_agents import HoldForBeam, SupervisorAction, needs_beam, supervision_decision_id
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.agent.supervision import HoldForBeam, Verb, decision_of, needs_beam
-from baton.domain.equipment.scope import AssetScope
+from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.run.endings import AbortRun
 from baton.domain.run.run import HoldRun, Run, RunHeld, RunStatus
 from baton.domain.run.start import ResumeRun, StartRun
-from baton.domain.shared.reads import Reads, happened, required
+from baton.domain.shared.reads import Reads, events_of, required
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.beam import Outage, outage_in
 from baton.domain.supply.supply import (
@@ -26,32 +26,32 @@ from baton.domain.supply.supply import (
     MarkSupplyUnavailable,
     RestoreSupply,
 )
-from tests.application.agencies import Agency, agency
-from tests.domain.world import START, new_id
+from tests.support.application.memory_agents import MemoryAgents, memory_agents
+from tests.support.domain.world import START, new_id
 
 SUPERVISOR = SEEDED["RunSupervisor"].id
 HOUR = timedelta(hours=1)
 
 
-def supervisor(facility: Agency, beam: Beam = outage_in, stop_after: timedelta | None = None) -> Supervisor:
+def supervisor(facility: MemoryAgents, beam: BeamReader = outage_in, stop_after: timedelta | None = None) -> RunSupervisor:
     """One that knows nothing of any other look."""
     people = facility.people
     queries = Queries(people.store, people.authorizer, people.clock, new_id, people.ports)
-    return Supervisor(facility.hands, queries, facility.clock, new_id, "own-site", stop_after, beam)
+    return RunSupervisor(facility.client, queries, "own-site", stop_after, beam)
 
 
-async def look(facility: Agency, **fields: Any) -> None:
+async def look(facility: MemoryAgents, **fields: Any) -> None:
     facility.clock.now += timedelta(seconds=30)
     await facility.line_kept_permitted()
     await supervisor(facility, **fields).look()
 
 
-async def on(facility: Agency, **fields: Any) -> UUID:
+async def on(facility: MemoryAgents, **fields: Any) -> UUID:
     """A run that is on."""
     return await facility.people.create(StartRun(**{**facility.line.request, **fields}))
 
 
-async def beam(facility: Agency, goes: bool) -> None:
+async def beam(facility: MemoryAgents, goes: bool) -> None:
     """The beam goes or comes back."""
     supply_id = facility.line.supply_id
     assert supply_id is not None
@@ -62,17 +62,17 @@ async def beam(facility: Agency, goes: bool) -> None:
         await facility.do(RestoreSupply(reason="stored beam"), supply_id)
 
 
-def run(facility: Agency, run_id: UUID) -> Run:
+def run(facility: MemoryAgents, run_id: UUID) -> Run:
     found: Any = facility.store.state((Run.__name__, run_id))
     return found
 
 
-def choices(facility: Agency) -> list[str]:
+def choices(facility: MemoryAgents) -> list[str]:
     return [one.choice for one in facility.decisions()]
 
 
 async def test_a_lost_beam_holds_a_run_that_needs_it_once() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     await look(facility)
     assert choices(facility) == []
@@ -88,7 +88,7 @@ async def test_a_lost_beam_holds_a_run_that_needs_it_once() -> None:
 
 
 async def test_every_run_that_needs_beam_is_held_and_no_other() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     runs = [await on(facility) for _ in range(3)]
     dry = await on(facility, plan_id=await facility.plan_without_beam())
     ended = await on(facility)
@@ -101,7 +101,7 @@ async def test_every_run_that_needs_beam_is_held_and_no_other() -> None:
 
 
 async def test_a_degraded_beam_holds_nothing() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     assert facility.line.supply_id is not None
     await facility.do(DegradeSupply(reason="half the current"), facility.line.supply_id)
@@ -111,7 +111,7 @@ async def test_a_degraded_beam_holds_nothing() -> None:
 
 
 async def test_a_second_supply_that_still_provides_keeps_runs_going() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     other = await facility.another_beam()
     await beam(facility, goes=True)
@@ -123,7 +123,7 @@ async def test_a_second_supply_that_still_provides_keeps_runs_going() -> None:
 
 
 async def test_a_new_outage_holds_a_run_anew() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     for _ in range(2):
         await beam(facility, goes=True)
@@ -138,7 +138,7 @@ async def test_a_new_outage_holds_a_run_anew() -> None:
 
 
 async def test_a_hold_that_was_decided_and_not_carried_out_is_carried_out() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     await beam(facility, goes=True)
     await facility.revoke_all(SUPERVISOR)
@@ -152,7 +152,7 @@ async def test_a_hold_that_was_decided_and_not_carried_out_is_carried_out() -> N
 
 
 async def test_without_its_read_grant_it_stands_down() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     await facility.revoke_all(SUPERVISOR)
     await beam(facility, goes=True)
@@ -161,7 +161,7 @@ async def test_without_its_read_grant_it_stands_down() -> None:
 
 
 async def test_a_suspended_supervisor_does_nothing() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     await facility.suspend(SUPERVISOR)
     await beam(facility, goes=True)
@@ -173,7 +173,7 @@ class TestAPersonResumes:
     """The gate lets nobody resume while the supplies say lost; a beam seam of its own shows the rule."""
 
     async def test_it_is_respected_for_the_rest_of_this_outage(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         lost = Outage(new_id(), facility.clock.now, "the orbit interlock is open")
 
@@ -195,7 +195,7 @@ class TestAPersonResumes:
 
 class TestStopping:
     async def test_its_own_hold_is_stopped_after_so_long(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         await beam(facility, goes=True)
         await look(facility, stop_after=HOUR)
@@ -206,7 +206,7 @@ class TestStopping:
         assert choices(facility) == ["Hold", "Stop"]
 
     async def test_what_somebody_else_holds_is_left_alone(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         await facility.do(HoldRun(reason="lunch"), run_id)
         await beam(facility, goes=True)
@@ -215,7 +215,7 @@ class TestStopping:
         assert (choices(facility), run(facility, run_id).status) == ([], RunStatus.HELD)
 
     async def test_without_a_limit_it_stays_held(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         await beam(facility, goes=True)
         await look(facility)
@@ -225,7 +225,7 @@ class TestStopping:
 
 
 async def test_a_beam_of_which_nothing_is_known_is_not_lost() -> None:
-    facility = await agency()
+    facility = await memory_agents()
     run_id = await on(facility)
     await facility.another_beam(known=False)
     await facility.do(DeregisterSupply(reason="replaced"), facility.line.supply_id)
@@ -236,30 +236,30 @@ async def test_a_beam_of_which_nothing_is_known_is_not_lost() -> None:
 class TestComingLate:
     """A look that was held up, and acts on what was true when it looked."""
 
-    async def held_up(self, facility: Agency, run_id: UUID) -> HoldForBeam:
+    async def held_up(self, facility: MemoryAgents, run_id: UUID) -> HoldForBeam:
         """What the supervisor would do now, kept for later."""
         caller = in_process(SUPERVISOR, new_id())
-        found = await facility.hands.read(required(Run, run_id), caller)
-        scope = await facility.hands.read(needs_beam(found), caller)
+        found = await facility.client.read(required(Run, run_id), caller)
+        scope = await facility.client.read(needs_beam(found), caller)
         assert scope is not None
-        outage = await facility.hands.read(outage_in(scope, "own-site"), caller)
+        outage = await facility.client.read(outage_in(scope, "own-site"), caller)
         assert outage is not None
-        decision_id = decision_of(Verb.HOLD, run_id, outage, SUPERVISOR)
+        decision_id = supervision_decision_id(SupervisorAction.HOLD, run_id, outage, SUPERVISOR)
         return HoldForBeam(decision_id=decision_id, outage_event_id=outage.event_id, reason="lost", beam=outage_in)
 
-    async def is_refused(self, facility: Agency, late: HoldForBeam, run_id: UUID, reason: str) -> None:
+    async def is_refused(self, facility: MemoryAgents, late: HoldForBeam, run_id: UUID, reason: str) -> None:
         with pytest.raises(Conflict) as caught:
-            await facility.hands.execute(late, in_process(SUPERVISOR, new_id()), target_id=run_id)
+            await facility.client.execute(late, in_process(SUPERVISOR, new_id()), target_id=run_id)
         assert caught.value.reason == reason
         assert run(facility, run_id).status is RunStatus.RUNNING
 
     async def test_it_does_not_hold_again_what_a_person_resumed(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         await beam(facility, goes=True)
         late = await self.held_up(facility, run_id)
         await look(facility)
-        lost = await facility.hands.read(happened(run_id, RunHeld), in_process(SUPERVISOR, new_id()))
+        lost = await facility.client.read(events_of(run_id, RunHeld), in_process(SUPERVISOR, new_id()))
         assert [hold.decided_by_decision_id for hold in lost] == [late.decision_id]
         still_out = replace_beam(late)
         await beam(facility, goes=False)
@@ -270,7 +270,7 @@ class TestComingLate:
 
     @pytest.mark.parametrize("lead", range(12))
     async def test_two_looks_side_by_side_hold_once_and_note_nothing_else(self, lead: int) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         await beam(facility, goes=True)
 
@@ -283,7 +283,7 @@ class TestComingLate:
         assert (choices(facility), run(facility, run_id).status) == (["Hold"], RunStatus.HELD)
 
     async def test_it_does_not_hold_when_the_beam_is_back(self) -> None:
-        facility = await agency()
+        facility = await memory_agents()
         run_id = await on(facility)
         await beam(facility, goes=True)
         late = await self.held_up(facility, run_id)

@@ -4,9 +4,9 @@ import time
 
 import httpx
 
-from tests.api.beamline import beamline
-from tests.running import Api
-from tests.waiting import until
+from tests.support.api.rest_beamline import beamline
+from tests.support.service import Api
+from tests.support.waiting import until
 
 DEBRIEFS = 50
 

@@ -18,7 +18,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
-from tests.waiting import until
+from tests.support.waiting import until
 
 STEPS = 1_000
 HOLDS = 50

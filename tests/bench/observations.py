@@ -10,9 +10,9 @@ import httpx
 import orjson
 import uuid_utils.compat
 
-from tests.api.beamline import beamline
 from tests.bench.client import Measured, open_connection, request
-from tests.running import Api
+from tests.support.api.rest_beamline import beamline
+from tests.support.service import Api
 
 BATCH = 500
 CHANNELS = 20

@@ -12,7 +12,7 @@ from typing import Any
 
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
-from tests.infrastructure.control.epics_servers import channel_access_server, free_ports
+from tests.support.infrastructure.epics_servers import channel_access_server, free_ports
 
 WRITES = 5000
 SIGNAL = "bench:x"

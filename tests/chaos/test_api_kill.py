@@ -11,8 +11,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.e2e.stack import DEADLINE, Stack, running_stack
-from tests.waiting import until
+from tests.support.stack import DEADLINE, Stack, running_stack
+from tests.support.waiting import until
 
 CLIENTS = 32
 KILLS = 2

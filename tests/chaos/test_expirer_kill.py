@@ -10,14 +10,14 @@ from baton.application.ports import Job
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.temporal.engine import TemporalEngine
-from tests.api.beamline import brought_into_force
-from tests.domain.world import new_id
-from tests.e2e.stack import clean_environment
-from tests.waiting import until
-from tests.workflows.agency import EXPIRER, Agency, agency
+from tests.support.api.rest_beamline import brought_into_force
+from tests.support.domain.world import new_id
+from tests.support.stack import clean_environment
+from tests.support.waiting import until
+from tests.support.workflows.agent_stack import EXPIRER, AgentStack, agent_stack
 
 
-async def running_out(facility: Agency) -> str:
+async def running_out(facility: AgentStack) -> str:
     """A clearance in force that runs out within a second."""
     api = facility.api
     template = await api.create("/clearance-templates", {"code": "S", "title": "S", "facility_code": "facility"})
@@ -33,7 +33,7 @@ async def running_out(facility: Agency) -> str:
 @contextmanager
 def doomed_worker(database_url: str, temporal_address: str) -> Iterator["subprocess.Popen[bytes]"]:
     environment = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal_address, APP_ENV="test")
-    with subprocess.Popen([sys.executable, "-m", "tests.chaos.doomed_expirer"], env=environment) as process:
+    with subprocess.Popen([sys.executable, "-m", "tests.support.chaos.killed_expirer"], env=environment) as process:
         try:
             yield process
         finally:
@@ -41,7 +41,7 @@ def doomed_worker(database_url: str, temporal_address: str) -> Iterator["subproc
 
 
 async def test_the_owed_decision_is_written_once(database_url: str, temporal: EmbeddedTemporal) -> None:
-    async with agency(database_url, temporal.address, working=False) as facility:
+    async with agent_stack(database_url, temporal.address, working=False) as facility:
         clearance = await running_out(facility)
         with doomed_worker(database_url, temporal.address) as doomed:
             engine = TemporalEngine(Settings(temporal_address=temporal.address, app_env="test"))

@@ -12,7 +12,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.e2e.stack import Stack, eventually, running_stack
+from tests.support.stack import Stack, eventually, running_stack
 
 SIZE = "400m"
 BLOCK = bytes(2**20)

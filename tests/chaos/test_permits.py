@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.e2e.stack import DEADLINE, Stack, baton, clean_environment, eventually, running_stack
+from tests.support.stack import DEADLINE, Stack, baton, clean_environment, eventually, running_stack
 
 HUTCH = "Imaging hutch B"
 WATCHED = {

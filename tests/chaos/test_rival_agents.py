@@ -19,12 +19,12 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.domain.agent.caution_draft import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
-from tests.api.beamline import beamline
-from tests.e2e.stack import clean_environment
-from tests.infrastructure.llm.model_server import Asked, ModelServer, OpenAi
-from tests.running import Api, running_api
-from tests.waiting import until
-from tests.workflows.agency import DEBRIEFER, DRAFTER
+from tests.support.api.rest_beamline import beamline
+from tests.support.infrastructure.model_server import ModelServer, OpenAi, ReceivedRequest
+from tests.support.service import Api, running_api
+from tests.support.stack import clean_environment
+from tests.support.waiting import until
+from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER
 
 RIVALS = int(os.environ.get("RIVAL_AGENTS", "3"))
 RUNS = int(os.environ.get("RIVAL_RUNS", "4"))
@@ -37,12 +37,12 @@ ANSWERS = {
 }
 
 
-def kind_of(asked: Asked) -> str:
+def kind_of(asked: ReceivedRequest) -> str:
     """What a model is asked for."""
     return "CautionProposal" if "proposed_caution" in json.dumps(asked.body["response_format"]) else "RunDebrief"
 
 
-def run_of(asked: Asked) -> str:
+def run_of(asked: ReceivedRequest) -> str:
     facts: dict[str, str] = json.loads(asked.body["messages"][1]["content"])
     return facts["run_id"]
 

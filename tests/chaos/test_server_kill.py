@@ -16,12 +16,12 @@ import httpx
 import psutil
 import pytest
 
-from baton.application.conduct.conduct_work import workflow_id
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
-from baton.cli.worker import reconciling
+from baton.cli.worker import reconcile_in_background
 from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.progress import ConductProgress
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
@@ -29,11 +29,11 @@ from baton.domain.operation.procedure.procedure import ProcedureConducted, Proce
 from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST
-from tests.e2e.stack import clean_environment
-from tests.running import running_api
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import action, check, setpoint
+from tests.support.service import running_api
+from tests.support.stack import clean_environment
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import action, check, setpoint
 
 RUNNING, HELD, COMPLETED, ABORTED = (
     ProcedureStatus.RUNNING,
@@ -105,32 +105,32 @@ def away(server: EmbeddedTemporal) -> Iterator[None]:
         process.resume()
 
 
-async def begun(stage: Stage, *steps: Any) -> UUID:
+async def begun(stack: ConductStack, *steps: Any) -> UUID:
     """A procedure that is being conducted."""
-    id = await stage.registered()
-    executed = await stage.do(ConductProcedure(steps=steps, wait=0), id)
+    id = await stack.registered()
+    executed = await stack.do(ConductProcedure(steps=steps, wait=0), id)
     assert executed.status == 202
     return id
 
 
-async def written(stage: Stage, *writes: tuple[str, Any]) -> None:
+async def written(stack: ConductStack, *writes: tuple[str, Any]) -> None:
     """Wait until just this was written."""
 
     async def all_written() -> bool:
-        return sorted(stage.control.writes) == sorted(writes)
+        return sorted(stack.control.writes) == sorted(writes)
 
     await until(all_written)
 
 
-async def ended(stage: Stage, id: UUID, status: ProcedureStatus) -> ConductResult:
+async def ended(stack: ConductStack, id: UUID, status: ProcedureStatus) -> ConductResult:
     """What came of the conduct, which leaves the procedure so."""
 
     async def is_over() -> bool:
-        return (await stage.procedure(id)).live_conduct_id is None
+        return (await stack.procedure(id)).live_conduct_id is None
 
     await until(is_over, 60)
-    assert (await stage.procedure(id)).status is status
-    (result,) = [event.result for event in await stage.events(id) if isinstance(event, ProcedureConducted)]
+    assert (await stack.procedure(id)).status is status
+    (result,) = [event.result for event in await stack.events(id) if isinstance(event, ProcedureConducted)]
     return result
 
 
@@ -154,38 +154,38 @@ async def test_a_conduct_goes_on_without_the_api_and_a_repeat_attaches_to_it(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
     settings = {"database_url": database_url, "temporal_address": temporal.address}
-    async with staged(**settings, **SIGNALS) as stage:
-        id = await stage.registered()
+    async with open_conduct_stack(**settings, **SIGNALS) as stack:
+        id = await stack.registered()
         asked = {"steps": [setpoint("a", 1), waiting_for("first gate"), setpoint("a", 2)], "wait": 60}
         sent = {"url": f"/procedures/{id}/conduct", "json": asked, "headers": {"Idempotency-Key": "once"}, "timeout": 70}
         environment = {name.upper(): value for name, value in settings.items()}
         async with served(environment) as (api, url), httpx.AsyncClient(base_url=url, verify=False) as client:
             waiting = asyncio.create_task(client.post(**sent))
-            await written(stage, ("a", 1))
+            await written(stack, ("a", 1))
             api.kill()
             with pytest.raises(httpx.TransportError):
                 await waiting
-        await stage.plant.write("first gate", 1)
+        await stack.plant.write("first gate", 1)
         async with running_api(projecting=False, **settings) as another:
             answer = await another.client.post(**sent)
         assert (answer.status_code, answer.headers.get("Idempotency-Replayed")) == (200, "true"), answer.text
-        assert answer.json() == (await ended(stage, id, COMPLETED)).model_dump(mode="json")
-        assert stage.control.writes == [("a", 1), ("a", 2)]
+        assert answer.json() == (await ended(stack, id, COMPLETED)).model_dump(mode="json")
+        assert stack.control.writes == [("a", 1), ("a", 2)]
 
 
 async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal_temporal: EmbeddedTemporal) -> None:
     camera = Camera()
     actions = ActionRegistry({"expose": camera.expose})
-    async with staged(database_url, mortal_temporal.address, actions=actions, **SIGNALS) as stage:
-        exposing = await begun(stage, action("expose"), setpoint("a", 1))
-        waiting = await begun(stage, waiting_for("first gate"), setpoint("b", 1))
+    async with open_conduct_stack(database_url, mortal_temporal.address, actions=actions, **SIGNALS) as stack:
+        exposing = await begun(stack, action("expose"), setpoint("a", 1))
+        waiting = await begun(stack, waiting_for("first gate"), setpoint("b", 1))
 
         async def both_are_under_way() -> bool:
-            return camera.begun == 1 and stage.plant.subscriptions("first gate") == 1
+            return camera.begun == 1 and stack.plant.subscriptions("first gate") == 1
 
         async def is_tried_or_heard_of_again() -> bool:
             """Whichever comes first when the engine is back: that it counts the worker as lost, or that it hears of it."""
-            described = await stage.client.get_workflow_handle(workflow_id("conduct", exposing)).describe()
+            described = await stack.client.get_workflow_handle(conduct_workflow_id(exposing)).describe()
             return any(
                 activity.attempt > 1 or activity.last_heartbeat_time.ToDatetime(UTC) > killed_at + timedelta(seconds=1)
                 for activity in described.raw_description.pending_activities
@@ -193,7 +193,7 @@ async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal
 
         async def the_engine_has_been_blind() -> bool:
             """Whether the worker has been heard of in the record for longer than the engine lets it be silent."""
-            async with stage.runtime.store.session() as session:
+            async with stack.runtime.store.session() as session:
                 (progress,) = await session.records(ConductProgress, {"procedure_id": exposing})
             heard: datetime = progress.heartbeat_at  # type: ignore[attr-defined]
             return heard > killed_at + timedelta(seconds=8)
@@ -201,35 +201,38 @@ async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal
         await until(both_are_under_way)
         kill(mortal_temporal)
         killed_at = datetime.now(UTC)
-        await stage.plant.write("first gate", 1)
+        await stack.plant.write("first gate", 1)
         await until(the_engine_has_been_blind)
         await back(mortal_temporal)
-        assert (await ended(stage, waiting, COMPLETED)).succeeded
+        assert (await ended(stack, waiting, COMPLETED)).succeeded
         await until(is_tried_or_heard_of_again, 60)
         camera.enough.set()
-        assert (await ended(stage, exposing, COMPLETED)).succeeded
-        assert (camera.begun, camera.cut_short, sorted(stage.control.writes)) == (1, 0, [("a", 1), ("b", 1)])
+        assert (await ended(stack, exposing, COMPLETED)).succeeded
+        assert (camera.begun, camera.cut_short, sorted(stack.control.writes)) == (1, 0, [("a", 1), ("b", 1)])
 
 
 async def test_what_is_asked_for_while_temporal_is_away_is_recorded_at_once_and_served_when_it_is_back(
     database_url: str, mortal_temporal: EmbeddedTemporal
 ) -> None:
-    async with staged(database_url, mortal_temporal.address, **SIGNALS) as stage, reconciling(stage.runtime):
-        held = await begun(stage, setpoint("a", 1), waiting_for("first gate"), setpoint("a", 2))
-        aborted = await begun(stage, setpoint("b", 1), waiting_for("second gate"), setpoint("b", 2))
-        await written(stage, ("a", 1), ("b", 1))
+    async with (
+        open_conduct_stack(database_url, mortal_temporal.address, **SIGNALS) as stack,
+        reconcile_in_background(stack.runtime),
+    ):
+        held = await begun(stack, setpoint("a", 1), waiting_for("first gate"), setpoint("a", 2))
+        aborted = await begun(stack, setpoint("b", 1), waiting_for("second gate"), setpoint("b", 2))
+        await written(stack, ("a", 1), ("b", 1))
         with away(mortal_temporal):
-            assert (await stage.do(HoldProcedure(reason="shift change"), held)).status == 202
-            assert (await stage.do(AbortProcedure(reason="smoke"), aborted)).status == 202
-            assert (await stage.happened(held))[-1] == "ProcedureHoldRequested"
-            assert (await stage.happened(aborted))[-1] == "ProcedureAbortRequested"
-            new = await begun(stage, setpoint("a", 3))
-            assert (await stage.happened(new))[-1] == "ProcedureStarted"
-        assert (await ended(stage, aborted, ABORTED)).failure is not None
-        assert (await ended(stage, new, COMPLETED)).succeeded
-        await stage.plant.write("first gate", 1)
-        assert (await ended(stage, held, HELD)).held
-        assert sorted(stage.control.writes) == [("a", 1), ("a", 3), ("b", 1)]
+            assert (await stack.do(HoldProcedure(reason="shift change"), held)).status == 202
+            assert (await stack.do(AbortProcedure(reason="smoke"), aborted)).status == 202
+            assert (await stack.happened(held))[-1] == "ProcedureHoldRequested"
+            assert (await stack.happened(aborted))[-1] == "ProcedureAbortRequested"
+            new = await begun(stack, setpoint("a", 3))
+            assert (await stack.happened(new))[-1] == "ProcedureStarted"
+        assert (await ended(stack, aborted, ABORTED)).failure is not None
+        assert (await ended(stack, new, COMPLETED)).succeeded
+        await stack.plant.write("first gate", 1)
+        assert (await ended(stack, held, HELD)).held
+        assert sorted(stack.control.writes) == [("a", 1), ("a", 3), ("b", 1)]
 
 
 async def test_without_postgres_an_action_stops_itself_and_everything_else_goes_on_when_it_is_back(
@@ -237,13 +240,13 @@ async def test_without_postgres_an_action_stops_itself_and_everything_else_goes_
 ) -> None:
     endless, finishing = Camera(), Camera()
     actions = ActionRegistry({"endless": endless.expose, "finishing": finishing.expose})
-    async with staged(mortal_postgres.url, temporal.address, actions=actions, **SIGNALS) as stage:
-        stopped = await begun(stage, action("endless"), setpoint("b", 1))
-        finished = await begun(stage, action("finishing"), setpoint("b", 2))
-        setting = await begun(stage, *(setpoint("a", number) for number in range(60)))
+    async with open_conduct_stack(mortal_postgres.url, temporal.address, actions=actions, **SIGNALS) as stack:
+        stopped = await begun(stack, action("endless"), setpoint("b", 1))
+        finished = await begun(stack, action("finishing"), setpoint("b", 2))
+        setting = await begun(stack, *(setpoint("a", number) for number in range(60)))
 
         async def all_are_under_way() -> bool:
-            return endless.begun == finishing.begun == 1 and len(stage.control.writes) > 5
+            return endless.begun == finishing.begun == 1 and len(stack.control.writes) > 5
 
         async def stopped_itself() -> bool:
             return endless.cut_short == 1
@@ -253,13 +256,13 @@ async def test_without_postgres_an_action_stops_itself_and_everything_else_goes_
         finishing.enough.set()
         await until(stopped_itself)
         await back(mortal_postgres)
-        failure = (await ended(stage, stopped, ABORTED)).failure
+        failure = (await ended(stack, stopped, ABORTED)).failure
         assert failure is not None
         assert (failure.step_index, failure.error_class) == (0, "ActionOutcomeUnknown")
-        assert (await ended(stage, finished, COMPLETED)).succeeded, "what came of it was known, and waited to be stored"
-        assert (await ended(stage, setting, COMPLETED)).completed_count == 60
-        values = [value for address, value in stage.control.writes if address == "a"]
+        assert (await ended(stack, finished, COMPLETED)).succeeded, "what came of it was known, and waited to be stored"
+        assert (await ended(stack, setting, COMPLETED)).completed_count == 60
+        values = [value for address, value in stack.control.writes if address == "a"]
         assert (sorted(values), sorted(set(values))) == (values, list(range(60))), "each in its turn"
         assert len(values) <= 61, "only the step that was in progress is done again"
-        assert [value for address, value in stage.control.writes if address == "b"] == [2]
+        assert [value for address, value in stack.control.writes if address == "b"] == [2]
         assert (endless.begun, finishing.begun, finishing.cut_short) == (1, 1, 0)

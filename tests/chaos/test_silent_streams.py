@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.doctor.processes import examine_processes, how_to_lead
+from baton.cli.doctor.tasks import examine_processes, remedy_for_unled
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.infrastructure.postgres.pool import Connection, dedicated
+from baton.infrastructure.postgres.pool import Connection, dedicated_connection
 from baton.infrastructure.postgres.process_reports import LEADERS, running_processes, unled_tasks
-from tests.e2e.stack import clean_environment
-from tests.waiting import until
+from tests.support.stack import clean_environment
+from tests.support.waiting import until
 
 WORKER_LEADS = [task for task in LEADERS if task != "projections"]
 LOSE_SESSIONS = """
@@ -48,8 +48,10 @@ async def test_a_worker_whose_lines_nobody_reads_leads_again_after_it_lost_its_s
     database_url: str, temporal: EmbeddedTemporal, closed_at_start: bool
 ) -> None:
     reading, writing = os.pipe()
-    async with await dedicated(database_url, owner=True) as connection:
-        assert [await how_to_lead(connection, task) for task in WORKER_LEADS] == 3 * ["start `baton worker`, or `baton up`"]
+    async with await dedicated_connection(database_url, owner=True) as connection:
+        assert [await remedy_for_unled(connection, task) for task in WORKER_LEADS] == 3 * [
+            "start `baton worker`, or `baton up`"
+        ]
         with worker(database_url, temporal, None if closed_at_start else writing) as process:
             os.close(writing)
             os.close(reading)
@@ -75,10 +77,10 @@ async def drops_lines(connection: Connection) -> bool:
 async def test_a_worker_that_does_not_lead_is_told_from_none(
     database_url: str, temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
-    async with await dedicated(database_url, owner=True) as connection:
+    async with await dedicated_connection(database_url, owner=True) as connection:
         await connection.execute("SELECT pg_advisory_lock(%s)", (LEADERS["reactions"],))
         with (tmp_path / "log").open("wb") as log, worker(database_url, temporal, log.fileno()) as process:
             await until(lambda: running_processes(connection), 60)
-            remedy = await how_to_lead(connection, "reactions")
+            remedy = await remedy_for_unled(connection, "reactions")
         assert remedy.startswith(f"worker {process.pid} on ")
         assert "runs and does not lead, so look again in a moment" in remedy

@@ -23,19 +23,30 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.endings import TruncateProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
-from tests.chaos.sleeper import Point
-from tests.e2e.stack import clean_environment
-from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import action, setpoint
+from tests.support.chaos.suspended_worker import SuspensionPoint
+from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.support.stack import clean_environment
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import action, setpoint
 
 PATIENCE = 120.0
 SLEEPER, OTHER = "sleeper", "other"
 BEFORE = "before"
 """The signal that conducts write whose closing step is suspended."""
-ACTION_POINTS = (Point.BEFORE_MARK, Point.AFTER_MARK, Point.FIRST_WRITE, Point.BETWEEN, Point.SLEEP)
-SETPOINT_POINTS = (Point.BEFORE_MARK, Point.AFTER_MARK, Point.BEFORE_CONNECT, Point.AFTER_CONNECT)
+ACTION_POINTS = (
+    SuspensionPoint.BEFORE_MARK,
+    SuspensionPoint.AFTER_MARK,
+    SuspensionPoint.FIRST_WRITE,
+    SuspensionPoint.BETWEEN,
+    SuspensionPoint.SLEEP,
+)
+SETPOINT_POINTS = (
+    SuspensionPoint.BEFORE_MARK,
+    SuspensionPoint.AFTER_MARK,
+    SuspensionPoint.BEFORE_CONNECT,
+    SuspensionPoint.AFTER_CONNECT,
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class Suspended:
     """A step to be suspended at a point: of the main list or closing, and what becomes of its conduct meanwhile."""
 
     kind: str
-    point: Point
+    point: SuspensionPoint
     closing: bool
     taken_over: bool
     """Whether another worker goes on with the conduct; otherwise there is none, and it is truncated."""
@@ -56,16 +67,16 @@ class Suspended:
 TRUNCATED = [
     *(Suspended("action", point, False, False) for point in ACTION_POINTS),
     *(Suspended("setpoint", point, False, False) for point in SETPOINT_POINTS),
-    Suspended("action", Point.SLEEP, True, False),
-    Suspended("setpoint", Point.AFTER_CONNECT, True, False),
+    Suspended("action", SuspensionPoint.SLEEP, True, False),
+    Suspended("setpoint", SuspensionPoint.AFTER_CONNECT, True, False),
 ]
 TAKEN_OVER = [
     *(Suspended("action", point, False, True) for point in ACTION_POINTS),
-    Suspended("action", Point.BETWEEN, True, True),
+    Suspended("action", SuspensionPoint.BETWEEN, True, True),
 ]
 SLOWLY_TAKEN_OVER = [
     *(Suspended("setpoint", point, False, True) for point in SETPOINT_POINTS),
-    Suspended("setpoint", Point.BEFORE_CONNECT, True, True),
+    Suspended("setpoint", SuspensionPoint.BEFORE_CONNECT, True, True),
 ]
 """A write that nobody knows to be lost is sent again after its time-out only."""
 
@@ -117,7 +128,7 @@ class Process:
 async def working(name: str, plan: dict[str, str], directory: Path, environment: dict[str, str]) -> AsyncIterator[Process]:
     """A worker whose conducts are suspended as planned; by its name the plant knows it."""
     (path := directory / f"{name}.json").write_text(json.dumps(plan))
-    program = [sys.executable, "-m", "tests.chaos.sleeper", str(path)]
+    program = [sys.executable, "-m", "tests.support.chaos.suspended_worker", str(path)]
     with (log := directory / f"{name}.log").open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
             *program, env={**environment, "LOGNAME": name}, stdout=asyncio.subprocess.PIPE, stderr=errors
@@ -141,58 +152,58 @@ async def test_a_worker_that_was_suspended_writes_nothing_of_what_it_had_begun(
     )
     late: list[tuple[str, float]] = []
     suspended = 0
-    async with staged(database_url, temporal.address) as stage:
-        await stage.stop_worker()
+    async with open_conduct_stack(database_url, temporal.address) as stack:
+        await stack.stop_worker()
         for number, cases in enumerate(rounds()):
             named = {f"round{number}:step{index}": case for index, case in enumerate(cases)}
-            late += await suspend(stage, named, plant, tmp_path, environment)
+            late += await suspend(stack, named, plant, tmp_path, environment)
             suspended += len(cases)
     print(f"{suspended} steps suspended, {len(late)} late writes, the latest {max((s for _, s in late), default=0):.4f} s")
     assert late == [], "these were written after others had gone on, so many seconds after the worker woke"
 
 
 async def suspend(
-    stage: Stage, named: dict[str, Suspended], plant: EpicsServer, directory: Path, environment: dict[str, str]
+    stack: ConductStack, named: dict[str, Suspended], plant: EpicsServer, directory: Path, environment: dict[str, str]
 ) -> list[tuple[str, float]]:
     """Suspend a worker at the point of each step, wake it when all conducts are over; return what it wrote afterwards."""
     conducts: dict[str, UUID] = {}
     plant.tell("set", address=BEFORE, value=0)
     for signal_name, case in named.items():
         plant.tell("set", address=signal_name, value=0)
-        conducts[signal_name] = await stage.from_recipe(*case.steps(signal_name))
-        await stage.do(ConductProcedure(wait=0), conducts[signal_name])
+        conducts[signal_name] = await stack.from_recipe(*case.steps(signal_name))
+        await stack.do(ConductProcedure(wait=0), conducts[signal_name])
     plan = {signal_name: case.point.value for signal_name, case in named.items()}
     async with working(SLEEPER, plan, directory, environment) as sleeper:
         stopped_at = await sleeper.says("stopped")
         for signal_name, case in named.items():
             if not case.taken_over:
-                await truncate(stage, conducts[signal_name])
+                await truncate(stack, conducts[signal_name])
         async with working(OTHER, {}, directory, environment):
-            await until(lambda: all_over(stage, list(conducts.values())), PATIENCE)
+            await until(lambda: all_over(stack, list(conducts.values())), PATIENCE)
         await until(lambda: boot_time() - stopped_at > STOP_AFTER_SECONDS)
         woken_at = boot_time()
         sleeper.wake()
         await sleeper.says("idle")
     for signal_name, case in named.items():
-        status = (await stage.procedure(conducts[signal_name])).status
+        status = (await stack.procedure(conducts[signal_name])).status
         assert case.taken_over or status is ProcedureStatus.TRUNCATED, (case, status)
     puts = [put for put in plant.tell("puts") if put[2] in named]
     assert any(by == SLEEPER for _, by, _ in puts), "some had written before"
     return [(str(named[address]), at - woken_at) for at, by, address in puts if by == SLEEPER and at >= woken_at]
 
 
-async def truncate(stage: Stage, procedure_id: UUID) -> None:
+async def truncate(stack: ConductStack, procedure_id: UUID) -> None:
     """Close the books on a conduct as if its worker had been silent for longer than a minute."""
-    async with stage.runtime.pool.connection() as connection:
+    async with stack.runtime.pool.connection() as connection:
         await connection.execute(
             "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - interval '2 minutes' WHERE procedure_id = %s",
             [procedure_id],
         )
-    await stage.do(TruncateProcedure(reason="its worker is gone"), procedure_id)
+    await stack.do(TruncateProcedure(reason="its worker is gone"), procedure_id)
 
 
-async def all_over(stage: Stage, procedure_ids: list[UUID]) -> bool:
-    async with stage.runtime.pool.connection() as connection:
+async def all_over(stack: ConductStack, procedure_ids: list[UUID]) -> bool:
+    async with stack.runtime.pool.connection() as connection:
         live = await connection.execute(
             "SELECT FROM conduct_progress WHERE phase <> 'Ended' AND procedure_id = ANY(%s) LIMIT 1", [procedure_ids]
         )

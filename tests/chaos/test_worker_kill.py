@@ -24,13 +24,23 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureOutcomeRecorded,
     ProcedureStarted,
 )
-from baton.infrastructure.control.journal import EntryKind, FileJournal
-from baton.infrastructure.runtime import clock
-from tests.chaos.crashes import ABORTED, COMPLETED, HELD, LOOPS, UNREPEATED, Case, Kind, Way, chosen_cases
-from tests.chaos.theatre import ADVICE, Conduct, Theatre, theatre
-from tests.waiting import until
-from tests.workflows.stage import OPERATOR, staged
-from tests.workflows.steps import setpoint
+from baton.infrastructure.control.simulator import EntryKind, FileJournal
+from baton.infrastructure.wall_clock import clock
+from tests.support.chaos.crash_moments import (
+    ABORTED,
+    COMPLETED,
+    HELD,
+    LOOPS,
+    UNREPEATED,
+    CrashCase,
+    OpeningCommand,
+    StepInQuestion,
+    chosen_cases,
+)
+from tests.support.chaos.worker_kills import ADVICE, KilledConduct, WorkerKills, kills
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import OPERATOR, open_conduct_stack
+from tests.support.workflows.step_json import setpoint
 
 Row = Mapping[str, Any]
 ENDINGS = {COMPLETED: ProcedureCompleted, ABORTED: ProcedureAborted, HELD: ProcedureHeld}
@@ -41,7 +51,7 @@ async def test_whatever_a_killed_worker_was_at_another_does_what_is_left_and_not
     database_url: str, temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
     cases = chosen_cases()
-    async with theatre(database_url, temporal, tmp_path, cases) as house:
+    async with kills(database_url, temporal, tmp_path, cases) as house:
         conducts = await house.played(cases)
         aftermath = Aftermath(house)
         found = {one.case: faults for one in conducts if (faults := await aftermath.faults(one))}
@@ -52,39 +62,39 @@ async def test_a_conduct_that_no_worker_took_up_in_time_is_aborted_untouched(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
     plant = {"simulated_signals": {"a": 0, "shutter": 1}, "conduct_restart_limit_seconds": 1}
-    async with staged(database_url, temporal.address, **plant) as stage:
-        await stage.stop_worker()
-        id = await stage.from_recipe([setpoint("a", 1)], [setpoint("shutter", 0)])
-        await stage.do(ConductProcedure(wait=0), id)
-        (opened,) = [event for event in await stage.events(id) if isinstance(event, ProcedureStarted)]
+    async with open_conduct_stack(database_url, temporal.address, **plant) as stack:
+        await stack.stop_worker()
+        id = await stack.from_recipe([setpoint("a", 1)], [setpoint("shutter", 0)])
+        await stack.do(ConductProcedure(wait=0), id)
+        (opened,) = [event for event in await stack.events(id) if isinstance(event, ProcedureStarted)]
 
         async def too_late() -> bool:
             return clock() - opened.occurred_at > timedelta(seconds=1)
 
         await until(too_late)
-        await stage.start_worker()
+        await stack.start_worker()
 
         async def given_up() -> bool:
-            return (await stage.procedure(id)).live_conduct_id is None
+            return (await stack.procedure(id)).live_conduct_id is None
 
         await until(given_up)
-        (ended,) = [event.result for event in await stage.events(id) if isinstance(event, ProcedureConducted)]
+        (ended,) = [event.result for event in await stack.events(id) if isinstance(event, ProcedureConducted)]
         assert ended.failure is not None
         assert (ended.failure.target, ended.failure.error_class) == ("start", "ConductStartExpired")
-        assert (await stage.procedure(id)).status is ABORTED
-        assert (stage.control.writes, await stage.ledger(id)) == ([], [])
+        assert (await stack.procedure(id)).status is ABORTED
+        assert (stack.control.writes, await stack.ledger(id)) == ([], [])
 
 
 class Aftermath:
     """Everything there is to know of conducts that are over."""
 
-    def __init__(self, house: Theatre) -> None:
-        self._stage = house.stage
+    def __init__(self, house: WorkerKills) -> None:
+        self._stage = house.stack
         self._tallied = Counter(house.tally.read_text().splitlines())
         deeds = FileJournal(house.journal).read_new()
         self._written = Counter((entry["address"], entry["value"]) for entry in deeds if entry["kind"] == EntryKind.WRITE)
 
-    async def faults(self, one: Conduct) -> list[str]:
+    async def faults(self, one: KilledConduct) -> list[str]:
         """What is not as it must be."""
         events = await self._stage.events(one.procedure_id)
         rows = [row for row in await self._stage.ledger(one.procedure_id) if row["conduct_id"] == str(one.conduct_id)]
@@ -105,20 +115,20 @@ class Aftermath:
             *in_the_result(one.case, result, rows),
         ]
 
-    def _plant(self, one: Conduct) -> Iterator[str]:
+    def _plant(self, one: KilledConduct) -> Iterator[str]:
         """How often the plant saw the step in question, the one after it, and the last one to close."""
         seen = {
-            Kind.SETPOINT: self._written["motor", one.number],
-            Kind.ACTION: self._tallied[f"action {one.number}"],
-            Kind.DONE_ACTION: self._tallied[f"action {one.number}"],
-            Kind.COMPUTE: self._tallied[f"compute {one.number}"],
+            StepInQuestion.SETPOINT: self._written["motor", one.number],
+            StepInQuestion.ACTION: self._tallied[f"action {one.number}"],
+            StepInQuestion.DONE_ACTION: self._tallied[f"action {one.number}"],
+            StepInQuestion.COMPUTE: self._tallied[f"compute {one.number}"],
         }
         yield from differs("executions", seen.get(one.case.kind, one.case.executions), one.case.executions)
-        goes_on = one.case.error_class is None and one.case.way not in (*LOOPS, Way.CLOSING)
+        goes_on = one.case.error_class is None and one.case.way not in (*LOOPS, OpeningCommand.CLOSING)
         yield from differs("next steps", self._written["next", one.number], int(goes_on))
         yield from differs("closing steps", self._written["shutter", one.number], int(one.case.closes))
 
-    async def _left(self, one: Conduct) -> list[str]:
+    async def _left(self, one: KilledConduct) -> list[str]:
         """What the conduct still has to itself, or is still asked for."""
         async with self._stage.runtime.pool.connection() as connection:
             found = await connection.execute(
@@ -129,7 +139,7 @@ class Aftermath:
             return [kind for (kind,) in await found.fetchall()]
 
 
-def on_the_stream(case: Case, events: Sequence[Event], end: int) -> Iterator[str]:
+def on_the_stream(case: CrashCase, events: Sequence[Event], end: int) -> Iterator[str]:
     """Passes follow each other, each measured once where they are steered; and the end is the end."""
     ending = [ENDINGS[case.status].__name__] if case.status in ENDINGS else []
     yield from differs("after the end", [type(event).__name__ for event in events[end + 1 :]], ending)
@@ -138,7 +148,7 @@ def on_the_stream(case: Case, events: Sequence[Event], end: int) -> Iterator[str
     yield from differs("passes begun", begun, list(range(1, len(case.iterations) + 1)))
     yield from differs("passes ended", [event.iteration_index for event in ended], begun)
     yield from differs("how passes ended", [event.converged for event in ended], case.iterations)
-    if case.way in (Way.ADVISED, Way.ADVISED_FROM):
+    if case.way in (OpeningCommand.ADVISED, OpeningCommand.ADVISED_FROM):
         measured = [event.iteration_index for event in events if isinstance(event, ProcedureOutcomeRecorded)]
         yield from differs("passes measured", measured, begun[:-1] if case.error_class else begun)
     if case.by_caller:
@@ -147,7 +157,7 @@ def on_the_stream(case: Case, events: Sequence[Event], end: int) -> Iterator[str
         yield from differs("adviser", (ended[-1].reasoning, ended[-1].advised_by), (ADVICE["rationale"], OPERATOR))
 
 
-def in_the_ledger(case: Case, rows: Sequence[Row]) -> Iterator[str]:
+def in_the_ledger(case: CrashCase, rows: Sequence[Row]) -> Iterator[str]:
     """What was begun came to one outcome, that of its last attempt; only what was interrupted was begun again, or never
     came to anything because it was too late."""
     attempts: dict[tuple[int, bool, int], dict[str, list[int]]] = {}
@@ -161,12 +171,12 @@ def in_the_ledger(case: Case, rows: Sequence[Row]) -> Iterator[str]:
         yield from differs(f"outcomes at {place}", at["outcome"], [] if given_up else begun[-1:])
     unknown = [row["error_class"] for row in rows if row.get("error_class") in UNREPEATED.values()]
     yield from differs("unknown outcomes", unknown, [UNREPEATED[case.kind]] if case.loses_the_outcome else [])
-    if case.kind is Kind.UNMET_CHECK and case.moment.call == "begin":
+    if case.kind is StepInQuestion.UNMET_CHECK and case.moment.call == "begin":
         waited = [row["waited"] < 1 for row in rows if "waited" in row]
         yield from differs("whether the check kept its deadline", waited, [True])
 
 
-def in_the_result(case: Case, result: ConductResult, rows: Sequence[Row]) -> Iterator[str]:
+def in_the_result(case: CrashCase, result: ConductResult, rows: Sequence[Row]) -> Iterator[str]:
     """The result says what the ledger says."""
     outcomes = [row for row in rows if row["mark"] == "outcome"]
     last_pass = max((row.get("iteration_index", 0) for row in rows), default=0)

@@ -7,7 +7,7 @@ import pytest
 
 from baton.cli.catalog import load_catalog
 from baton.domain.equipment.catalog import STARTER_ASSEMBLIES, STARTER_FAMILIES, STARTER_MODELS
-from tests.running import Api, running_api
+from tests.support.service import Api, running_api
 
 EVERYTHING = len(STARTER_FAMILIES) + len(STARTER_MODELS) + len(STARTER_ASSEMBLIES)
 

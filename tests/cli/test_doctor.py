@@ -16,28 +16,27 @@ from temporalio.worker import Worker
 
 from baton.application.ports import Caller
 from baton.application.settings import RecordedSettings, Settings, shown_settings
+from baton.cli.composition.agents import SUBSCRIBERS
+from baton.cli.composition.runtime import Runtime
 from baton.cli.doctor import CHECKS, examine
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.cli.embedded.process import Premises
+from baton.cli.embedded.process import OwnedDirectory
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.stack_address import write_note
-from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, name_key
+from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
 from baton.domain.kernel import Command
 from baton.domain.operation.schedule.schedule import DefineSchedule
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability
 from baton.domain.recipe.recipe import DefineRecipe
 from baton.domain.trust.surface import SYSTEM_HTTP
-from baton.infrastructure.agents import SUBSCRIBERS
-from baton.infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
-from baton.infrastructure.postgres.projections import LEADER_LOCK
-from baton.infrastructure.runtime import Runtime, new_id
-from baton.infrastructure.temporal.engine import TASK_QUEUE
-from baton.infrastructure.temporal.versioning import deployment_of
-from baton.workflows.mint_sweep import CANDIDATES, MintSweepWorkflow
-from tests.conftest import with_database
-from tests.domain.operation.conducts import STEPS
-from tests.infrastructure.temporal.namespaces import new_namespace
-from tests.waiting import until
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, PROJECTIONS_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
+from baton.infrastructure.temporal.engine import TASK_QUEUE, worker_deployment
+from baton.infrastructure.wall_clock import new_id
+from baton.workflows.mint_sweep import MintSweepWorkflow
+from tests.support.databases import with_database
+from tests.support.domain.conducts import STEPS
+from tests.support.infrastructure.temporal_namespaces import new_namespace
+from tests.support.waiting import until
 
 CLOSED = "127.0.0.1:1"
 MINTS_NOTHING = "PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused."
@@ -83,7 +82,7 @@ def bare_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
 def leader(database_url: str) -> Iterator[None]:
     """Somebody who leads and does nothing."""
     with psycopg.connect(database_url) as connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", (LEADER_LOCK,))
+        connection.execute("SELECT pg_advisory_lock(%s)", (PROJECTIONS_LOCK,))
         yield
 
 
@@ -108,7 +107,7 @@ def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_p
     assert found.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
     assert found.lines["minter"] == ("ok", MINTS_NOTHING)
     assert found.lines["actuation"] == ("ok", "Actuation is inert: no route can be written to, so nothing is moved.")
-    for dependent in set(CHECKS) - {"settings", "database", "temporal", "minter", "actuation"}:
+    for dependent in set(CHECKS) - {"settings", "database", "temporal", "minter", "actuation", "plugins"}:
         verdict, sentence = found.lines[dependent]
         assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
 
@@ -265,23 +264,27 @@ async def test_a_deployment_that_is_given_no_workflows_is_wrong(examined: Examin
         return (await asyncio.to_thread(examined, "workers", **place)).lines["workers"]
 
     async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing]):
-        assert (await until(said))[1].startswith("No worker of the deployment beamline-7 has asked for work;")
-    async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing], deployment_config=deployment_of(settings)):
 
-        async def idle() -> bool:
+        async def is_unknown() -> bool:
+            return (await said())[1].startswith("No worker of the deployment beamline-7 has asked for work;")
+
+        await until(is_unknown, within=60)
+    async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing], deployment_config=worker_deployment(settings)):
+
+        async def is_idle() -> bool:
             verdict, sentence = await said()
             return verdict == "wrong" and "has no current build, so nobody is given new workflows;" in sentence
 
-        async def in_use() -> bool:
+        async def is_in_use() -> bool:
             return (await said())[0] == "ok"
 
-        await until(idle)
+        await until(is_idle, within=60)
         await client.workflow_service.set_worker_deployment_current_version(
             SetWorkerDeploymentCurrentVersionRequest(
                 namespace=client.namespace, deployment_name="beamline-7", build_id="2.4.0", identity="test"
             )
         )
-        await until(in_use)
+        await until(is_in_use, within=60)
 
 
 def test_a_namespace_that_is_not_there_is_wrong(examined: Examine, bare_temporal: EmbeddedTemporal) -> None:
@@ -315,7 +318,7 @@ def test_a_sweep_that_no_workflow_carries_is_wrong(
 async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
     examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
 ) -> None:
-    @activity.defn(name=CANDIDATES)
+    @activity.defn(name="mint_sweep_candidates")
     async def fail(sweep_id: str) -> list[str]:
         raise RuntimeError("the registry is on strike")
 
@@ -330,7 +333,7 @@ async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
             return sentence if verdict == "wrong" else None
 
         sentence = await until(wrong, 60)
-    assert re.search(rf"{sweep_id} \({CANDIDATES}, attempt \d+: the registry is on strike\)", str(sentence))
+    assert re.search(rf"{sweep_id} \(mint_sweep_candidates, attempt \d+: the registry is on strike\)", str(sentence))
 
 
 def unfinished_publication(database_url: str, status: str) -> str:
@@ -478,7 +481,7 @@ class TestSchedules:
         async def turns(verb: str | None = None) -> None:
             settings = Settings(database_url=database_url, temporal_address=bare_temporal.address)
             async with Runtime(settings) as runtime:
-                await runtime.ticks.keep()
+                await runtime.agent_schedules.reconcile()
             if verb is not None:
                 client = await Client.connect(bare_temporal.address)
                 await getattr(client.get_schedule_handle("clearance-expirer"), verb)()
@@ -536,7 +539,7 @@ async def scheduled_darks(runtime: Runtime) -> str:
     recipe = await create(DefineRecipe(name="darks", capability_id=capability, steps=STEPS))
     target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks"}
     id = await create(DefineSchedule(name="Darks", calendar={"cron": ["0 3 1 1 *"]}, target=target))
-    await runtime.schedule_keeper.keep_changed()
+    await runtime.schedule_reconciler.reconcile_changed()
     return id
 
 
@@ -552,7 +555,7 @@ class TestMonitors:
 
     def observed(self, database_url: str, name: str, age: float) -> None:
         """An enclosure whose permit was observed so many seconds ago."""
-        key = name_key(RegisterEnclosure(name=name, facility_code="facility"))
+        key = enclosure_key(RegisterEnclosure(name=name, facility_code="facility"))
         with psycopg.connect(database_url) as connection:
             id = uuid4()
             connection.execute("INSERT INTO claims VALUES (%s, %s, %s)", (NAMES, key, id))
@@ -639,8 +642,8 @@ def test_a_running_stack_is_looked_at_under_its_own_settings_and_a_shell_that_di
 ) -> None:
     providers = '[{"issuer": "https://id.example.org", "jwks_url": "https://id.example.org/keys", "audiences": {}}]'
     stack = Settings(self_facility_code="north-ring", openai_api_key="hush", monitored_enclosures={"Hutch B": "PSS:B"})
-    premises = Premises(tmp_path, "Baton")
-    premises.take(())
+    owned = OwnedDirectory(tmp_path, "Baton")
+    owned.acquire(())
     try:
         write_note(tmp_path, settings=shown_settings(stack), database_url=database_url)
         assert "hush" not in (tmp_path / "stack.json").read_text()
@@ -658,7 +661,7 @@ def test_a_running_stack_is_looked_at_under_its_own_settings_and_a_shell_that_di
         )
         assert examined("database", DATABASE_URL=outside).lines["database"][0] != "wrong"
     finally:
-        premises.leave()
+        owned.release()
     assert examined("settings").text.count("SELF_FACILITY_CODE facility") == 1
 
 

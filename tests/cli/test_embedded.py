@@ -28,11 +28,12 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
 from baton.cli.embedded.postgres import WHEEL, EmbeddedPostgres
-from baton.cli.embedded.process import Premises, StartError, starting_again_if_a_port_is_lost, wait_until
+from baton.cli.embedded.process import OwnedDirectory, StartError, retry_on_lost_port, wait_until
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.schema_version import has_current_form
 
+pytestmark = pytest.mark.server
 AS_ROOT = os.geteuid() == 0
 DEADLINE = 30.0
 NOBODY = 65534
@@ -44,6 +45,7 @@ import psycopg
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for its background jobs
 directory = Path(sys.argv[1])
 postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)
 with postgres, temporal:
@@ -185,13 +187,13 @@ def test_data_of_a_version_that_knew_the_superuser_alone_get_an_owner_and_a_logi
 
 def test_a_directory_that_others_could_enter_is_closed_to_them(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    premises = Premises(tmp_path, "Baton")
-    premises.take(())
-    premises.leave()
+    owned = OwnedDirectory(tmp_path, "Baton")
+    owned.acquire(())
+    owned.release()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     tmp_path.chmod(0o1777)
     with pytest.raises(StartError, match="is shared with other users; choose a data directory below it"):
-        premises.take(())
+        owned.acquire(())
 
 
 def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:
@@ -310,7 +312,7 @@ def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_
     for package in (wheel, wheel.with_name(f"{wheel.name}.libs")):
         shutil.copytree(package, closed / package.name, symlinks=True, ignore=shutil.ignore_patterns("pginstall", "include"))
     script = (
-        "import sys; from pathlib import Path; from cli.embedded import postgres\n"
+        "import sys; from pathlib import Path; from baton.cli.embedded import postgres\n"
         "postgres.REACHABLE_BINARIES = Path(sys.argv[2])\n"
         "with postgres.EmbeddedPostgres(sys.argv[1]) as server: print(server.running)"
     )
@@ -334,7 +336,7 @@ def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_
 @pytest.mark.skipif(not AS_ROOT, reason="whoever is not root is an ordinary user in every other test")
 def test_an_ordinary_user_starts_postgres_as_well() -> None:
     script = (
-        "import os, sys; from cli.embedded.postgres import EmbeddedPostgres; import psycopg, psutil\n"
+        "import os, sys; from baton.cli.embedded.postgres import EmbeddedPostgres; import psycopg, psutil\n"
         f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "with EmbeddedPostgres(sys.argv[1]) as server, psycopg.connect(server.url) as connection:\n"
         "    print(psutil.Process(server.pid).uids().real, connection.execute('SELECT 1').fetchone()[0])"
@@ -379,9 +381,9 @@ def test_an_orphan_that_does_not_listen_is_killed(owner: Owner, tmp_path: Path) 
     temporal.suspend()
     owner.process.kill()
     owner.process.wait()
-    premises = Premises(tmp_path / "temporal", "Temporal")
-    premises.take(((signal.SIGTERM, 0.2), (signal.SIGKILL, DEADLINE)))
-    premises.leave()
+    owned = OwnedDirectory(tmp_path / "temporal", "Temporal")
+    owned.acquire(((signal.SIGTERM, 0.2), (signal.SIGKILL, DEADLINE)))
+    owned.release()
     assert gone([temporal])
 
 
@@ -429,9 +431,9 @@ def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_after
         tries.append(1)
         if len(tries) == 1:
             said = "listen tcp 127.0.0.1:43083: bind: address already in use\n" + "panic: and so on\n" * 1000
-            raise StartError("It ended while it was starting.", said=said)
+            raise StartError("It ended while it was starting.", output=said)
 
-    starting_again_if_a_port_is_lost(start)
+    retry_on_lost_port(start)
     assert len(tries) == 2
 
 

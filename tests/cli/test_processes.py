@@ -1,17 +1,24 @@
-"""How processes of the service end."""
+"""How processes of the service end, and which version they are."""
 
 import signal
 import subprocess
 import sys
 
+import pytest
+from typer.testing import CliRunner
+
+import baton
+from baton.cli.main import app
+
+pytestmark = pytest.mark.server
 DEAF = """
 import asyncio
-from baton.cli import processes
+from baton.cli import startup
 
-processes.LONGEST_STOP = 1
+startup.STOP_SECONDS = 1
 
 async def deaf():
-    processes.when_told(lambda: None)
+    startup.stop_on_signals(lambda: None)
     print("here", flush=True)
     await asyncio.sleep(3600)
 
@@ -25,3 +32,7 @@ def test_a_process_that_cannot_stop_ends_all_the_same() -> None:
         assert process.stdout.readline() == "here\n"
         process.terminate()
         assert process.wait(30) == -signal.SIGALRM
+
+
+def test_the_command_prints_its_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"{baton.__version__}\n"

@@ -10,10 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from baton.cli.embedded.process import Premises
-from baton.cli.stack_address import noted_place, write_note
-from tests.e2e.stack import baton, clean_environment
+from baton.cli.embedded.process import OwnedDirectory
+from baton.cli.stack_address import stack_address, write_note
+from tests.support.stack import baton, clean_environment
 
+pytestmark = pytest.mark.server
 FREE = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 
@@ -83,15 +84,15 @@ def test_a_port_in_use_is_said_before_anything_is_started(tmp_path: Path, taken:
 
 
 def test_a_second_up_on_the_same_directory_is_told_who_is_there(tmp_path: Path) -> None:
-    premises = Premises(tmp_path, "Baton")
-    premises.take(())
+    owned = OwnedDirectory(tmp_path, "Baton")
+    owned.acquire(())
     try:
         assert refusal(baton("up", f"--data-dir={tmp_path}", *FREE)) == (
             f"{tmp_path} is in use by process {os.getpid()}, which is still running; "
             "stop it first or choose another data directory."
         )
     finally:
-        premises.leave()
+        owned.release()
 
 
 def test_a_directory_that_cannot_be_used_is_said(tmp_path: Path) -> None:
@@ -162,13 +163,13 @@ def test_a_rebuild_names_what_there_is_to_rebuild(tmp_path: Path) -> None:
 
 
 def test_a_note_counts_only_while_its_stack_runs(tmp_path: Path) -> None:
-    premises = Premises(tmp_path, "Baton")
-    premises.take(())
+    owned = OwnedDirectory(tmp_path, "Baton")
+    owned.acquire(())
     write_note(tmp_path, url="http://127.0.0.1:1", temporal_address=None)
-    assert noted_place(tmp_path, "url") == "http://127.0.0.1:1"
-    assert noted_place(tmp_path, "temporal_address") is None
+    assert stack_address(tmp_path, "url") == "http://127.0.0.1:1"
+    assert stack_address(tmp_path, "temporal_address") is None
     (tmp_path / "stack.json").write_text("[]")
-    assert noted_place(tmp_path, "url") is None
+    assert stack_address(tmp_path, "url") is None
     write_note(tmp_path, url="http://127.0.0.1:1")
-    premises.leave()
-    assert noted_place(tmp_path, "url") is None
+    owned.release()
+    assert stack_address(tmp_path, "url") is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infrastructure.control.epics_servers import free_ports
+from tests.support.infrastructure.epics_servers import free_ports
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.actions.registry import BUILT_IN
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
-from tests.api.serving import shared_database
-from tests.workflows.steps import action
-from tests.workflows.theatre import Theatre, opened_theatre
+from tests.support.databases import fresh_database
+from tests.support.workflows.conduct_service import ConductService, open_conduct_service
+from tests.support.workflows.step_json import action
 
 CAMERA = {"detector": "bl7:cam1", "dwell": 0.01}
 COLLECTING = {**CAMERA, "trigger_mode": "Internal", "repetitions": 2}
@@ -34,35 +34,39 @@ CONDUCTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-async def hall(postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal, ioc: None) -> AsyncIterator[Theatre]:
+async def conduct_service(
+    postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal, ioc: None
+) -> AsyncIterator[ConductService]:
     """The service on a real socket, and a worker at the beamline's Channel Access server."""
     control = ChannelAccess(CaprotoClient(), read_timeout=30)
-    with shared_database(postgres, template) as url:
-        async with opened_theatre(url, temporal.address, control=control) as hall:
-            yield hall
+    with fresh_database(postgres, template) as url:
+        async with open_conduct_service(url, temporal.address, control=control) as conduct_service:
+            yield conduct_service
     await control.close()
 
 
 @pytest.mark.parametrize("from_recipe", [False, True], ids=["over REST", "from a recipe"])
 @pytest.mark.parametrize("name", BUILT_IN)
-async def test_every_built_in_action_is_conducted_from_json(hall: Theatre, data: Path, name: str, from_recipe: bool) -> None:
+async def test_every_built_in_action_is_conducted_from_json(
+    conduct_service: ConductService, data: Path, name: str, from_recipe: bool
+) -> None:
     params, answered = CONDUCTS[name]
     step = action(name, **params)
     if from_recipe:
-        procedure_id = await hall.stage.from_recipe([step])
-        conduct_id = await hall.conduct(procedure_id)
+        procedure_id = await conduct_service.stack.from_recipe([step])
+        conduct_id = await conduct_service.conduct(procedure_id)
     else:
-        procedure_id, conduct_id = await hall.conducting(step)
-    result = await hall.result(conduct_id)
+        procedure_id, conduct_id = await conduct_service.conducting(step)
+    result = await conduct_service.result(conduct_id)
     assert (result["succeeded"], result["failure"]) == (True, None)
-    said = await answer_of(hall, procedure_id)
+    said = await answer_of(conduct_service, procedure_id)
     assert {key: said[key] for key in answered} == answered
     assert result["substrate_writes"]["bl7:cam1:AcquireTime"] == 0.01
     if name == "stream":
         assert Path(said["uri"].removeprefix("file://")).parent == data
 
 
-async def answer_of(hall: Theatre, procedure_id: UUID) -> Any:
+async def answer_of(conduct_service: ConductService, procedure_id: UUID) -> Any:
     """What the ledger says that an action answered."""
-    (row,) = [row for row in await hall.stage.ledger(procedure_id) if row["mark"] == "outcome"]
+    (row,) = [row for row in await conduct_service.stack.ledger(procedure_id) if row["mark"] == "outcome"]
     return row["result_data"]

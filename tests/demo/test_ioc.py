@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from baton.application.control import Control, ControlWriteRejectedError
-from baton.demo.programs import read
+from baton.demo.programs import read_file
 from baton.infrastructure.actions.acquisition import stream
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
 from baton.infrastructure.wall_clock import WallClock
-from tests.waiting import until
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def test_a_stream_is_one_file_of_as_many_pictures_as_were_asked_for(contro
     await control.write("bl7:HDF1:FileNumber", 3)
     answer = await stream(control, WallClock(), {"detector": "bl7:cam1", "dwell": 0.01, "events": 4})
     assert answer == {"uri": (data / "flats_0003.h5").as_uri(), "events": 4}
-    assert len(read(data / "flats_0003.h5")["pictures"]) == 4
+    assert len(read_file(data / "flats_0003.h5")["pictures"]) == 4
 
 
 async def test_a_single_picture_replaces_itself_and_says_how_everything_stood(control: Control, data: Path) -> None:
@@ -69,7 +69,7 @@ async def test_a_single_picture_replaces_itself_and_says_how_everything_stood(co
     for _ in "12":
         await control.write("bl7:cam1:Acquire", 1)
     assert await value(control, "bl7:cam1:Acquire") == "Done"
-    (angle,), (current,) = (read(data / "projection_0007.h5")[name] for name in ("angles", "currents"))
+    (angle,), (current,) = (read_file(data / "projection_0007.h5")[name] for name in ("angles", "currents"))
     assert (angle, np.round(current)) == (12.0, 100.0)
     assert [name for name in os.listdir(data) if name.startswith("projection")] == ["projection_0007.h5"]
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from baton.demo.focus_agent import ENOUGH, advice_on
-from baton.demo.optics import AXIS_AT, FOCUS_AT, PIXEL, Beamline, sharpness
-from baton.demo.phantom import Image, cut
-from baton.demo.tomography import absorption, axis_offset, likeness, slice_of
+from baton.demo.focus_agent import MOST_POINTS, next_advice
+from baton.demo.optics import AXIS_AT, FOCUS_AT, PIXEL, Beamline, Image, cross_section, sharpness
+from baton.demo.programs import absorption, axis_offset, likeness, reconstruct_slice
 
 EXPOSURE = 0.02
 
@@ -30,16 +29,16 @@ def slice_seen(**stands: float) -> Image:
     seen = []
     for beamline.angle in angles:
         seen.append(beamline.picture(EXPOSURE, chance))
-    return slice_of(absorption(np.array(seen, float), darks, flats).mean(axis=1), angles)
+    return reconstruct_slice(absorption(np.array(seen, float), darks, flats).mean(axis=1), angles)
 
 
 def test_a_slice_of_an_aligned_beamline_is_like_the_sample() -> None:
-    assert likeness(slice_seen(hexapod=AXIS_AT, focus=FOCUS_AT), cut()) > 0.98
+    assert likeness(slice_seen(hexapod=AXIS_AT, focus=FOCUS_AT), cross_section()) > 0.98
 
 
 @pytest.mark.parametrize("off", [{"hexapod": AXIS_AT + 0.2, "focus": FOCUS_AT}, {"hexapod": AXIS_AT, "focus": FOCUS_AT - 2}])
 def test_a_slice_of_one_that_is_not_is_not(off: dict[str, float]) -> None:
-    assert likeness(slice_seen(**off), cut()) < 0.9
+    assert likeness(slice_seen(**off), cross_section()) < 0.9
 
 
 @pytest.mark.parametrize("pixels", [-20.0, -3.0, 0.0, 0.4, 12.0])
@@ -62,10 +61,10 @@ def test_there_is_no_light_without_beam_or_behind_a_closed_shutter() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_agent_leaves_the_camera_in_focus(seed: int) -> None:
     chance, seen = np.random.default_rng(seed), []
-    while (advice := advice_on(seen))["verdict"] == "Measure":
+    while (advice := next_advice(seen))["verdict"] == "Measure":
         point = advice["next_point"]
         beamline = Beamline(hexapod=AXIS_AT, shutter_open=True, focus=point["focus"])
         value = sharpness(beamline.picture(EXPOSURE, chance))
         seen.append({"point": point, "measurements": [{"name": "sharpness", "value": value}]})
     assert seen[-1]["point"]["focus"] == pytest.approx(FOCUS_AT, abs=0.05)
-    assert len(seen) <= ENOUGH
+    assert len(seen) <= MOST_POINTS

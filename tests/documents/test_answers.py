@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.documents.answers import MisfitError, fitted, laid_out, parts_of, shown
-from tests.documents.likeness import Likeness, alike
+from tests.support.documents.printed_answers import MisfitError, fitted, laid_out, parts_of, shown
+from tests.support.documents.transcript_comparison import TranscriptMatch, alike
 
 ONE, TWO, THREE = (f"01a1dd05-0000-7000-8000-00000000000{digit}" for digit in "123")
 LONG: dict[str, Any] = {
@@ -62,7 +62,7 @@ def test_json_is_laid_out_to_fit_the_page_and_can_be_read_back() -> None:
 
 
 def test_an_id_of_the_document_is_one_id_of_the_run() -> None:
-    likeness = Likeness()
+    likeness = TranscriptMatch()
     assert likeness.differences(f"asset {ONE} of {ONE} at position 7", f"asset {TWO} of {TWO} at position 9") == []
     assert likeness.in_run(f"/assets/{ONE}?min_position=7&limit=7") == f"/assets/{TWO}?min_position=9&limit=7"
     assert likeness.differences(f"asset {ONE}", f"asset {THREE}") == [f"the id {ONE} was {TWO} before, and is {THREE} now"]
@@ -79,10 +79,10 @@ def test_an_id_of_the_document_is_one_id_of_the_run() -> None:
     ],
 )
 def test_what_does_not_vary_must_be_the_same(document: str, run: str) -> None:
-    assert Likeness().differences(document, run)
+    assert TranscriptMatch().differences(document, run)
 
 
 def test_times_and_spans_vary() -> None:
     document = "at 2026-11-15T19:24:36.935514+00:00, ready in 5.9 s, succeeded after 0:00:18: all"
     run = "at 2027-01-01T00:00:00Z, ready in 12.3 s, succeeded after 0:01:00: all"
-    assert Likeness().differences(document, run) == []
+    assert TranscriptMatch().differences(document, run) == []

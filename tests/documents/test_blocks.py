@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.blocks import Block, blocks_of, documents, exchanges
-from tests.documents.kinds import EXECUTED_ELSEWHERE, SHOWN_ONLY, is_played, objections
+from tests.support.documents.block_kinds import EXECUTED_ELSEWHERE, SHOWN_ONLY, is_played, objections
+from tests.support.documents.fenced_blocks import Block, blocks_of, documents, exchanges
 
 BLOCKS = [block for page in documents() for block in blocks_of(page)]
 PAGE = Path("page.md")

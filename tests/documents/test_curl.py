@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.documents.blocks import ROOT
+from tests.support.documents.fenced_blocks import ROOT
 
 
 class Mirror(BaseHTTPRequestHandler):
@@ -59,6 +59,8 @@ def place() -> Iterator[str]:
 )
 def test_it_answers_what_curl_answers(place: str, arguments: list[str]) -> None:
     asked = [argument.format(place=place) if "{place}" in argument else argument for argument in arguments]
-    ours = subprocess.run([sys.executable, "-m", "tests.documents.curl", *asked], cwd=ROOT, capture_output=True, check=False)
+    ours = subprocess.run(
+        [sys.executable, "-m", "tests.support.documents.curl", *asked], cwd=ROOT, capture_output=True, check=False
+    )
     curls = subprocess.run(["curl", *asked], capture_output=True, check=False)
     assert (ours.stdout, ours.returncode) == (curls.stdout, curls.returncode), ours.stderr

@@ -1,222 +1,106 @@
-"""What `docs/extending.md` shows is carried out: each block is put where the page says it belongs, and used."""
+"""What `docs/extending.md` shows is run: a site's package is installed from its blocks, and an old database is opened."""
 
-import asyncio
 import importlib
 import inspect
-import sys
 import tomllib
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
-from uuid import UUID
 
-import httpx
 import pytest
 
-import baton.domain
-from baton.api.authentication import Authentication
-from baton.api.edge import Edge
-from baton.api.mcp.server import Toolbox
-from baton.api.mcp.tools import tool_of
-from baton.api.openapi import openapi_document
-from baton.api.rest import OperationEndpoint
-from baton.application.authorization import PermissiveAuthorizer
-from baton.application.commands import Commands
 from baton.application.conduct.actions import InvalidActionParametersError, perform
-from baton.application.conduct.deciders import advice_from
 from baton.application.control import ControlNotConnectedError, ControlTimeoutError, ControlWriteRejectedError
-from baton.application.plant import ControlRoute, Substrate
-from baton.application.ports import Caller
-from baton.application.queries import Queries
-from baton.application.service import Service
-from baton.application.settings import McpToolset, Settings
-from baton.domain.contexts import REGISTRY
-from baton.domain.registry import Registry
-from baton.domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
+from baton.application.settings import Settings
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from baton.infrastructure.actions.registry import installed_actions
-from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.routes import configured_control
 from baton.infrastructure.control.simulator import Simulator
-from baton.infrastructure.identity.provider_client import ProviderClient
-from baton.infrastructure.identity.registry import ProviderRegistry
-from baton.infrastructure.runtime import clock, new_id
-from baton.testing.engine import MemoryEngine
-from baton.testing.store import MemoryStore
-from tests.documents.blocks import code_of
-from tests.documents.line_controller import LineController
-from tests.domain import test_state_tables as tables
-from tests.domain.operation.searching import PLANE, evidence, observation, searched
-from tests.domain.world import OPERATOR
-from tests.infrastructure.actions.packages import installed
+from baton.infrastructure.plugins import plugin_objections
+from baton.infrastructure.postgres.migrate import migrate
 from tests.infrastructure.control import test_control_contract as control_contract
-from tests.infrastructure.control.plants import Wired
-from tests.timekeeping import SimulatedTime
+from tests.support.documents.fenced_blocks import code_of
+from tests.support.documents.line_controller import LineController
+from tests.support.documents.shift_aggregate import aggregate_source, declared_aggregate
+from tests.support.fast_clock import SimulatedTime
+from tests.support.infrastructure.control_plants import WiredPlant
+from tests.support.infrastructure.site_package import install_site_package
+from tests.support.service import running_api
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import open_conduct_stack
+from tests.support.workflows.step_json import capture, setpoint, steered
 
 BLOCKS = code_of(Path("docs/extending.md"))
+MODULES = {"An action": "actions", "A control adapter": "control", "A decider": "deciders", "A minter": "minters"}
 
 
-def test_every_block_is_carried_out_below() -> None:
+def test_every_block_is_run_below() -> None:
     counted = {heading: len(blocks) for heading, blocks in BLOCKS.items()}
-    assert counted == {"An aggregate": 1, "A verb": 3, "A decider": 1, "An action": 2, "A control adapter": 1}
+    assert counted == {"A package": 2, **dict.fromkeys(MODULES, 1), "Checking your plugins": 1, "Changing an event": 2}
 
 
-def loaded(code: str, name: str) -> SimpleNamespace:
-    """What a block defines."""
-    names: dict[str, Any] = {"__name__": name}
-    exec(compile(code, f"<{name} in docs/extending.md>", "exec"), names)
-    return SimpleNamespace(**names)
+def test_a_site_needs_baton_plugin_and_the_contracts_only() -> None:
+    imported = {
+        line.split()[1]
+        for blocks in BLOCKS.values()
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith(("from baton", "import baton"))
+    }
+    assert imported == {"baton.plugin", "baton.testing.contracts"}
 
 
-def shift_module() -> str:
-    """The module of the aggregate, with the verb put in: its event and fold where the fold was, its command behind."""
-    (module,) = BLOCKS["An aggregate"]
-    event, command, _ = BLOCKS["A verb"]
-    fold, rest = module.index("@shift.evolve"), module.index("class InvalidShiftNameError")
-    questions = module.index("shift.get(")
-    return "\n\n".join((module[:fold], event, module[rest:questions], command, module[questions:]))
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """The registry as it is while the aggregate is a part of the domain; afterwards it has never been there."""
-    place = tmp_path_factory.mktemp("domain")
-    (place / "shift").mkdir()
-    (place / "shift" / "__init__.py").touch()
-    (place / "shift" / "shift.py").write_text(shift_module())
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("aggregates", "operations", "projections", "permissions"):
-            patch.setattr(REGISTRY, name, getattr(REGISTRY, name).copy())
-        patch.setattr(baton.domain, "__path__", [*baton.domain.__path__, str(place)])
-        importlib.import_module("baton.domain.shift.shift")
-        yield REGISTRY
-        del sys.modules["baton.domain.shift.shift"], sys.modules["baton.domain.shift"], baton.domain.shift  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True)
-class Served:
-    """The service in memory, over REST and over MCP."""
-
-    rest: httpx.AsyncClient
-    tools: Toolbox
-
-    async def call(self, tool: str, **arguments: Any) -> Any:
-        result = await self.tools.call(tool, arguments, Caller(OPERATOR, SYSTEM_MCP_STREAMABLE_HTTP, new_id()))
-        assert not result.is_error, result.content
-        return result.structured_content
-
-    async def create(self, path: str, **fields: Any) -> str:
-        answer = await self.rest.post(path, json=fields)
-        assert answer.status_code == 201, answer.text
-        return str(next(iter(answer.json().values())))
-
-
-class NoBindings:
-    """Nobody has a token."""
-
-    async def actor_of(self, issuer: str, subject: str) -> None:
-        return None
+def test_everything_that_the_surface_lists_is_there() -> None:
+    surface = importlib.import_module("baton.plugin")
+    assert all(hasattr(surface, name) for name in surface.__all__)
 
 
 @pytest.fixture
-async def served(registry: Registry) -> AsyncIterator[Served]:
-    store, everybody = MemoryStore(), PermissiveAuthorizer()
-    commands = Commands(store, everybody, clock, new_id, {})
-    service = Service(commands, Queries(store, everybody, clock, new_id, {}), everybody, MemoryEngine(), {})
-    client = ProviderClient()
-    authentication = Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client, clock))
-    edge = Edge(None, authentication, 1_000_000, asyncio.Event())
-    shown = [operation for operation in registry if operation.path.startswith(("/shifts", "/actors"))]
-    for operation in shown:
-        edge.add(operation.method, operation.path, OperationEndpoint(operation, service), operation.name, operation.context)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=edge), base_url="http://localhost") as rest:
-        yield Served(rest, Toolbox(shown, service, McpToolset.ALL))
-    await client.aclose()
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, ModuleType]:
+    """The package of the page, installed; its modules by name."""
+    groups = tomllib.loads(BLOCKS["A package"][0])["project"]["entry-points"]
+    sources = {name: BLOCKS[heading][0] for heading, name in MODULES.items()}
+    install_site_package(tmp_path, monkeypatch, "bl7_baton", sources, groups)
+    return {name: importlib.import_module(f"bl7_baton.{name}") for name in sources}
 
 
-async def test_the_aggregate_and_its_verb_are_there_over_rest_and_mcp(served: Served) -> None:
-    leader_id = await served.create("/actors", name="Mira Okafor")
-    shift_id = await served.create("/shifts", name="Nigth", leader_id=leader_id)
-    renamed = await served.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})
-    assert renamed.status_code == 204
-    await served.call("begin_shift", shift_id=shift_id)
-    assert (await served.rest.get(f"/shifts/{shift_id}")).json() == {
-        "id": shift_id,
-        "name": "Night",
-        "leader_id": leader_id,
-        "status": "On",
-    }
-    (listed,) = (await served.call("list_shifts", status="On"))["items"]
-    assert (listed["shift_id"], listed["name"]) == (shift_id, "Night")
-    history = (await served.rest.get(f"/shifts/{shift_id}/history")).json()["items"]
-    assert [event["event_type"] for event in history] == ["ShiftPlanned", "ShiftRenamed", "ShiftBegun"]
-    assert (await served.rest.get(f"/shifts/{shift_id}", params={"as_of_version": 1})).json()["name"] == "Nigth"
+@pytest.fixture
+async def controller(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LineController]:
+    """The controller that the page's adapter speaks to, where its environment says."""
+    async with LineController.running() as controller:
+        monkeypatch.setenv("BL7_CONTROLLER_HOST", "127.0.0.1")
+        monkeypatch.setenv("BL7_CONTROLLER_PORT", str(controller.port))
+        yield controller
 
 
-async def test_what_the_aggregate_refuses_it_refuses_in_its_own_words(served: Served) -> None:
-    nobody = await served.rest.post("/shifts", json={"name": "Night", "leader_id": str(UUID(int=7))})
-    assert (nobody.status_code, nobody.json()["code"]) == (404, "ActorNotFoundError")
-    leader_id = await served.create("/actors", name="Mira Okafor")
-    blank = await served.rest.post("/shifts", json={"name": " ", "leader_id": leader_id})
-    assert (blank.status_code, blank.json()["code"]) == (400, "InvalidShiftNameError")
-    shift_id = await served.create("/shifts", name="Night", leader_id=leader_id)
-    await served.call("begin_shift", shift_id=shift_id)
-    late = await served.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Late"})
-    assert (late.status_code, late.json()["code"], late.json()["context"]) == (409, "ShiftCannotRenameError", "shift")
+def test_the_settings_of_the_page_name_what_the_package_offers(
+    package: Mapping[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for line in BLOCKS["A package"][1].splitlines():
+        name, _, value = line.partition("=")
+        monkeypatch.setenv(name, value.strip("'"))
+    assert plugin_objections(Settings()) == []
 
 
-async def test_a_verb_that_changes_nothing_records_nothing(served: Served) -> None:
-    leader_id = await served.create("/actors", name="Mira Okafor")
-    shift_id = await served.create("/shifts", name="Night", leader_id=leader_id)
-    assert (await served.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})).status_code == 204
-    assert len((await served.call("get_shift_history", shift_id=shift_id))["items"]) == 1
-
-
-def test_surfaces_permissions_and_documentation_follow_from_the_declarations(registry: Registry) -> None:
-    names = {"plan_shift", "begin_shift", "rename_shift", "get_shift", "list_shifts", "get_shift_history"}
-    assert {operation.name for operation in registry.aggregates["Shift"].operations} == names
-    assert {"PlanShift", "RenameShift"} <= registry.command_names()
-    assert tool_of(registry.operations["rename_shift"].input).input_schema["required"] == ["shift_id", "name"]
-    only = Registry()
-    only.operations = {name: registry.operations[name] for name in names}
-    paths = openapi_document(only, Settings(app_env="test"))["paths"]
-    assert "ShiftCannotRenameError" in paths["/shifts/{shift_id}/rename"]["post"]["responses"]["409"]["description"]
-    assert "proj_shift_shift_summary" in registry.projections
-
-
-def test_the_life_in_the_table_is_the_life_of_the_aggregate(registry: Registry) -> None:
-    life = loaded(BLOCKS["A verb"][2], "tests.domain.shift.lifecycles").SHIFT
-    for standing in life.standings():
-        for name in life.verbs:
-            tables.test_a_verb_succeeds_exactly_where_it_is_allowed(life, standing, name)
-        tables.test_every_state_is_reached_by_its_own_verbs(life, standing)
-    tables.test_no_state_is_missing_from_the_tables(life)
-    declared = {operation.name for operation in registry.aggregates["Shift"].operations if operation.kind == "command"}
-    assert declared == {life.creation, *life.verbs}
-
-
-async def test_a_package_offers_the_action_and_the_plant_is_baked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, offered = BLOCKS["An action"]
-    points = tomllib.loads(offered)["project"]["entry-points"]["baton.actions"]
-    installed(tmp_path, monkeypatch, code, *(f"{name} = {place}" for name, place in points.items()))
+async def test_a_package_offers_the_action_and_the_plant_is_baked(package: Mapping[str, ModuleType]) -> None:
     actions, time = installed_actions(), SimulatedTime()
     plant = Simulator({"bl7:heater": 20}, time=time)
     params = {"heater": "bl7:heater", "temperature": 120}
     assert await perform(actions, "bake", params, plant, time, 7200) == {"temperature": 120}
     assert time.passed >= 3600
-    assert plant.effects().writes["bl7:heater"] == 2
+    assert plant.writes["bl7:heater"] == 2
     assert (await plant.read("bl7:heater")).value == 20
     with pytest.raises(InvalidActionParametersError, match="up to 200"):
         await perform(actions, "bake", {**params, "temperature": 900}, plant, time, 7200)
 
 
 @pytest.fixture
-async def wired() -> AsyncIterator[Wired]:
+async def wired(package: Mapping[str, ModuleType], controller: LineController) -> WiredPlant:
     """The control adapter of the page, and a controller that speaks its language."""
-    shown = loaded(BLOCKS["A control adapter"][0], "baton.infrastructure.control.lines")
-    async with LineController.running() as controller:
-        control = shown.LineControl("127.0.0.1", controller.port)
-        yield Wired(control, control, controller, tells_silence=False, counts=False)
+    control = package["control"].line_control()
+    return WiredPlant(control, control, controller, tells_silence=False, counts=False)
 
 
 KEPT = [
@@ -239,11 +123,11 @@ KEPT = [
     (control_contract.TestFollowing, "test_signals_do_not_touch_each_other"),
     (control_contract.TestClosing, "test_closing_may_be_repeated"),
 ]
-"""What the page's adapter keeps of the contract. It announces nothing, so what comes and goes between two looks is lost."""
+"""What the page's adapter keeps of our own contract; it polls, so what comes and goes between two polls is lost."""
 
 
 @pytest.mark.parametrize(("promises", "name"), KEPT, ids=lambda part: getattr(part, "__name__", part))
-async def test_the_control_adapter_keeps_promises_of_the_port(wired: Wired, promises: type[Any], name: str) -> None:
+async def test_the_control_adapter_keeps_promises_of_the_port(wired: WiredPlant, promises: type[Any], name: str) -> None:
     promise = getattr(promises(), name)
     known = {"control": wired.control, "impatient": wired.impatient, "plant": wired.plant, "wired": wired}
     for case in cases_of(promise):
@@ -254,7 +138,7 @@ async def test_the_control_adapter_keeps_promises_of_the_port(wired: Wired, prom
 
 
 def cases_of(promise: Any) -> list[Mapping[str, Any]]:
-    """The values that a test of the contract is parametrized by."""
+    """Return the values that a test of the contract is parametrized by."""
     for mark in getattr(promise, "pytestmark", ()):
         names, cases = mark.args
         if isinstance(names, str):
@@ -263,15 +147,15 @@ def cases_of(promise: Any) -> list[Mapping[str, Any]]:
     return [{}]
 
 
-async def test_the_control_adapter_stands_behind_a_route(wired: Wired) -> None:
-    routed = RoutedControl([ControlRoute(prefix="bl7:", substrate=Substrate.EPICS_CA)], {Substrate.EPICS_CA: wired.control})
-    wired.plant.offer("bl7:m1.RBV", 2.5)
+async def test_the_control_adapter_serves_a_route(package: Mapping[str, ModuleType], controller: LineController) -> None:
+    routed = configured_control(Settings(control_routes=[{"prefix": "bl7:", "substrate": "bl7_lines"}]))
+    controller.offer("bl7:m1.RBV", 2.5)
     assert (await routed.read("bl7:m1.RBV")).value == 2.5
     with pytest.raises(ControlWriteRejectedError, match="it is a readback"):
         await routed.write("bl7:m1.RBV", 3)
 
 
-async def test_the_control_adapter_tells_a_controller_that_is_gone_from_one_that_is_slow(wired: Wired) -> None:
+async def test_the_control_adapter_tells_a_controller_that_is_gone_from_one_that_is_slow(wired: WiredPlant) -> None:
     shown = type(wired.control)
     with pytest.raises(ControlNotConnectedError, match="does not answer"):
         await shown("127.0.0.1", 1).read("bl7:m1")
@@ -279,16 +163,64 @@ async def test_the_control_adapter_tells_a_controller_that_is_gone_from_one_that
         await wired.control.write("bl7:m1", 1, timeout=0)
 
 
-async def test_the_decider_measures_the_centre_and_stops() -> None:
-    decider = loaded(BLOCKS["A decider"][0], "baton.infrastructure.decide.centre").CentreDecider()
-    found = await searched(decider.advise_next, PLANE, lambda point: 1.0, 10)
-    assert [seen.point for seen in found] == [{"focus": -2, "tilt": 0}, {"focus": 0, "tilt": 5}]
+async def test_the_plugins_keep_the_contracts(package: Mapping[str, ModuleType], controller: LineController) -> None:
+    controller.offer("bl7:test:ao", 0.0)
+    names: dict[str, Any] = {}
+    exec(BLOCKS["Checking your plugins"][0], names)
+    await names["check_plugins"]()
 
 
-async def test_the_decider_remembers_nothing_and_its_advice_can_be_followed() -> None:
-    decider = loaded(BLOCKS["A decider"][0], "baton.infrastructure.decide.centre").CentreDecider()
-    known = [evidence(PLANE, [observation({"focus": number, "tilt": 5.0})] * number) for number in (0, 1, 2, 0)]
-    advice = [await advice_from(decider, one) for one in known]
-    assert advice[0] == advice[-1]
-    await decider.close()
-    await decider.close()
+async def test_a_conduct_is_steered_by_the_decider_of_the_package(
+    package: Mapping[str, ModuleType], database_url: str, temporal: EmbeddedTemporal
+) -> None:
+    search = ConductUntilAdvised(
+        objective={"kind": "Maximize", "target_measurement_name": "sharpness"},
+        space={"axes": [{"name": "focus", "lower": -2.0, "upper": 4.0}]},
+        objective_capture_name="sharpness",
+        decide={"substrate": "plugin", "name": "centre", "options": {"rationale": "Enough."}},
+        wait=60,
+    )
+    steps = [setpoint("a", steered("focus")), capture("a", "sharpness")]
+    settings = {"simulated_signals": {"a": 0.0}, "decide_substrates": ["centre"]}
+    async with open_conduct_stack(database_url, temporal.address, **settings) as stage:
+        result = await stage.conduct(search, await stage.from_recipe(steps))
+    assert result["succeeded"], result
+    assert stage.control.writes == [("a", -2.0), ("a", 1.0)]
+
+
+async def test_an_older_database_is_opened_by_a_newer_version_of_an_event(database_url: str, tmp_path: Path) -> None:
+    before, after = BLOCKS["Changing an event"]
+    older = aggregate_source()
+    assert before in older
+    first, last = older.split(before)
+    newer = "".join((first.replace("hours", "minutes"), after, last.replace("hours", "minutes")))
+
+    with declared_aggregate(older, tmp_path / "older"):
+        migrate(database_url)
+        async with running_api(database_url) as api:
+            leader_id = await api.create("/actors", {"name": "Mira Okafor"})
+            night = await api.create("/shifts", {"name": "Night", "leader_id": leader_id, "hours": 8})
+            position = await api.done(f"/shifts/{night}/begin")
+            assert (await api.get("/shifts", min_position=position)).json()["items"][0]["hours"] == 8
+
+    with declared_aggregate(newer, tmp_path / "newer"):
+        migrate(database_url)
+        async with running_api(database_url) as api:
+            late = await api.create("/shifts", {"name": "Late", "leader_id": leader_id, "minutes": 90})
+            shown = (await api.get(f"/shifts/{night}")).json()
+            assert (shown["minutes"], shown["status"]) == (480, "On")
+            assert (await api.get(f"/shifts/{night}", as_of_version=1)).json()["minutes"] == 480
+            for path in (f"/shifts/{night}/history", "/events"):
+                events = (await api.get(path, limit=100)).json()["items"]
+                planned = next(one for one in events if one["event_type"] == "ShiftPlanned" and one["stream_id"] == night)
+                assert (planned["schema_version"], planned["payload"]["minutes"]) == (2, 480)
+                assert "hours" not in planned["payload"]
+
+            async def listed() -> dict[str, int]:
+                items = (await api.get("/shifts")).json()["items"]
+                return {item["shift_id"]: item.get("minutes") for item in items}
+
+            async def rebuilt() -> bool:
+                return await listed() == {night: 480, late: 90}
+
+            await until(rebuilt)

@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 import typer
 
+import baton.api.app
 from baton.application.settings import Settings
 from baton.cli.doctor import CHECKS
 from baton.cli.main import app
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
-from tests.documents.blocks import ROOT, documents
-from tests.documents.playing import PLANT
+from tests.support.documents.document_player import PLANT
+from tests.support.documents.fenced_blocks import ROOT, documents
+from tests.support.tables import for_each
+
+assert baton.api.app, "the operations and refusals of the edge are declared by importing it"
 
 PAGES = {page: (ROOT / page).read_text() for page in documents()}
 DOCUMENTS = "\n".join(PAGES.values())
+SERVED = "\n".join(text for page, text in PAGES.items() if page != Path("docs/coverage.md"))
+"""The pages without the one that lists what is specified and missing."""
 ROW = re.compile(r"^\| `([A-Z_]+)` \| (.+) \|$", re.MULTILINE)
 ROWS = [(name, said) for name, said in ROW.findall(DOCUMENTS) if name.lower() in Settings.model_fields]
 JSON_VALUE = re.compile(r"`([\[{].*?[\]}])`")
@@ -37,7 +43,7 @@ EDGE = {"/health", "/readyz", "/metrics", "/docs", "/mcp"}
 """What is served and is no operation."""
 
 
-@pytest.mark.parametrize("name", sorted(name.upper() for name in Settings.model_fields))
+@for_each("name", sorted(name.upper() for name in Settings.model_fields))
 def test_a_setting_is_documented(name: str) -> None:
     assert f"`{name}`" in DOCUMENTS or f"`{name}=" in DOCUMENTS
 
@@ -47,7 +53,7 @@ def test_an_example_of_a_setting_is_accepted(name: str, example: str) -> None:
     Settings(**{name.lower(): json.loads(example)})
 
 
-@pytest.mark.parametrize(("name", "default"), DEFAULTS)
+@for_each(("name", "default"), DEFAULTS)
 def test_a_documented_default_is_the_default(name: str, default: str) -> None:
     chosen = Settings.model_fields[name.lower()].default
     assert default in (str(chosen), json.dumps(chosen, default=str).strip('"'))
@@ -57,14 +63,14 @@ def test_the_plant_of_the_tours_is_one_that_the_service_takes() -> None:
     assert Settings(simulated_devices=json.loads(PLANT.read_text())).simulated_devices
 
 
-@pytest.mark.parametrize("request_line", sorted({" ".join(found) for found in REQUEST.findall(DOCUMENTS)}))
+@for_each("request_line", sorted({" ".join(found) for found in REQUEST.findall(SERVED)}))
 def test_a_request_can_be_made(request_line: str) -> None:
     method, path = request_line.split()
     known = {(operation.method, anonymous(operation.path)) for operation in REGISTRY}
     assert path in EDGE or (method, anonymous(path.rstrip("."))) in known
 
 
-@pytest.mark.parametrize("code", sorted(set(CODE.findall(PAGES[Path("docs/operating.md")])) - FOREIGN))
+@for_each("code", sorted(set(CODE.findall(PAGES[Path("docs/operating.md")])) - FOREIGN))
 def test_a_refusal_can_be_met_with(code: str) -> None:
     assert code in {refusal.__name__ for refusal in refusals(Refusal)}
 
@@ -91,7 +97,7 @@ def commands(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
         yield from commands(inner.typer_instance, *above, str(inner.name))
 
 
-@pytest.mark.parametrize("words", sorted(set(COMMAND.findall(DOCUMENTS))), ids=" ".join)
+@for_each("words", sorted(set(COMMAND.findall(DOCUMENTS))))
 def test_a_command_can_be_given(words: tuple[str, str]) -> None:
     known = set(commands(app))
     assert words in known or words[:1] in known
@@ -111,5 +117,7 @@ def test_a_link_leads_somewhere(page: Path) -> None:
 
 
 def places(page: Path) -> set[str]:
-    """The names that a page's headings can be linked by."""
+    """Return the names that the headings of a page, or the lines of a module, can be linked by."""
+    if page.suffix == ".py":
+        return {f"L{number}" for number, _ in enumerate(page.read_text().splitlines(), start=1)}
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page.read_text())}

@@ -5,19 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.blocks import blocks_of, documents
-from tests.documents.kinds import is_played
-from tests.documents.playing import Play, Premises, opened_premises, played
+from tests.support.documents.block_kinds import is_played
+from tests.support.documents.document_player import DocumentRun, ReaderDirectory, opened_premises, played
+from tests.support.documents.fenced_blocks import blocks_of, documents
+
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def premises(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Premises]:
-    with opened_premises(tmp_path_factory.mktemp("documents")) as premises:
-        yield premises
+def reader_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReaderDirectory]:
+    with opened_premises(tmp_path_factory.mktemp("documents")) as reader_directory:
+        yield reader_directory
 
 
 @pytest.mark.parametrize("page", [page for page in documents() if any(map(is_played, blocks_of(page)))], ids=str)
-def test_a_document_is_as_it_was_played(premises: Premises, page: Path) -> None:
-    with Play(premises) as play:
-        for told in played(play, list(blocks_of(page))):
+def test_a_document_is_as_it_was_played(reader_directory: ReaderDirectory, page: Path) -> None:
+    with DocumentRun(reader_directory) as document_run:
+        for told in played(document_run, list(blocks_of(page))):
             assert not told.differences, "\n".join([told.place, told.asked, *told.differences])

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.documents.answers import MisfitError, fitted, parts_of, shown
-from tests.documents.blocks import PROMPT, ROOT, Block, blocks_of, documents, exchanges
-from tests.documents.kinds import is_played
-from tests.documents.likeness import alike, varying
-from tests.documents.playing import ASSIGNMENT, Play, Premises, opened_premises
+from tests.support.documents.block_kinds import is_played
+from tests.support.documents.document_player import ASSIGNMENT, DocumentRun, ReaderDirectory, opened_premises
+from tests.support.documents.fenced_blocks import PROMPT, ROOT, Block, blocks_of, documents, exchanges
+from tests.support.documents.printed_answers import MisfitError, fitted, parts_of, shown
+from tests.support.documents.transcript_comparison import alike, varying
 
 ID = re.compile(r'"(?!correlation_id)\w+_id":"([0-9a-f-]{36})"')
 PLACE = re.compile(r"x-baton-position: (\d+)")
@@ -26,52 +26,55 @@ PLACE = re.compile(r"x-baton-position: (\d+)")
 
 def main(named: Sequence[str]) -> None:
     pages = [Path(page) for page in named] or [page for page in documents() if any(map(is_played, blocks_of(page)))]
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory, opened_premises(Path(directory)) as premises:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
+        opened_premises(Path(directory)) as reader_directory,
+    ):
         for page in pages:
-            written_anew(premises, page)
+            written_anew(reader_directory, page)
             print(page)
 
 
-def written_anew(premises: Premises, page: Path) -> None:
+def written_anew(reader_directory: ReaderDirectory, page: Path) -> None:
     """Play a page and put what was answered where it shows answers."""
     path = ROOT / page
     lines = path.read_text().splitlines()
-    with Play(premises) as play:
-        renewed = list(renewals(play, list(blocks_of(page))))
+    with DocumentRun(reader_directory) as document_run:
+        renewed = list(renewals(document_run, list(blocks_of(page))))
     for block, inside in reversed(renewed):
         lines[block.first : block.first + len(block.lines)] = inside
     path.write_text("\n".join(lines) + "\n")
 
 
-def renewals(play: Play, blocks: list[Block]) -> Iterator[tuple[Block, list[str]]]:
+def renewals(document_run: DocumentRun, blocks: list[Block]) -> Iterator[tuple[Block, list[str]]]:
     printed = ""
     for block in blocks:
         match block.kind:
             case "console":
-                yield block, list(console(play, block))
+                yield block, list(console(document_run, block))
             case "python":
-                program = play.likeness.in_run(block.text)
-                printed = play.printed(block)
+                program = document_run.likeness.in_run(block.text)
+                printed = document_run.printed(block)
                 yield block, program.splitlines()
             case "output":
-                yield block, renewed(play, block.text, printed)
+                yield block, renewed(document_run, block.text, printed)
 
 
-def console(play: Play, block: Block) -> Iterator[str]:
+def console(document_run: DocumentRun, block: Block) -> Iterator[str]:
     above = ""
     for exchange in exchanges(block):
-        exchange = replace(exchange, command=filled(play, exchange.command, above))
-        command = play.likeness.in_run(exchange.command)
-        answer = play.heard(exchange)
+        exchange = replace(exchange, command=filled(document_run, exchange.command, above))
+        command = document_run.likeness.in_run(exchange.command)
+        answer = document_run.heard(exchange)
         yield from f"{PROMPT}{command}".splitlines()
-        yield from renewed(play, exchange.answer, answer)
+        yield from renewed(document_run, exchange.answer, answer)
         above = answer or above
 
 
-def filled(play: Play, command: str, above: str) -> str:
+def filled(document_run: DocumentRun, command: str, above: str) -> str:
     """A command that names a value, with the value that it has in this run."""
     assignment = ASSIGNMENT.match(command)
-    if assignment is None or play.likeness.in_run(command) != command:
+    if assignment is None or document_run.likeness.in_run(command) != command:
         return command
     if assignment[2] and not list(varying(command)):
         return command
@@ -79,7 +82,7 @@ def filled(play: Play, command: str, above: str) -> str:
     return command if found is None else f"{assignment[1]}={found[1]}"
 
 
-def renewed(play: Play, before: str, answer: str) -> list[str]:
+def renewed(document_run: DocumentRun, before: str, answer: str) -> list[str]:
     """The lines of an answer, with no more of it than the document showed before, if that still fits."""
     if before:
         try:
@@ -87,7 +90,7 @@ def renewed(play: Play, before: str, answer: str) -> list[str]:
         except MisfitError as misfit:
             print(f"shown in full: {misfit}", file=sys.stderr)
         else:
-            play.differences(before, answer)
+            document_run.differences(before, answer)
             return shown(found)
     return shown(parts_of(answer))
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 import pytest
-from pydantic import AwareDatetime, BaseModel, PlainSerializer
+from pydantic import AwareDatetime, BaseModel, JsonValue, PlainSerializer
 
-import baton.application.feed
 import baton.application.identity
+import baton.domain.access.edge_queries
 from baton.domain.access.actor import CONTACT_BOUNDS
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Command, Event, State
@@ -34,8 +34,9 @@ from baton.domain.shared.refusals import (
     Unavailable,
     Unprocessable,
 )
+from tests.support.tables import for_each
 
-assert baton.application.feed, "the operations of the edge are declared by importing it"
+assert baton.domain.access.edge_queries, "the operations of the edge are declared by importing it"
 
 DATA = Path(__file__).parents[1] / "data" / "operations.json"
 SPECIFIED: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(DATA.read_text())}
@@ -63,7 +64,7 @@ def test_who_holds_or_aborts_does_not_lose_to_a_rival_at_once(name: str) -> None
     assert REGISTRY.operations[name].attempts == 3
 
 
-@pytest.mark.parametrize("name", sorted(SPECIFIED))
+@for_each("name", sorted(SPECIFIED))
 def test_a_specified_operation_is_declared_as_specified(name: str) -> None:
     assert name in REGISTRY.operations, f"{name} is not declared"
     row, operation = SPECIFIED[name], REGISTRY.operations[name]
@@ -105,14 +106,14 @@ def matches(path: str, pattern: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+@for_each("operation", list(REGISTRY))
 def test_an_operation_says_in_one_line_what_it_does(operation: Operation) -> None:
     assert operation.input.__doc__, f"{operation.input.__name__} has no documentation"
     assert 10 <= len(operation.summary) <= 200
     assert operation.summary.endswith("."), operation.summary
 
 
-@pytest.mark.parametrize("aggregate", REGISTRY.aggregates.values(), ids=lambda aggregate: aggregate.name)
+@for_each("aggregate", REGISTRY.aggregates.values())
 def test_an_aggregate_and_each_of_its_events_say_in_a_sentence_what_they_are(aggregate: Aggregate[Any]) -> None:
     for told in (aggregate.state, *aggregate.events.values()):
         assert (vars(told)["__doc__"] or "").strip().endswith("."), told
@@ -149,14 +150,14 @@ def test_the_name_of_a_refusal_agrees_with_its_status() -> None:
                 assert refusal.status in statuses, refusal
 
 
-@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+@for_each("operation", COMMANDS)
 def test_a_command_documents_every_class_it_can_be_refused_with(operation: Operation) -> None:
     mentioned = {refusal for function in functions_of(operation.input) for refusal in refusals_in(function)}
     documented = {UnauthorizedError, *operation.refusals}  # what every command can be refused with is said once for all
     assert sorted(refusal.__name__ for refusal in mentioned - documented) == []
 
 
-@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+@for_each("operation", COMMANDS)
 def test_a_command_documents_every_reason_it_can_be_refused_for(operation: Operation) -> None:
     cannot = operation.input.Cannot  # type: ignore[union-attr]
     said = {reason for function in functions_of(operation.input) for reason in reasons_in(function, cannot)}
@@ -191,7 +192,7 @@ def named_in(function: Any, node: ast.expr) -> Any:
     """What a dotted name stands for where the function is written."""
     try:
         return eval(ast.unparse(node), function.__globals__)
-    except (NameError, AttributeError):
+    except (NameError, AttributeError, SyntaxError):  # an attribute of what a port answers is no name
         return None
 
 
@@ -237,7 +238,7 @@ def reasons_in(function: Any, cannot: type[Refusal]) -> Iterator[str]:
                 yield str(reason.value)
 
 
-@pytest.mark.parametrize("operation", COMMANDS, ids=lambda operation: operation.name)
+@for_each("operation", COMMANDS)
 def test_a_command_that_states_forbid_has_a_class_of_its_own_for_it(operation: Operation) -> None:
     cannot = operation.input.Cannot  # type: ignore[union-attr]
     assert operation.aggregate is not None
@@ -246,10 +247,10 @@ def test_a_command_that_states_forbid_has_a_class_of_its_own_for_it(operation: O
         assert cannot in operation.refusals
 
 
-PRIMITIVES = (str, int, float, bool, UUID, datetime, AwareDatetime, types.NoneType, Any)
+PRIMITIVES = (str, int, float, bool, UUID, datetime, AwareDatetime, types.NoneType, Any, JsonValue)
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+@for_each("event", EVENTS)
 def test_a_payload_holds_primitives_only(event: type[Event]) -> None:
     for name, info in event.model_fields.items():
         check_primitive(info.rebuild_annotation(), f"{event.__name__}.{name}")
@@ -286,7 +287,7 @@ def test_no_event_of_an_actor_can_hold_what_is_known_of_a_person() -> None:
         assert not personal & event.model_fields.keys(), event.__name__
 
 
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+@for_each("event", EVENTS)
 def test_every_free_text_of_an_event_is_marked(event: type[Event]) -> None:
     texts = ("reason", "display_name", "text", "note", "title", "comment")
     free = {name for name in texts if name in event.model_fields and not closed(event.model_fields[name].annotation)}

@@ -59,8 +59,8 @@ from baton.domain.supply.supply import (
     SupplyRegistered,
     SupplyRestored,
 )
-from tests.domain.operation.schedules import defined
-from tests.domain.world import START, World, new_id
+from tests.support.domain.schedules import defined
+from tests.support.domain.world import START, World, new_id
 
 TIMES = st.sampled_from([START, None])
 FAMILIES = st.sampled_from([new_id(), new_id()])
@@ -148,7 +148,7 @@ BORN = AssetRegistered.model_validate(
 
 def stored(id: UUID, events: list[Event]) -> list[StoredEvent]:
     return [
-        StoredEvent(id, version, version, type(event).__name__, event.stamped(id, START).payload(), START)
+        StoredEvent(id, version, version, type(event).__name__, event.stamp(id, START).payload(), START)
         for version, event in enumerate(events, 1)
     ]
 
@@ -260,8 +260,7 @@ def test_every_overwriting_event_is_among_those_tried() -> None:
         *(PlanRescheduled, PlanDefaultParametersUpdated),
         *(ScheduleFired, ScheduleFiringRefused),
         *(AssetRenamed, AssetDegraded, AssetFaulted, AssetRestored, AssetMaintenanceEntered, AssetMaintenanceExited),
-        *(AssetSettingsUpdated, AssetRelocated, ActorDeactivated, ActorReactivated, ActorProfileUpdated),
-        *(ActorProfileForgotten, ActorSubjectBound, ActorSubjectUnbound, AssetPartitionRuleUpdated),
+        *(AssetSettingsUpdated, AssetRelocated, ActorDeactivated, ActorReactivated, AssetPartitionRuleUpdated),
     }
     declared = {
         event for aggregate in REGISTRY.aggregates.values() for event in aggregate.events.values() if event.overwrites

@@ -8,33 +8,25 @@ import pytest
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation, snake_case
 from baton.domain.shared.refusals import Refusal
-from tests.domain.lifecycles import LIVES, OF_NO_STREAM, STATELESS
-from tests.domain.lives import Life, Standing
-from tests.domain.world import World
+from tests.support.domain.lifecycle_table import Lifecycle, StateByAxis
+from tests.support.domain.lifecycles.every import LIVES, OF_NO_STREAM, STATELESS
+from tests.support.domain.world import World
+from tests.support.tables import for_each
 
-CELLS = [
-    pytest.param(life, standing, name, id=f"{name}-from-{'-'.join(standing.values()) or 'anywhere'}")
-    for life in (*LIVES, *STATELESS)
-    for standing in life.standings()
-    for name in life.verbs
-]
+CELLS = [(life, standing, name) for life in (*LIVES, *STATELESS) for standing in life.standings() for name in life.verbs]
 BEGINNINGS = [pytest.param(life, id=life.creation) for life in LIVES]
-REACHED = [
-    pytest.param(life, standing, id=f"{life.aggregate}-{'-'.join(standing.values())}")
-    for life in LIVES
-    for standing in life.standings()
-]
+REACHED = [(life, standing) for life in LIVES for standing in life.standings()]
 
 
-@pytest.mark.parametrize(("life", "standing", "name"), CELLS)
-def test_a_verb_succeeds_exactly_where_it_is_allowed(life: Life, standing: Standing, name: str) -> None:
+@for_each(("life", "standing", "name"), CELLS)
+def test_a_verb_succeeds_exactly_where_it_is_allowed(life: Lifecycle, standing: StateByAxis, name: str) -> None:
     if life.verbs[name].allows(standing):
         succeeds(life, standing, name)
     else:
         is_refused(life, standing, name)
 
 
-def succeeds(life: Life, standing: Standing, name: str) -> None:
+def succeeds(life: Lifecycle, standing: StateByAxis, name: str) -> None:
     verb = life.verbs[name]
     world, id, scene = life.prepared(name, standing)
     assert stands(world, life, id) == standing
@@ -47,7 +39,7 @@ def succeeds(life: Life, standing: Standing, name: str) -> None:
         assert [type(event).__name__ for event in events if event.aggregate.name == life.aggregate]
 
 
-def is_refused(life: Life, standing: Standing, name: str) -> None:
+def is_refused(life: Lifecycle, standing: StateByAxis, name: str) -> None:
     verb = life.verbs[name]
     world, id, scene = life.reached(standing)
     before = written(world)
@@ -60,21 +52,21 @@ def is_refused(life: Life, standing: Standing, name: str) -> None:
 
 
 @pytest.mark.parametrize("life", BEGINNINGS)
-def test_an_aggregate_begins_in_its_first_state(life: Life) -> None:
+def test_an_aggregate_begins_in_its_first_state(life: Lifecycle) -> None:
     world, id, _ = life.reached(next(life.standings()))
     first = world.streams[life.aggregate, id][0]
     begun = first.aggregate.fold([first])
     assert {axis: getattr(begun, axis) for axis in life.ways} == next(life.standings())
 
 
-@pytest.mark.parametrize(("life", "standing"), REACHED)
-def test_every_state_is_reached_by_its_own_verbs(life: Life, standing: Standing) -> None:
+@for_each(("life", "standing"), REACHED)
+def test_every_state_is_reached_by_its_own_verbs(life: Lifecycle, standing: StateByAxis) -> None:
     world, id, _ = life.reached(standing)
     assert stands(world, life, id) == standing
 
 
 @pytest.mark.parametrize("life", BEGINNINGS)
-def test_no_state_is_missing_from_the_tables(life: Life) -> None:
+def test_no_state_is_missing_from_the_tables(life: Lifecycle) -> None:
     world, id, _ = life.reached(next(life.standings()))
     state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
     for axis, ways in life.ways.items():
@@ -89,7 +81,7 @@ def test_no_verb_is_missing_from_the_tables(name: str) -> None:
 
 
 @pytest.mark.parametrize("life", STATELESS, ids=lambda life: life.aggregate)
-def test_a_stateless_aggregate_has_no_states(life: Life) -> None:
+def test_a_stateless_aggregate_has_no_states(life: Lifecycle) -> None:
     world, id, _ = life.reached({})
     aggregate = REGISTRY.aggregates[life.aggregate]
     assert not hasattr(world.state(aggregate.state, id), aggregate.axis)
@@ -97,7 +89,7 @@ def test_a_stateless_aggregate_has_no_states(life: Life) -> None:
 
 
 @pytest.mark.parametrize("life", BEGINNINGS)
-def test_what_the_documentation_says_is_allowed_is_what_the_table_says(life: Life) -> None:
+def test_what_the_documentation_says_is_allowed_is_what_the_table_says(life: Lifecycle) -> None:
     axis, states = next(iter(life.ways.items()))
     for operation in commands_of(life.aggregate):
         if operation.allowed is not None:
@@ -109,7 +101,7 @@ def commands_of(aggregate: str) -> list[Operation]:
     return [operation for operation in REGISTRY.aggregates[aggregate].operations if operation.kind == "command"]
 
 
-def stands(world: World, life: Life, id: UUID) -> Standing:
+def stands(world: World, life: Lifecycle, id: UUID) -> StateByAxis:
     state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
     return {axis: str(getattr(state, axis)) for axis in life.ways}
 

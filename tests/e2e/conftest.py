@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.stack import PIECES, Stack, eventually, running_stack
+from tests.support.stack import PIECES, Stack, eventually, running_stack
 
 
 @pytest.fixture(scope="package")

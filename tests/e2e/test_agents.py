@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx
 
-from tests.api.beamline import Beamline, beamline, brought_into_force
-from tests.e2e.stack import Stack
-from tests.running import Api
-from tests.waiting import until
-from tests.workflows.agency import EXPIRER, SUPERVISOR
+from tests.support.api.rest_beamline import Beamline, beamline, brought_into_force
+from tests.support.service import Api
+from tests.support.stack import Stack
+from tests.support.waiting import until
+from tests.support.workflows.agent_stack import EXPIRER, SUPERVISOR
 
 TURNS = {"RUN_SUPERVISOR_ENABLED": "true", "RUN_SUPERVISOR_TICK_SECONDS": "1", "CLEARANCE_EXPIRER_TICK_SECONDS": "1"}
 PATIENCE = 60

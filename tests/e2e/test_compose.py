@@ -20,7 +20,7 @@ from baton.cli.embedded.postgres import MAJOR_VERSION, WHEEL, EmbeddedPostgres
 from baton.cli.embedded.process import available_ports
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.conftest import UNSAFE_BUT_FAST
-from tests.e2e.stack import clean_environment, eventually
+from tests.support.stack import clean_environment, eventually
 
 ROOT = Path(__file__).parents[2]
 SET_BY_COMPOSE = {"DATABASE_URL", "DATABASE_OWNER_URL", "TEMPORAL_ADDRESS"}

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 import uvicorn
 
-from tests.api.serving import served
-from tests.waiting import until
+from tests.support.api.module_service import served
+from tests.support.waiting import until
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.stack import DEADLINE, Stack, alive, eventually
+from tests.support.stack import DEADLINE, Stack, alive, eventually
 
 
 @pytest.mark.parametrize("name", ["api", "worker", "projector", "temporal", "postgres"])

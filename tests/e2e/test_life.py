@@ -4,7 +4,7 @@ import signal
 import socket
 from pathlib import Path
 
-from tests.e2e.stack import Stack, alive, eventually, running_stack
+from tests.support.stack import Stack, alive, eventually, running_stack
 
 
 def is_free(port: int) -> bool:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.stack import Stack, eventually
+from tests.support.stack import Stack, eventually
 
 SWEEP = "/assets/mint-missing-external-ids"
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 import psycopg
 
 from baton.cli.doctor import CHECKS
-from tests.e2e.stack import Stack, baton, eventually
+from tests.support.stack import Stack, baton, eventually
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_whole_stack(stack: Stack) -> None:

@@ -14,8 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.domain.federation.peers import grant
-from tests.e2e.stack import Stack, eventually, running_stack
+from tests.support.domain.peers import grant
+from tests.support.stack import Stack, eventually, running_stack
 
 KEY = Ed25519PrivateKey.generate()
 

@@ -14,8 +14,8 @@ from uuid import uuid4
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from tests.e2e.stack import Stack, alive, eventually, running_stack
-from tests.workflows.steps import check, setpoint
+from tests.support.stack import Stack, alive, eventually, running_stack
+from tests.support.workflows.step_json import check, setpoint
 
 ADMIN = str(uuid4())
 """Who sets everything up."""

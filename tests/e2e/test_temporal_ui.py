@@ -10,15 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.conduct.conduct_work import workflow_id
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.progress import ConductProgress
-from tests.waiting import until
-from tests.workflows.runs import PLANT, SIGNALS, Series, furnished
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import check, setpoint
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.run_cases import PLANT, SIGNALS, StartedRun, furnished
+from tests.support.workflows.step_json import check, setpoint
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -47,10 +47,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedTemporal
 
 
 @pytest.fixture
-async def stage(database_url: str, pages: EmbeddedTemporal) -> AsyncIterator[Stage]:
+async def stack(database_url: str, pages: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
     plant = {**PLANT, "simulated_signals": {**SIGNALS, "bl7:energy": 0, "bl7:energy:rbv": 0, "bl7:shutter": 0}}
-    async with staged(database_url, pages.address, **plant) as stage:
-        yield stage
+    async with open_conduct_stack(database_url, pages.address, **plant) as stack:
+        yield stack
 
 
 @pytest.fixture
@@ -61,18 +61,18 @@ async def browser() -> AsyncIterator[playwright.Browser]:
         await browser.close()
 
 
-async def waiting_phase(series: Series) -> UUID:
+async def waiting_phase(series: StartedRun) -> UUID:
     """A phase that has done its first step and waits for its run."""
-    stage = series.stage
+    stack = series.stack
     arrived = check("bl7:energy:rbv", 25, timeout=60)
     phase = await series.recipe_phase([setpoint("bl7:energy", 25), arrived, setpoint("bl7:shutter", 1)])
-    await stage.do(ConductProcedure(wait=0), phase)
+    await stack.do(ConductProcedure(wait=0), phase)
     await series.at_step(phase, 2)
     await series.give("hold_run", reason="beam dump")
-    await stage.plant.write("bl7:energy:rbv", 25)
+    await stack.plant.write("bl7:energy:rbv", 25)
 
     async def waits() -> bool:
-        async with stage.runtime.store.session() as session:
+        async with stack.runtime.store.session() as session:
             rows = await session.records(ConductProgress, {"procedure_id": phase})
         return bool(rows) and vars(rows[0])["waiting_for"] == "run"
 
@@ -81,10 +81,10 @@ async def waiting_phase(series: Series) -> UUID:
 
 
 async def test_a_waiting_conduct_says_what_it_waits_for_and_which_steps_it_did(
-    stage: Stage, pages: EmbeddedTemporal, browser: playwright.Browser
+    stack: ConductStack, pages: EmbeddedTemporal, browser: playwright.Browser
 ) -> None:
-    phase = await waiting_phase(await (await furnished(stage)).start())
-    known = await stage.client.get_workflow_handle(workflow_id("conduct", phase)).describe()
+    phase = await waiting_phase(await (await furnished(stack)).start())
+    known = await stack.client.get_workflow_handle(conduct_workflow_id(phase)).describe()
     page = await browser.new_page(viewport={"width": WIDTH, "height": 1100})
     page.set_default_timeout(PATIENCE)
     outside: list[str] = []

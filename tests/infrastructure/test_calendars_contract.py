@@ -15,13 +15,13 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar, next_firings
 from baton.domain.operation.schedule.messages import FiringOrder
 from baton.domain.operation.schedule.schedule import Overlap
-from baton.infrastructure.runtime import clock
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine, connect
-from baton.testing.calendars import MemoryCalendars
-from tests.domain.world import new_id
-from tests.infrastructure.control.epics_servers import free_ports
-from tests.waiting import until
+from baton.infrastructure.wall_clock import clock
+from baton.testing.engine import MemoryCalendars
+from tests.support.domain.world import new_id
+from tests.support.infrastructure.epics_servers import free_ports
+from tests.support.waiting import until
 
 YEARLY = CronCalendar(cron=("0 3 1 1 *", "30 4 * 7 mon-fri", "0 0 13 * fri"))
 FOUND_BY = {"BatonFacility": "facility", "BatonCommand": "ConductProcedure", "BatonState": "Opened"}
@@ -45,8 +45,8 @@ async def temporal_machine(temporal: EmbeddedTemporal) -> Machine:
     (nowhere,) = free_ports(1)
     away = TemporalEngine(Settings(temporal_address=f"127.0.0.1:{nowhere}", app_env="test"))
     return Machine(
-        TemporalCalendars(TemporalEngine(settings).reaching, clock),
-        TemporalCalendars(away.reaching, clock),
+        TemporalCalendars(TemporalEngine(settings).connected_client, clock),
+        TemporalCalendars(away.connected_client, clock),
         lambda id: client.get_schedule_handle(id).pause(note="by hand"),
         lambda id: client.get_schedule_handle(id).unpause(note="by hand"),
         lambda id: edited(client, id),

@@ -6,11 +6,11 @@ from uuid import UUID
 
 from baton.application.ports import Batch, Store
 from baton.domain.kernel import Call
-from baton.domain.run.observations import Channel, ListRunObservations, Observation, channels_of
+from baton.domain.run.logbooks import Channel, ListRunObservations, Observation, channels_of
 from baton.domain.shared.listing import Where
 from baton.domain.trust.surface import SYSTEM_HTTP
-from tests.domain.world import OPERATOR, START, new_id
-from tests.infrastructure.readings import reading
+from tests.support.domain.world import OPERATOR, START, new_id
+from tests.support.infrastructure.readings import reading
 
 RUNS = [new_id() for _ in range(3)]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from baton.infrastructure.checksums import NothingToHash, checksum
+from baton.infrastructure.files import NothingToHashError, checksum
 
 
 def by_hand(files: dict[str, bytes]) -> str:
@@ -72,7 +72,7 @@ def test_what_holds_no_file_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "tree" / "link").symlink_to("/etc/passwd")
     (tmp_path / "link").symlink_to("/etc/passwd")
     for name, said in {"absent": "No such file", "tree": "holds no file", "link": "neither a file nor"}.items():
-        with pytest.raises(NothingToHash, match=said):
+        with pytest.raises(NothingToHashError, match=said):
             checksum(tmp_path / name)
 
 
@@ -80,22 +80,22 @@ def test_a_special_entry_spoils_a_tree(tmp_path: Path) -> None:
     laid_out(tmp_path, {"data": b"1"})
     (tmp_path / "deep").mkdir()
     os.mkfifo(tmp_path / "deep" / "pipe")
-    with pytest.raises(NothingToHash, match="pipe is neither"):
+    with pytest.raises(NothingToHashError, match="pipe is neither"):
         checksum(tmp_path)
-    with pytest.raises(NothingToHash, match="pipe is neither"):
+    with pytest.raises(NothingToHashError, match="pipe is neither"):
         checksum(tmp_path / "deep" / "pipe")
 
 
 def test_a_socket_spoils_a_tree(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
-        with pytest.raises(NothingToHash, match="socket is neither"):
+        with pytest.raises(NothingToHashError, match="socket is neither"):
             checksum(tmp_path)
 
 
 def test_a_name_that_is_no_text_has_no_portable_form(tmp_path: Path) -> None:
     (Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))).touch()
-    with pytest.raises(NothingToHash, match="no UTF-8"):
+    with pytest.raises(NothingToHashError, match="no UTF-8"):
         checksum(tmp_path)
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from baton.application.ports import Caller
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.domain.kernel import Call, Outcome
 from baton.domain.shared.ports import Deployment, Ports
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.writes import Answer
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.runtime import Runtime
-from tests.domain.world import OPERATOR, new_id
+from tests.support.domain.world import OPERATOR, new_id
 
 
 class Asking(DefineZone):

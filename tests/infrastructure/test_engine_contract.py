@@ -17,11 +17,11 @@ from baton.application.ports import Engine, EngineUnavailableError, EngineView, 
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.agent.reactions import OpenItem
-from baton.infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect
+from baton.infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect, describe_open
 from baton.testing.engine import MemoryEngine
-from tests.domain.world import new_id
-from tests.infrastructure.control.epics_servers import free_ports
-from tests.waiting import until
+from tests.support.domain.world import new_id
+from tests.support.infrastructure.epics_servers import free_ports
+from tests.support.waiting import until
 
 STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
 QUICKLY = RetryPolicy(initial_interval=timedelta(milliseconds=1), maximum_interval=timedelta(milliseconds=5))
@@ -40,7 +40,7 @@ async def recovering() -> None:
 
 
 @workflow.defn(name="contract", sandboxed=False)
-class Played:
+class ScriptedWorkflow:
     """A workflow that does what it is told."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[Machine]
         await client.get_workflow_handle(id).signal("tell", "recovering")
         await until(lambda: goes_on(client, id), within=60)
 
-    async with Worker(client, task_queue=TASK_QUEUE, workflows=[Played], activities=[failing, recovering]):
+    async with Worker(client, task_queue=TASK_QUEUE, workflows=[ScriptedWorkflow], activities=[failing, recovering]):
         yield Machine(TemporalEngine(settings), away, end, stall, recover)
 
 
@@ -224,9 +224,9 @@ async def test_what_is_gone_since_it_was_listed_is_left_out(temporal_machine: Ma
         return [known async for known in client.list_workflows(f"WorkflowId = '{job.id}'")]
 
     (known,) = await until(listed)
-    assert await engine._open_item(client, replace(known, run_id=str(new_id()))) is None
+    assert await describe_open(client, known.id, str(new_id())) is None
     await engine.terminate(job.id, "the test is over")
-    assert await engine._open_item(client, known) is None
+    assert await describe_open(client, known.id, known.run_id) is None
 
 
 async def test_an_engine_that_answers_and_refuses_says_with_what(temporal: EmbeddedTemporal) -> None:

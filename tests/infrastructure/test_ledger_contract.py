@@ -38,10 +38,10 @@ from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.ledger import MemoryLedger
 from baton.testing.store import MemoryStore
-from tests.application.calling import OPERATOR, Calling, HandSetClock
-from tests.conftest import with_database
-from tests.domain.world import new_id
-from tests.infrastructure.ledgers import PORTS, Books, Conduct, crossing, row
+from tests.support.application.command_paths import OPERATOR, CommandCaller, HandSetClock
+from tests.support.databases import with_database
+from tests.support.domain.world import new_id
+from tests.support.infrastructure.ledger_cases import PORTS, LedgerCase, LedgerConduct, crossing, row
 
 NOT_RUNNING = frozenset(RunStatus) - {RunStatus.RUNNING}
 
@@ -63,17 +63,17 @@ async def shared_store(shared_database: str) -> AsyncIterator[PostgresStore]:
 
 
 @pytest.fixture(params=["memory", "postgres"])
-def books(request: pytest.FixtureRequest, shared_database: str, shared_store: PostgresStore) -> Books:
+def case(request: pytest.FixtureRequest, shared_database: str, shared_store: PostgresStore) -> LedgerCase:
     clock = HandSetClock(datetime.now(UTC))
     if request.param == "postgres":
-        calling = Calling(shared_store, ports=PORTS, clock=clock)
-        return Books(calling, PostgresLedger(shared_store), lambda seconds: set_back(shared_database, seconds))
+        calling = CommandCaller(shared_store, ports=PORTS, clock=clock)
+        return LedgerCase(calling, PostgresLedger(shared_store), lambda seconds: set_back(shared_database, seconds))
 
     async def let_pass(seconds: float) -> None:
         clock.now += timedelta(seconds=seconds)
 
     store = MemoryStore()
-    return Books(Calling(store, ports=PORTS, clock=clock), MemoryLedger(store, clock), let_pass)
+    return LedgerCase(CommandCaller(store, ports=PORTS, clock=clock), MemoryLedger(store, clock), let_pass)
 
 
 async def set_back(url: str, seconds: float) -> None:
@@ -89,15 +89,15 @@ async def set_back(url: str, seconds: float) -> None:
 
 
 @pytest.fixture
-async def conduct(books: Books) -> Conduct:
-    return await books.opened()
+async def conduct(case: LedgerCase) -> LedgerConduct:
+    return await case.opened()
 
 
-async def asked(books: Books, conduct: Conduct, *requests: PendingRequest) -> None:
+async def asked(case: LedgerCase, conduct: LedgerConduct, *requests: PendingRequest) -> None:
     """Ask these things of a live conduct."""
     for request in requests:
         command = HoldProcedure if request is PendingRequest.HOLD else AbortProcedure
-        await books.calling.do(command(reason="shift change"), on=conduct.procedure_id)
+        await case.calling.do(command(reason="shift change"), on=conduct.procedure_id)
 
 
 HOLD, ABORT = PendingRequest
@@ -133,74 +133,80 @@ def lived(name: str) -> tuple[Event, ...]:
 class TestTheSubmitter:
     """A step begins only for somebody whose streams say no more than was folded, and nothing against them."""
 
-    async def test_a_step_begins_for_somebody_in_good_standing(self, books: Books, conduct: Conduct) -> None:
-        actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
-        standing = await books.ledger.begin(crossing(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
+    async def test_a_step_begins_for_somebody_in_good_standing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        actor_id = await case.calling.create(RegisterActor(name="Mira Okafor"))
+        standing = await case.ledger.begin(crossing(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
         assert (standing.marked, standing.stood_down, standing.submitter_moved) == (True, False, False)
 
-    async def test_nothing_begins_where_a_stream_has_moved(self, books: Books, conduct: Conduct) -> None:
-        actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
-        await books.calling.do(DeactivateActor(), on=actor_id)
-        standing = await books.ledger.begin(crossing(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
+    async def test_nothing_begins_where_a_stream_has_moved(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        actor_id = await case.calling.create(RegisterActor(name="Mira Okafor"))
+        await case.calling.do(DeactivateActor(), on=actor_id)
+        standing = await case.ledger.begin(crossing(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
         assert (standing.marked, standing.submitter_moved, standing.rows) == (False, True, ())
 
-    async def test_an_agent_has_two_streams(self, books: Books, conduct: Conduct) -> None:
+    async def test_an_agent_has_two_streams(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         agent_id = new_id()
-        await books.happens(agent_id, AgentVersioned(version="1"))
+        await case.happens(agent_id, AgentVersioned(version="1"))
         for versions, moved in (((0, 0), True), ((0, 1), False), ((0, None), False), ((None, None), False)):
             submitter = FoldedStanding(agent_id, None, *versions)
-            standing = await books.ledger.begin(crossing(conduct.at(0), marker=None, submitter=submitter))
+            standing = await case.ledger.begin(crossing(conduct.at(0), marker=None, submitter=submitter))
             assert standing.submitter_moved == moved
 
-    async def test_nothing_begins_for_somebody_who_stood_down(self, books: Books, conduct: Conduct) -> None:
+    async def test_nothing_begins_for_somebody_who_stood_down(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         submitter = FoldedStanding(new_id(), "principal_deactivated", 0)
-        standing = await books.ledger.begin(crossing(conduct.at(0), submitter=submitter))
+        standing = await case.ledger.begin(crossing(conduct.at(0), submitter=submitter))
         assert (standing.marked, standing.stood_down) == (False, True)
-        assert (await books.ledger.begin(crossing(conduct.at(0)))).rows == ()
+        assert (await case.ledger.begin(crossing(conduct.at(0)))).rows == ()
 
 
 class TestBeginning:
-    async def test_a_step_that_nothing_stands_in_the_way_of_is_marked(self, books: Books, conduct: Conduct) -> None:
-        standing = await books.ledger.begin(crossing(conduct.at(3, iteration_index=2)))
+    async def test_a_step_that_nothing_stands_in_the_way_of_is_marked(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        standing = await case.ledger.begin(crossing(conduct.at(3, iteration_index=2)))
         assert (standing.live, standing.marked, standing.rows) == (True, True, ())
         assert (standing.asked, standing.run, standing.late, standing.begun_before) == (None, None, False, False)
-        progress = await books.progress(conduct)
+        progress = await case.progress(conduct)
         assert (progress.phase, progress.step_index, progress.iteration_index) == ("Walking", 3, 2)
 
-    async def test_it_is_marked_once(self, books: Books, conduct: Conduct) -> None:
+    async def test_it_is_marked_once(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        again = await books.ledger.begin(crossing(place))
+        await case.begun(place)
+        again = await case.ledger.begin(crossing(place))
         assert not again.marked
         (found,) = again.rows
         assert (found.event_id, found.mark, found.attempt) == (place.row_id(Mark.IN_FLIGHT, 1), "in_flight", 1)
         assert found.payload == {"result": "in_flight", "worker": "here"}
 
-    async def test_a_step_without_an_effect_leaves_no_row(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_step_without_an_effect_leaves_no_row(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(4)
         for _ in range(2):
-            standing = await books.ledger.begin(crossing(place, marker=None))
+            standing = await case.ledger.begin(crossing(place, marker=None))
             assert (standing.live, standing.marked, standing.rows) == (True, False, ())
-        assert (await books.progress(conduct)).step_index == 4
+        assert (await case.progress(conduct)).step_index == 4
 
-    async def test_passes_closing_and_conducts_have_places_of_their_own(self, books: Books, conduct: Conduct) -> None:
-        other = await books.opened()
+    async def test_passes_closing_and_conducts_have_places_of_their_own(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        other = await case.opened()
         for place in (conduct.at(0), conduct.at(0, 1), conduct.at(0, 2), conduct.at(0, closing=True), other.at(0)):
-            await books.begun(place)
-        assert (await books.progress(conduct)).phase == "Closing"
+            await case.begun(place)
+        assert (await case.progress(conduct)).phase == "Closing"
 
-    async def test_of_rivals_at_the_same_place_one_marks_and_the_others_see_it(self, books: Books, conduct: Conduct) -> None:
+    async def test_of_rivals_at_the_same_place_one_marks_and_the_others_see_it(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         place = conduct.at(0)
-        standings = await asyncio.gather(*(books.ledger.begin(crossing(place)) for _ in range(6)))
+        standings = await asyncio.gather(*(case.ledger.begin(crossing(place)) for _ in range(6)))
         assert [standing.marked for standing in standings].count(True) == 1
         seen = [[found.event_id for found in standing.rows] for standing in standings if not standing.marked]
         assert seen == [[place.row_id(Mark.IN_FLIGHT, 1)]] * 5
 
-    async def test_of_rivals_at_the_same_repetition_one_marks(self, books: Books, conduct: Conduct) -> None:
+    async def test_of_rivals_at_the_same_repetition_one_marks(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.begun(place)
+        await case.begun(place)
         again = crossing(place, attempt=2, again=True)
-        standings = await asyncio.gather(*(books.ledger.begin(again) for _ in range(6)))
+        standings = await asyncio.gather(*(case.ledger.begin(again) for _ in range(6)))
         assert [standing.marked for standing in standings].count(True) == 1
         seen = [[found.attempt for found in standing.rows] for standing in standings if not standing.marked]
         assert seen == [[1, 2]] * 5
@@ -214,157 +220,169 @@ def turn(place: StepPlace, *, first: bool = False, point: Any = None, **how: Any
 class TestTurns:
     """A step begins only where the record shows what comes before it."""
 
-    async def test_the_first_step_begins(self, books: Books, conduct: Conduct) -> None:
-        assert (await books.ledger.begin(turn(conduct.at(3), first=True))).marked
+    async def test_the_first_step_begins(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        assert (await case.ledger.begin(turn(conduct.at(3), first=True))).marked
 
     @pytest.mark.parametrize(("result", "may_begin"), [("ok", True), ("skipped", True), ("failed", False)])
     async def test_another_one_behind_an_outcome_that_lets_it(
-        self, books: Books, conduct: Conduct, result: str, may_begin: bool
+        self, case: LedgerCase, conduct: LedgerConduct, result: str, may_begin: bool
     ) -> None:
-        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, result=result))
-        standing = await books.ledger.begin(turn(conduct.at(1)))
+        await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, result=result))
+        standing = await case.ledger.begin(turn(conduct.at(1)))
         assert (standing.marked, standing.out_of_turn, standing.live) == (may_begin, not may_begin, True)
-        assert await books.ledger.has_passed(conduct.at(0)) is may_begin
+        assert await case.ledger.has_passed(conduct.at(0)) is may_begin
 
-    async def test_what_only_began_lets_nothing_begin(self, books: Books, conduct: Conduct) -> None:
-        await books.begun(conduct.at(0))
-        before = await books.progress(conduct)
-        standing = await books.ledger.begin(turn(conduct.at(1)))
-        assert (standing.out_of_turn, standing.marked, await books.progress(conduct)) == (True, False, before)
-        assert not await books.ledger.has_passed(conduct.at(0))
+    async def test_what_only_began_lets_nothing_begin(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.begun(conduct.at(0))
+        before = await case.progress(conduct)
+        standing = await case.ledger.begin(turn(conduct.at(1)))
+        assert (standing.out_of_turn, standing.marked, await case.progress(conduct)) == (True, False, before)
+        assert not await case.ledger.has_passed(conduct.at(0))
 
-    async def test_nor_does_a_failed_deposit_or_the_outcome_of_another_list(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, kind="compute"))
-        await books.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
-        await books.ledger.settle(row(conduct.at(4, closing=True), Mark.OUTCOME))
-        await books.ledger.settle(row((await books.opened()).at(4), Mark.OUTCOME))
+    async def test_nor_does_a_failed_deposit_or_the_outcome_of_another_list(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, kind="compute"))
+        await case.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
+        await case.ledger.settle(row(conduct.at(4, closing=True), Mark.OUTCOME))
+        await case.ledger.settle(row((await case.opened()).at(4), Mark.OUTCOME))
         for index in (1, 5):
-            assert (await books.ledger.begin(turn(conduct.at(index)))).out_of_turn
+            assert (await case.ledger.begin(turn(conduct.at(index)))).out_of_turn
 
-    async def test_closing_steps_follow_whatever_came_of_the_one_before(self, books: Books, conduct: Conduct) -> None:
+    async def test_closing_steps_follow_whatever_came_of_the_one_before(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         first, second = conduct.at(0, closing=True), conduct.at(1, closing=True)
-        assert (await books.ledger.begin(turn(first, first=True, hold_blocks=False))).out_of_turn, "nothing closes yet"
-        await books.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
-        assert (await books.ledger.begin(turn(second, hold_blocks=False))).out_of_turn
-        assert (await books.ledger.begin(turn(first, first=True, hold_blocks=False))).marked
-        await books.ledger.settle(row(first, Mark.OUTCOME, **failed("ControlTimeoutError")))
-        assert (await books.ledger.begin(turn(second, hold_blocks=False))).marked
+        assert (await case.ledger.begin(turn(first, first=True, hold_blocks=False))).out_of_turn, "nothing closes yet"
+        await case.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        assert (await case.ledger.begin(turn(second, hold_blocks=False))).out_of_turn
+        assert (await case.ledger.begin(turn(first, first=True, hold_blocks=False))).marked
+        await case.ledger.settle(row(first, Mark.OUTCOME, **failed("ControlTimeoutError")))
+        assert (await case.ledger.begin(turn(second, hold_blocks=False))).marked
 
-    async def test_no_main_step_begins_once_closing_has(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
-        await books.ledger.go_on(*_ids(conduct))
-        assert (await books.ledger.begin(turn(conduct.at(0), first=True))).out_of_turn
-        assert (await books.progress(conduct)).phase == "Closing"
+    async def test_no_main_step_begins_once_closing_has(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        await case.ledger.mark_walking(*_ids(conduct))
+        assert (await case.ledger.begin(turn(conduct.at(0), first=True))).out_of_turn
+        assert (await case.progress(conduct)).phase == "Closing"
 
-    async def test_a_pass_is_the_open_one_and_measures_where_it_was_begun(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_pass_is_the_open_one_and_measures_where_it_was_begun(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         point = {"focus": -2.0}
-        await books.happens(conduct.procedure_id, ProcedureIterationStarted(iteration_index=1, point=point))
+        await case.happens(conduct.procedure_id, ProcedureIterationStarted(iteration_index=1, point=point))
         for place, said in [(conduct.at(0, 2), point), (conduct.at(0, 1), {}), (conduct.at(0, 1), {"focus": 9.0})]:
-            assert (await books.ledger.begin(turn(place, first=True, point=said))).out_of_turn
-        assert (await books.ledger.begin(turn(conduct.at(0, 1), first=True, point={"focus": -2}))).marked
-        await books.happens(conduct.procedure_id, ProcedureIterationEnded(iteration_index=1, converged=None, reason=None))
-        assert (await books.ledger.begin(turn(conduct.at(0, 1), first=True, point=point))).out_of_turn
+            assert (await case.ledger.begin(turn(place, first=True, point=said))).out_of_turn
+        assert (await case.ledger.begin(turn(conduct.at(0, 1), first=True, point={"focus": -2}))).marked
+        await case.happens(conduct.procedure_id, ProcedureIterationEnded(iteration_index=1, converged=None, reason=None))
+        assert (await case.ledger.begin(turn(conduct.at(0, 1), first=True, point=point))).out_of_turn
 
 
 class TestRequests:
     @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
     async def test_nothing_is_begun_while_a_request_is_unserved(
-        self, books: Books, conduct: Conduct, requests: tuple[PendingRequest, ...], served: PendingRequest
+        self, case: LedgerCase, conduct: LedgerConduct, requests: tuple[PendingRequest, ...], served: PendingRequest
     ) -> None:
-        await asked(books, conduct, *requests)
-        standing = await books.ledger.begin(crossing(conduct.at(0)))
+        await asked(case, conduct, *requests)
+        standing = await case.ledger.begin(crossing(conduct.at(0)))
         assert (standing.marked, standing.asked, standing.live) == (False, served, True)
-        assert (await books.ledger.begin(crossing(conduct.at(0), marker=None))).rows == ()
+        assert (await case.ledger.begin(crossing(conduct.at(0), marker=None))).rows == ()
 
-    async def test_a_hold_does_not_keep_closing_steps_from_being_done(self, books: Books, conduct: Conduct) -> None:
-        await asked(books, conduct, HOLD)
-        standing = await books.ledger.begin(crossing(conduct.at(0, closing=True), hold_blocks=False))
+    async def test_a_hold_does_not_keep_closing_steps_from_being_done(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await asked(case, conduct, HOLD)
+        standing = await case.ledger.begin(crossing(conduct.at(0, closing=True), hold_blocks=False))
         assert (standing.marked, standing.asked) == (True, None)
 
-    async def test_an_abort_does(self, books: Books, conduct: Conduct) -> None:
-        await asked(books, conduct, ABORT)
-        standing = await books.ledger.begin(crossing(conduct.at(0, closing=True), hold_blocks=False))
+    async def test_an_abort_does(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await asked(case, conduct, ABORT)
+        standing = await case.ledger.begin(crossing(conduct.at(0, closing=True), hold_blocks=False))
         assert (standing.marked, standing.asked) == (False, ABORT)
 
-    async def test_what_is_asked_of_another_conduct_is_no_hindrance(self, books: Books, conduct: Conduct) -> None:
-        await asked(books, await books.opened(), ABORT)
-        await books.begun(conduct.at(0))
+    async def test_what_is_asked_of_another_conduct_is_no_hindrance(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await asked(case, await case.opened(), ABORT)
+        await case.begun(conduct.at(0))
 
 
 class TestTheParentRun:
     @pytest.mark.parametrize("life", LIVES_OF_RUNS)
-    async def test_the_main_list_goes_on_only_while_it_is_running(self, books: Books, conduct: Conduct, life: str) -> None:
+    async def test_the_main_list_goes_on_only_while_it_is_running(
+        self, case: LedgerCase, conduct: LedgerConduct, life: str
+    ) -> None:
         status = LIVES_OF_RUNS[life][1]
-        run_id = await books.run(*lived(life))
-        standing = await books.ledger.begin(crossing(conduct.at(0), run_id=run_id, run_blocks=NOT_RUNNING))
+        run_id = await case.run(*lived(life))
+        standing = await case.ledger.begin(crossing(conduct.at(0), run_id=run_id, run_blocks=NOT_RUNNING))
         assert (standing.run, standing.marked) == (status, status is RunStatus.RUNNING)
 
     @pytest.mark.parametrize("life", LIVES_OF_RUNS)
-    async def test_closing_stops_only_where_it_was_aborted(self, books: Books, conduct: Conduct, life: str) -> None:
+    async def test_closing_stops_only_where_it_was_aborted(
+        self, case: LedgerCase, conduct: LedgerConduct, life: str
+    ) -> None:
         status = LIVES_OF_RUNS[life][1]
-        run_id, aborted = await books.run(*lived(life)), frozenset({RunStatus.ABORTED})
-        standing = await books.ledger.begin(
+        run_id, aborted = await case.run(*lived(life)), frozenset({RunStatus.ABORTED})
+        standing = await case.ledger.begin(
             crossing(conduct.at(0, closing=True), run_id=run_id, run_blocks=aborted, hold_blocks=False)
         )
         assert (standing.run, standing.marked) == (status, status is not RunStatus.ABORTED)
 
 
 class TestWhoIsLive:
-    async def test_a_conduct_that_was_never_opened_begins_nothing(self, books: Books, conduct: Conduct) -> None:
-        stranger = Conduct(conduct.procedure_id, new_id())
-        standing = await books.ledger.begin(crossing(stranger.at(0)))
+    async def test_a_conduct_that_was_never_opened_begins_nothing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        stranger = LedgerConduct(conduct.procedure_id, new_id())
+        standing = await case.ledger.begin(crossing(stranger.at(0)))
         assert (standing.live, standing.marked) == (False, False)
 
-    async def test_nor_does_one_that_has_ended(self, books: Books, conduct: Conduct) -> None:
-        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        standing = await books.ledger.begin(crossing(conduct.at(0)))
+    async def test_nor_does_one_that_has_ended(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        standing = await case.ledger.begin(crossing(conduct.at(0)))
         assert (standing.live, standing.marked) == (False, False)
 
-    async def test_nor_does_one_that_another_has_followed(self, books: Books, conduct: Conduct) -> None:
-        later = await books.taken_up(conduct)
-        assert not (await books.ledger.begin(crossing(conduct.at(0)))).live
-        await books.begun(later.at(0))
+    async def test_nor_does_one_that_another_has_followed(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        later = await case.taken_up(conduct)
+        assert not (await case.ledger.begin(crossing(conduct.at(0)))).live
+        await case.begun(later.at(0))
 
 
 class TestTheRestartLimit:
-    async def test_whoever_stood_still_for_too_long_does_not_go_on(self, books: Books, conduct: Conduct) -> None:
-        await books.let_pass(400)
-        standing = await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))
+    async def test_whoever_stood_still_for_too_long_does_not_go_on(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.let_pass(400)
+        standing = await case.ledger.begin(crossing(conduct.at(0), longest_pause=300))
         assert (standing.late, standing.marked, standing.live) == (True, False, True)
 
-    async def test_without_a_limit_it_does(self, books: Books, conduct: Conduct) -> None:
-        await books.let_pass(100_000)
-        await books.begun(conduct.at(0))
+    async def test_without_a_limit_it_does(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.let_pass(100_000)
+        await case.begun(conduct.at(0))
 
-    async def test_every_row_counts_as_doing_something(self, books: Books, conduct: Conduct) -> None:
+    async def test_every_row_counts_as_doing_something(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.let_pass(200)
-        await books.begun(place, longest_pause=300)
-        await books.let_pass(200)
-        await books.ledger.settle(row(place, Mark.OUTCOME))
-        await books.let_pass(200)
-        await books.begun(conduct.at(1), longest_pause=300)
+        await case.let_pass(200)
+        await case.begun(place, longest_pause=300)
+        await case.let_pass(200)
+        await case.ledger.settle(row(place, Mark.OUTCOME))
+        await case.let_pass(200)
+        await case.begun(conduct.at(1), longest_pause=300)
 
-    async def test_a_wait_does_not_count(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
-        await books.let_pass(10_000)
-        await books.ledger.go_on(conduct.procedure_id, conduct.conduct_id, books.calling.clock.now)
-        await books.begun(conduct.at(0), longest_pause=300)
+    async def test_a_wait_does_not_count(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
+        await case.let_pass(10_000)
+        await case.ledger.mark_walking(conduct.procedure_id, conduct.conduct_id, case.calling.clock.now)
+        await case.begun(conduct.at(0), longest_pause=300)
 
     @pytest.mark.parametrize("since", [400, None], ids=["went on too long ago", "nothing says that it may go on"])
     async def test_what_was_to_go_on_long_ago_has_stood_still(
-        self, books: Books, conduct: Conduct, since: float | None
+        self, case: LedgerCase, conduct: LedgerConduct, since: float | None
     ) -> None:
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
-        await books.let_pass(10_000)
-        resumed = None if since is None else books.calling.clock.now - timedelta(seconds=since)
-        await books.ledger.go_on(conduct.procedure_id, conduct.conduct_id, resumed)
-        assert (await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
+        await case.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
+        await case.let_pass(10_000)
+        resumed = None if since is None else case.calling.clock.now - timedelta(seconds=since)
+        await case.ledger.mark_walking(conduct.procedure_id, conduct.conduct_id, resumed)
+        assert (await case.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
 
-    async def test_a_sign_of_life_is_not_enough(self, books: Books, conduct: Conduct) -> None:
-        await books.let_pass(400)
-        await books.ledger.beat(conduct.at(0), None, None)
-        assert (await books.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
+    async def test_a_sign_of_life_is_not_enough(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.let_pass(400)
+        await case.ledger.beat(conduct.at(0), None, None)
+        assert (await case.ledger.begin(crossing(conduct.at(0), longest_pause=300))).late
 
 
 class TestOnce:
@@ -372,106 +390,112 @@ class TestOnce:
 
     @pytest.mark.parametrize("kind", ["action", "compute"])
     @pytest.mark.parametrize("mark", [Mark.IN_FLIGHT, Mark.OUTCOME])
-    async def test_what_an_earlier_conduct_began_is_not_begun(self, books: Books, kind: str, mark: Mark) -> None:
-        earlier = await books.opened()
+    async def test_what_an_earlier_conduct_began_is_not_begun(self, case: LedgerCase, kind: str, mark: Mark) -> None:
+        earlier = await case.opened()
         if mark is Mark.IN_FLIGHT:
-            await books.begun(earlier.at(5), kind=kind)
+            await case.begun(earlier.at(5), kind=kind)
         else:
-            await books.ledger.settle(row(earlier.at(5), mark, kind=kind))
-        conduct = await books.taken_up(earlier)
-        standing = await books.ledger.begin(crossing(conduct.at(5), kind=kind, once=True))
+            await case.ledger.settle(row(earlier.at(5), mark, kind=kind))
+        conduct = await case.taken_up(earlier)
+        standing = await case.ledger.begin(crossing(conduct.at(5), kind=kind, once=True))
         assert (standing.begun_before, standing.marked, standing.rows) == (True, False, ())
 
-    async def test_everything_else_is(self, books: Books) -> None:
-        earlier = await books.opened()
-        await books.begun(earlier.at(5), kind="setpoint")
-        await books.begun(earlier.at(6), kind="action")
-        await books.begun(earlier.at(7, closing=True), kind="action")
-        conduct = await books.taken_up(earlier)
+    async def test_everything_else_is(self, case: LedgerCase) -> None:
+        earlier = await case.opened()
+        await case.begun(earlier.at(5), kind="setpoint")
+        await case.begun(earlier.at(6), kind="action")
+        await case.begun(earlier.at(7, closing=True), kind="action")
+        conduct = await case.taken_up(earlier)
         for place in (conduct.at(5), conduct.at(7), conduct.at(8)):
-            await books.begun(place, kind="action", once=True)
-        await books.begun(conduct.at(6), kind="action")
+            await case.begun(place, kind="action", once=True)
+        await case.begun(conduct.at(6), kind="action")
 
-    async def test_what_an_earlier_conduct_left_out_was_not_begun(self, books: Books) -> None:
-        earlier = await books.opened()
-        await books.ledger.settle(row(earlier.at(5), Mark.OUTCOME, kind="action", result="skipped"))
-        conduct = await books.taken_up(earlier)
-        assert (await books.ledger.begin(crossing(conduct.at(5), kind="action", once=True))).marked
+    async def test_what_an_earlier_conduct_left_out_was_not_begun(self, case: LedgerCase) -> None:
+        earlier = await case.opened()
+        await case.ledger.settle(row(earlier.at(5), Mark.OUTCOME, kind="action", result="skipped"))
+        conduct = await case.taken_up(earlier)
+        assert (await case.ledger.begin(crossing(conduct.at(5), kind="action", once=True))).marked
 
-    async def test_what_the_conduct_itself_began_is_in_its_rows(self, books: Books, conduct: Conduct) -> None:
-        await books.begun(conduct.at(5), kind="action", once=True)
-        again = await books.ledger.begin(crossing(conduct.at(5), kind="action", once=True))
+    async def test_what_the_conduct_itself_began_is_in_its_rows(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.begun(conduct.at(5), kind="action", once=True)
+        again = await case.ledger.begin(crossing(conduct.at(5), kind="action", once=True))
         assert (again.begun_before, len(again.rows)) == (False, 1)
 
 
 class TestRepeating:
-    async def test_attempts_are_numbered(self, books: Books, conduct: Conduct) -> None:
+    async def test_attempts_are_numbered(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        second = await books.ledger.begin(crossing(place, attempt=2, again=True))
+        await case.begun(place)
+        second = await case.ledger.begin(crossing(place, attempt=2, again=True))
         assert (second.marked, [found.attempt for found in second.rows]) == (True, [1])
-        third = await books.ledger.begin(crossing(place, attempt=3, again=True))
+        third = await case.ledger.begin(crossing(place, attempt=3, again=True))
         assert (third.marked, [found.attempt for found in third.rows]) == (True, [1, 2])
 
-    async def test_an_outcome_stands_whatever_the_attempt(self, books: Books, conduct: Conduct) -> None:
+    async def test_an_outcome_stands_whatever_the_attempt(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        await books.ledger.settle(row(place, Mark.OUTCOME, value=3))
-        again = await books.ledger.begin(crossing(place, attempt=2, again=True))
+        await case.begun(place)
+        await case.ledger.settle(row(place, Mark.OUTCOME, value=3))
+        again = await case.ledger.begin(crossing(place, attempt=2, again=True))
         assert not again.marked
         assert {found.mark: found.payload["result"] for found in again.rows} == {"in_flight": "in_flight", "outcome": "ok"}
 
-    async def test_a_deposit_is_found_beside_its_outcome(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_deposit_is_found_beside_its_outcome(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.begun(place, kind="compute")
-        await books.ledger.settle(row(place, Mark.OUTCOME, kind="compute"))
-        await books.published(place, "image", "file:///a.h5")
-        standing = await books.ledger.begin(crossing(place, marker=None))
+        await case.begun(place, kind="compute")
+        await case.ledger.settle(row(place, Mark.OUTCOME, kind="compute"))
+        await case.published(place, "image", "file:///a.h5")
+        standing = await case.ledger.begin(crossing(place, marker=None))
         assert {found.mark for found in standing.rows} == {"in_flight", "outcome", "deposit"}
 
-    async def test_a_repetition_is_kept_back_by_what_keeps_back_the_first_time(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_repetition_is_kept_back_by_what_keeps_back_the_first_time(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        await asked(books, conduct, HOLD)
-        again = await books.ledger.begin(crossing(place, attempt=2, again=True))
+        await case.begun(place)
+        await asked(case, conduct, HOLD)
+        again = await case.ledger.begin(crossing(place, attempt=2, again=True))
         assert (again.marked, again.asked) == (False, HOLD)
 
 
 class TestSignsOfLife:
-    async def test_a_row_tells_its_age_and_how_long_its_worker_was_silent(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_row_tells_its_age_and_how_long_its_worker_was_silent(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        await books.let_pass(1000)
-        standing = await books.ledger.begin(crossing(place))
+        await case.begun(place)
+        await case.let_pass(1000)
+        standing = await case.ledger.begin(crossing(place))
         assert standing.rows[0].age == pytest.approx(1000, abs=300)
         assert standing.silence == pytest.approx(1000, abs=300)
 
-    async def test_a_beat_is_a_sign_of_life(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_beat_is_a_sign_of_life(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        await books.let_pass(1000)
-        await books.ledger.beat(place, place.row_id(Mark.IN_FLIGHT, 1), None)
-        standing = await books.ledger.begin(crossing(place))
+        await case.begun(place)
+        await case.let_pass(1000)
+        await case.ledger.beat(place, place.row_id(Mark.IN_FLIGHT, 1), None)
+        standing = await case.ledger.begin(crossing(place))
         assert standing.rows[0].age == pytest.approx(1000, abs=300)
         assert standing.silence == pytest.approx(0, abs=300)
 
     @pytest.mark.parametrize("effect_id", [None, new_id()])
-    async def test_that_of_somebody_else_is_none(self, books: Books, conduct: Conduct, effect_id: Any) -> None:
+    async def test_that_of_somebody_else_is_none(self, case: LedgerCase, conduct: LedgerConduct, effect_id: Any) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        await books.let_pass(1000)
-        await books.ledger.beat(place, effect_id, None)
-        assert (await books.ledger.begin(crossing(place))).silence == pytest.approx(1000, abs=300)
+        await case.begun(place)
+        await case.let_pass(1000)
+        await case.ledger.beat(place, effect_id, None)
+        assert (await case.ledger.begin(crossing(place))).silence == pytest.approx(1000, abs=300)
 
-    async def test_of_an_attempt_that_another_has_followed_nobody_is_heard(self, books: Books, conduct: Conduct) -> None:
+    async def test_of_an_attempt_that_another_has_followed_nobody_is_heard(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         first, second = conduct.at(0), conduct.at(1)
-        await books.begun(first)
-        await books.begun(second)
-        assert (await books.ledger.begin(crossing(first))).silence is None
-        assert (await books.ledger.begin(crossing(second))).silence is not None
+        await case.begun(first)
+        await case.begun(second)
+        assert (await case.ledger.begin(crossing(first))).silence is None
+        assert (await case.ledger.begin(crossing(second))).silence is not None
 
-    async def test_what_nobody_began_nobody_does(self, books: Books, conduct: Conduct) -> None:
-        assert (await books.ledger.begin(crossing(conduct.at(0), marker=None))).silence is None
+    async def test_what_nobody_began_nobody_does(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        assert (await case.ledger.begin(crossing(conduct.at(0), marker=None))).silence is None
 
     @pytest.mark.parametrize(
         ("requests", "served"), [((), None), ((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)]
@@ -479,388 +503,400 @@ class TestSignsOfLife:
     @pytest.mark.parametrize("life", [None, "running", "held", "aborted"])
     async def test_work_in_progress_hears_what_the_record_says(
         self,
-        books: Books,
-        conduct: Conduct,
+        case: LedgerCase,
+        conduct: LedgerConduct,
         requests: tuple[PendingRequest, ...],
         served: PendingRequest | None,
         life: str | None,
     ) -> None:
-        run_id = None if life is None else await books.run(*lived(life))
-        await asked(books, conduct, *requests)
-        orders = await books.ledger.beat(conduct.at(0), None, run_id)
+        run_id = None if life is None else await case.run(*lived(life))
+        await asked(case, conduct, *requests)
+        orders = await case.ledger.beat(conduct.at(0), None, run_id)
         assert orders == ConductSignals(True, served, None if life is None else LIVES_OF_RUNS[life][1])
 
-    async def test_and_that_it_is_not_live_any_more(self, books: Books, conduct: Conduct) -> None:
-        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        assert await books.ledger.beat(conduct.at(0), None, None) == ConductSignals(False)
+    async def test_and_that_it_is_not_live_any_more(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        assert await case.ledger.beat(conduct.at(0), None, None) == ConductSignals(False)
 
-    async def test_and_what_became_of_its_submitter(self, books: Books, conduct: Conduct) -> None:
-        actor_id = await books.calling.create(RegisterActor(name="Mira Okafor"))
+    async def test_and_what_became_of_its_submitter(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        actor_id = await case.calling.create(RegisterActor(name="Mira Okafor"))
         known = FoldedStanding(actor_id, None, 1)
-        beat = partial(books.ledger.beat, conduct.at(0), None, None)
+        beat = partial(case.ledger.beat, conduct.at(0), None, None)
         assert await beat(known) == ConductSignals(True)
         assert await beat(replace(known, objection="principal_deactivated")) == ConductSignals(True, stood_down=True)
-        await books.calling.do(DeactivateActor(), on=actor_id)
+        await case.calling.do(DeactivateActor(), on=actor_id)
         assert await beat(known) == ConductSignals(True, submitter_moved=True)
         assert await beat() == ConductSignals(True), "nobody is asked about"
 
-    async def test_a_beat_is_seen_on_the_conduct(self, books: Books, conduct: Conduct) -> None:
-        assert (await books.progress(conduct)).heartbeat_at is None
-        await books.ledger.beat(conduct.at(0), None, None)
-        assert (await books.progress(conduct)).heartbeat_at is not None
+    async def test_a_beat_is_seen_on_the_conduct(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        assert (await case.progress(conduct)).heartbeat_at is None
+        await case.ledger.beat(conduct.at(0), None, None)
+        assert (await case.progress(conduct)).heartbeat_at is not None
 
 
 class TestSettling:
-    async def test_what_came_of_a_step_is_answered(self, books: Books, conduct: Conduct) -> None:
+    async def test_what_came_of_a_step_is_answered(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         outcome = row(conduct.at(0), Mark.OUTCOME, address="bl7:x", value=[1, 2.5, None, {"a": True}])
-        assert await books.ledger.settle(outcome) == outcome.payload
+        assert await case.ledger.settle(outcome) == outcome.payload
 
-    async def test_the_first_outcome_stands_and_is_what_everybody_is_answered(self, books: Books, conduct: Conduct) -> None:
+    async def test_the_first_outcome_stands_and_is_what_everybody_is_answered(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         place = conduct.at(0)
-        first = await books.ledger.settle(row(place, Mark.OUTCOME, attempt=2, value=1))
-        again = await books.ledger.settle(row(place, Mark.OUTCOME, attempt=2, value=2))
-        older = await books.ledger.settle(row(place, Mark.OUTCOME, attempt=1, result="failed"))
+        first = await case.ledger.settle(row(place, Mark.OUTCOME, attempt=2, value=1))
+        again = await case.ledger.settle(row(place, Mark.OUTCOME, attempt=2, value=2))
+        older = await case.ledger.settle(row(place, Mark.OUTCOME, attempt=1, result="failed"))
         assert first == again == older
         assert first["value"] == 1
 
-    async def test_of_rivals_that_settle_at_once_one_stands(self, books: Books, conduct: Conduct) -> None:
+    async def test_of_rivals_that_settle_at_once_one_stands(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
         rows = [row(place, Mark.OUTCOME, attempt=number, value=number) for number in range(1, 7)]
-        answers = await asyncio.gather(*map(books.ledger.settle, rows))
+        answers = await asyncio.gather(*map(case.ledger.settle, rows))
         assert answers == [answers[0]] * 6
 
-    async def test_a_deposit_stands_beside_its_outcome(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_deposit_stands_beside_its_outcome(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(0)
-        outcome = await books.ledger.settle(row(place, Mark.OUTCOME, kind="compute", job_id="7"))
-        deposit = await books.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", captured_value=3))
+        outcome = await case.ledger.settle(row(place, Mark.OUTCOME, kind="compute", job_id="7"))
+        deposit = await case.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", captured_value=3))
         assert (outcome["job_id"], deposit["captured_value"]) == ("7", 3)
-        assert await books.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", captured_value=4)) == deposit
+        assert await case.ledger.settle(row(place, Mark.DEPOSIT, kind="compute", captured_value=4)) == deposit
 
     async def test_what_was_done_is_kept_although_the_conduct_is_not_live_any_more(
-        self, books: Books, conduct: Conduct
+        self, case: LedgerCase, conduct: LedgerConduct
     ) -> None:
-        await books.begun(conduct.at(0))
-        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, address="bl7:x", value=3))
-        tally = await books.ledger.tally(conduct.conduct_id, 0)
+        await case.begun(conduct.at(0))
+        await case.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, address="bl7:x", value=3))
+        tally = await case.ledger.tally(conduct.conduct_id, 0)
         assert tally.substrate_writes == {"bl7:x": 3}
 
     @pytest.mark.parametrize("value", ["a\0b", {"deep": ["\0"]}])
-    async def test_what_no_database_takes_is_refused(self, books: Books, conduct: Conduct, value: Any) -> None:
+    async def test_what_no_database_takes_is_refused(self, case: LedgerCase, conduct: LedgerConduct, value: Any) -> None:
         with pytest.raises((ValueError, psycopg.DataError)):
-            await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, value=value))
-        assert (await books.ledger.begin(crossing(conduct.at(0), marker=None))).rows == ()
+            await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, value=value))
+        assert (await case.ledger.begin(crossing(conduct.at(0), marker=None))).rows == ()
 
 
 class TestClosing:
     async def close(
-        self, books: Books, conduct: Conduct, run_id: Any = None, may_hold: bool = True, blocks: Any = NOT_RUNNING
+        self, case: LedgerCase, conduct: LedgerConduct, run_id: Any = None, may_hold: bool = True, blocks: Any = NOT_RUNNING
     ) -> ConductSignals:
         ids = {"procedure_id": conduct.procedure_id, "conduct_id": conduct.conduct_id}
-        return await books.ledger.begin_closing(ClosingRequest(**ids, run_id=run_id, may_hold=may_hold, run_blocks=blocks))
+        return await case.ledger.begin_closing(ClosingRequest(**ids, run_id=run_id, may_hold=may_hold, run_blocks=blocks))
 
-    async def test_it_begins_once_nothing_is_asked_for(self, books: Books, conduct: Conduct) -> None:
-        await books.begun(conduct.at(7))
-        assert await self.close(books, conduct) == ConductSignals(True)
-        progress = await books.progress(conduct)
-        assert (progress.phase, progress.step_index) == ("ClosingRequest", None)
+    async def test_it_begins_once_nothing_is_asked_for(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.begun(conduct.at(7))
+        assert await self.close(case, conduct) == ConductSignals(True)
+        progress = await case.progress(conduct)
+        assert (progress.phase, progress.step_index) == ("Closing", None)
 
     @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
     async def test_what_was_asked_for_before_is_served_instead(
-        self, books: Books, conduct: Conduct, requests: tuple[PendingRequest, ...], served: PendingRequest
+        self, case: LedgerCase, conduct: LedgerConduct, requests: tuple[PendingRequest, ...], served: PendingRequest
     ) -> None:
-        await asked(books, conduct, *requests)
-        assert await self.close(books, conduct) == ConductSignals(True, served)
-        assert (await books.progress(conduct)).phase == "Opened"
+        await asked(case, conduct, *requests)
+        assert await self.close(case, conduct) == ConductSignals(True, served)
+        assert (await case.progress(conduct)).phase == "Opened"
 
-    async def test_a_hold_does_not_count_where_the_conduct_cannot_be_held(self, books: Books, conduct: Conduct) -> None:
-        await asked(books, conduct, HOLD)
-        assert await self.close(books, conduct, may_hold=False) == ConductSignals(True)
-        assert (await books.progress(conduct)).phase == "Closing"
+    async def test_a_hold_does_not_count_where_the_conduct_cannot_be_held(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await asked(case, conduct, HOLD)
+        assert await self.close(case, conduct, may_hold=False) == ConductSignals(True)
+        assert (await case.progress(conduct)).phase == "Closing"
 
-    async def test_an_abort_counts_there_too(self, books: Books, conduct: Conduct) -> None:
-        await asked(books, conduct, HOLD, ABORT)
-        assert await self.close(books, conduct, may_hold=False) == ConductSignals(True, ABORT)
+    async def test_an_abort_counts_there_too(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await asked(case, conduct, HOLD, ABORT)
+        assert await self.close(case, conduct, may_hold=False) == ConductSignals(True, ABORT)
 
     @pytest.mark.parametrize("blocks", [NOT_RUNNING, frozenset({RunStatus.ABORTED})], ids=["any", "aborted"])
     @pytest.mark.parametrize("life", LIVES_OF_RUNS)
     async def test_a_run_that_blocks_it_keeps_it_from_beginning(
-        self, books: Books, conduct: Conduct, life: str, blocks: frozenset[RunStatus]
+        self, case: LedgerCase, conduct: LedgerConduct, life: str, blocks: frozenset[RunStatus]
     ) -> None:
         status = LIVES_OF_RUNS[life][1]
-        orders = await self.close(books, conduct, await books.run(*lived(life)), blocks=blocks)
+        orders = await self.close(case, conduct, await case.run(*lived(life)), blocks=blocks)
         assert orders == (ConductSignals(True, None, status) if status in blocks else ConductSignals(True))
-        assert ((await books.progress(conduct)).phase == "Closing") is (status not in blocks)
+        assert ((await case.progress(conduct)).phase == "Closing") is (status not in blocks)
 
     @pytest.mark.parametrize("request_", [HOLD, ABORT])
     async def test_repeated_it_has_begun_whatever_is_asked_for_since(
-        self, books: Books, conduct: Conduct, request_: PendingRequest
+        self, case: LedgerCase, conduct: LedgerConduct, request_: PendingRequest
     ) -> None:
-        await self.close(books, conduct)
-        await books.begun(conduct.at(2, closing=True))
-        await asked(books, conduct, request_)
-        assert await self.close(books, conduct) == ConductSignals(True)
-        assert (await books.progress(conduct)).step_index == 2, "the step that it is at stays"
+        await self.close(case, conduct)
+        await case.begun(conduct.at(2, closing=True))
+        await asked(case, conduct, request_)
+        assert await self.close(case, conduct) == ConductSignals(True)
+        assert (await case.progress(conduct)).step_index == 2, "the step that it is at stays"
 
-    async def test_a_conduct_that_has_ended_does_not_close(self, books: Books, conduct: Conduct) -> None:
-        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        assert (await self.close(books, conduct)).live is False
-        assert (await books.progress(conduct)).phase == "Ended"
+    async def test_a_conduct_that_has_ended_does_not_close(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        assert (await self.close(case, conduct)).live is False
+        assert (await case.progress(conduct)).phase == "Ended"
 
 
 class TestWaiting:
-    async def test_what_is_waited_for_is_said_until_it_goes_on(self, books: Books, conduct: Conduct) -> None:
+    async def test_what_is_waited_for_is_said_until_it_goes_on(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         until = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until)
-        progress = await books.progress(conduct)
+        await case.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, until)
+        progress = await case.progress(conduct)
         assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Waiting", "advice", until)
-        await books.ledger.go_on(conduct.procedure_id, conduct.conduct_id)
-        progress = await books.progress(conduct)
+        await case.ledger.mark_walking(conduct.procedure_id, conduct.conduct_id)
+        progress = await case.progress(conduct)
         assert (progress.phase, progress.waiting_for, progress.waiting_until) == ("Walking", None, None)
 
-    async def test_a_step_that_begins_waits_for_nothing(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
-        await books.begun(conduct.at(0))
-        progress = await books.progress(conduct)
+    async def test_a_step_that_begins_waits_for_nothing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
+        await case.begun(conduct.at(0))
+        progress = await case.progress(conduct)
         assert (progress.phase, progress.waiting_for) == ("Walking", None)
 
-    async def test_a_conduct_that_has_ended_waits_for_nothing(self, books: Books, conduct: Conduct) -> None:
-        await books.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        await books.ledger.wait(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
-        progress = await books.progress(conduct)
+    async def test_a_conduct_that_has_ended_waits_for_nothing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.calling.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        await case.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.RUN, None)
+        progress = await case.progress(conduct)
         assert (progress.phase, progress.waiting_for) == ("Ended", None)
 
 
 class TestSlots:
-    async def slots(self, books: Books, conduct: Conduct, iteration_index: int = 0, boundary: int = 0) -> list[Any]:
+    async def slots(
+        self, case: LedgerCase, conduct: LedgerConduct, iteration_index: int = 0, boundary: int = 0
+    ) -> list[Any]:
         """What is found, by name: a number, or where an output is."""
-        found = await books.ledger.slots(conduct.procedure_id, conduct.conduct_id, iteration_index, boundary)
+        found = await case.ledger.slots(conduct.procedure_id, conduct.conduct_id, iteration_index, boundary)
         return [
             (slot.slot, slot.content["artifact"]["uri"] if "artifact" in slot.content else slot.content["value"])
             for slot in found
         ]
 
-    async def test_a_step_finds_what_its_own_pass_has_left(self, books: Books, conduct: Conduct) -> None:
-        await books.filled(conduct.at(0, 1), "offset", 3.2)
-        await books.filled(conduct.at(0, 2), "offset", 0.9)
-        await books.filled(conduct.at(1, 2), "angle", 1)
-        assert await self.slots(books, conduct, 1) == [("offset", 3.2)]
-        assert await self.slots(books, conduct, 2) == [("angle", 1), ("offset", 0.9)]
-        assert await self.slots(books, conduct, 3) == []
+    async def test_a_step_finds_what_its_own_pass_has_left(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.filled(conduct.at(0, 1), "offset", 3.2)
+        await case.filled(conduct.at(0, 2), "offset", 0.9)
+        await case.filled(conduct.at(1, 2), "angle", 1)
+        assert await self.slots(case, conduct, 1) == [("offset", 3.2)]
+        assert await self.slots(case, conduct, 2) == [("angle", 1), ("offset", 0.9)]
+        assert await self.slots(case, conduct, 3) == []
 
-    async def test_a_slot_says_who_filled_it_when(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_slot_says_who_filled_it_when(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         place = conduct.at(4)
-        await books.filled(place, "offset", 3.2)
-        (slot,) = await books.ledger.slots(conduct.procedure_id, conduct.conduct_id, 0, 0)
+        await case.filled(place, "offset", 3.2)
+        (slot,) = await case.ledger.slots(conduct.procedure_id, conduct.conduct_id, 0, 0)
         assert (slot.entry_id, slot.step_index, slot.closing) == (place.row_id(Mark.OUTCOME, 1), 4, False)
         assert (slot.procedure_id, slot.conduct_id, slot.recorded_at.tzinfo is None) == (*_ids(conduct), False)
 
-    async def test_what_fills_no_slot_is_not_found(self, books: Books, conduct: Conduct) -> None:
-        await books.begun(conduct.at(0))
-        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, captured_value=3))
-        assert await self.slots(books, conduct) == []
+    async def test_what_fills_no_slot_is_not_found(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.begun(conduct.at(0))
+        await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, captured_value=3))
+        assert await self.slots(case, conduct) == []
 
-    async def test_closing_finds_what_the_main_list_and_closing_left(self, books: Books, conduct: Conduct) -> None:
-        await books.filled(conduct.at(0), "offset", 3.2)
-        await books.filled(conduct.at(0, closing=True), "residual", 0.1)
-        found = await books.ledger.slots(*_ids(conduct), 0, 0)
+    async def test_closing_finds_what_the_main_list_and_closing_left(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.filled(conduct.at(0), "offset", 3.2)
+        await case.filled(conduct.at(0, closing=True), "residual", 0.1)
+        found = await case.ledger.slots(*_ids(conduct), 0, 0)
         assert [(slot.slot, slot.closing) for slot in found] == [("offset", False), ("residual", True)]
 
-    async def test_closing_a_loop_finds_what_the_last_pass_left(self, books: Books, conduct: Conduct) -> None:
-        await books.filled(conduct.at(0, 1), "offset", 3.2)
-        await books.filled(conduct.at(1, 1), "angle", 7)
-        await books.filled(conduct.at(0, 2), "offset", 0.3)
-        await books.filled(conduct.at(0, closing=True), "residual", 0.1)
-        assert await self.slots(books, conduct) == [("offset", 0.3), ("residual", 0.1)]
-        await books.begun(conduct.at(0, 3))
-        assert await self.slots(books, conduct) == [("residual", 0.1)], "the last pass has left nothing"
+    async def test_closing_a_loop_finds_what_the_last_pass_left(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.filled(conduct.at(0, 1), "offset", 3.2)
+        await case.filled(conduct.at(1, 1), "angle", 7)
+        await case.filled(conduct.at(0, 2), "offset", 0.3)
+        await case.filled(conduct.at(0, closing=True), "residual", 0.1)
+        assert await self.slots(case, conduct) == [("offset", 0.3), ("residual", 0.1)]
+        await case.begun(conduct.at(0, 3))
+        assert await self.slots(case, conduct) == [("residual", 0.1)], "the last pass has left nothing"
 
-    async def test_earlier_conducts_have_left_what_stands_before_the_boundary(self, books: Books) -> None:
-        first = await books.opened()
-        await books.filled(first.at(2), "offset", 3.2)
-        await books.filled(first.at(5), "angle", 7)
-        conduct = await books.taken_up(first, 5)
-        assert await self.slots(books, conduct, boundary=5) == [("offset", 3.2)]
-        assert await self.slots(books, conduct, boundary=6) == [("angle", 7), ("offset", 3.2)]
-        assert await self.slots(books, conduct, boundary=0) == []
+    async def test_earlier_conducts_have_left_what_stands_before_the_boundary(self, case: LedgerCase) -> None:
+        first = await case.opened()
+        await case.filled(first.at(2), "offset", 3.2)
+        await case.filled(first.at(5), "angle", 7)
+        conduct = await case.taken_up(first, 5)
+        assert await self.slots(case, conduct, boundary=5) == [("offset", 3.2)]
+        assert await self.slots(case, conduct, boundary=6) == [("angle", 7), ("offset", 3.2)]
+        assert await self.slots(case, conduct, boundary=0) == []
 
-    async def test_later_fillings_win(self, books: Books) -> None:
-        first = await books.opened()
-        await books.filled(first.at(2), "offset", 3.2)
-        second = await books.taken_up(first, 0)
-        await books.filled(second.at(2), "offset", 0.9)
-        third = await books.taken_up(second, 3)
-        assert await self.slots(books, third, boundary=3) == [("offset", 0.9)]
-        await books.filled(third.at(4), "offset", 0.3)
-        assert await self.slots(books, third, boundary=3) == [("offset", 0.3)]
+    async def test_later_fillings_win(self, case: LedgerCase) -> None:
+        first = await case.opened()
+        await case.filled(first.at(2), "offset", 3.2)
+        second = await case.taken_up(first, 0)
+        await case.filled(second.at(2), "offset", 0.9)
+        third = await case.taken_up(second, 3)
+        assert await self.slots(case, third, boundary=3) == [("offset", 0.9)]
+        await case.filled(third.at(4), "offset", 0.3)
+        assert await self.slots(case, third, boundary=3) == [("offset", 0.3)]
 
-    async def test_what_closing_left_in_an_earlier_conduct_is_gone(self, books: Books) -> None:
-        first = await books.opened()
-        await books.filled(first.at(0, closing=True), "residual", 0.1)
-        conduct = await books.taken_up(first, 5)
-        assert await self.slots(books, conduct, boundary=5) == []
+    async def test_what_closing_left_in_an_earlier_conduct_is_gone(self, case: LedgerCase) -> None:
+        first = await case.opened()
+        await case.filled(first.at(0, closing=True), "residual", 0.1)
+        conduct = await case.taken_up(first, 5)
+        assert await self.slots(case, conduct, boundary=5) == []
 
-    async def test_a_pass_that_begins_anew_finds_nothing_of_earlier_ones(self, books: Books) -> None:
-        first = await books.opened()
-        await books.filled(first.at(0, 1), "offset", 3.2)
-        conduct = await books.taken_up(first)
-        assert await self.slots(books, conduct, 2) == []
+    async def test_a_pass_that_begins_anew_finds_nothing_of_earlier_ones(self, case: LedgerCase) -> None:
+        first = await case.opened()
+        await case.filled(first.at(0, 1), "offset", 3.2)
+        conduct = await case.taken_up(first)
+        assert await self.slots(case, conduct, 2) == []
 
-    async def test_closing_alone_finds_what_the_last_passes_of_a_loop_left(self, books: Books) -> None:
-        first = await books.opened()
-        await books.filled(first.at(0, 1), "offset", 3.2)
-        await books.filled(first.at(0, 2), "offset", 0.3)
-        conduct = await books.taken_up(first)
-        assert await self.slots(books, conduct, boundary=10) == [("offset", 0.3)]
+    async def test_closing_alone_finds_what_the_last_passes_of_a_loop_left(self, case: LedgerCase) -> None:
+        first = await case.opened()
+        await case.filled(first.at(0, 1), "offset", 3.2)
+        await case.filled(first.at(0, 2), "offset", 0.3)
+        conduct = await case.taken_up(first)
+        assert await self.slots(case, conduct, boundary=10) == [("offset", 0.3)]
 
-    async def test_captures_and_outputs_of_one_name_are_apart(self, books: Books, conduct: Conduct) -> None:
-        await books.filled(conduct.at(0), "centre", 3.2)
-        await books.published(conduct.at(1), "centre", "file:///centre.h5")
-        assert await self.slots(books, conduct) == [("centre", 3.2), ("centre", "file:///centre.h5")]
+    async def test_captures_and_outputs_of_one_name_are_apart(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.filled(conduct.at(0), "centre", 3.2)
+        await case.published(conduct.at(1), "centre", "file:///centre.h5")
+        assert await self.slots(case, conduct) == [("centre", 3.2), ("centre", "file:///centre.h5")]
 
-    async def test_other_procedures_have_slots_of_their_own(self, books: Books, conduct: Conduct) -> None:
-        other = await books.opened()
-        await books.filled(other.at(0), "offset", 3.2)
-        assert await self.slots(books, conduct, boundary=10) == []
+    async def test_other_procedures_have_slots_of_their_own(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        other = await case.opened()
+        await case.filled(other.at(0), "offset", 3.2)
+        assert await self.slots(case, conduct, boundary=10) == []
 
-    async def test_slots_are_also_found_as_rows_of_their_relation(self, books: Books, conduct: Conduct) -> None:
-        await books.filled(conduct.at(0), "offset", 3.2)
-        await books.published(conduct.at(1), "image", "file:///a.h5")
-        async with books.calling.store.session() as session:
+    async def test_slots_are_also_found_as_rows_of_their_relation(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.filled(conduct.at(0), "offset", 3.2)
+        await case.published(conduct.at(1), "image", "file:///a.h5")
+        async with case.calling.store.session() as session:
             found: Any = await session.records(FilledSlot, {"procedure_id": conduct.procedure_id})
         assert sorted(found, key=lambda slot: slot.slot) == sorted(
-            await books.ledger.slots(*_ids(conduct), 0, 0), key=lambda slot: slot.slot
+            await case.ledger.slots(*_ids(conduct), 0, 0), key=lambda slot: slot.slot
         )
 
 
 class TestTally:
-    async def tally(self, books: Books, conduct: Conduct, iteration_index: int = 0) -> Any:
-        return await books.ledger.tally(conduct.conduct_id, iteration_index)
+    async def tally(self, case: LedgerCase, conduct: LedgerConduct, iteration_index: int = 0) -> Any:
+        return await case.ledger.tally(conduct.conduct_id, iteration_index)
 
-    async def outcome(self, books: Books, place: Any, kind: str = "setpoint", **says: Any) -> None:
-        await books.ledger.settle(row(place, Mark.OUTCOME, kind=kind, **says))
+    async def outcome(self, case: LedgerCase, place: Any, kind: str = "setpoint", **says: Any) -> None:
+        await case.ledger.settle(row(place, Mark.OUTCOME, kind=kind, **says))
 
-    async def test_a_conduct_that_did_nothing_brought_nothing(self, books: Books, conduct: Conduct) -> None:
-        tally = await self.tally(books, conduct)
+    async def test_a_conduct_that_did_nothing_brought_nothing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        tally = await self.tally(case, conduct)
         assert (tally.measurements, tally.artifacts, tally.outputs, tally.substrate_writes) == ((), (), {}, {})
         assert (tally.actuation_kind, tally.closing_failures) == (None, ())
 
     async def test_measurements_and_artifacts_are_those_of_the_given_pass_in_the_order_of_steps(
-        self, books: Books, conduct: Conduct
+        self, case: LedgerCase, conduct: LedgerConduct
     ) -> None:
         for iteration, index, value in [(1, 0, 3.2), (2, 3, 9.0), (2, 1, 0.9)]:
             await self.outcome(
-                books,
+                case,
                 conduct.at(index, iteration),
                 "compute",
                 measurements=[measured("offset", value)],
                 artifacts=[artifact(f"file:///{value}")],
             )
-        tally = await self.tally(books, conduct, 2)
+        tally = await self.tally(case, conduct, 2)
         assert [item.value for item in tally.measurements] == [0.9, 9.0]
         assert [item.uri for item in tally.artifacts] == ["file:///0.9", "file:///9.0"]
         assert tally.measurements[0] == Measured(name="offset", value=0.9, kind="Scalar", units="px", quality="Good")
 
-    async def test_what_closing_measured_is_not_among_them(self, books: Books, conduct: Conduct) -> None:
+    async def test_what_closing_measured_is_not_among_them(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         closing = conduct.at(0, closing=True)
-        await self.outcome(
-            books, closing, "compute", measurements=[measured("offset", 1)], artifacts=[artifact("file:///a")]
-        )
-        await books.published(closing, "image", "file:///a")
-        tally = await self.tally(books, conduct)
+        await self.outcome(case, closing, "compute", measurements=[measured("offset", 1)], artifacts=[artifact("file:///a")])
+        await case.published(closing, "image", "file:///a")
+        tally = await self.tally(case, conduct)
         assert (tally.measurements, tally.artifacts, tally.outputs) == ((), (), {})
 
-    async def test_outputs_are_found_by_name(self, books: Books, conduct: Conduct) -> None:
-        await books.published(conduct.at(0), "dark", "file:///dark.h5")
-        await books.published(conduct.at(1), "flat", "file:///flat.h5")
-        tally = await self.tally(books, conduct)
+    async def test_outputs_are_found_by_name(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.published(conduct.at(0), "dark", "file:///dark.h5")
+        await case.published(conduct.at(1), "flat", "file:///flat.h5")
+        tally = await self.tally(case, conduct)
         assert {name: found.uri for name, found in tally.outputs.items()} == {
             "dark": "file:///dark.h5",
             "flat": "file:///flat.h5",
         }
 
-    async def test_a_failed_deposit_publishes_nothing(self, books: Books, conduct: Conduct) -> None:
-        await books.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
-        tally = await self.tally(books, conduct)
+    async def test_a_failed_deposit_publishes_nothing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
+        tally = await self.tally(case, conduct)
         assert (tally.outputs, tally.closing_failures) == ({}, ())
 
-    async def test_writes_are_in_the_order_of_the_first_and_hold_the_last(self, books: Books, conduct: Conduct) -> None:
+    async def test_writes_are_in_the_order_of_the_first_and_hold_the_last(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         for iteration, (address, value) in enumerate([("bl7:x", 1), ("bl7:a", 2), ("bl7:x", 3)], 1):
-            await self.outcome(books, conduct.at(0, iteration), address=address, value=value)
-        await self.outcome(books, conduct.at(0, closing=True), address="bl7:shutter", value=0)
-        await self.outcome(books, conduct.at(1, closing=True), address="bl7:a", value=9)
-        written = (await self.tally(books, conduct, 3)).substrate_writes
+            await self.outcome(case, conduct.at(0, iteration), address=address, value=value)
+        await self.outcome(case, conduct.at(0, closing=True), address="bl7:shutter", value=0)
+        await self.outcome(case, conduct.at(1, closing=True), address="bl7:a", value=9)
+        written = (await self.tally(case, conduct, 3)).substrate_writes
         assert list(written.items()) == [("bl7:x", 3), ("bl7:a", 9), ("bl7:shutter", 0)]
 
-    async def test_what_failed_before_it_was_sent_has_written_nothing(self, books: Books, conduct: Conduct) -> None:
-        await self.attempt(books, conduct.at(1), 1)
-        await self.outcome(books, conduct.at(1), address="bl7:x", value=1, **failed("ControlNotConnectedError"))
-        await self.outcome(books, conduct.at(2), "check", address="bl7:x", value=1)
-        assert (await self.tally(books, conduct)).substrate_writes == {}
+    async def test_what_failed_before_it_was_sent_has_written_nothing(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await self.attempt(case, conduct.at(1), 1)
+        await self.outcome(case, conduct.at(1), address="bl7:x", value=1, **failed("ControlNotConnectedError"))
+        await self.outcome(case, conduct.at(2), "check", address="bl7:x", value=1)
+        assert (await self.tally(case, conduct)).substrate_writes == {}
 
-    async def attempt(self, books: Books, place: Any, value: Any, attempt: int = 1, address: str = "bl7:x") -> None:
+    async def attempt(self, case: LedgerCase, place: Any, value: Any, attempt: int = 1, address: str = "bl7:x") -> None:
         """Mark that a write begins."""
         marker = row(place, Mark.IN_FLIGHT, attempt, address=address, value=value)
-        assert (await books.ledger.begin(crossing(place, marker=marker, again=attempt > 1))).marked
+        assert (await case.ledger.begin(crossing(place, marker=marker, again=attempt > 1))).marked
 
     async def test_a_write_of_which_nothing_is_known_but_its_beginning_is_of_unknown_outcome(
-        self, books: Books, conduct: Conduct
+        self, case: LedgerCase, conduct: LedgerConduct
     ) -> None:
-        await self.outcome(books, conduct.at(0), address="bl7:x", value=49.0)
-        await self.attempt(books, conduct.at(1), 50.0)
-        written = (await self.tally(books, conduct)).substrate_writes
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=49.0)
+        await self.attempt(case, conduct.at(1), 50.0)
+        written = (await self.tally(case, conduct)).substrate_writes
         assert written == {"bl7:x": {"outcome": "unknown", "values": [49.0, 50.0]}}
 
-    async def test_an_attempt_before_the_one_that_failed_may_have_been_written(self, books: Books, conduct: Conduct) -> None:
-        await self.outcome(books, conduct.at(0), address="bl7:x", value=49.0)
+    async def test_an_attempt_before_the_one_that_failed_may_have_been_written(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=49.0)
         for attempt in (1, 2):
-            await self.attempt(books, conduct.at(1), 50.0, attempt)
+            await self.attempt(case, conduct.at(1), 50.0, attempt)
         lost = row(conduct.at(1), Mark.OUTCOME, 2, address="bl7:x", value=50.0, **failed("ControlNotConnectedError"))
-        await books.ledger.settle(lost)
-        written = (await self.tally(books, conduct)).substrate_writes
+        await case.ledger.settle(lost)
+        written = (await self.tally(case, conduct)).substrate_writes
         assert written == {"bl7:x": {"outcome": "unknown", "values": [49.0, 50.0]}}
 
     async def test_a_write_that_was_sent_and_never_confirmed_is_of_unknown_outcome(
-        self, books: Books, conduct: Conduct
+        self, case: LedgerCase, conduct: LedgerConduct
     ) -> None:
-        await self.attempt(books, conduct.at(0), 1)
-        await self.outcome(books, conduct.at(0), address="bl7:x", value=1, sent=True, **failed("ControlTimeoutError"))
-        written = (await self.tally(books, conduct)).substrate_writes
+        await self.attempt(case, conduct.at(0), 1)
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=1, sent=True, **failed("ControlTimeoutError"))
+        written = (await self.tally(case, conduct)).substrate_writes
         assert written == {"bl7:x": {"outcome": "unknown", "values": [1]}}
 
-    async def test_a_later_attempt_that_was_confirmed_settles_it(self, books: Books, conduct: Conduct) -> None:
+    async def test_a_later_attempt_that_was_confirmed_settles_it(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         for attempt in (1, 2):
-            await self.attempt(books, conduct.at(0), 50.0, attempt)
-        await books.ledger.settle(row(conduct.at(0), Mark.OUTCOME, 2, address="bl7:x", value=50.0))
-        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:x": 50.0}
+            await self.attempt(case, conduct.at(0), 50.0, attempt)
+        await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, 2, address="bl7:x", value=50.0))
+        assert (await self.tally(case, conduct)).substrate_writes == {"bl7:x": 50.0}
 
-    async def test_a_later_write_to_the_same_address_settles_it_too(self, books: Books, conduct: Conduct) -> None:
-        await self.attempt(books, conduct.at(0), 1)
-        await self.outcome(books, conduct.at(0), address="bl7:x", value=1, sent=True, **failed("ControlTimeoutError"))
-        await self.attempt(books, conduct.at(0, closing=True), 0)
-        await self.outcome(books, conduct.at(0, closing=True), address="bl7:x", value=0)
-        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:x": 0}
+    async def test_a_later_write_to_the_same_address_settles_it_too(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await self.attempt(case, conduct.at(0), 1)
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=1, sent=True, **failed("ControlTimeoutError"))
+        await self.attempt(case, conduct.at(0, closing=True), 0)
+        await self.outcome(case, conduct.at(0, closing=True), address="bl7:x", value=0)
+        assert (await self.tally(case, conduct)).substrate_writes == {"bl7:x": 0}
 
-    async def test_a_value_that_was_there_already_is_not_in_doubt(self, books: Books, conduct: Conduct) -> None:
-        await self.outcome(books, conduct.at(0), address="bl7:x", value=5)
-        await self.attempt(books, conduct.at(1), 5)
-        assert (await self.tally(books, conduct)).substrate_writes == {"bl7:x": 5}
+    async def test_a_value_that_was_there_already_is_not_in_doubt(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=5)
+        await self.attempt(case, conduct.at(1), 5)
+        assert (await self.tally(case, conduct)).substrate_writes == {"bl7:x": 5}
 
-    async def test_what_an_action_sent_and_saw_no_confirmation_of_is_told_so(self, books: Books, conduct: Conduct) -> None:
+    async def test_what_an_action_sent_and_saw_no_confirmation_of_is_told_so(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         says = {"writes": [["bl7:x", 1], ["bl7:a", 2]], "unconfirmed": [["bl7:x", 3], ["bl7:x", 4], ["bl7:cam", 1]]}
-        await self.outcome(books, conduct.at(0), "action", **says, **failed("ControlTimeoutError"))
-        assert (await self.tally(books, conduct)).substrate_writes == {
+        await self.outcome(case, conduct.at(0), "action", **says, **failed("ControlTimeoutError"))
+        assert (await self.tally(case, conduct)).substrate_writes == {
             "bl7:x": {"outcome": "unknown", "values": [1, 3, 4]},
             "bl7:a": 2,
             "bl7:cam": {"outcome": "unknown", "values": [1]},
         }
 
-    async def test_what_an_action_wrote_counts(self, books: Books, conduct: Conduct) -> None:
-        await self.outcome(books, conduct.at(0), "action", writes=[["bl7:x", 1], ["bl7:cam", "Idle"], ["bl7:a", 3]])
-        await self.outcome(books, conduct.at(1), address="bl7:cam", value="Done")
-        await self.outcome(books, conduct.at(2), "action", writes=[])
-        await self.outcome(books, conduct.at(3), "action", writes=[["bl7:a", 4]], **failed("RuntimeError"))
-        written = (await self.tally(books, conduct)).substrate_writes
+    async def test_what_an_action_wrote_counts(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await self.outcome(case, conduct.at(0), "action", writes=[["bl7:x", 1], ["bl7:cam", "Idle"], ["bl7:a", 3]])
+        await self.outcome(case, conduct.at(1), address="bl7:cam", value="Done")
+        await self.outcome(case, conduct.at(2), "action", writes=[])
+        await self.outcome(case, conduct.at(3), "action", writes=[["bl7:a", 4]], **failed("RuntimeError"))
+        written = (await self.tally(case, conduct)).substrate_writes
         assert list(written.items()) == [("bl7:x", 1), ("bl7:cam", "Done"), ("bl7:a", 4)]
 
     @pytest.mark.parametrize(
@@ -878,12 +914,12 @@ class TestTally:
         ],
     )
     async def test_what_is_no_scalar_is_given_by_kind_shape_and_row(
-        self, books: Books, conduct: Conduct, value: Any, shown: dict[str, Any] | None
+        self, case: LedgerCase, conduct: LedgerConduct, value: Any, shown: dict[str, Any] | None
     ) -> None:
         place, other = conduct.at(0), conduct.at(1)
-        await self.outcome(books, place, address="bl7:x", value=value)
-        await self.outcome(books, other, "compute", measurements=[measured("offset", value)])
-        tally = await self.tally(books, conduct)
+        await self.outcome(case, place, address="bl7:x", value=value)
+        await self.outcome(case, other, "compute", measurements=[measured("offset", value)])
+        tally = await self.tally(case, conduct)
         written, found = tally.substrate_writes["bl7:x"], tally.measurements[0].value
         if shown is None:
             assert written is found is value or written == found == value
@@ -902,23 +938,21 @@ class TestTally:
         ],
     )
     async def test_kinds_are_merged_over_all_passes_without_closing(
-        self, books: Books, conduct: Conduct, kinds: list[str], merged: ActuationKind | None
+        self, case: LedgerCase, conduct: LedgerConduct, kinds: list[str], merged: ActuationKind | None
     ) -> None:
         for iteration, kind in enumerate(kinds, 1):
-            await self.outcome(books, conduct.at(0, iteration), "check", actuation_kind=kind)
-        await self.outcome(books, conduct.at(1, 1), "check")
-        await self.outcome(books, conduct.at(0, closing=True), "check", actuation_kind="Simulated")
-        assert (await self.tally(books, conduct, len(kinds))).actuation_kind is merged
+            await self.outcome(case, conduct.at(0, iteration), "check", actuation_kind=kind)
+        await self.outcome(case, conduct.at(1, 1), "check")
+        await self.outcome(case, conduct.at(0, closing=True), "check", actuation_kind="Simulated")
+        assert (await self.tally(case, conduct, len(kinds))).actuation_kind is merged
 
-    async def test_every_failure_of_closing_is_told_in_order(self, books: Books, conduct: Conduct) -> None:
-        await self.outcome(books, conduct.at(0), **failed("ControlTimeoutError"))
-        await self.outcome(books, conduct.at(2, closing=True), **failed("ControlWriteRejectedError"))
-        await self.outcome(books, conduct.at(1, closing=True), address="bl7:a", value=1)
-        await self.outcome(books, conduct.at(0, closing=True), "compute")
-        await books.ledger.settle(
-            row(conduct.at(0, closing=True), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput"))
-        )
-        told = (await self.tally(books, conduct)).closing_failures
+    async def test_every_failure_of_closing_is_told_in_order(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await self.outcome(case, conduct.at(0), **failed("ControlTimeoutError"))
+        await self.outcome(case, conduct.at(2, closing=True), **failed("ControlWriteRejectedError"))
+        await self.outcome(case, conduct.at(1, closing=True), address="bl7:a", value=1)
+        await self.outcome(case, conduct.at(0, closing=True), "compute")
+        await case.ledger.settle(row(conduct.at(0, closing=True), Mark.DEPOSIT, kind="compute", **failed("DuplicateOutput")))
+        told = (await self.tally(case, conduct)).closing_failures
         assert [(one.step_index, one.source_kind, one.error_class) for one in told] == [
             (0, "compute", "DuplicateOutput"),
             (2, "setpoint", "ControlWriteRejectedError"),
@@ -931,11 +965,11 @@ class TestTally:
             message="It did not.",
         )
 
-    async def test_nothing_of_another_conduct_is_among_it(self, books: Books) -> None:
-        first = await books.opened()
-        await self.outcome(books, first.at(0), address="bl7:x", value=1, actuation_kind="Physical")
-        await books.published(first.at(1), "image", "file:///a.h5")
-        tally = await self.tally(books, await books.taken_up(first, 5))
+    async def test_nothing_of_another_conduct_is_among_it(self, case: LedgerCase) -> None:
+        first = await case.opened()
+        await self.outcome(case, first.at(0), address="bl7:x", value=1, actuation_kind="Physical")
+        await case.published(first.at(1), "image", "file:///a.h5")
+        tally = await self.tally(case, await case.taken_up(first, 5))
         assert (tally.substrate_writes, tally.outputs, tally.actuation_kind) == ({}, {}, None)
 
 
@@ -951,5 +985,5 @@ def failed(error_class: str) -> dict[str, Any]:
     return {"result": "failed", "target": "bl7:shutter", "error_class": error_class, "message": "It did not."}
 
 
-def _ids(conduct: Conduct) -> Any:
+def _ids(conduct: LedgerConduct) -> Any:
     return conduct.procedure_id, conduct.conduct_id

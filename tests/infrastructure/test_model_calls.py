@@ -16,7 +16,7 @@ from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.statements import page_statement
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.domain.world import OPERATOR, START, new_id
+from tests.support.domain.world import OPERATOR, START, new_id
 
 DECISIONS = [new_id() for _ in range(6)]
 PROVIDERS = ["acme", "bolt"]

@@ -6,8 +6,8 @@ import pytest
 
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.postgres.leadership import MONITOR_LOCK
-from tests.application.monitored import PERMIT, Record, good, monitored, running
-from tests.waiting import until
+from tests.support.application.monitored_plant import PERMIT, MonitoredRecord, good, monitored, running
+from tests.support.waiting import until
 
 HELD = (
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND (classid::bigint << 32) | objid::bigint = %s "
@@ -52,10 +52,10 @@ async def test_a_leader_that_lost_its_session_has_no_say_any_more(database_url: 
             await until(lambda: _shows(record, "Permitted", "NotPermitted"))
 
 
-async def _led_by_another(record: Record, than: int) -> bool:
+async def _led_by_another(record: MonitoredRecord, than: int) -> bool:
     leaders = [pid for (pid,) in await record.execute(HELD, MONITOR_LOCK)]
     return bool(leaders) and leaders != [than]
 
 
-async def _shows(record: Record, *statuses: str) -> bool:
+async def _shows(record: MonitoredRecord, *statuses: str) -> bool:
     return await record.permits() == list(statuses)

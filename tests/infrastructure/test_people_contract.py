@@ -6,18 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from baton.application.agents.ports import People
-from baton.application.ports import Store
+from baton.application.ports import People, Store
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import ForgetActor, RegisterActor, UpdateActorProfile
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.infrastructure.postgres.people import PostgresPeople
+from baton.infrastructure.postgres.agent_data import PostgresPeople
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.testing.people import MemoryPeople
+from baton.testing.agents import MemoryPeople
 from baton.testing.store import MemoryStore
-from tests.application.calling import Calling
-from tests.domain.world import START, new_id
+from tests.support.application.command_paths import CommandCaller
+from tests.support.domain.world import START, new_id
 
 NAMED = "Mira, Sam, 山田, Rover, 0431 899812, 0000-0002-1825-0097"
 
@@ -26,11 +25,11 @@ NAMED = "Mira, Sam, 山田, Rover, 0431 899812, 0000-0002-1825-0097"
 class Known:
     """The people of a store, and who makes them known."""
 
-    calling: Calling
+    calling: CommandCaller
     people: People
 
     async def told(self) -> str:
-        return str((await self.people.book()).discreet(NAMED))
+        return str((await self.people.book()).redact(NAMED))
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -38,11 +37,11 @@ async def known(request: pytest.FixtureRequest) -> AsyncIterator[Known]:
     store: Store
     if request.param == "memory":
         store = MemoryStore()
-        yield Known(Calling(store), MemoryPeople(store))
+        yield Known(CommandCaller(store), MemoryPeople(store))
         return
     async with runtime_pool(request.getfixturevalue("database_url"), 2) as pool:
         store = PostgresStore(pool)
-        yield Known(Calling(store), PostgresPeople(store))
+        yield Known(CommandCaller(store), PostgresPeople(store))
 
 
 async def test_a_book_follows_the_profiles(known: Known) -> None:
@@ -64,7 +63,7 @@ async def test_machines_are_no_people(known: Known) -> None:
     seeds = Seeds(known.calling.store, lambda: START, new_id)
     await seeds.plant(facility_code="own-site", bootstrap_principal_id=None)
     said = f"{NAMED}, {', '.join(SEEDED)}"
-    assert (await known.people.book()).discreet(said) == said
+    assert (await known.people.book()).redact(said) == said
 
 
 async def test_a_book_is_kept_until_a_profile_changes(known: Known) -> None:

@@ -6,16 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.agents.ports import Spending
-from baton.application.ports import Batch, Store
-from baton.domain.agent.budget import Spent
+from baton.application.ports import Batch, Spending, Store
+from baton.domain.agent.budget import SpentAmounts
 from baton.domain.decision.inferences import Inference
 from baton.domain.kernel import NIL, Call
-from baton.infrastructure.postgres.spending import PostgresSpending
+from baton.infrastructure.postgres.agent_data import PostgresSpending
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.testing.spending import MemorySpending
+from baton.testing.agents import MemorySpending
 from baton.testing.store import MemoryStore
-from tests.domain.world import START, new_id
+from tests.support.domain.world import START, new_id
 
 AGENT, OTHER = new_id(), new_id()
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -49,5 +48,5 @@ async def test_windows_are_half_open_and_rows_are_the_agents_own(store: Store, s
     ]
     async with store.session() as session:
         await session.append(Batch(Call(NIL, NIL, START, new_id(), new_id()), "AppendInferences", entries=[entries]))
-    assert await spending.of(AGENT, NOON) == Spent(7.0, 48)
-    assert await spending.of(new_id(), NOON) == Spent(0.0, 0)
+    assert await spending.of(AGENT, NOON) == SpentAmounts(7.0, 48)
+    assert await spending.of(new_id(), NOON) == SpentAmounts(0.0, 0)

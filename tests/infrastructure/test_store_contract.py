@@ -12,6 +12,7 @@ import pytest
 
 from baton.application.ports import Batch, Bookmark, CommandResult, KeyClaim, Store, StreamAppend
 from baton.domain.access.actor import (
+    Actor,
     ActorDeactivated,
     ActorKind,
     ActorProfile,
@@ -27,16 +28,17 @@ from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.family import FamilyDefined, ListFamilies
 from baton.domain.kernel import Call, Event
 from baton.domain.shared.listing import Page, Where
+from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Release
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
 from baton.domain.trust.zone import ZoneDefined
-from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore
-from tests.domain.world import OPERATOR, new_id
+from tests.support.domain.world import OPERATOR, new_id
 
 NOW = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -101,7 +103,7 @@ async def contents_on_postgres(url: str) -> Any:
 
 async def projected(url: str) -> None:
     projector = Projector(url)
-    async with await dedicated(url, owner=True) as connection:
+    async with await dedicated_connection(url, owner=True) as connection:
         while await projector.advance(connection):
             pass
 
@@ -113,7 +115,7 @@ def batch(*appends: StreamAppend, now: datetime = NOW, **parts: Any) -> Batch:
 
 def to(id: UUID, after: int, *events: Event, now: datetime = NOW) -> StreamAppend:
     """These events behind version `after` of a stream."""
-    return StreamAppend(events[0].aggregate.name, id, after, [(new_id(), event.stamped(id, now)) for event in events])
+    return StreamAppend(events[0].aggregate.name, id, after, [(new_id(), event.stamp(id, now)) for event in events])
 
 
 def registered() -> ActorRegistered:
@@ -152,7 +154,7 @@ class TestStreams:
             VisitArrived(),
             VisitHeld(reason="beam dump \u2028 \x7f 🛑"),
         ]
-        written = [event.stamped(id, NOW).payload() for event in events]
+        written = [event.stamp(id, NOW).payload() for event in events]
         position = await kept.append(to(id, 0, *events))
         rows = await kept.load(id, "Visit")
         assert [row.payload for row in rows] == written
@@ -206,7 +208,7 @@ class TestStreams:
         append = to(new_id(), 0, registered())
         await kept.append(append)
         other = new_id()
-        repeated = StreamAppend("Actor", other, 0, [(append.events[0][0], registered().stamped(other, NOW))])
+        repeated = StreamAppend("Actor", other, 0, [(append.events[0][0], registered().stamp(other, NOW))])
         with pytest.raises(ConcurrencyError):
             await kept.append(repeated)
         assert await kept.versions(other) == []
@@ -496,10 +498,10 @@ class TestThePast:
     )
     async def test_the_last_of_some_types_come_newest_first(self, kept: Kept, past: dict[str, Any], seen: list[int]) -> None:
         id = await self.life(kept)
-        types = ["ActorRegistered", "ActorDeactivated", "ActorReactivated"]
+        types = (ActorRegistered, ActorDeactivated, ActorReactivated)
         async with kept.store.session() as session:
-            rows = await session.load_latest("Actor", id, types, 2, **past)
-            others = await session.load_latest("Actor", id, types[:2], 9, **past)
+            rows = await session.load_latest(LatestEvents(Actor, id, types, 2, **past))
+            others = await session.load_latest(LatestEvents(Actor, id, types[:2], 9, **past))
         assert [row.version for row in rows] == seen
         assert 3 not in [row.version for row in others]
 

@@ -9,9 +9,9 @@ import pytest
 
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, is_led, lead
-from baton.infrastructure.postgres.pool import Connection, dedicated
-from baton.infrastructure.postgres.process_reports import Reporter, running_processes, unled_tasks
-from tests.waiting import until
+from baton.infrastructure.postgres.pool import Connection, dedicated_connection
+from baton.infrastructure.postgres.process_reports import ProcessReporter, running_processes, unled_tasks
+from tests.support.waiting import until
 
 
 class FailsOnce:
@@ -95,7 +95,7 @@ async def test_a_leader_whose_session_is_killed_leads_again(database_url: str) -
     async def work(_: Connection) -> None:
         await asyncio.Event().wait()
 
-    async with await dedicated(database_url, owner=True) as owner:
+    async with await dedicated_connection(database_url, owner=True) as owner:
 
         async def led() -> bool:
             return await is_led(owner, REACTIONS_LOCK)
@@ -113,10 +113,10 @@ async def test_a_leader_whose_session_is_killed_leads_again(database_url: str) -
 
 async def test_processes_see_each_other_and_how_their_tasks_fare(database_url: str) -> None:
     supervisor, task = Supervisor(), FailsOnce(psycopg.OperationalError())
-    async with await dedicated(database_url) as connection:
+    async with await dedicated_connection(database_url) as connection:
         async with (
             supervisor.supervise("reactions", task.run),
-            supervisor.supervise("reporting", Reporter(database_url, "worker", supervisor).run),
+            supervisor.supervise("reporting", ProcessReporter(database_url, "worker", supervisor).run),
         ):
 
             async def reported() -> Any:

@@ -4,23 +4,23 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from baton.application.agents.budget_lock import BudgetLock
+from baton.application.agents.model_consultation import BudgetLock
 from baton.application.language_models import ChatRequest
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.agent.budget import SpendingTurn
-from baton.infrastructure.llm.scripted import ScriptedModel
-from baton.infrastructure.runtime import clock, new_id
 from baton.infrastructure.temporal.engine import connect
-from tests.api.beamline import beamline
-from tests.waiting import until
-from tests.workflows.agency import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agency, always
+from baton.infrastructure.wall_clock import new_id
+from baton.testing.agents import ScriptedModel
+from tests.support.api.rest_beamline import beamline
+from tests.support.waiting import until
+from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agent_stack, always
 
 FAULT = {"reason": "rotary stage encoder offline"}
 
 
 async def test_the_worked_example(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path) -> None:
-    async with agency(database_url, temporal.address, logbook_mirror_directory=tmp_path) as facility:
+    async with agent_stack(database_url, temporal.address, logbook_mirror_directory=tmp_path) as facility:
         api = facility.api
         budget = {"monthly_cost_cap": 40.0, "daily_token_cap": 200000}
         assert (await api.post(f"/agents/{DRAFTER}/update-budget", budget)).status_code == 204
@@ -79,7 +79,9 @@ class Target:
 async def test_a_proposal_is_promoted_by_rule_where_that_is_on(database_url: str, temporal: EmbeddedTemporal) -> None:
     target = Target()
     settings: dict[str, Any] = {"caution_promoter_enabled": True, "run_debriefer_enabled": False}
-    async with agency(database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings) as facility:
+    async with agent_stack(
+        database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings
+    ) as facility:
         line = await beamline(facility.api)
         target.id = line.rotary_id
         run_id = await line.started()
@@ -96,7 +98,9 @@ async def test_a_proposal_is_promoted_by_rule_where_that_is_on(database_url: str
 async def test_a_drafter_promotes_its_own_notice_where_that_is_on(database_url: str, temporal: EmbeddedTemporal) -> None:
     target = Target()
     settings: dict[str, Any] = {"caution_drafter_promotes": True, "run_debriefer_enabled": False}
-    async with agency(database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings) as facility:
+    async with agent_stack(
+        database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings
+    ) as facility:
         line = await beamline(facility.api)
         target.id = line.rotary_id
         run_id = await line.started()
@@ -109,7 +113,7 @@ async def test_a_drafter_promotes_its_own_notice_where_that_is_on(database_url: 
 
 async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, temporal: EmbeddedTemporal) -> None:
     settings: dict[str, Any] = {"run_supervisor_enabled": True, "run_supervisor_tick_seconds": 3600}
-    async with agency(database_url, temporal.address, **settings) as facility:
+    async with agent_stack(database_url, temporal.address, **settings) as facility:
         line = await beamline(facility.api)
         run_id = await line.started()
         await facility.api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
@@ -121,7 +125,7 @@ async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, tempora
 
 
 async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: str, temporal: EmbeddedTemporal) -> None:
-    async with agency(database_url, temporal.address, working=False) as facility:
+    async with agent_stack(database_url, temporal.address, working=False) as facility:
         line = await beamline(facility.api)
         run_id = await line.started()
         await facility.api.done(f"/runs/{run_id}/abort", FAULT)
@@ -139,11 +143,11 @@ async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: s
 
 
 async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: EmbeddedTemporal) -> None:
-    async with agency(database_url, temporal.address, caution_drafter_enabled=False, working=False) as facility:
+    async with agent_stack(database_url, temporal.address, caution_drafter_enabled=False, working=False) as facility:
         line = await beamline(facility.api)
         await facility.api.done(f"/agents/{DEBRIEFER}/update-budget", {"monthly_cost_cap": None, "daily_token_cap": 1000})
         runtime = await facility.start_worker()
-        turns = BudgetLock(runtime.store, clock, new_id)
+        turns = BudgetLock(runtime.commands)
         assert await turns.take(UUID(DEBRIEFER), new_id())
         run_id = await line.started()
         await facility.api.done(f"/runs/{run_id}/abort", FAULT)
@@ -155,13 +159,13 @@ async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: Emb
         await until(told_to_wait, within=30)
         async with runtime.store.session() as session:
             (turn,) = await session.records(SpendingTurn, {"agent_id": UUID(DEBRIEFER)})
-        await turns.give_back(UUID(DEBRIEFER), turn.decision_id)
+        await turns.release(UUID(DEBRIEFER), turn.decision_id)
         (debrief,) = await facility.decisions(context="RunDebrief")
         assert debrief["choice"] == "EquipmentAbort"
 
 
 async def test_histories_hold_no_text_of_anybody(database_url: str, temporal: EmbeddedTemporal) -> None:
-    async with agency(database_url, temporal.address) as facility:
+    async with agent_stack(database_url, temporal.address) as facility:
         line = await beamline(facility.api)
         run_id = await line.started()
         await facility.api.done(f"/runs/{run_id}/abort", {"reason": "Mira Okafor tripped over the cable"})

@@ -9,29 +9,29 @@ from baton.domain.operation.conduct.conduct import ConductFromProcedure, Conduct
 from baton.domain.operation.procedure.procedure import ProcedureStatus
 from baton.domain.operation.procedure.start import InvalidProcedureReEstablishmentBoundaryError
 from baton.infrastructure.control.simulator import SimulatedFault
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import check, setpoint
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import check, setpoint
 
 
 @pytest.fixture
-async def stage(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[Stage]:
-    async with staged(database_url, temporal.address, simulated_signals={"a": 0, "b": 1.5, "c": 0}) as stage:
-        yield stage
+async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0, "b": 1.5, "c": 0}) as stack:
+        yield stack
 
 
-async def test_steps_are_done_in_order_and_the_procedure_completes(stage: Stage) -> None:
+async def test_steps_are_done_in_order_and_the_procedure_completes(stack: ConductStack) -> None:
     steps = [
         setpoint("a", 3),
         check("a", 3),
         {"kind": "capture", "address": "b", "capture_name": "n"},
         setpoint("c", {"__capture__": "n"}),
     ]
-    procedure_id, result = await stage.conducted(steps)
+    procedure_id, result = await stack.conducted(steps)
     assert (result["succeeded"], result["completed_count"], result["substrate_writes"]) == (True, 4, {"a": 3, "c": 1.5})
-    assert stage.control.writes == [("a", 3), ("c", 1.5)]
-    assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
-    assert (await stage.happened(procedure_id))[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
-    marks = [(row["kind"], row["mark"], row["result"]) for row in await stage.ledger(procedure_id)]
+    assert stack.control.writes == [("a", 3), ("c", 1.5)]
+    assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+    assert (await stack.happened(procedure_id))[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
+    marks = [(row["kind"], row["mark"], row["result"]) for row in await stack.ledger(procedure_id)]
     assert marks == [
         ("setpoint", "in_flight", "in_flight"),
         ("setpoint", "outcome", "ok"),
@@ -42,9 +42,9 @@ async def test_steps_are_done_in_order_and_the_procedure_completes(stage: Stage)
     ]
 
 
-async def test_a_failed_setpoint_aborts(stage: Stage) -> None:
-    stage.plant.simulate_fault("a", SimulatedFault.REJECTING)
-    procedure_id, result = await stage.conducted([setpoint("c", 1), setpoint("a", 3), setpoint("c", 2)])
+async def test_a_failed_setpoint_aborts(stack: ConductStack) -> None:
+    stack.plant.simulate_fault("a", SimulatedFault.REJECTING)
+    procedure_id, result = await stack.conducted([setpoint("c", 1), setpoint("a", 3), setpoint("c", 2)])
     assert result["failure"] == {
         "step_index": 1,
         "source_kind": "setpoint",
@@ -52,47 +52,47 @@ async def test_a_failed_setpoint_aborts(stage: Stage) -> None:
         "error_class": "ControlWriteRejectedError",
         "message": "a refuses to be written.",
     }
-    procedure = await stage.procedure(procedure_id)
+    procedure = await stack.procedure(procedure_id)
     assert procedure.status is ProcedureStatus.ABORTED
     assert procedure.last_status_reason == "setpoint[1] a failed: ControlWriteRejectedError: a refuses to be written."
-    assert stage.control.writes == [("c", 1), ("a", 3)]
+    assert stack.control.writes == [("c", 1), ("a", 3)]
 
 
-async def test_a_failed_check_holds_where_that_was_asked_for_and_is_taken_up_again(stage: Stage) -> None:
+async def test_a_failed_check_holds_where_that_was_asked_for_and_is_taken_up_again(stack: ConductStack) -> None:
     steps = [setpoint("a", 25.0), check("c", 25)]
-    procedure_id, result = await stage.conducted(steps, ConductOrHoldProcedure)
+    procedure_id, result = await stack.conducted(steps, ConductOrHoldProcedure)
     assert (result["succeeded"], result["held"], result["failure"]["error_class"]) == (False, True, "CheckFailedError")
-    assert (await stage.procedure(procedure_id)).status is ProcedureStatus.HELD
-    await stage.control.write("c", 25)
-    again = await stage.do(ConductFromProcedure(re_establishment_boundary=0, wait=60), procedure_id)
+    assert (await stack.procedure(procedure_id)).status is ProcedureStatus.HELD
+    await stack.control.write("c", 25)
+    again = await stack.do(ConductFromProcedure(re_establishment_boundary=0, wait=60), procedure_id)
     assert again.body is not None
     assert (again.body["succeeded"], again.body["re_establishment_boundary"]) == (True, 0)
-    assert (await stage.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
-    assert stage.control.writes == [("a", 25.0), ("c", 25), ("a", 25.0)]
+    assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+    assert stack.control.writes == [("a", 25.0), ("c", 25), ("a", 25.0)]
 
 
-async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stage: Stage) -> None:
-    procedure_id = await stage.registered()
+async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stack: ConductStack) -> None:
+    procedure_id = await stack.registered()
     command = ConductProcedure(steps=(setpoint("a", 1),), wait=60)
-    first = await stage.do(command, procedure_id, key="once")
-    again = await stage.do(command.model_copy(update={"wait": 5}), procedure_id, key="once")
+    first = await stack.do(command, procedure_id, key="once")
+    again = await stack.do(command.model_copy(update={"wait": 5}), procedure_id, key="once")
     assert (first.body, again.body, again.replayed, again.status) == (first.body, first.body, True, 200)
-    assert stage.control.writes == [("a", 1)]
+    assert stack.control.writes == [("a", 1)]
 
 
-async def test_a_procedure_is_taken_up_where_it_was_held_and_leaves_out_only_what_somebody_says(stage: Stage) -> None:
+async def test_a_procedure_is_taken_up_where_it_was_held_and_leaves_out_only_what_somebody_says(stack: ConductStack) -> None:
     steps = [setpoint("a", 1), check("c", 25), setpoint("a", 2), setpoint("a", 3)]
-    procedure_id, _ = await stage.conducted(steps, ConductOrHoldProcedure)
+    procedure_id, _ = await stack.conducted(steps, ConductOrHoldProcedure)
     with pytest.raises(InvalidProcedureReEstablishmentBoundaryError, match="Step 1 is not done"):
-        await stage.do(ConductFromProcedure(re_establishment_boundary=3), procedure_id)
+        await stack.do(ConductFromProcedure(re_establishment_boundary=3), procedure_id)
     skipping = ConductFromProcedure(re_establishment_boundary=2, skip=True, skip_reason="the check is broken", wait=60)
-    result = await stage.conduct(skipping, procedure_id)
+    result = await stack.conduct(skipping, procedure_id)
     assert (result["succeeded"], result["completed_count"], result["skipped_count"]) == (True, 2, 1)
-    assert stage.control.writes == [("a", 1), ("a", 2), ("a", 3)]
-    assert [row["step_index"] for row in await stage.ledger(procedure_id) if row["result"] == "skipped"] == [1]
-    again, _ = await stage.conducted(steps, ConductOrHoldProcedure)
-    await stage.control.write("c", 25)
-    stage.control.writes.clear()
-    result = await stage.conduct(ConductFromProcedure(wait=60), again)
+    assert stack.control.writes == [("a", 1), ("a", 2), ("a", 3)]
+    assert [row["step_index"] for row in await stack.ledger(procedure_id) if row["result"] == "skipped"] == [1]
+    again, _ = await stack.conducted(steps, ConductOrHoldProcedure)
+    await stack.control.write("c", 25)
+    stack.control.writes.clear()
+    result = await stack.conduct(ConductFromProcedure(wait=60), again)
     assert (result["succeeded"], result["completed_count"], result["re_establishment_boundary"]) == (True, 3, 1)
-    assert stage.control.writes == [("a", 2), ("a", 3)]
+    assert stack.control.writes == [("a", 2), ("a", 3)]

@@ -11,14 +11,15 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from baton.application.conduct.conduct_work import workflow_id
-from baton.application.conduct.reconciliation import Reconciler
+from baton.application.conduct.conduct_work import Reconciler
 from baton.application.ports import Caller
+from baton.cli.composition.conduct import open_conduct_engine
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
+from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.work_items import GetWork, WorkView
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
@@ -31,22 +32,21 @@ from baton.domain.operation.steering.steered_conduct import (
 from baton.domain.registry import REGISTRY
 from baton.domain.run.conduct import ConductRun
 from baton.domain.run.endings import AbortRun, CompleteRun, StopRun
-from baton.domain.run.messages import PhaseVerdict, phase_conduct_id
+from baton.domain.run.messages import PhaseRequest, PhaseVerdict, phase_conduct_id, run_workflow_id
 from baton.domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus
 from baton.domain.run.start import ResumeRun
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
-from baton.infrastructure.conducting import conducting
 from baton.infrastructure.control.simulator import SimulatedFault
-from baton.infrastructure.runtime import clock, new_id
-from tests.conftest import with_database
-from tests.domain.world import refused
-from tests.waiting import until
-from tests.workflows.runs import PLANT, Floor, Series, furnished
-from tests.workflows.stage import OPERATOR, Stage, staged
-from tests.workflows.steps import capture, check, compute, criterion, setpoint, steered
+from baton.infrastructure.wall_clock import clock, new_id
+from tests.support.databases import with_database
+from tests.support.domain.world import refused
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.run_cases import PLANT, RunStack, StartedRun, furnished
+from tests.support.workflows.step_json import capture, check, compute, criterion, setpoint, steered
 
 OPEN_GATE = check("gate", 1, timeout=30)
 """A step that goes on when the test says so."""
@@ -63,26 +63,26 @@ def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-async def floor(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[Floor]:
+async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
     enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
-    async with staged(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stage:
-        stage.caller = Caller.system(new_id())
-        floor = await furnished(stage)
-        stage.caller = await member(stage, REGISTRY.command_names())
-        yield floor
+    async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack:
+        stack.caller = Caller.system(new_id())
+        run_stack = await furnished(stack)
+        stack.caller = await member(stack, REGISTRY.command_names())
+        yield run_stack
 
 
-async def member(stage: Stage, may: Iterable[str]) -> Caller:
+async def member(stack: ConductStack, may: Iterable[str]) -> Caller:
     """Somebody of the crew, and what they may do."""
-    id = UUID((await stage.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
+    id = UUID((await stack.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
     grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
-    await stage.do(DefinePolicy(name="Crew", **grant, permitted_commands=sorted(may)))
+    await stack.do(DefinePolicy(name="Crew", **grant, permitted_commands=sorted(may)))
     return Caller(id, SYSTEM_HTTP, new_id())
 
 
 @pytest.fixture
-async def series(floor: Floor) -> Series:
-    return await floor.start()
+async def series(run_stack: RunStack) -> StartedRun:
+    return await run_stack.start()
 
 
 def by(procedure_id: UUID, *steps: Any, command: str = "conduct_procedure", **fields: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def by(procedure_id: UUID, *steps: Any, command: str = "conduct_procedure", **fi
     return {"procedure_id": procedure_id, "conduct": {"command": command, "steps": steps, **fields}}
 
 
-async def set_off(series: Series, *steps: Any, closing: Any = (), rows: int) -> tuple[UUID, UUID]:
+async def set_off(series: StartedRun, *steps: Any, closing: Any = (), rows: int) -> tuple[UUID, UUID]:
     """Two phases under way: the first has come as far as its ledger has rows, the second waits for its turn."""
     first = await series.recipe_phase(steps, closing)
     second = await series.recipe_phase([setpoint("c", 9)])
@@ -100,11 +100,11 @@ async def set_off(series: Series, *steps: Any, closing: Any = (), rows: int) -> 
     return first, second
 
 
-async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: Series) -> None:
+async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: StartedRun) -> None:
     first, second = await series.phase(), await series.recipe_phase([setpoint("b", 2)], [setpoint("shutter", 0)])
     done = await series.conduct(by(first, setpoint("a", 1)), second)
     assert (done.status, done.replayed) == (200, False)
-    assert series.stage.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
+    assert series.stack.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
     assert await series.happened() == ["RunStarted", "RunConductStarted", "RunCompleted", "RunConducted"]
     run = await series.run()
     assert (run.status, run.live_conduct_id, run.actuation_kind) == (RunStatus.COMPLETED, None, "Physical")
@@ -138,7 +138,7 @@ async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: Se
     assert view.result.model_dump(mode="json") == done.body
 
 
-async def test_loops_are_phases_too_and_all_they_bring_is_told(series: Series) -> None:
+async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRun) -> None:
     looked = await series.recipe_phase([setpoint("a", steered("focus")), capture("sharpness", "sharpness")])
     search = {
         "command": "conduct_until_advised",
@@ -162,23 +162,23 @@ async def test_loops_are_phases_too_and_all_they_bring_is_told(series: Series) -
     assert (done.body["actuation_kind"], (await series.run()).actuation_kind) == ("Hybrid", "Hybrid")
 
 
-async def test_holding_the_run_pauses_the_phase_at_its_next_step_until_the_run_is_resumed(series: Series) -> None:
-    stage = series.stage
+async def test_holding_the_run_pauses_the_phase_at_its_next_step_until_the_run_is_resumed(series: StartedRun) -> None:
+    stack = series.stack
     first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, setpoint("b", 2), rows=2)
-    await stage.do(HoldRun(reason="top-up"), series.run_id)
-    await stage.plant.write("gate", 1)
-    await waiting_for_its_run(stage, first)
+    await stack.do(HoldRun(reason="top-up"), series.run_id)
+    await stack.plant.write("gate", 1)
+    await waiting_for_its_run(stack, first)
     view = await series.waits_for("run")
     assert (view.current_procedure_id, view.phases[0].status) == (first, ProcedureStatus.RUNNING)
-    assert stage.control.writes == [("a", 1)]
-    await stage.do(ResumeRun(), series.run_id)
+    assert stack.control.writes == [("a", 1)]
+    await stack.do(ResumeRun(), series.run_id)
     assert (await series.result())["succeeded"]
-    assert stage.control.writes == [("a", 1), ("b", 2), ("c", 9)]
+    assert stack.control.writes == [("a", 1), ("b", 2), ("c", 9)]
 
 
-async def waiting_for_its_run(stage: Stage, procedure_id: UUID) -> None:
+async def waiting_for_its_run(stack: ConductStack, procedure_id: UUID) -> None:
     async def waits() -> bool:
-        async with stage.runtime.pool.connection() as connection:
+        async with stack.runtime.pool.connection() as connection:
             found = await connection.execute(
                 "SELECT waiting_for = 'run' FROM conduct_progress WHERE procedure_id = %s", [procedure_id]
             )
@@ -188,22 +188,22 @@ async def waiting_for_its_run(stage: Stage, procedure_id: UUID) -> None:
 
 
 @pytest.mark.parametrize("ending", ["resumed", "stopped"])
-async def test_a_run_that_is_held_during_the_last_step_keeps_the_phase_from_closing(series: Series, ending: str) -> None:
-    stage = series.stage
+async def test_a_run_that_is_held_during_the_last_step_keeps_the_phase_from_closing(series: StartedRun, ending: str) -> None:
+    stack = series.stack
     first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, closing=[setpoint("shutter", 0)], rows=2)
-    await stage.do(HoldRun(reason="top-up"), series.run_id)
-    await stage.plant.write("gate", 1)
-    await waiting_for_its_run(stage, first)
-    assert stage.control.writes == [("a", 1)]
+    await stack.do(HoldRun(reason="top-up"), series.run_id)
+    await stack.plant.write("gate", 1)
+    await waiting_for_its_run(stack, first)
+    assert stack.control.writes == [("a", 1)]
     if ending == "resumed":
-        await stage.do(ResumeRun(), series.run_id)
+        await stack.do(ResumeRun(), series.run_id)
         assert (await series.result())["succeeded"]
-        assert stage.control.writes == [("a", 1), ("shutter", 0), ("c", 9)]
+        assert stack.control.writes == [("a", 1), ("shutter", 0), ("c", 9)]
     else:
-        await stage.do(StopRun(reason="enough"), series.run_id)
+        await stack.do(StopRun(reason="enough"), series.run_id)
         assert (await series.result())["failure"]["error_class"] == "RunStopped"
-        assert stage.control.writes == [("a", 1), ("shutter", 0)]
-        phase = await stage.procedure(first)
+        assert stack.control.writes == [("a", 1), ("shutter", 0)]
+        phase = await stack.procedure(first)
         assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "enough")
 
 
@@ -215,114 +215,114 @@ SEARCH: dict[str, Any] = {
 }
 
 
-async def advise(stage: Stage, procedure_id: UUID, **advice: Any) -> None:
+async def advise(stack: ConductStack, procedure_id: UUID, **advice: Any) -> None:
     """Say where to measure, as soon as that is asked."""
 
     async def asked() -> int | None:
-        index: int | None = (await stage.ask(GetProcedureSteering(), procedure_id)).iteration_index
+        index: int | None = (await stack.ask(GetProcedureSteering(), procedure_id)).iteration_index
         return index
 
     index = await until(asked)
-    await stage.do(AdviseProcedure(iteration_index=index, advice=advice), procedure_id)
+    await stack.do(AdviseProcedure(iteration_index=index, advice=advice), procedure_id)
 
 
-async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: Series) -> None:
-    stage = series.stage
+async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: StartedRun) -> None:
+    stack = series.stack
     id = await series.recipe_phase([setpoint("a", steered("focus")), capture("sharpness", "sharpness")])
-    await stage.do(ConductUntilAdvised(**SEARCH, wait=0), id)
+    await stack.do(ConductUntilAdvised(**SEARCH, wait=0), id)
 
     async def stands(status: ProcedureStatus) -> bool:
-        return (await stage.procedure(id)).status is status
+        return (await stack.procedure(id)).status is status
 
     async def asks() -> bool:
-        return bool((await stage.ask(GetProcedureSteering(), id)).waiting)
+        return bool((await stack.ask(GetProcedureSteering(), id)).waiting)
 
     await until(asks)
-    await stage.do(HoldProcedure(reason="lunch"), id)
+    await stack.do(HoldProcedure(reason="lunch"), id)
     await until(lambda: stands(ProcedureStatus.HELD))
-    await stage.do(ConductUntilAdvisedFrom(**SEARCH, wait=0), id)
+    await stack.do(ConductUntilAdvisedFrom(**SEARCH, wait=0), id)
     await until(asks)
-    await stage.do(HoldRun(reason="top-up"), series.run_id)
-    await advise(stage, id, verdict="Measure", next_point={"focus": 0.5})
-    await waiting_for_its_run(stage, id)
-    await stage.do(ResumeRun(), series.run_id)
-    await advise(stage, id, verdict="Stop")
+    await stack.do(HoldRun(reason="top-up"), series.run_id)
+    await advise(stack, id, verdict="Measure", next_point={"focus": 0.5})
+    await waiting_for_its_run(stack, id)
+    await stack.do(ResumeRun(), series.run_id)
+    await advise(stack, id, verdict="Stop")
     await until(lambda: stands(ProcedureStatus.COMPLETED))
-    assert stage.control.writes == [("a", 0.0), ("a", 0.5)]
+    assert stack.control.writes == [("a", 0.0), ("a", 0.5)]
 
 
 async def test_a_phase_that_is_cancelled_goes_no_further_although_its_step_is_done_before_it_hears_of_it(
-    series: Series,
+    series: StartedRun,
 ) -> None:
-    stage = series.stage
+    stack = series.stack
     first, _ = await set_off(series, *[setpoint("b", number) for number in range(300)], rows=10)
-    await stage.client.get_workflow_handle(workflow_id("conduct", first)).cancel()
+    await stack.client.get_workflow_handle(conduct_workflow_id(first)).cancel()
     assert (await series.result())["succeeded"] is False
-    assert (await stage.procedure(first)).last_status_reason == "conduct cancelled"
-    assert len(stage.control.writes) < 300
+    assert (await stack.procedure(first)).last_status_reason == "conduct cancelled"
+    assert len(stack.control.writes) < 300
 
 
-async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: Series) -> None:
-    stage = series.stage
+async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: StartedRun) -> None:
+    stack = series.stack
     first, second = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
     await series.reaches_conduct(first)
-    await stage.do(AbortRun(reason="smoke in the hutch"), series.run_id)
+    await stack.do(AbortRun(reason="smoke in the hutch"), series.run_id)
     result = await series.result()
     assert (result["succeeded"], result["phases"][0]["succeeded"], result["phases"][1]["conduct_id"]) == (False, False, None)
-    phase = await stage.procedure(first)
+    phase = await stack.procedure(first)
     assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "smoke in the hutch")
-    assert (await stage.procedure(second)).status is ProcedureStatus.DEFINED
-    assert stage.control.writes == []
+    assert (await stack.procedure(second)).status is ProcedureStatus.DEFINED
+    assert stack.control.writes == []
     assert (await series.happened())[-2:] == ["RunAborted", "RunConducted"]
 
 
-async def test_stopping_the_run_ends_the_phase_at_its_next_step_and_closes(series: Series) -> None:
-    stage = series.stage
+async def test_stopping_the_run_ends_the_phase_at_its_next_step_and_closes(series: StartedRun) -> None:
+    stack = series.stack
     steps = (setpoint("a", 1), OPEN_GATE, setpoint("b", 2))
     first, second = await set_off(series, *steps, closing=[setpoint("shutter", 0)], rows=2)
-    await stage.do(StopRun(reason="enough statistics"), series.run_id)
-    await stage.plant.write("gate", 1)
+    await stack.do(StopRun(reason="enough statistics"), series.run_id)
+    await stack.plant.write("gate", 1)
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "RunStopped")
-    phase = await stage.procedure(first)
+    phase = await stack.procedure(first)
     assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "enough statistics")
-    assert stage.control.writes == [("a", 1), ("shutter", 0)]
-    assert (await stage.procedure(second)).status is ProcedureStatus.DEFINED
+    assert stack.control.writes == [("a", 1), ("shutter", 0)]
+    assert (await stack.procedure(second)).status is ProcedureStatus.DEFINED
     run = await series.run()
     assert (run.status, run.actuation_kind) == (RunStatus.STOPPED, "Physical")
 
 
-async def test_a_phase_that_is_held_is_waited_for_until_somebody_takes_it_up_again(series: Series) -> None:
-    stage = series.stage
+async def test_a_phase_that_is_held_is_waited_for_until_somebody_takes_it_up_again(series: StartedRun) -> None:
+    stack = series.stack
     first, second = await series.phase(), await series.recipe_phase([setpoint("c", 9)])
     await series.conduct(by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0)
     view = await series.waits_for("phase", procedure_id=first, code="StepFault")
     assert view.waiting is not None
     assert "CheckFailedError" in (view.waiting.detail or "")
     assert (await series.run()).status is RunStatus.RUNNING
-    await stage.plant.write("b", 5)
-    await stage.do(ConductFromProcedure(re_establishment_boundary=1, wait=60), first)
+    await stack.plant.write("b", 5)
+    await stack.do(ConductFromProcedure(re_establishment_boundary=1, wait=60), first)
     result = await series.result()
     assert result["succeeded"]
     assert result["phases"][0]["conduct_id"] != str(phase_conduct_id(UUID(result["conduct_id"]), first))
-    assert stage.control.writes == [("a", 1), ("c", 9)]
+    assert stack.control.writes == [("a", 1), ("c", 9)]
 
 
-async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_it(series: Series) -> None:
-    stage, runtime = series.stage, series.stage.runtime
+async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_it(series: StartedRun) -> None:
+    stack, runtime = series.stack, series.stack.runtime
     first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, rows=2)
-    await stage.client.get_workflow_handle(workflow_id("conduct", first)).terminate()
+    await stack.client.get_workflow_handle(conduct_workflow_id(first)).terminate()
     await Reconciler([runtime.conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
     await series.waits_for("phase", procedure_id=first, code="ConductLost")
-    await stage.do(AbortProcedure(reason="nobody knows"), first)
+    await stack.do(AbortProcedure(reason="nobody knows"), first)
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "ConductLost")
     assert (await series.run()).status is RunStatus.ABORTED
 
 
-async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(series: Series) -> None:
-    stage = series.stage
-    stage.plant.simulate_fault("b", SimulatedFault.REJECTING)
+async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(series: StartedRun) -> None:
+    stack = series.stack
+    stack.plant.simulate_fault("b", SimulatedFault.REJECTING)
     first, second, third = [await series.recipe_phase([setpoint(signal, 1)], name=signal.upper()) for signal in "abc"]
     done = await series.conduct(first, second, third)
     failure = {
@@ -341,35 +341,35 @@ async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(se
     (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
     assert aborted.reason == "phase B: setpoint[0] b failed: ControlWriteRejectedError: b refuses to be written."
     assert aborted.actuation_kind == "Physical"
-    assert (await stage.procedure(third)).status is ProcedureStatus.DEFINED
+    assert (await stack.procedure(third)).status is ProcedureStatus.DEFINED
 
 
-async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it_is_resumed(series: Series) -> None:
-    stage = series.stage
+async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it_is_resumed(series: StartedRun) -> None:
+    stack = series.stack
     first, second = await set_off(series, OPEN_GATE, rows=0)
     await series.reaches_conduct(first)
     await series.lose_beam()
-    await stage.plant.write("gate", 1)
+    await stack.plant.write("gate", 1)
     view = await series.waits_for("gate", procedure_id=second, code="ProcedureSupplyCoverageMismatchError")
     await series.reaches(RunStatus.HELD)
     (held,) = [event for event in await series.events() if isinstance(event, RunHeld)]
     assert view.waiting is not None
     assert held.reason == view.waiting.detail
     with refused("RunSupplyCoverageMismatchError"):
-        await stage.do(ResumeRun(), series.run_id)
+        await stack.do(ResumeRun(), series.run_id)
     assert (await series.view()).waiting == view.waiting
     await series.beam_back()
-    await stage.do(ResumeRun(), series.run_id)
+    await stack.do(ResumeRun(), series.run_id)
     assert (await series.result())["succeeded"]
-    assert stage.control.writes == [("c", 9)]
+    assert stack.control.writes == [("c", 9)]
 
 
-async def test_a_phase_that_must_not_start_fails_the_run(series: Series) -> None:
-    stage = series.stage
+async def test_a_phase_that_must_not_start_fails_the_run(series: StartedRun) -> None:
+    stack = series.stack
     first, second = await set_off(series, OPEN_GATE, rows=0)
     await series.give("start_procedure", second)
     await series.give("complete_procedure", second)
-    await stage.plant.write("gate", 1)
+    await stack.plant.write("gate", 1)
     result = await series.result()
     failure = result["failure"]
     assert (failure["source_kind"], failure["target"], failure["error_class"]) == (
@@ -378,49 +378,49 @@ async def test_a_phase_that_must_not_start_fails_the_run(series: Series) -> None
         "ProcedureCannotStartError",
     )
     assert (await series.run()).status is RunStatus.ABORTED
-    assert (await stage.procedure(first)).status is ProcedureStatus.COMPLETED
+    assert (await stack.procedure(first)).status is ProcedureStatus.COMPLETED
 
 
-async def test_a_run_that_is_held_when_all_is_done_is_completed_when_it_is_resumed(series: Series) -> None:
-    stage = series.stage
+async def test_a_run_that_is_held_when_all_is_done_is_completed_when_it_is_resumed(series: StartedRun) -> None:
+    stack = series.stack
     await held_at_the_end(series)
-    await stage.do(ResumeRun(), series.run_id)
+    await stack.do(ResumeRun(), series.run_id)
     assert (await series.result())["succeeded"]
     assert (await series.happened())[-4:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
 
 
-async def test_a_run_that_is_held_when_all_is_done_may_be_completed_by_hand(series: Series) -> None:
+async def test_a_run_that_is_held_when_all_is_done_may_be_completed_by_hand(series: StartedRun) -> None:
     await held_at_the_end(series)
-    await series.stage.do(CompleteRun(), series.run_id)
+    await series.stack.do(CompleteRun(), series.run_id)
     assert (await series.result())["succeeded"]
     assert (await series.happened())[-3:] == ["RunHeld", "RunCompleted", "RunConducted"]
 
 
-async def held_at_the_end(series: Series) -> None:
+async def held_at_the_end(series: StartedRun) -> None:
     """A run that was held while its only phase was closing, which is finished all the same."""
-    stage = series.stage
+    stack = series.stack
     only = await series.recipe_phase([setpoint("a", 1)], [OPEN_GATE, setpoint("shutter", 0)])
     await series.conduct(only, wait=0)
     await series.at_step(only, 2)
 
     async def closing() -> bool:
-        async with stage.runtime.pool.connection() as connection:
+        async with stack.runtime.pool.connection() as connection:
             found = await connection.execute("SELECT phase FROM conduct_progress WHERE procedure_id = %s", [only])
             return await found.fetchone() == ("Closing",)
 
     await until(closing)
-    await stage.do(HoldRun(), series.run_id)
-    await stage.plant.write("gate", 1)
+    await stack.do(HoldRun(), series.run_id)
+    await stack.plant.write("gate", 1)
 
     async def done() -> bool:
-        return (await stage.procedure(only)).status is ProcedureStatus.COMPLETED
+        return (await stack.procedure(only)).status is ProcedureStatus.COMPLETED
 
     await until(done)
     await series.waits_for("run")
 
 
-async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_is_live(series: Series) -> None:
-    stage = series.stage
+async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_is_live(series: StartedRun) -> None:
+    stack = series.stack
     first, second = await series.recipe_phase([OPEN_GATE]), await series.recipe_phase([setpoint("a", 1)])
     accepted = await series.conduct(first, wait=0, key="k1")
     ids = {"run_id": str(series.run_id), "conduct_id": accepted.body["conduct_id"], "work_id": accepted.body["conduct_id"]}
@@ -430,11 +430,11 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
         assert (again.status, again.body, again.replayed) == (202, ids, True), key
     with refused("RunCannotConductError", "conduct_live"):
         await series.conduct(first, second)
-    stage.caller, own = await member(stage, REGISTRY.command_names()), stage.caller
+    stack.caller, own = await member(stack, REGISTRY.command_names()), stack.caller
     with refused("RunCannotConductError", "conduct_live"):
         await series.conduct(first)
-    stage.caller = own
-    await stage.plant.write("gate", 1)
+    stack.caller = own
+    await stack.plant.write("gate", 1)
     result = await series.result()
     for key in ("k1", "k2"):
         last = await series.conduct(first, wait=0, key=key)
@@ -442,161 +442,164 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
     assert (await series.happened()).count("RunConductStarted") == 1
 
 
-async def test_a_conduct_goes_on_where_it_stood_when_its_worker_comes_back(series: Series) -> None:
-    stage = series.stage
+async def test_a_conduct_goes_on_where_it_stood_when_its_worker_comes_back(series: StartedRun) -> None:
+    stack = series.stack
     first, second = await series.phase(), await series.recipe_phase([setpoint("c", 9)])
     await series.conduct(by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0)
     await series.waits_for("phase")
-    await stage.stop_worker()
-    await stage.do(AbortProcedure(reason="not today"), first)
+    await stack.stop_worker()
+    await stack.do(AbortProcedure(reason="not today"), first)
     assert (await series.run()).status is RunStatus.RUNNING
-    await stage.start_worker()
+    await stack.start_worker()
     result = await series.result()
     assert (result["failure"]["error_class"], (await series.run()).status) == ("CheckFailedError", RunStatus.ABORTED)
-    assert stage.control.writes == [("a", 1)]
+    assert stack.control.writes == [("a", 1)]
 
 
-async def test_a_conduct_opened_while_nobody_works_begins_when_somebody_does(series: Series) -> None:
-    stage = series.stage
-    await stage.stop_worker()
+async def test_a_conduct_opened_while_nobody_works_begins_when_somebody_does(series: StartedRun) -> None:
+    stack = series.stack
+    await stack.stop_worker()
     only = await series.recipe_phase([setpoint("a", 1)])
     accepted = await series.conduct(only, wait=0)
     assert accepted.status == 202
     view = await series.view()
     assert (view.heartbeat_at, view.current_procedure_id, view.phases[0].status) == (None, None, ProcedureStatus.DEFINED)
-    await stage.start_worker()
+    await stack.start_worker()
     assert (await series.result())["succeeded"]
 
 
-async def test_what_is_tried_twice_at_once_is_done_once(series: Series) -> None:
+async def test_what_is_tried_twice_at_once_is_done_once(series: StartedRun) -> None:
     """A worker that was taken for lost may still be at it when the next one takes over."""
-    stage = series.stage
-    await stage.stop_worker()
+    stack = series.stack
+    await stack.stop_worker()
     only = await series.recipe_phase([setpoint("a", 1)])
     conduct_id = UUID((await series.conduct(only, wait=0)).body["conduct_id"])
-    async with conducting(stage.runtime, stage.control) as wired:
+    async with open_conduct_engine(stack.runtime, stack.control) as wired:
         conductor = wired.run_conductor
-        assert await asyncio.gather(*(conductor.brief(series.run_id, conduct_id) for _ in range(2))) == [1, 1]
-        opened = await asyncio.gather(*(conductor.open_phase(series.run_id, conduct_id, 0) for _ in range(4)))
+        request = PhaseRequest(run_id=series.run_id, conduct_id=conduct_id, phase_index=0)
+        assert await asyncio.gather(*(conductor.brief(request) for _ in range(2))) == [1, 1]
+        opened = await asyncio.gather(*(conductor.open_phase(request) for _ in range(4)))
         assert {report.verdict for report in opened} == {PhaseVerdict.OPENED}
         assert len({report.job.order.conduct_id for report in opened if report.job is not None}) == 1
-        assert (await stage.happened(only)).count("ProcedureStarted") == 1
-        await stage.start_worker()
+        assert (await stack.happened(only)).count("ProcedureStarted") == 1
+        await stack.start_worker()
         assert (await series.result())["succeeded"]
-        assert await conductor.brief(series.run_id, conduct_id) is None
-        assert (await conductor.open_phase(series.run_id, conduct_id, 0)).verdict is PhaseVerdict.GONE
+        assert await conductor.brief(request) is None
+        assert (await conductor.open_phase(request)).verdict is PhaseVerdict.GONE
     assert (await series.happened()).count("RunConducted") == 1
 
 
-async def test_a_conduct_that_is_cancelled_in_the_engine_aborts_the_run_and_its_phase(series: Series) -> None:
-    stage = series.stage
+async def test_a_conduct_that_is_cancelled_in_the_engine_aborts_the_run_and_its_phase(series: StartedRun) -> None:
+    stack = series.stack
     first, _ = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
     await series.reaches_conduct(first)
-    await stage.client.get_workflow_handle(workflow_id("conduct-run", series.run_id)).cancel()
+    await stack.client.get_workflow_handle(run_workflow_id(series.run_id)).cancel()
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "CancelledError")
     (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
     assert aborted.reason == "conduct cancelled"
-    phase = await stage.procedure(first)
+    phase = await stack.procedure(first)
     assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "conduct cancelled")
-    assert stage.control.writes == []
+    assert stack.control.writes == []
 
 
-async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_the_run_to_a_person(series: Series) -> None:
-    stage = series.stage
+async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_the_run_to_a_person(
+    series: StartedRun,
+) -> None:
+    stack = series.stack
     first, _ = await set_off(series, OPEN_GATE, rows=0)
     await series.reaches_conduct(first)
     conduct_id = (await series.run()).live_conduct_id
     assert conduct_id is not None
-    await stage.client.get_workflow_handle(workflow_id("conduct-run", series.run_id)).terminate()
-    runtime = stage.runtime
+    await stack.client.get_workflow_handle(run_workflow_id(series.run_id)).terminate()
+    runtime = stack.runtime
     await Reconciler([runtime.run_conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
     result = await series.result()
     assert (result["failure"]["error_class"], (await series.run()).status) == ("ConductLost", RunStatus.RUNNING)
-    await stage.plant.write("gate", 1)
+    await stack.plant.write("gate", 1)
 
     async def done() -> bool:
-        return (await stage.procedure(first)).status is ProcedureStatus.COMPLETED
+        return (await stack.procedure(first)).status is ProcedureStatus.COMPLETED
 
     await until(done)
     assert await runtime.run_conducts.answer(conduct_id) == result
 
 
 async def test_a_conduct_that_nobody_began_in_time_is_given_up_and_the_run_stands_where_it_stood(
-    series: Series, database: str, temporal: EmbeddedTemporal
+    series: StartedRun, database: str, temporal: EmbeddedTemporal
 ) -> None:
-    stage = series.stage
-    await stage.stop_worker()
+    stack = series.stack
+    await stack.stop_worker()
     only = await series.recipe_phase([setpoint("a", 1)])
     await series.conduct(only, wait=1.1)
-    async with staged(database, temporal.address, conduct_restart_limit_seconds=1):
+    async with open_conduct_stack(database, temporal.address, conduct_restart_limit_seconds=1):
         result = await series.result()
-    await stage.start_worker()
+    await stack.start_worker()
     assert (result["failure"]["target"], result["failure"]["error_class"]) == ("start", "ConductStartExpired")
     run = await series.run()
     assert (run.status, run.live_conduct_id) == (RunStatus.RUNNING, None)
-    assert (await stage.procedure(only)).status is ProcedureStatus.DEFINED
+    assert (await stack.procedure(only)).status is ProcedureStatus.DEFINED
 
 
 @pytest.mark.parametrize(
     ("denied", "written"), [("ConductOrHoldProcedure", [("a", 1)]), ("CompleteRun", [("a", 1), ("b", 2)])]
 )
 async def test_what_its_submitter_may_not_do_any_more_the_service_ends_by_name(
-    series: Series, denied: str, written: list[Any]
+    series: StartedRun, denied: str, written: list[Any]
 ) -> None:
-    stage = series.stage
+    stack = series.stack
     first, second = await series.recipe_phase([setpoint("a", 1), OPEN_GATE]), await series.recipe_phase([setpoint("b", 2)])
-    scientist, withdraw = await losing(stage, denied)
+    scientist, withdraw = await losing(stack, denied)
     phases = [{"procedure_id": first}, {"procedure_id": second, "conduct": {"command": "conduct_or_hold_procedure"}}]
     command = ConductRun(phases=phases, wait=0)
-    await stage.runtime.service.execute(command, scientist, target_id=series.run_id)
+    await stack.runtime.service.execute(command, scientist, target_id=series.run_id)
     await series.at_step(first, 2)
     await withdraw()
-    await stage.plant.write("gate", 1)
+    await stack.plant.write("gate", 1)
     failure = (await series.result())["failure"]
     assert (failure["source_kind"], failure["error_class"]) == ("lifecycle", "UnauthorizedError")
     (aborted,) = [event for event in await series.events() if isinstance(event, RunAborted)]
     assert str(scientist.principal_id) in aborted.reason
-    async with stage.runtime.store.session() as session:
+    async with stack.runtime.store.session() as session:
         history = await session.history("Run", series.run_id, 0, 10)
     assert next(row for row in history if row.event_type == "RunAborted").principal_id == NIL
-    assert stage.control.writes == written
+    assert stack.control.writes == written
 
 
-async def losing(stage: Stage, denied: str) -> tuple[Caller, Callable[[], Awaitable[Any]]]:
+async def losing(stack: ConductStack, denied: str) -> tuple[Caller, Callable[[], Awaitable[Any]]]:
     """Somebody who may do everything, and how one permission is withdrawn from them."""
-    scientist = await member(stage, REGISTRY.command_names() - {denied})
+    scientist = await member(stack, REGISTRY.command_names() - {denied})
     grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [scientist.principal_id]}
-    policy = await stage.do(DefinePolicy(name="For now", **grant, permitted_commands=[denied]))
+    policy = await stack.do(DefinePolicy(name="For now", **grant, permitted_commands=[denied]))
     revoking = RevokePolicyGrant(permitted_principal_id=scientist.principal_id, reason="moved on")
-    return scientist, partial(stage.do, revoking, UUID((policy.body or {})["policy_id"]))
+    return scientist, partial(stack.do, revoking, UUID((policy.body or {})["policy_id"]))
 
 
 @pytest.mark.parametrize("denied", ["CompleteProcedure", "AbortProcedure"])
 async def test_a_permission_withdrawn_from_somebody_in_good_standing_aborts_their_procedure(
-    series: Series, denied: str
+    series: StartedRun, denied: str
 ) -> None:
-    stage = series.stage
-    id = await stage.from_recipe([setpoint("a", 1), OPEN_GATE, check("b", 7)][: 2 + (denied == "AbortProcedure")])
-    scientist, withdraw = await losing(stage, denied)
-    await stage.runtime.service.execute(ConductProcedure(wait=0), scientist, target_id=id)
+    stack = series.stack
+    id = await stack.from_recipe([setpoint("a", 1), OPEN_GATE, check("b", 7)][: 2 + (denied == "AbortProcedure")])
+    scientist, withdraw = await losing(stack, denied)
+    await stack.runtime.service.execute(ConductProcedure(wait=0), scientist, target_id=id)
     await series.at_step(id, 2)
     await withdraw()
-    await stage.plant.write("gate", 1)
-    await until(partial(stands, stage, id, ProcedureStatus.ABORTED))
-    reason = (await stage.procedure(id)).last_status_reason or ""
+    await stack.plant.write("gate", 1)
+    await until(partial(stands, stack, id, ProcedureStatus.ABORTED))
+    reason = (await stack.procedure(id)).last_status_reason or ""
     assert (str(scientist.principal_id) in reason, f"{denied} was refused" in reason) == (True, True)
 
 
-async def stands(stage: Stage, id: UUID, status: ProcedureStatus) -> bool:
-    return (await stage.procedure(id)).status is status
+async def stands(stack: ConductStack, id: UUID, status: ProcedureStatus) -> bool:
+    return (await stack.procedure(id)).status is status
 
 
-async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(series: Series) -> None:
-    stage = series.stage
+async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(series: StartedRun) -> None:
+    stack = series.stack
     lacking = {"CompleteProcedure", "HoldProcedure", "CompleteRun", "EndProcedureIteration"}
-    submitter = await member(stage, REGISTRY.command_names() - lacking)
-    alone, phase = await stage.from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
+    submitter = await member(stack, REGISTRY.command_names() - lacking)
+    alone, phase = await stack.from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
     ending = {"CompleteProcedure", "HoldProcedure"}
     looped = {"command": "conduct_until_converged", "convergence_capture_name": "b", "criterion": criterion(0)}
     asked: list[tuple[Any, UUID, set[str]]] = [
@@ -606,50 +609,50 @@ async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(se
     ]
     for command, target_id, missing in asked:
         with refused(UnauthorizedError, "grants_missing") as caught:
-            await stage.runtime.service.execute(command, submitter, target_id=target_id)
+            await stack.runtime.service.execute(command, submitter, target_id=target_id)
         assert caught.value.facts == {"missing": sorted(missing)}
-    assert [(await stage.procedure(id)).status for id in (alone, phase)] == [ProcedureStatus.DEFINED] * 2
-    assert (await series.happened(), stage.control.writes) == (["RunStarted"], [])
+    assert [(await stack.procedure(id)).status for id in (alone, phase)] == [ProcedureStatus.DEFINED] * 2
+    assert (await series.happened(), stack.control.writes) == (["RunStarted"], [])
 
 
-async def test_nothing_follows_a_truncation_although_the_engine_goes_on(series: Series) -> None:
+async def test_nothing_follows_a_truncation_although_the_engine_goes_on(series: StartedRun) -> None:
     """The record is written first; what the workflow still tries, the ledger does not let it."""
-    stage = series.stage
-    id = await stage.from_recipe([setpoint("a", 1), OPEN_GATE, setpoint("a", 2)], [setpoint("shutter", 0)])
-    await stage.do(ConductProcedure(wait=0), id)
+    stack = series.stack
+    id = await stack.from_recipe([setpoint("a", 1), OPEN_GATE, setpoint("a", 2)], [setpoint("shutter", 0)])
+    await stack.do(ConductProcedure(wait=0), id)
     await series.at_step(id, 2)
-    before = await stage.ledger(id)
+    before = await stack.ledger(id)
 
     async def truncated() -> bool:
         """Give up a conduct that seems silent, and tell the engine nothing; the worker may show a sign of life first."""
-        async with stage.runtime.pool.connection() as connection:
+        async with stack.runtime.pool.connection() as connection:
             await connection.execute(
                 "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - interval '61 s' WHERE procedure_id = %s", [id]
             )
         try:
-            await stage.runtime.commands.execute(TruncateProcedure(reason="it hangs"), stage.caller, target_id=id)
+            await stack.runtime.commands.execute(TruncateProcedure(reason="it hangs"), stack.caller, target_id=id)
         except TruncateProcedure.Cannot:
             return False
         return True
 
     await until(truncated)
-    await stage.plant.write("gate", 1)
-    handle = stage.client.get_workflow_handle(f"conduct:{id}")
+    await stack.plant.write("gate", 1)
+    handle = stack.client.get_workflow_handle(f"conduct:{id}")
     await handle.result()
-    assert (await stage.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
-    assert stage.control.writes == [("a", 1)]
-    later = (await stage.ledger(id))[len(before) :]
+    assert (await stack.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
+    assert stack.control.writes == [("a", 1)]
+    later = (await stack.ledger(id))[len(before) :]
     assert {row["step_index"] for row in later} <= {1}, "no step is begun, the one in progress may say what came of it"
 
 
-async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Series) -> None:
-    stage, now = series.stage, clock()
+async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: StartedRun) -> None:
+    stack, now = series.stack, clock()
     sample = {"event_id": new_id(), "channel_name": "ring_current", "value": 198.7, "sampling_procedure": "baseline"}
     await series.give("append_observations", entries=[{**sample, "sampled_at": now}])
     await series.lose_beam()
-    await stage.do(HoldRun(reason="beam lost"), series.run_id)
+    await stack.do(HoldRun(reason="beam lost"), series.run_id)
     await series.beam_back()
-    await stage.do(ResumeRun(), series.run_id)
+    await stack.do(ResumeRun(), series.run_id)
     await series.give("adjust_run", parameters_patch={"exposure": 0.08}, reason="lower flux after top-up")
     flat_field = await series.recipe_phase([setpoint("shutter", 0), setpoint("a", 1)], [setpoint("shutter", 1)])
     projected = compute("reconstruct", output_uri="file:///projections.h5", output_ref_name="projections")
@@ -663,17 +666,17 @@ async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Series)
     )
     assert (await series.happened())[5] == "RunConductStarted"
     with refused("RunCannotCompleteError", "conduct_live"):
-        await stage.do(CompleteRun(), series.run_id)
+        await stack.do(CompleteRun(), series.run_id)
     await series.at_step(projections, 2)
-    await stage.do(HoldRun(), series.run_id)
-    await stage.plant.write("gate", 1)
-    await waiting_for_its_run(stage, projections)
+    await stack.do(HoldRun(), series.run_id)
+    await stack.plant.write("gate", 1)
+    await waiting_for_its_run(stack, projections)
     view = await series.waits_for("run")
-    assert (view.current_procedure_id, stage.control.writes[-1]) == (projections, ("b", 1))
-    await stage.do(ResumeRun(), series.run_id)
+    assert (view.current_procedure_id, stack.control.writes[-1]) == (projections, ("b", 1))
+    await stack.do(ResumeRun(), series.run_id)
     result = await series.result()
     assert (await series.happened())[6:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
-    work: WorkView = await stage.ask(GetWork(work_id=conduct_id))
+    work: WorkView = await stack.ask(GetWork(work_id=conduct_id))
     assert (work.state, work.answer) == ("done", result)
     assert (result["succeeded"], [artifact["uri"] for artifact in result["artifacts"]]) == (True, ["file:///projections.h5"])
     with refused("RunObservationLogbookClosedError"):

@@ -9,7 +9,6 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 
-from baton.application.conduct.conduct_work import workflow_id
 from baton.application.ports import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -21,21 +20,22 @@ from baton.domain.operation.conduct.messages import (
     ConductStart,
     Finish,
     NextStep,
+    conduct_workflow_id,
     lifecycle_failure,
 )
 from baton.domain.operation.conduct.views import GetProcedureConduct
 from baton.domain.operation.procedure.procedure import ConductMode, ProcedureStatus
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
-from baton.domain.run.messages import RunConductOrder
+from baton.domain.run.messages import RunConductOrder, run_workflow_id
 from baton.domain.run.run import RunStatus
 from baton.infrastructure.compute.in_memory import SimulatedCompute
-from baton.infrastructure.runtime import new_id
 from baton.infrastructure.temporal.engine import TASK_QUEUE
-from tests.api.serving import shared_database
-from tests.waiting import until
-from tests.workflows.runs import PLANT, SIGNALS, Floor, furnished
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import capture, check, criterion, setpoint, steered
+from baton.infrastructure.wall_clock import new_id
+from tests.support.databases import fresh_database
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.run_cases import PLANT, SIGNALS, RunStack, furnished
+from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered
 
 GATE = check("gate", 1, timeout=60)
 """A step that goes on when the test says so."""
@@ -48,44 +48,49 @@ BROKEN = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort",
 
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
-    with shared_database(postgres, template) as url:
+    with fresh_database(postgres, template) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-async def floor(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[Floor]:
-    async with staged(database, temporal.address, compute=SimulatedCompute(), **PLANT) as stage:
-        stage.caller = Caller.system(new_id())
-        yield await furnished(stage)
+async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
+    async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **PLANT) as stack:
+        stack.caller = Caller.system(new_id())
+        yield await furnished(stack)
 
 
 @pytest.fixture
-async def stage(floor: Floor) -> Stage:
+async def stack(run_stack: RunStack) -> ConductStack:
     for address, value in SIGNALS.items():
-        await floor.stage.plant.write(address, value)
-    floor.stage.control.writes.clear()
-    return floor.stage
+        await run_stack.stack.plant.write(address, value)
+    run_stack.stack.control.writes.clear()
+    return run_stack.stack
 
 
-async def waiting(stage: Stage, command: Any = None, steps: Any = STEPS, at: int = 1) -> tuple[UUID, UUID]:
+async def waiting(stack: ConductStack, command: Any = None, steps: Any = STEPS, at: int = 1) -> tuple[UUID, UUID]:
     """A procedure whose conduct is live and waits at a step."""
-    procedure_id = await stage.from_recipe(steps, CLOSING)
-    executed = await stage.do(command or ConductProcedure(wait=0), procedure_id)
+    procedure_id = await stack.from_recipe(steps, CLOSING)
+    executed = await stack.do(command or ConductProcedure(wait=0), procedure_id)
 
     async def reached() -> bool:
-        return (await stage.ask(GetProcedureConduct(), procedure_id)).step_index == at
+        return (await stack.ask(GetProcedureConduct(), procedure_id)).step_index == at
 
     await until(reached)
     return procedure_id, UUID((executed.body or {})["conduct_id"])
 
 
-async def result_of(stage: Stage, procedure_id: UUID) -> Any:
+async def result_of(stack: ConductStack, procedure_id: UUID) -> Any:
     """What came of the conduct, once it has ended."""
-    return (await stage.ask(GetProcedureConduct(), procedure_id)).result
+    return (await stack.ask(GetProcedureConduct(), procedure_id)).result
 
 
 async def forged(
-    stage: Stage, ids: tuple[UUID, UUID], cursor: ConductCursor, briefing: ConductStart | None = FLAT, *, instead: bool
+    stack: ConductStack,
+    ids: tuple[UUID, UUID],
+    cursor: ConductCursor,
+    briefing: ConductStart | None = FLAT,
+    *,
+    instead: bool,
 ) -> None:
     """Have a workflow of somebody else's run to its end, beside the real one or in its place."""
     procedure_id, conduct_id = ids
@@ -99,12 +104,12 @@ async def forged(
         start=briefing,
         cursor=cursor,
     )
-    await ends(await started(stage, "conduct", order, workflow_id("conduct", procedure_id), instead=instead))
+    await ends(await started(stack, "conduct", order, conduct_workflow_id(procedure_id), instead=instead))
 
 
-async def started(stage: Stage, kind: str, order: Any, id: str, *, instead: bool) -> WorkflowHandle[Any, Any]:
+async def started(stack: ConductStack, kind: str, order: Any, id: str, *, instead: bool) -> WorkflowHandle[Any, Any]:
     policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING if instead else WorkflowIDConflictPolicy.FAIL
-    return await stage.client.start_workflow(
+    return await stack.client.start_workflow(
         kind, order, id=id if instead else f"forged:{new_id()}", task_queue=TASK_QUEUE, id_conflict_policy=policy
     )
 
@@ -128,47 +133,49 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
-async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stage: Stage, cursor: ConductCursor) -> None:
-    ids = await waiting(stage)
-    await forged(stage, ids, cursor, instead=False)
-    assert stage.control.writes == [("a", 1)]
-    assert (await stage.procedure(ids[0])).live_conduct_id == ids[1]
-    await stage.plant.write("gate", 1)
-    result = await until(lambda: result_of(stage, ids[0]))
+async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stack: ConductStack, cursor: ConductCursor) -> None:
+    ids = await waiting(stack)
+    await forged(stack, ids, cursor, instead=False)
+    assert stack.control.writes == [("a", 1)]
+    assert (await stack.procedure(ids[0])).live_conduct_id == ids[1]
+    await stack.plant.write("gate", 1)
+    result = await until(lambda: result_of(stack, ids[0]))
     assert (result.succeeded, result.completed_count) == (True, 3)
-    assert stage.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
+    assert stack.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
 
 
 @pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
-async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(stage: Stage, cursor: ConductCursor) -> None:
-    ids = await waiting(stage)
-    await forged(stage, ids, cursor, instead=True)
-    assert stage.control.writes == [("a", 1)]
-    procedure = await stage.procedure(ids[0])
+async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(
+    stack: ConductStack, cursor: ConductCursor
+) -> None:
+    ids = await waiting(stack)
+    await forged(stack, ids, cursor, instead=True)
+    assert stack.control.writes == [("a", 1)]
+    procedure = await stack.procedure(ids[0])
     assert (procedure.status, procedure.live_conduct_id) == (ProcedureStatus.RUNNING, ids[1])
 
 
-async def test_a_conduct_of_one_procedure_is_not_ended_under_the_name_of_another(stage: Stage) -> None:
-    ids = await waiting(stage)
-    other = await stage.from_recipe(STEPS)
-    await forged(stage, (other, ids[1]), ConductCursor(step_index=1, outcome=BROKEN), instead=True)
-    assert (await stage.procedure(ids[0])).live_conduct_id == ids[1]
-    await stage.plant.write("gate", 1)
-    await until(lambda: result_of(stage, ids[0]))
+async def test_a_conduct_of_one_procedure_is_not_ended_under_the_name_of_another(stack: ConductStack) -> None:
+    ids = await waiting(stack)
+    other = await stack.from_recipe(STEPS)
+    await forged(stack, (other, ids[1]), ConductCursor(step_index=1, outcome=BROKEN), instead=True)
+    assert (await stack.procedure(ids[0])).live_conduct_id == ids[1]
+    await stack.plant.write("gate", 1)
+    await until(lambda: result_of(stack, ids[0]))
 
 
 @pytest.mark.parametrize("iteration_index", [1, 2])
-async def test_a_pass_is_not_judged_before_it_was_walked(stage: Stage, iteration_index: int) -> None:
+async def test_a_pass_is_not_judged_before_it_was_walked(stack: ConductStack, iteration_index: int) -> None:
     steps = [capture("a", "offset"), GATE, setpoint("b", 2)]
     loop = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=0)
-    ids = await waiting(stage, loop, steps)
+    ids = await waiting(stack, loop, steps)
     briefing = FLAT.model_copy(update={"command_name": "ConductUntilConverged", "mode": ConductMode.CONVERGED})
-    await forged(stage, ids, ConductCursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True)
-    assert stage.control.writes == []
-    assert "ProcedureIterationEnded" not in await stage.happened(ids[0])
+    await forged(stack, ids, ConductCursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True)
+    assert stack.control.writes == []
+    assert "ProcedureIterationEnded" not in await stack.happened(ids[0])
 
 
-async def test_a_pass_measures_only_where_the_record_says(stage: Stage) -> None:
+async def test_a_pass_measures_only_where_the_record_says(stack: ConductStack) -> None:
     steps = [GATE, setpoint("b", steered("focus")), capture("b", "sharpness")]
     search = ConductUntilAdvised(
         objective={"kind": "Maximize", "target_measurement_name": "sharpness"},
@@ -176,19 +183,21 @@ async def test_a_pass_measures_only_where_the_record_says(stage: Stage) -> None:
         objective_capture_name="sharpness",
         wait=0,
     )
-    ids = await waiting(stage, search, steps, at=0)
-    await stage.plant.write("gate", 1)
+    ids = await waiting(stack, search, steps, at=0)
+    await stack.plant.write("gate", 1)
     briefing = FLAT.model_copy(update={"command_name": "ConductUntilAdvised", "mode": ConductMode.ADVISED})
     for index in range(3):
         cursor = ConductCursor(iteration_index=1, step_index=index, next_step=NEXT, passes=1, point={"focus": 99.0})
-        await forged(stage, ids, cursor, briefing, instead=True)
-    assert ("b", 99.0) not in stage.control.writes
+        await forged(stack, ids, cursor, briefing, instead=True)
+    assert ("b", 99.0) not in stack.control.writes
 
 
 @pytest.mark.parametrize("instead", [True, False])
 @pytest.mark.parametrize("phase_index", [1, 2, 9])
-async def test_no_phase_of_a_run_is_left_out(floor: Floor, stage: Stage, phase_index: int, instead: bool) -> None:
-    series = await floor.start()
+async def test_no_phase_of_a_run_is_left_out(
+    run_stack: RunStack, stack: ConductStack, phase_index: int, instead: bool
+) -> None:
+    series = await run_stack.start()
     phases = [await series.phase(name) for name in ("first", "second")]
     listed = [
         {"procedure_id": phase, "conduct": {"command": "conduct_procedure", "steps": steps}}
@@ -206,10 +215,10 @@ async def test_no_phase_of_a_run_is_left_out(floor: Floor, stage: Stage, phase_i
         phase_count=2,
         phase_index=phase_index,
     )
-    await ends(await started(stage, "conduct-run", order, workflow_id("conduct-run", series.run_id), instead=instead))
+    await ends(await started(stack, "conduct-run", order, run_workflow_id(series.run_id), instead=instead))
     assert (await series.run()).status is RunStatus.RUNNING
-    assert (await stage.procedure(phases[1])).status is ProcedureStatus.DEFINED
-    assert ("b", 2) not in stage.control.writes
-    await stage.plant.write("gate", 1)
+    assert (await stack.procedure(phases[1])).status is ProcedureStatus.DEFINED
+    assert ("b", 2) not in stack.control.writes
+    await stack.plant.write("gate", 1)
     if not instead:
         await series.reaches(RunStatus.COMPLETED)

@@ -33,16 +33,16 @@ from baton.domain.run.run import HoldRun
 from baton.domain.run.start import ResumeRun, StartRun
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import DegradeSupply, DeregisterSupply, MarkSupplyRecovering, MarkSupplyUnavailable
-from baton.infrastructure.runtime import new_id
-from tests.waiting import until
-from tests.workflows.cases import Act, Case
-from tests.workflows.hall import Conducted, Hall
-from tests.workflows.moments import Moment
-from tests.workflows.reference import Procedure
-from tests.workflows.runs import furnished
-from tests.workflows.stage import Stage
-from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
-from tests.workflows.watching import Gate
+from baton.infrastructure.wall_clock import new_id
+from tests.support.waiting import until
+from tests.support.workflows.conduct_cases import CaseAction, ConductCase
+from tests.support.workflows.conduct_moments import ConductMoment
+from tests.support.workflows.conduct_stack import ConductStack
+from tests.support.workflows.conduct_watch import Gate
+from tests.support.workflows.many_conducts import CaseConduct, ManyConducts
+from tests.support.workflows.reference_interpreter import ReferenceProcedure
+from tests.support.workflows.run_cases import furnished
+from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
 
 FLAT, CONVERGED, ADVISED = "ConductProcedure", "ConductUntilConverged", "ConductUntilAdvised"
 OR_HOLD = "ConductOrHoldProcedure"
@@ -94,9 +94,9 @@ def answer(offset: float, **fault: Any) -> dict[str, Any]:
     return {"status": "Succeeded", "measurements": [measured], "writes_nothing": False, "submit": None, **fault}
 
 
-def moments(command: str) -> list[Moment]:
+def moments(command: str) -> list[ConductMoment]:
     """The moments that a conduct of this recipe comes by; of a loop, during the steps of one pass and before the other's."""
-    procedure = Procedure(centring(0, command))
+    procedure = ReferenceProcedure(centring(0, command))
     procedure.begin({})
     passes = {"before": 2, "during": 1, "after": 0}
     steps = ("do_step", "collect_job")
@@ -104,21 +104,21 @@ def moments(command: str) -> list[Moment]:
     return found if command == FLAT or ALL else found[::3]
 
 
-def asked(seed: int, command: str, moment: Moment, *requests: str, **faults: Any) -> Case:
+def asked(seed: int, command: str, moment: ConductMoment, *requests: str, **faults: Any) -> ConductCase:
     """A conduct of which this is asked at this moment; held, it is taken up where it stands, until it is over."""
     described = centring(seed, command, **faults)
-    procedure = Procedure(deepcopy(described))
-    acts = [Act("begin", script={moment: list(requests)})]
+    procedure = ReferenceProcedure(deepcopy(described))
+    acts = [CaseAction("begin", script={moment: list(requests)})]
     procedure.begin(acts[0].script)
     while procedure.status == "Held":
-        acts.append(Act("resume", taken_up(procedure), mends=bool(faults)))
+        acts.append(CaseAction("resume", taken_up(procedure), mends=bool(faults)))
         if faults:
             procedure.plant.mend()
         procedure.resume({}, **acts[-1].given)
-    return Case(seed, described, acts, procedure)
+    return ConductCase(seed, described, acts, procedure)
 
 
-def taken_up(procedure: Procedure) -> dict[str, Any]:
+def taken_up(procedure: ReferenceProcedure) -> dict[str, Any]:
     """How a held conduct is taken up: at the step it came to, or after an acquisition that failed."""
     if procedure.mode != "Flat":
         return {"budget": None} if procedure.mode == "Advised" else {}
@@ -127,39 +127,39 @@ def taken_up(procedure: Procedure) -> dict[str, Any]:
     return {"boundary": (last["re_establishment_boundary"] or 0) + last["completed_count"] + failed}
 
 
-def is_void(moment: Moment) -> bool:
+def is_void(moment: ConductMoment) -> bool:
     """Whether a hold at this moment comes too late, because closing has begun."""
-    return moment.closing or moment.what == "end_conduct" or moment == Moment("after", "begin_closing")
+    return moment.closing or moment.what == "end_conduct" or moment == ConductMoment("after", "begin_closing")
 
 
-async def registered(cases: Iterable[Case], hall: Hall, stage: Stage) -> list[Conducted]:
+async def registered(cases: Iterable[ConductCase], many_conducts: ManyConducts, stack: ConductStack) -> list[CaseConduct]:
     """The procedures of these cases, each on an asset of its own."""
-    goings = [Conducted(case, hall) for case in cases]
+    goings = [CaseConduct(case, many_conducts) for case in cases]
     for going in goings:
-        asset = await stage.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
-        await going.register(stage, target_asset_ids=[(asset.body or {})["asset_id"]])
+        asset = await stack.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
+        await going.register(stack, target_asset_ids=[(asset.body or {})["asset_id"]])
     return goings
 
 
-async def performed(goings: Iterable[Conducted], number: int, stage: Stage) -> None:
+async def performed(goings: Iterable[CaseConduct], number: int, stack: ConductStack) -> None:
     """One act of everything, all at once, where there is such an act."""
     acts = [(going, act) for going in goings for act in going.case.acts[number : number + 1]]
-    await asyncio.gather(*(going.perform(act, stage) for going, act in acts))
+    await asyncio.gather(*(going.perform(act, stack) for going, act in acts))
 
 
-async def finished(goings: Sequence[Conducted], stage: Stage) -> None:
+async def finished(goings: Sequence[CaseConduct], stack: ConductStack) -> None:
     """Take everything up until it is over, and have it compared with what must come of it."""
     for number in range(1, max(len(going.case.acts) for going in goings)):
-        await performed(goings, number, stage)
+        await performed(goings, number, stack)
     for going in goings:
-        going.stage = stage
+        going.stack = stack
     found = {str(going.case.acts[0]): differences for going in goings if (differences := await going.differences())}
     assert not found, found
 
 
-async def claimed(stage: Stage) -> list[Any]:
+async def claimed(stack: ConductStack) -> list[Any]:
     """The assets that conducts have to themselves."""
-    async with stage.runtime.pool.connection() as connection:
+    async with stack.runtime.pool.connection() as connection:
         found = await connection.execute("SELECT key FROM claims WHERE kind = 'conducted-asset'")
         return await found.fetchall()
 
@@ -168,78 +168,80 @@ async def claimed(stage: Stage) -> list[Any]:
 async def test_a_hold_is_served_whenever_it_is_asked_for_and_taken_up_after_a_restart_of_everything(
     command: str, database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    hall, places = Hall(), moments(command)
+    many_conducts, places = ManyConducts(), moments(command)
     cases = [asked(seed, command, moment, "hold") for seed, moment in enumerate(places)]
-    async with hall.opened(database_url, temporal.address) as stage:
-        goings = await registered(cases, hall, stage)
-        await performed(goings, 0, stage)
-        assert await claimed(stage) == []
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        goings = await registered(cases, many_conducts, stack)
+        await performed(goings, 0, stack)
+        assert await claimed(stack) == []
         for going, moment in zip(goings, places, strict=True):
             (result,) = await going.results()
             void = is_void(moment)
             assert (result["held"], result["failure"]) == (not void, None if void else HELD), str(moment)
-    async with hall.opened(database_url, temporal.address) as stage:
-        await finished(goings, stage)
-        assert {(await stage.procedure(going.id)).status for going in goings} == {ProcedureStatus.COMPLETED}
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        await finished(goings, stack)
+        assert {(await stack.procedure(going.id)).status for going in goings} == {ProcedureStatus.COMPLETED}
     if command == FLAT:
         for going in goings:
             assert [value for _, value in going.writes] == [1.5, 1, 3.0, 0, 2.5], "each once, in their order"
             assert len(going.performed) == 1
-        assert len(hall.compute.submissions) == len(goings)
+        assert len(many_conducts.compute.submissions) == len(goings)
 
 
 async def test_a_hold_before_anybody_works_holds_before_the_first_step(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    hall = Hall()
-    first = Moment("before", "brief_conduct")
-    async with hall.opened(database_url, temporal.address) as stage:
-        goings = await registered([asked(seed, mode, first, "hold") for seed, mode in enumerate(MODES)], hall, stage)
-        await stage.stop_worker()
+    many_conducts = ManyConducts()
+    first = ConductMoment("before", "brief_conduct")
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        goings = await registered(
+            [asked(seed, mode, first, "hold") for seed, mode in enumerate(MODES)], many_conducts, stack
+        )
+        await stack.stop_worker()
         for going in goings:
-            await stage.do(going.command(going.case.acts[0]), going.id)
+            await stack.do(going.command(going.case.acts[0]), going.id)
             await going.ask("hold")
-        await stage.start_worker()
+        await stack.start_worker()
         for going in goings:
             await until(going.ended)
             (result,) = await going.results()
             assert (result["held"], result["completed_count"], result["failure"]) == (True, 0, HELD)
-        assert (hall.control.writes, await claimed(stage)) == ([], [])
-        await finished(goings, stage)
+        assert (many_conducts.control.writes, await claimed(stack)) == ([], [])
+        await finished(goings, stack)
 
 
 async def test_an_abort_beats_a_hold_whichever_comes_first(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall, orders = Hall(), (("hold", "abort"), ("abort", "hold"))
+    many_conducts, orders = ManyConducts(), (("hold", "abort"), ("abort", "hold"))
     places = [(mode, moment) for mode in MODES for moment in moments(mode)][::3]
     cases = [asked(seed, mode, moment, *orders[seed % 2]) for seed, (mode, moment) in enumerate(places)]
-    async with hall.opened(database_url, temporal.address) as stage:
-        goings = await registered(cases, hall, stage)
-        await performed(goings, 0, stage)
-        assert {(await stage.procedure(going.id)).status for going in goings} == {ProcedureStatus.ABORTED}
-        assert await claimed(stage) == []
-        await finished(goings, stage)
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        goings = await registered(cases, many_conducts, stack)
+        await performed(goings, 0, stack)
+        assert {(await stack.procedure(going.id)).status for going in goings} == {ProcedureStatus.ABORTED}
+        assert await claimed(stack) == []
+        await finished(goings, stack)
 
 
 async def test_a_hold_and_an_abort_at_once_abort_without_closing(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall = Hall()
+    many_conducts = ManyConducts()
     places = [moment for moment in moments(FLAT) if moment.when == "before" and not moment.closing][:-1]
-    async with hall.opened(database_url, temporal.address) as stage:
+    async with many_conducts.opened(database_url, temporal.address) as stack:
         cases = [asked(seed, FLAT, moment, "hold", "abort") for seed, moment in enumerate(places)]
-        goings = await registered(cases, hall, stage)
+        goings = await registered(cases, many_conducts, stack)
         for going, place in zip(goings, places, strict=True):
-            hall.watch.watchers[going.id] = at_once(going, place)
-        await asyncio.gather(*(stage.do(going.command(going.case.acts[0]), going.id) for going in goings))
+            many_conducts.watch.watchers[going.id] = at_once(going, place)
+        await asyncio.gather(*(stack.do(going.command(going.case.acts[0]), going.id) for going in goings))
         for going in goings:
             await until(going.ended)
             (result,) = await going.results()
             assert (result["held"], result["failure"]["error_class"]) == (False, "ProcedureAborted")
-            assert (await stage.procedure(going.id)).status is ProcedureStatus.ABORTED
+            assert (await stack.procedure(going.id)).status is ProcedureStatus.ABORTED
             assert not any("shutter" in address for address, _ in going.writes)
             assert going.refusals in ([], ["ProcedureCannotHoldError"])
 
 
-def at_once(going: Conducted, place: Moment) -> Any:
-    async def watcher(moment: Moment) -> None:
+def at_once(going: CaseConduct, place: ConductMoment) -> Any:
+    async def watcher(moment: ConductMoment) -> None:
         if moment == place:
             await asyncio.gather(going.ask("abort"), going.ask("hold"))
 
@@ -247,35 +249,37 @@ def at_once(going: Conducted, place: Moment) -> Any:
 
 
 async def test_a_hold_at_once_with_a_resume_is_served_or_refused(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall = Hall()
-    cases = [asked(seed, FLAT, Moment("before", "do_step", 0, False, 3), "hold") for seed in range(8)]
-    async with hall.opened(database_url, temporal.address) as stage:
-        goings = await registered(cases, hall, stage)
-        await performed(goings, 0, stage)
+    many_conducts = ManyConducts()
+    cases = [asked(seed, FLAT, ConductMoment("before", "do_step", 0, False, 3), "hold") for seed in range(8)]
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        goings = await registered(cases, many_conducts, stack)
+        await performed(goings, 0, stack)
         for going in goings:
-            await asyncio.gather(stage.do(going.command(going.case.acts[1]), going.id), going.ask("hold"))
+            await asyncio.gather(stack.do(going.command(going.case.acts[1]), going.id), going.ask("hold"))
             await until(going.ended)
             last = (await going.results())[-1]
-            served = (await stage.procedure(going.id)).status is ProcedureStatus.HELD
+            served = (await stack.procedure(going.id)).status is ProcedureStatus.HELD
             assert (last["held"], last["failure"]) == (served, HELD if served else None)
             assert going.refusals in ([], ["ProcedureCannotHoldError"])
             if served:
                 boundary = 3 + last["completed_count"]
-                await stage.do(ConductFromProcedure(re_establishment_boundary=boundary, wait=60), going.id)
-            assert (await stage.procedure(going.id)).status is ProcedureStatus.COMPLETED
+                await stack.do(ConductFromProcedure(re_establishment_boundary=boundary, wait=60), going.id)
+            assert (await stack.procedure(going.id)).status is ProcedureStatus.COMPLETED
             assert [value for _, value in going.writes] == [1.5, 1, 3.0, 0, 2.5]
             assert len(going.performed) == 1
 
 
 @asynccontextmanager
-async def gated(cases: Sequence[Case], hall: Hall, stage: Stage) -> AsyncIterator[tuple[list[Conducted], asyncio.Event]]:
+async def gated(
+    cases: Sequence[ConductCase], many_conducts: ManyConducts, stack: ConductStack
+) -> AsyncIterator[tuple[list[CaseConduct], asyncio.Event]]:
     """Everything under way and kept waiting, each at its moment, until the event is set; held at the end of the block."""
-    goings, opened = await registered(cases, hall, stage), asyncio.Event()
+    goings, opened = await registered(cases, many_conducts, stack), asyncio.Event()
     gates = [Gate(opened) for _ in goings]
     for going, gate in zip(goings, gates, strict=True):
         ((place, _),) = going.case.acts[0].script.items()
-        hall.watch.watchers[going.id] = waiting(place, gate)
-        await stage.do(going.command(going.case.acts[0]), going.id)
+        many_conducts.watch.watchers[going.id] = waiting(place, gate)
+        await stack.do(going.command(going.case.acts[0]), going.id)
     async with asyncio.timeout(60):
         await asyncio.gather(*(gate.reached.wait() for gate in gates))
     try:
@@ -285,10 +289,10 @@ async def gated(cases: Sequence[Case], hall: Hall, stage: Stage) -> AsyncIterato
     await asyncio.gather(*(until(going.ended, within=60) for going in goings))
 
 
-def waiting(place: Moment, gate: Gate) -> Any:
+def waiting(place: ConductMoment, gate: Gate) -> Any:
     """Wait at the gate when a conduct first comes by this moment."""
 
-    async def watcher(moment: Moment) -> None:
+    async def watcher(moment: ConductMoment) -> None:
         if moment == place and not gate.reached.is_set():
             await gate.passed()
 
@@ -298,35 +302,35 @@ def waiting(place: Moment, gate: Gate) -> Any:
 async def test_a_hold_together_with_the_end_of_a_worker_is_served_by_the_next_one(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    hall = Hall()
+    many_conducts = ManyConducts()
     cases = [asked(seed, FLAT, moment, "hold") for seed, moment in enumerate(moments(FLAT)[::3])]
-    async with hall.opened(database_url, temporal.address) as stage:
-        async with gated(cases, hall, stage) as (goings, opened):
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        async with gated(cases, many_conducts, stack) as (goings, opened):
 
             async def asking() -> None:
                 await asyncio.gather(*(going.ask("hold") for going in goings))
                 opened.set()
 
-            await asyncio.gather(asking(), stage.stop_worker())
-            await stage.start_worker()
-        await finished(goings, stage)
+            await asyncio.gather(asking(), stack.stop_worker())
+            await stack.start_worker()
+        await finished(goings, stack)
 
 
 async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
     database_url: str, temporal: EmbeddedTemporal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that is told to stop cuts off what takes too long: then the ledger alone knows what was begun."""
-    monkeypatch.setattr(baton.cli.worker, "GRACE", timedelta(seconds=0.1))
-    hall = Hall()
+    monkeypatch.setattr(baton.cli.worker, "SHUTDOWN_GRACE", timedelta(seconds=0.1))
+    many_conducts = ManyConducts()
     undone = [moment for moment in moments(FLAT) if moment.when != "during" and not moment.closing][:-2:4]
-    begun = [Moment("during", "do_step", 0, False, index) for index in range(6)]
-    begun.append(Moment("during", "collect_job", 0, False, 4))
+    begun = [ConductMoment("during", "do_step", 0, False, index) for index in range(6)]
+    begun.append(ConductMoment("during", "collect_job", 0, False, 4))
     cases = [asked(seed, FLAT, moment, "hold") for seed, moment in enumerate((*undone, *begun))]
-    async with hall.opened(database_url, temporal.address) as stage:
-        async with gated(cases, hall, stage) as (goings, opened):
-            await asyncio.gather(stage.stop_worker(), *(going.ask("hold") for going in goings))
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        async with gated(cases, many_conducts, stack) as (goings, opened):
+            await asyncio.gather(stack.stop_worker(), *(going.ask("hold") for going in goings))
             opened.set()
-            await stage.start_worker()
+            await stack.start_worker()
         cut_off = goings[len(undone) :]
         told = [((await going.results())[0]["completed_count"], (await going.results())[0]["failure"]) for going in cut_off]
         assert [count for count, _ in told] == [0, 1, 2, 3, 4, 5, 5], "what is left of a step is not counted"
@@ -339,7 +343,7 @@ async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
         ]
         assert all([(await going.results())[0]["held"] for going in goings])
         assert not any("shutter" in address for going in cut_off for address, _ in going.writes)
-        await finished(goings[: len(undone)], stage)
+        await finished(goings[: len(undone)], stack)
 
 
 FAILURES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
@@ -355,186 +359,186 @@ FAILURES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
 async def test_a_hold_and_a_failure_at_once_are_held_with_the_failure_told_and_nothing_closed(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    hall, cases, told = Hall(), [], []
+    many_conducts, cases, told = ManyConducts(), [], []
     for index, (faults, error_class, commands) in enumerate(FAILURES):
         for command in commands:
-            place = Moment("during", "do_step", 1 if command in (CONVERGED, ADVISED) else 0, False, index)
+            place = ConductMoment("during", "do_step", 1 if command in (CONVERGED, ADVISED) else 0, False, index)
             cases.append(asked(len(cases), command, place, "hold", **faults))
             told.append((True, error_class, index))
-    async with hall.opened(database_url, temporal.address) as stage:
-        goings = await registered(cases, hall, stage)
-        await performed(goings, 0, stage)
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        goings = await registered(cases, many_conducts, stack)
+        await performed(goings, 0, stack)
         for going, expected in zip(goings, told, strict=True):
             (result,) = await going.results()
             failure = result["failure"]
             assert (result["held"], failure["error_class"], failure["step_index"]) == expected
-            procedure = await stage.procedure(going.id)
+            procedure = await stack.procedure(going.id)
             assert (procedure.status, procedure.hold_cause) == (ProcedureStatus.HELD, "Operator")
             assert not any("shutter" in address for address, _ in going.writes)
-        assert await claimed(stage) == []
-        await finished(goings, stage)
+        assert await claimed(stack) == []
+        await finished(goings, stack)
 
 
 async def test_nobody_resumes_into_a_closed_hutch(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall, refused = Hall(), {}
-    async with hall.opened(database_url, temporal.address) as stage:
-        hutches = [await hutch(stage, name) for name in ("Optics hutch", "Imaging hutch")]
-        assets = [await standing_in(stage, enclosure_id) for enclosure_id in hutches]
-        moment = Moment("before", "do_step", 0, False, 2)
+    many_conducts, refused = ManyConducts(), {}
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        hutches = [await hutch(stack, name) for name in ("Optics hutch", "Imaging hutch")]
+        assets = [await standing_in(stack, enclosure_id) for enclosure_id in hutches]
+        moment = ConductMoment("before", "do_step", 0, False, 2)
         for seed, command in enumerate(MODES):
             place = moment._replace(iteration_index=0 if command == FLAT else 1)
-            going = Conducted(asked(seed, command, place, "hold"), hall)
-            await going.register(stage, target_asset_ids=assets)
-            await going.perform(going.case.acts[0], stage)
+            going = CaseConduct(asked(seed, command, place, "hold"), many_conducts)
+            await going.register(stack, target_asset_ids=assets)
+            await going.perform(going.case.acts[0], stack)
             before = await everything(going)
             for statuses in (("NotPermitted", "Permitted"), ("NotPermitted", "NotPermitted"), ("Permitted", "Unknown")):
                 for enclosure_id, status in zip(hutches, statuses, strict=True):
-                    await observed(stage, enclosure_id, status)
-                refused[command, statuses] = await refusal(stage, going)
+                    await observed(stack, enclosure_id, status)
+                refused[command, statuses] = await refusal(stack, going)
                 assert await everything(going) == before
             for enclosure_id in hutches:
-                await observed(stage, enclosure_id, "Permitted")
-            await finished([going], stage)
+                await observed(stack, enclosure_id, "Permitted")
+            await finished([going], stack)
     mixed, closed = "ProcedureEnclosureCoverageMismatchError", "ProcedureRequiresPermittedEnclosureError"
     assert list(refused.values()) == [mixed, closed, mixed] * 3
 
 
 async def test_nobody_resumes_without_beam(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall, refused = Hall(), []
-    async with hall.opened(database_url, temporal.address) as stage:
-        floor = await furnished(stage)
-        run = await stage.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
+    many_conducts, refused = ManyConducts(), []
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        floor = await furnished(stack)
+        run = await stack.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
         run_id = UUID((run.body or {})["run_id"])
-        moment = Moment("before", "do_step", 0, False, 2)
+        moment = ConductMoment("before", "do_step", 0, False, 2)
         goings = []
         for seed, command in enumerate(MODES):
             place = moment._replace(iteration_index=0 if command == FLAT else 1)
-            goings.append(Conducted(asked(seed, command, place, "hold"), hall))
-            await goings[-1].register(stage, parent_run_id=run_id)
-            await goings[-1].perform(goings[-1].case.acts[0], stage)
+            goings.append(CaseConduct(asked(seed, command, place, "hold"), many_conducts))
+            await goings[-1].register(stack, parent_run_id=run_id)
+            await goings[-1].perform(goings[-1].case.acts[0], stack)
         before = [await everything(going) for going in goings]
-        await stage.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
-        refused += [await refusal(stage, going) for going in goings]
-        await stage.do(MarkSupplyRecovering(reason="refill"), floor.supply_id)
-        refused += [await refusal(stage, going) for going in goings]
+        await stack.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
+        refused += [await refusal(stack, going) for going in goings]
+        await stack.do(MarkSupplyRecovering(reason="refill"), floor.supply_id)
+        refused += [await refusal(stack, going) for going in goings]
         assert [await everything(going) for going in goings] == before
-        await stage.do(DegradeSupply(reason="low current"), floor.supply_id)
-        await finished(goings[:2], stage)
-        await stage.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
-        await stage.do(DeregisterSupply(reason="undulator removed"), floor.supply_id)
-        refused.append(await refusal(stage, goings[2]))
+        await stack.do(DegradeSupply(reason="low current"), floor.supply_id)
+        await finished(goings[:2], stack)
+        await stack.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
+        await stack.do(DeregisterSupply(reason="undulator removed"), floor.supply_id)
+        refused.append(await refusal(stack, goings[2]))
         assert await everything(goings[2]) == before[2]
     assert refused == ["ProcedureSupplyCoverageMismatchError"] * 6 + ["ProcedureRequiresAvailableSupplyError"]
 
 
-async def hutch(stage: Stage, name: str) -> UUID:
-    enclosure = await stage.do(RegisterEnclosure(name=name, facility_code="facility"))
+async def hutch(stack: ConductStack, name: str) -> UUID:
+    enclosure = await stack.do(RegisterEnclosure(name=name, facility_code="facility"))
     enclosure_id = UUID((enclosure.body or {})["enclosure_id"])
-    await observed(stage, enclosure_id, "Permitted")
+    await observed(stack, enclosure_id, "Permitted")
     return enclosure_id
 
 
-async def observed(stage: Stage, enclosure_id: UUID, status: str) -> None:
+async def observed(stack: ConductStack, enclosure_id: UUID, status: str) -> None:
     """Have the interlock tell of a hutch."""
     command = ObserveEnclosureStatus(new_status=status, **SEARCHED)
-    await stage.runtime.commands.execute(command, Caller.system(new_id()), target_id=enclosure_id)
+    await stack.runtime.commands.execute(command, Caller.system(new_id()), target_id=enclosure_id)
 
 
-async def standing_in(stage: Stage, enclosure_id: UUID) -> str:
+async def standing_in(stack: ConductStack, enclosure_id: UUID) -> str:
     place = {"name": "Camera", "tier": "Unit", "facility_code": "facility", "located_in_enclosure_id": enclosure_id}
-    return str(((await stage.do(RegisterAsset(**place))).body or {})["asset_id"])
+    return str(((await stack.do(RegisterAsset(**place))).body or {})["asset_id"])
 
 
-async def refusal(stage: Stage, going: Conducted) -> str:
+async def refusal(stack: ConductStack, going: CaseConduct) -> str:
     """The class by which a held conduct is not taken up."""
     with pytest.raises(Refusal) as refused:
-        await stage.do(going.command(going.case.acts[1]), going.id)
+        await stack.do(going.command(going.case.acts[1]), going.id)
     return refused.value.code
 
 
-async def everything(going: Conducted) -> Any:
+async def everything(going: CaseConduct) -> Any:
     """All that a refused resume must leave as it was."""
-    stage = going.stage
-    return await stage.procedure(going.id), await stage.happened(going.id), going.writes, await claimed(stage)
+    stack = going.stack
+    return await stack.procedure(going.id), await stack.happened(going.id), going.writes, await claimed(stack)
 
 
 async def test_a_search_is_held_while_it_waits_for_advice(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall = Hall()
+    many_conducts = ManyConducts()
     described = centring(0, ADVISED)
     described["search"] = {**SEARCH, "decide": {"substrate": "caller", "advice_timeout": 60}}
-    async with hall.opened(database_url, temporal.address) as stage:
-        going = Conducted(Case(0, described, [Act("begin")], Procedure(described)), hall)
-        await going.register(stage)
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        going = CaseConduct(ConductCase(0, described, [CaseAction("begin")], ReferenceProcedure(described)), many_conducts)
+        await going.register(stack)
         begun: ConductUntilAdvised = going.command(going.case.acts[0])
-        await stage.do(begun, going.id)
+        await stack.do(begun, going.id)
 
         async def asks() -> Any:
-            view = await stage.ask(GetProcedureSteering(), going.id)
+            view = await stack.ask(GetProcedureSteering(), going.id)
             return view if view.waiting else None
 
         assert (await until(asks)).iteration_index == 1
         await going.ask("hold")
         with pytest.raises(Refusal) as late:
-            await stage.do(AdviseProcedure(iteration_index=1, advice={"verdict": "Stop"}), going.id)
+            await stack.do(AdviseProcedure(iteration_index=1, advice={"verdict": "Stop"}), going.id)
         assert late.value.reason == "request_pending"
         await until(going.ended)
         (result,) = await going.results()
         assert (result["held"], result["failure"], result["iteration_count"]) == (True, HELD, 1)
-        assert (await stage.happened(going.id))[-4:] == [
+        assert (await stack.happened(going.id))[-4:] == [
             "ProcedureHoldRequested",
             "ProcedureIterationEnded",
             "ProcedureConducted",
             "ProcedureHeld",
         ]
         given = begun.model_dump(by_alias=True, exclude={"wait"})
-        await stage.do(ConductUntilAdvisedFrom(**given, wait=0), going.id)
+        await stack.do(ConductUntilAdvisedFrom(**given, wait=0), going.id)
         assert (await until(asks)).iteration_index == 2, "what was measured is known, and where to go on is asked at once"
-        await stage.do(AdviseProcedure(iteration_index=2, advice={"verdict": "Stop"}), going.id)
+        await stack.do(AdviseProcedure(iteration_index=2, advice={"verdict": "Stop"}), going.id)
         await until(going.ended)
-        assert (await stage.procedure(going.id)).status is ProcedureStatus.COMPLETED
+        assert (await stack.procedure(going.id)).status is ProcedureStatus.COMPLETED
         assert (len(going.performed), (await going.results())[-1]["iteration_count"]) == (1, 1)
 
 
 async def test_a_phase_is_held_while_it_waits_for_its_held_run(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall = Hall()
-    async with hall.opened(database_url, temporal.address) as stage:
-        floor = await furnished(stage)
+    many_conducts = ManyConducts()
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        floor = await furnished(stack)
         goings, runs = [], {}
         for seed, command in enumerate(MODES):
-            run = await stage.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
-            place = Moment("before", "do_step", 0 if command == FLAT else 1, False, 3)
-            going = Conducted(asked(seed, command, place, "hold"), hall)
+            run = await stack.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
+            place = ConductMoment("before", "do_step", 0 if command == FLAT else 1, False, 3)
+            going = CaseConduct(asked(seed, command, place, "hold"), many_conducts)
             run_id = (run.body or {})["run_id"]
-            await going.register(stage, parent_run_id=run_id)
+            await going.register(stack, parent_run_id=run_id)
             goings.append(going)
             runs[going.id] = UUID(run_id)
-            hall.watch.watchers[going.id] = holding_the_run(going, place, UUID(run_id))
-            await stage.do(going.command(going.case.acts[0]), going.id)
+            many_conducts.watch.watchers[going.id] = holding_the_run(going, place, UUID(run_id))
+            await stack.do(going.command(going.case.acts[0]), going.id)
         for going in goings:
-            await until(lambda going=going: waits_for(stage, going.id, "run"))
-            await stage.do(HoldProcedure(reason="shift change"), going.id)
+            await until(lambda going=going: waits_for(stack, going.id, "run"))
+            await stack.do(HoldProcedure(reason="shift change"), going.id)
         for going in goings:
             await until(going.ended)
             (result,) = await going.results()
             assert (result["held"], result["completed_count"], result["failure"]) == (True, 3, HELD)
-            assert await refusal(stage, going) == "ProcedureCannotResumeError", "its run is held"
-            await stage.do(ResumeRun(), runs[going.id])
-        await finished(goings, stage)
+            assert await refusal(stack, going) == "ProcedureCannotResumeError", "its run is held"
+            await stack.do(ResumeRun(), runs[going.id])
+        await finished(goings, stack)
 
 
-def holding_the_run(going: Conducted, place: Moment, run_id: UUID) -> Any:
+def holding_the_run(going: CaseConduct, place: ConductMoment, run_id: UUID) -> Any:
     """Hold the parent run when a conduct first comes by this moment."""
 
-    async def watcher(moment: Moment) -> None:
+    async def watcher(moment: ConductMoment) -> None:
         if moment == place:
-            del going.hall.watch.watchers[going.id]
-            await going.stage.do(HoldRun(reason="top-up"), run_id)
+            del going.many_conducts.watch.watchers[going.id]
+            await going.stack.do(HoldRun(reason="top-up"), run_id)
 
     return watcher
 
 
-async def waits_for(stage: Stage, procedure_id: UUID, what: str) -> bool:
-    async with stage.runtime.pool.connection() as connection:
+async def waits_for(stack: ConductStack, procedure_id: UUID, what: str) -> bool:
+    async with stack.runtime.pool.connection() as connection:
         found = await connection.execute("SELECT waiting_for FROM conduct_progress WHERE procedure_id = %s", [procedure_id])
         return (await found.fetchone()) == (what,)
 
@@ -542,20 +546,20 @@ async def waits_for(stage: Stage, procedure_id: UUID, what: str) -> bool:
 async def test_a_loop_that_was_held_in_every_pass_converges_as_if_it_never_was(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    hall = Hall()
+    many_conducts = ManyConducts()
     described = centring(0, CONVERGED)
-    procedure = Procedure(deepcopy(described))
-    acts = [Act("begin", script={Moment("during", "do_step", 1, False, 4): ["hold"]})]
+    procedure = ReferenceProcedure(deepcopy(described))
+    acts = [CaseAction("begin", script={ConductMoment("during", "do_step", 1, False, 4): ["hold"]})]
     procedure.begin(acts[0].script)
-    acts.append(Act("resume", script={Moment("after", "judge_pass", 2): ["hold"]}))
+    acts.append(CaseAction("resume", script={ConductMoment("after", "judge_pass", 2): ["hold"]}))
     procedure.resume(acts[1].script)
-    acts.append(Act("resume"))
+    acts.append(CaseAction("resume"))
     procedure.resume({})
-    async with hall.opened(database_url, temporal.address) as stage:
-        (going,) = await registered([Case(0, described, acts, procedure)], hall, stage)
-        await performed([going], 0, stage)
-        held = await stage.procedure(going.id)
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        (going,) = await registered([ConductCase(0, described, acts, procedure)], many_conducts, stack)
+        await performed([going], 0, stack)
+        held = await stack.procedure(going.id)
         assert (held.consecutive_unconverged_iterations, held.iteration_count) == (0, 1), "a held pass does not count"
-        await finished([going], stage)
+        await finished([going], stack)
         with pytest.raises(Refusal):
-            await stage.do(ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5)), going.id)
+            await stack.do(ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5)), going.id)

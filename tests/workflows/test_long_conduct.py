@@ -11,12 +11,12 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.conduct.conduct_work import workflow_id
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import setpoint
+from baton.domain.operation.conduct.messages import conduct_workflow_id
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import setpoint
 
 COUNT = int(os.environ.get("LONG_CONDUCT_STEPS", "550"))
 PER_EXECUTION = 500
@@ -36,17 +36,17 @@ EVERY = 10
 class Seen:
     """What was seen of a conduct while it went on: where it stood, and how much memory the process had."""
 
-    stage: Stage
+    stack: ConductStack
     procedure_id: UUID
     steps: list[int] = field(default_factory=list)
     memory: dict[int, int] = field(default_factory=dict)
 
     async def over(self) -> bool:
         """Whether the conduct is over; now and then its progress row is looked at."""
-        done = len(self.stage.control.writes)
+        done = len(self.stack.control.writes)
         if done < min(len(self.steps) * EVERY, COUNT):
             return False
-        async with self.stage.runtime.pool.connection() as connection:
+        async with self.stack.runtime.pool.connection() as connection:
             looked = "SELECT phase, step_index FROM conduct_progress WHERE procedure_id = %s"
             row = await (await connection.execute(looked, [self.procedure_id])).fetchone()
         assert row is not None
@@ -63,12 +63,12 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
-async def histories(stage: Stage, id: str) -> list[int]:
+async def histories(stack: ConductStack, id: str) -> list[int]:
     """The lengths of the histories that a conduct went through, one after the other."""
-    described = (await stage.client.get_workflow_handle(id).describe()).raw_description
+    described = (await stack.client.get_workflow_handle(id).describe()).raw_description
     run_id, lengths = described.workflow_execution_info.first_run_id, []
     while run_id:
-        history = await stage.client.get_workflow_handle(id, run_id=run_id).fetch_history()
+        history = await stack.client.get_workflow_handle(id, run_id=run_id).fetch_history()
         lengths.append(len(history.events))
         run_id = history.events[-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
     return lengths
@@ -78,16 +78,16 @@ async def histories(stage: Stage, id: str) -> list[int]:
 async def test_a_long_conduct_goes_on_in_short_histories_and_constant_memory(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    async with staged(database_url, temporal.address, simulated_signals={"a": -1}) as stage:
-        id = await stage.from_recipe([setpoint("a", number) for number in range(COUNT)])
-        seen = Seen(stage, id)
+    async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": -1}) as stack:
+        id = await stack.from_recipe([setpoint("a", number) for number in range(COUNT)])
+        seen = Seen(stack, id)
         began = time.perf_counter()
-        await stage.do(ConductProcedure(wait=0), id)
+        await stack.do(ConductProcedure(wait=0), id)
         await until(seen.over, within=60 + COUNT // 5)
         took = time.perf_counter() - began
-        lengths = await histories(stage, workflow_id("conduct", id))
-        (ended,) = [event for event in await stage.events(id) if type(event).__name__ == "ProcedureConducted"]
-        rows = await stage.ledger(id)
+        lengths = await histories(stack, conduct_workflow_id(id))
+        (ended,) = [event for event in await stack.events(id) if type(event).__name__ == "ProcedureConducted"]
+        rows = await stack.ledger(id)
     last = max(seen.memory)
     half = min(index for index in seen.memory if index >= COUNT // 2)
     print(
@@ -95,7 +95,7 @@ async def test_a_long_conduct_goes_on_in_short_histories_and_constant_memory(
         f"{max(lengths)} events; {seen.memory.get(1000)} MB resident after 1,000 steps, {seen.memory[last]} MB after {last}"
     )
     assert (ended.result.succeeded, ended.result.completed_count) == (True, COUNT)
-    assert stage.control.writes == [("a", number) for number in range(COUNT)]
+    assert stack.control.writes == [("a", number) for number in range(COUNT)]
     assert len(rows) == 2 * COUNT
     assert len(lengths) == -(-COUNT // PER_EXECUTION)
     assert max(lengths) <= EVENTS_PER_STEP * PER_EXECUTION + BESIDE

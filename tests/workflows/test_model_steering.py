@@ -2,9 +2,9 @@
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
-from tests.infrastructure.llm.model_server import ModelServer, OpenAi
-from tests.workflows.stage import staged
-from tests.workflows.steps import capture, setpoint, steered
+from tests.support.infrastructure.model_server import ModelServer, OpenAi
+from tests.support.workflows.conduct_stack import open_conduct_stack
+from tests.support.workflows.step_json import capture, setpoint, steered
 
 SEARCH = {
     "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
@@ -21,7 +21,7 @@ async def test_the_configured_model_says_where_to_measure_next(database_url: str
     with ModelServer.running() as server:
         server.says(OpenAi().answer(THERE), OpenAi().answer(ENOUGH))
         models = {"decide_substrates": ["llm"], "decide_model": "openai/m-1", "openai_base_url": server.url}
-        async with staged(database_url, temporal.address, simulated_signals={"a": 0.0}, **models) as stage:
+        async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0.0}, **models) as stage:
             result = await stage.conduct(ConductUntilAdvised(**SEARCH, wait=60), await stage.from_recipe(STEPS))
     assert result["succeeded"], result
     assert stage.control.writes == [("a", -2.0), ("a", 1.5)]

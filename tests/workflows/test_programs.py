@@ -13,12 +13,11 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.endings import AbortProcedure
 from baton.domain.operation.procedure.procedure import ABORTED
-from baton.infrastructure.compute.local_process import LocalProcesses
-from baton.infrastructure.compute.retention import JobRetention
-from baton.infrastructure.runtime import clock
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import compute
+from baton.infrastructure.compute.local_process import JobRetention, LocalProcesses
+from baton.infrastructure.wall_clock import clock
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import compute
 
 SHELL = "/bin/sh"
 STUBBORN = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > child; exec sleep 60' & echo $$ > parent; wait; sleep 60"
@@ -36,9 +35,9 @@ def processes(jobs: Path) -> LocalProcesses:
 
 
 @pytest.fixture
-async def stage(database_url: str, temporal: EmbeddedTemporal, processes: LocalProcesses) -> AsyncIterator[Stage]:
-    async with staged(database_url, temporal.address, compute=processes, compute_programs=[SHELL]) as stage:
-        yield stage
+async def stack(database_url: str, temporal: EmbeddedTemporal, processes: LocalProcesses) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(database_url, temporal.address, compute=processes, compute_programs=[SHELL]) as stack:
+        yield stack
 
 
 def lives(pid: int) -> bool:
@@ -54,43 +53,43 @@ def numbers(jobs: Path) -> list[int]:
     return [int(number) for number in found if number] if len(found) == 2 else []
 
 
-async def begun(stage: Stage, jobs: Path) -> UUID:
-    procedure_id = await stage.from_recipe([compute(SHELL, "-c", STUBBORN)])
-    await stage.do(ConductProcedure(wait=0), procedure_id)
+async def begun(stack: ConductStack, jobs: Path) -> UUID:
+    procedure_id = await stack.from_recipe([compute(SHELL, "-c", STUBBORN)])
+    await stack.do(ConductProcedure(wait=0), procedure_id)
     await until(lambda: len(numbers(jobs)) == 2)
     return procedure_id
 
 
-async def aborted(stage: Stage, procedure_id: UUID) -> bool:
-    return (await stage.procedure(procedure_id)).status is ABORTED
+async def aborted(stack: ConductStack, procedure_id: UUID) -> bool:
+    return (await stack.procedure(procedure_id)).status is ABORTED
 
 
-async def test_aborted_is_on_record_when_nothing_of_the_program_runs(stage: Stage, jobs: Path) -> None:
-    procedure_id = await begun(stage, jobs)
+async def test_aborted_is_on_record_when_nothing_of_the_program_runs(stack: ConductStack, jobs: Path) -> None:
+    procedure_id = await begun(stack, jobs)
     assert all(lives(pid) for pid in numbers(jobs))
-    await stage.do(AbortProcedure(reason="smoke"), procedure_id)
-    await until(partial(aborted, stage, procedure_id))
+    await stack.do(AbortProcedure(reason="smoke"), procedure_id)
+    await until(partial(aborted, stack, procedure_id))
     assert not any(lives(pid) for pid in numbers(jobs))
 
 
 async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_after(
-    stage: Stage, jobs: Path, processes: LocalProcesses
+    stack: ConductStack, jobs: Path, processes: LocalProcesses
 ) -> None:
     at_once, later = (
-        JobRetention(processes, stage.runtime.conducts, lambda: clock() + timedelta(minutes=1), retention)
+        JobRetention(processes, stack.runtime.conducts, lambda: clock() + timedelta(minutes=1), retention)
         for retention in (timedelta(0), timedelta(hours=1))
     )
-    procedure_id = await begun(stage, jobs)
+    procedure_id = await begun(stack, jobs)
     (job_id,) = os.listdir(jobs)
     await at_once.sweep()
     assert os.listdir(jobs) == [job_id], "it runs"
-    await stage.stop_worker()
+    await stack.stop_worker()
     await processes.cancel(job_id)
     await processes.await_terminal_state(job_id)
     await at_once.sweep()
     assert os.listdir(jobs) == [job_id], "nobody has collected what it brought"
-    await stage.start_worker()
-    await until(partial(aborted, stage, procedure_id))
+    await stack.start_worker()
+    await until(partial(aborted, stack, procedure_id))
     await later.sweep()
     assert os.listdir(jobs) == [job_id], "its time has not come"
     await at_once.sweep()

@@ -15,29 +15,29 @@ from typing import Any
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from tests.workflows.cases import Case, made
-from tests.workflows.hall import Conducted, Hall
-from tests.workflows.stage import Stage
+from tests.support.workflows.conduct_cases import ConductCase, made
+from tests.support.workflows.conduct_stack import ConductStack
+from tests.support.workflows.many_conducts import CaseConduct, ManyConducts
 
 COUNT = int(os.environ.get("RANDOM_CONDUCTS", "40"))
 FIRST = int(os.environ.get("RANDOM_CONDUCTS_FROM", "0"))
 AT_ONCE = 40
 
 
-async def conducted(case: Case, hall: Hall, stage: Stage, turns: asyncio.Semaphore) -> Any:
+async def conducted(case: ConductCase, many_conducts: ManyConducts, stack: ConductStack, turns: asyncio.Semaphore) -> Any:
     """Where a case went otherwise than it must; nothing where it did not."""
     async with turns:
-        going = Conducted(case, hall)
+        going = CaseConduct(case, many_conducts)
         try:
-            await going.register(stage)
+            await going.register(stack)
             for act in case.acts:
-                await going.perform(act, stage)
+                await going.perform(act, stack)
         except Exception as error:
             return {repr(error): None}
         return await going.differences()
 
 
-def described(case: Case, differences: Any) -> str:
+def described(case: ConductCase, differences: Any) -> str:
     """A whole case, with where it went wrong: every pair is what must be, and what is."""
     acts = "\n".join(f"  {number}. {act}" for number, act in enumerate(case.acts, start=1))
     said = pprint.pformat(differences, width=120, sort_dicts=False)
@@ -46,11 +46,11 @@ def described(case: Case, differences: Any) -> str:
 
 @pytest.mark.timeout(300 + COUNT)
 async def test_random_conducts_come_out_as_the_rules_have_it(database_url: str, temporal: EmbeddedTemporal) -> None:
-    hall, turns = Hall(), asyncio.Semaphore(AT_ONCE)
+    many_conducts, turns = ManyConducts(), asyncio.Semaphore(AT_ONCE)
     cases = [made(seed) for seed in range(FIRST, FIRST + COUNT)]
     began = time.perf_counter()
-    async with hall.opened(database_url, temporal.address) as stage:
-        found = await asyncio.gather(*(conducted(case, hall, stage, turns) for case in cases))
+    async with many_conducts.opened(database_url, temporal.address) as stack:
+        found = await asyncio.gather(*(conducted(case, many_conducts, stack, turns) for case in cases))
     wrong = [described(case, differences) for case, differences in zip(cases, found, strict=True) if differences]
     kinds = Counter(name for differences in found for name in differences)
     print(f"{COUNT} cases in {time.perf_counter() - began:.1f} s, {len(wrong)} of them wrong: {dict(kinds)}")

@@ -14,10 +14,10 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from baton.cli.worker import WORKFLOWS
 from baton.domain.operation.conduct.messages import ConductOrder
 from baton.infrastructure.temporal.converter import data_converter
-from baton.infrastructure.temporal.interceptors import CallerCarrier
+from baton.infrastructure.temporal.interceptors import CallerInterceptor
 from baton.infrastructure.temporal.sdk_logging import core_runtime
 from baton.workflows.conduct import ConductWorkflow
-from tests.workflows.recording import HISTORIES, NEUTRAL
+from tests.support.workflows.history_recorder import HISTORIES, NEUTRAL
 
 FILES = sorted(HISTORIES.glob("*.json"))
 every_history = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
@@ -27,14 +27,14 @@ SCHEDULER = "temporal-scheduler-default-schedule:"
 """How the engine calls itself where it starts a workflow on a calendar."""
 
 
-def replayer(*kinds: type, sandboxed: bool = True) -> Replayer:
+def replayer(*kinds: type, sandboxed: bool) -> Replayer:
     """As a worker would go on with them, but without one."""
     runner = SandboxedWorkflowRunner() if sandboxed else UnsandboxedWorkflowRunner()
     return Replayer(
         workflows=kinds,
         workflow_runner=runner,
         data_converter=data_converter,
-        interceptors=[CallerCarrier()],
+        interceptors=[CallerInterceptor()],
         runtime=core_runtime(),
     )
 
@@ -48,8 +48,9 @@ def kind_of(path: Path) -> str:
 
 
 @every_history
-async def test_a_recorded_workflow_can_be_gone_on_with(path: Path) -> None:
-    await replayer(*WORKFLOWS).replay_workflow(history(path))
+@pytest.mark.parametrize("sandboxed", [True, False], ids=["sandboxed", "as in production"])
+async def test_a_recorded_workflow_can_be_gone_on_with(path: Path, sandboxed: bool) -> None:
+    await replayer(*WORKFLOWS, sandboxed=sandboxed).replay_workflow(history(path))
 
 
 def test_there_are_histories_of_every_workflow() -> None:

@@ -20,10 +20,10 @@ from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedu
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.actions.registry import ActionRegistry
-from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import action, capture, captured, check, compute, criterion, setpoint, steered
+from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
 
 ROUTES = ({"prefix": "bl7:", "substrate": "in_memory"},)
 SIGNALS = {"bl7:stage:x": 0, "bl7:shutter": 1, "bl7:energy": 0, "bl7:energy:rbv": 20, "bl7:energy:moving": 0}
@@ -41,7 +41,7 @@ def offsets(*values: float) -> SimulatedCompute:
     """A program that finds these offsets, one after the other."""
 
     def measuring(value: float) -> Any:
-        return lambda job: Simulated(
+        return lambda job: SimulatedOutcome(
             measurements=(Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good"),)
         )
 
@@ -51,12 +51,12 @@ def offsets(*values: float) -> SimulatedCompute:
 
 
 @pytest.fixture
-async def stage(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[Stage]:
+async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
     actions = ActionRegistry({"collect": collected})
     program = offsets(3.2, 0.9, 0.3)
     plant = {"control_routes": ROUTES, "simulated_signals": SIGNALS, "simulated_devices": DEVICES}
-    async with staged(database_url, temporal.address, actions=actions, compute=program, **plant) as stage:
-        yield stage
+    async with open_conduct_stack(database_url, temporal.address, actions=actions, compute=program, **plant) as stack:
+        yield stack
 
 
 CENTRING = [
@@ -68,23 +68,23 @@ CLOSED = [setpoint("bl7:shutter", 0)]
 CENTRED = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5), "wait": 60}
 
 
-async def test_a_rotation_axis_is_centred_in_three_passes(stage: Stage) -> None:
-    id = await stage.from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
-    result = await stage.conduct(ConductUntilConverged(**CENTRED), id)
+async def test_a_rotation_axis_is_centred_in_three_passes(stack: ConductStack) -> None:
+    id = await stack.from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
+    result = await stack.conduct(ConductUntilConverged(**CENTRED), id)
     assert (result["succeeded"], result["iteration_count"], result["closing_failures"]) == (True, 3, [])
     assert [(item["name"], item["value"], item["units"]) for item in result["measurements"]] == [("offset", 0.3, "px")]
     assert result["substrate_writes"] == {"bl7:stage:x": 0.3, "bl7:shutter": 0}
     assert result["actuation_kind"] == "Hybrid", "the programs are simulated here, the plant is not"
-    ended = [event.converged for event in await stage.events(id) if isinstance(event, ProcedureIterationEnded)]
+    ended = [event.converged for event in await stack.events(id) if isinstance(event, ProcedureIterationEnded)]
     assert ended == [False, False, True]
-    assert [value for _, value in stage.control.writes] == [3.2, 0.9, 0.3, 0]
-    assert (await stage.procedure(id)).status is ProcedureStatus.COMPLETED
+    assert [value for _, value in stack.control.writes] == [3.2, 0.9, 0.3, 0]
+    assert (await stack.procedure(id)).status is ProcedureStatus.COMPLETED
 
 
-async def test_a_shutter_that_does_not_close_does_not_undo_the_success(stage: Stage) -> None:
-    stage.plant.simulate_disconnect("bl7:shutter")
-    id = await stage.from_recipe(CENTRING, CLOSED)
-    result = await stage.conduct(ConductUntilConverged(**CENTRED), id)
+async def test_a_shutter_that_does_not_close_does_not_undo_the_success(stack: ConductStack) -> None:
+    stack.plant.simulate_disconnect("bl7:shutter")
+    id = await stack.from_recipe(CENTRING, CLOSED)
+    result = await stack.conduct(ConductUntilConverged(**CENTRED), id)
     assert result["succeeded"]
     (failure,) = result["closing_failures"]
     assert (failure["step_index"], failure["target"], failure["error_class"]) == (
@@ -94,28 +94,28 @@ async def test_a_shutter_that_does_not_close_does_not_undo_the_success(stage: St
     )
 
 
-async def test_patience_for_two_passes_allows_two(stage: Stage) -> None:
-    id = await stage.from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
-    result = await stage.conduct(ConductUntilConverged(**CENTRED, max_consecutive_unconverged_iterations=2), id)
+async def test_patience_for_two_passes_allows_two(stack: ConductStack) -> None:
+    id = await stack.from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
+    result = await stack.conduct(ConductUntilConverged(**CENTRED, max_consecutive_unconverged_iterations=2), id)
     assert result["failure"]["error_class"] == "ConvergenceIterationCapReached"
     assert (result["iteration_count"], result["failure"]["target"]) == (2, "abort")
-    assert (await stage.procedure(id)).status is ProcedureStatus.ABORTED
-    assert stage.control.writes[-1] == ("bl7:shutter", 0), "it closes at the end of the loop, once"
+    assert (await stack.procedure(id)).status is ProcedureStatus.ABORTED
+    assert stack.control.writes[-1] == ("bl7:shutter", 0), "it closes at the end of the loop, once"
 
 
-async def test_an_energy_that_does_not_arrive_is_held_and_taken_up_when_it_does(stage: Stage) -> None:
+async def test_an_energy_that_does_not_arrive_is_held_and_taken_up_when_it_does(stack: ConductStack) -> None:
     steps = [setpoint("bl7:energy", 25.0), check("bl7:energy:rbv", 25, 0.01, timeout=0.2)]
-    id, result = await stage.conducted(steps, ConductOrHoldProcedure)
+    id, result = await stack.conducted(steps, ConductOrHoldProcedure)
     assert (result["succeeded"], result["held"]) == (False, True)
     assert (result["failure"]["step_index"], result["failure"]["source_kind"]) == (1, "check")
-    await stage.plant.write("bl7:energy:rbv", 25.001)
-    result = await stage.conduct(ConductFromProcedure(re_establishment_boundary=0, wait=60), id)
-    assert (result["succeeded"], stage.control.writes) == (True, [("bl7:energy", 25.0)] * 2)
+    await stack.plant.write("bl7:energy:rbv", 25.001)
+    result = await stack.conduct(ConductFromProcedure(re_establishment_boundary=0, wait=60), id)
+    assert (result["succeeded"], stack.control.writes) == (True, [("bl7:energy", 25.0)] * 2)
 
 
-async def test_a_focus_is_looked_for_as_often_as_the_budget_allows(stage: Stage) -> None:
-    id = await stage.from_recipe([setpoint("bl7:focus", steered("focus")), capture("bl7:sharpness", "sharpness")], CLOSED)
-    result = await stage.conduct(
+async def test_a_focus_is_looked_for_as_often_as_the_budget_allows(stack: ConductStack) -> None:
+    id = await stack.from_recipe([setpoint("bl7:focus", steered("focus")), capture("bl7:sharpness", "sharpness")], CLOSED)
+    result = await stack.conduct(
         ConductUntilAdvised(
             objective={"kind": "Maximize", "target_measurement_name": "sharpness"},
             space={"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
@@ -127,25 +127,25 @@ async def test_a_focus_is_looked_for_as_often_as_the_budget_allows(stage: Stage)
         id,
     )
     assert (result["succeeded"], result["termination_reason"]) == (True, "BudgetIterationsExhausted")
-    outcomes = [event for event in await stage.events(id) if isinstance(event, ProcedureOutcomeRecorded)]
+    outcomes = [event for event in await stack.events(id) if isinstance(event, ProcedureOutcomeRecorded)]
     assert [event.point["focus"] for event in outcomes] == [-2, -1.5, -1, -0.5, 0, 0.5]
     assert outcomes[-1].measurements[0].value == pytest.approx(1)
-    assert stage.control.writes[-1] == ("bl7:shutter", 0)
+    assert stack.control.writes[-1] == ("bl7:shutter", 0)
 
 
-async def test_what_was_begun_by_hand_can_still_be_conducted(stage: Stage) -> None:
-    id = await stage.registered()
-    await stage.do(StartProcedure(), id)
-    result = await stage.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), id)
+async def test_what_was_begun_by_hand_can_still_be_conducted(stack: ConductStack) -> None:
+    id = await stack.registered()
+    await stack.do(StartProcedure(), id)
+    result = await stack.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), id)
     assert result["succeeded"]
-    other = await stage.registered()
-    await stage.do(StartProcedure(), other)
-    await stage.do(CompleteProcedure(), other)
-    assert (await stage.procedure(other)).status is ProcedureStatus.COMPLETED
+    other = await stack.registered()
+    await stack.do(StartProcedure(), other)
+    await stack.do(CompleteProcedure(), other)
+    assert (await stack.procedure(other)).status is ProcedureStatus.COMPLETED
 
 
-async def test_a_shift_change_holds_after_the_step_in_progress(stage: Stage) -> None:
-    stage.plant.set_reading("bl7:gate", (await stage.plant.read("bl7:shutter")))
+async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductStack) -> None:
+    stack.plant.set_reading("bl7:gate", (await stack.plant.read("bl7:shutter")))
     waiting = check("bl7:gate", 5, timeout=30)
     steps = [setpoint("bl7:energy", n) for n in range(7)]
     steps = [
@@ -155,53 +155,53 @@ async def test_a_shift_change_holds_after_the_step_in_progress(stage: Stage) -> 
         action("collect"),
         setpoint("bl7:stage:x", captured("seen")),
     ]
-    id = await stage.registered()
-    accepted = await stage.do(ConductProcedure(steps=tuple(steps), wait=0), id)
+    id = await stack.registered()
+    accepted = await stack.do(ConductProcedure(steps=tuple(steps), wait=0), id)
     assert accepted.status == 202
 
     async def at_the_check() -> bool:
-        return len(await stage.ledger(id)) >= 15
+        return len(await stack.ledger(id)) >= 15
 
     await until(at_the_check)
-    held = await stage.do(HoldProcedure(reason="shift change"), id)
+    held = await stack.do(HoldProcedure(reason="shift change"), id)
     assert (held.status, held.body) == (202, {"procedure_id": str(id), "conduct_id": accepted.body["conduct_id"]})
-    await stage.plant.write("bl7:gate", 5)
+    await stack.plant.write("bl7:gate", 5)
 
     async def is_held() -> bool:
-        return (await stage.procedure(id)).status is ProcedureStatus.HELD
+        return (await stack.procedure(id)).status is ProcedureStatus.HELD
 
     await until(is_held)
-    procedure = await stage.procedure(id)
+    procedure = await stack.procedure(id)
     assert (procedure.last_status_reason, procedure.live_conduct_id) == ("shift change", None)
-    assert (await stage.happened(id))[-3:] == ["ProcedureHoldRequested", "ProcedureConducted", "ProcedureHeld"]
+    assert (await stack.happened(id))[-3:] == ["ProcedureHoldRequested", "ProcedureConducted", "ProcedureHeld"]
     with pytest.raises(Refusal) as refused:
-        await stage.do(ResumeProcedure(), id)
+        await stack.do(ResumeProcedure(), id)
     assert (refused.value.reason, refused.value.facts) == ("conduct_pinned", {"command": "conduct_from_procedure"})
-    result = await stage.conduct(
+    result = await stack.conduct(
         ConductFromProcedure(re_establishment_boundary=9, skip=True, skip_reason="settled by hand", wait=60), id
     )
     assert result["succeeded"], result
-    assert stage.control.writes[-1] == ("bl7:stage:x", 20), "what was captured before the hold is still there"
+    assert stack.control.writes[-1] == ("bl7:stage:x", 20), "what was captured before the hold is still there"
 
 
-async def test_two_conducts_never_share_a_stage(stage: Stage) -> None:
-    asset = await stage.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
+async def test_two_conducts_never_share_a_stage(stack: ConductStack) -> None:
+    asset = await stack.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
     asset_id = (asset.body or {})["asset_id"]
-    first, second = [await stage.registered(target_asset_ids=[asset_id]) for _ in range(2)]
-    opened = await stage.do(ConductProcedure(steps=(check("bl7:energy", 9, timeout=30),), wait=0), first)
+    first, second = [await stack.registered(target_asset_ids=[asset_id]) for _ in range(2)]
+    opened = await stack.do(ConductProcedure(steps=(check("bl7:energy", 9, timeout=30),), wait=0), first)
     with pytest.raises(Refusal) as refused:
-        await stage.do(ConductProcedure(steps=(setpoint("bl7:energy", 1),)), second)
+        await stack.do(ConductProcedure(steps=(setpoint("bl7:energy", 1),)), second)
     assert (refused.value.code, refused.value.reason) == ("ProcedureCannotConductError", "asset_in_use")
     assert refused.value.facts == {
         "asset_id": asset_id,
         "procedure_id": str(first),
         "conduct_id": (opened.body or {})["conduct_id"],
     }
-    await stage.plant.write("bl7:energy", 9)
+    await stack.plant.write("bl7:energy", 9)
 
     async def ended() -> bool:
-        return (await stage.procedure(first)).live_conduct_id is None
+        return (await stack.procedure(first)).live_conduct_id is None
 
     await until(ended)
-    result = await stage.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), second)
+    result = await stack.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), second)
     assert result["succeeded"]

@@ -6,26 +6,26 @@ from typing import get_type_hints
 
 from baton.domain.contexts import REGISTRY
 from tests.documents.reference.forms import table
-from tests.domain.lifecycles import LIVES, STATELESS
-from tests.domain.lives import Life, Standing, Verb
+from tests.support.domain.lifecycle_table import Lifecycle, StateByAxis, Verb
+from tests.support.domain.lifecycles.every import LIVES, STATELESS
 
 OF_AGGREGATE = {life.aggregate: life for life in (*LIVES, *STATELESS)}
 
 
-def states_table(life: Life) -> str:
+def states_table(life: Lifecycle) -> str:
     """Every verb in every state."""
     axis, states = next(iter(life.ways.items()))
     return table(("", *states), (row_of(life, name, axis, list(states)) for name in life.verbs))
 
 
-def row_of(life: Life, name: str, axis: str, states: list[str]) -> Iterator[str]:
+def row_of(life: Lifecycle, name: str, axis: str, states: list[str]) -> Iterator[str]:
     yield f"[{name}](#{name})"
     verb, told = life.verbs[name], names_its_state(life, name)
     for state in states:
         yield ("as given" if told else cell(verb, axis, state)) if verb.allows({axis: state}) else ""
 
 
-def names_its_state(life: Life, name: str) -> bool:
+def names_its_state(life: Lifecycle, name: str) -> bool:
     """Whether it is the input that says where a verb leads."""
     aggregate = REGISTRY.aggregates[life.aggregate]
     of_the_axis = get_type_hints(aggregate.state).get(aggregate.axis)
@@ -47,13 +47,13 @@ def recorded(aggregate: str) -> dict[str, list[str]]:
     return {life.creation: [type(world.streams[aggregate, id][0]).__name__], **seen}
 
 
-def events_of(life: Life, name: str) -> Iterator[str]:
+def events_of(life: Lifecycle, name: str) -> Iterator[str]:
     for standing in life.standings():
         if life.verbs[name].allows(standing):
             yield from driven(life, name, standing)
 
 
-def driven(life: Life, name: str, standing: Standing) -> Iterator[str]:
+def driven(life: Lifecycle, name: str, standing: StateByAxis) -> Iterator[str]:
     """What one verb records from one state, on whichever stream."""
     world, id, scene = life.prepared(name, standing)
     before = {key: len(events) for key, events in world.streams.items()}

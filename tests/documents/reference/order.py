@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-import baton.application.feed
-from baton.domain.contexts import CONTEXTS
+import baton.domain.access.edge_queries
+from baton.domain.contexts import MODULES
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation, Registry
 
-assert baton.application.feed, "the operations of the edge are declared by importing it"
+assert baton.domain.access.edge_queries, "the operations of the edge are declared by importing it"
 
 T = TypeVar("T")
-MODULES = [module.__name__ for group in CONTEXTS for module in group]
 
 
 def place(module: str) -> tuple[int, str]:

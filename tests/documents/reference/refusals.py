@@ -14,7 +14,7 @@ from baton.domain.shared.refusals import Refusal
 from tests.documents.reference.forms import paragraph, table
 from tests.documents.reference.lives import OF_AGGREGATE
 from tests.documents.reference.order import operations_in_order
-from tests.domain.lives import EVERY, Verb
+from tests.support.domain.lifecycle_table import EVERY, Verb
 
 OF_THE_EDGE = tuple(
     dict.fromkeys(
@@ -83,10 +83,7 @@ def refusals_page(registry: Registry, link: dict[str, str]) -> Iterator[str]:
     yield "## Of any request"
     yield table(
         ("class", "status", "meaning", "declared in"),
-        (
-            (f"`{one.__name__}`", str(one.status), meaning(one, ()), source_link(refusal_source(one)))
-            for one in OF_THE_EDGE
-        ),
+        ((f"`{one.__name__}`", str(one.status), meaning(one, ()), source_link(refusal_source(one))) for one in OF_THE_EDGE),
     )
     yield "## Of single operations"
     found = raisers(registry)

@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 
 from baton.domain.access.actor import ActorRegistered, DeactivateActor, RegisterActor
-from baton.domain.access.seeded_actors import SEEDED_ACTOR_IDS
+from baton.domain.access.principals import SEEDED_ACTOR_IDS
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceDefined, SurfaceKind
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 BIND = BindActorSubject(issuer="https://id.example.org", subject="mira")
 CLERK = ("BindActorSubject", "RegisterActor", "ReactivateActor", "UnbindActorSubject")

@@ -10,17 +10,17 @@ from pydantic import ValidationError
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile
 from baton.domain.agent.agent import (
     AgentStatus,
-    AgentSummary,
     Budget,
     DefineAgent,
     DeprecateAgent,
     GrantToolToAgent,
+    ListAgents,
     ResumeAgent,
     RevokeToolFromAgent,
     SuspendAgent,
     UpdateAgentBudget,
     VersionAgent,
-    agents_of,
+    agents_of_kind,
 )
 from baton.domain.agent.language_model import (
     AnnounceLanguageModelRetirement,
@@ -32,9 +32,9 @@ from baton.domain.agent.language_model import (
 from baton.domain.agent.prompts import CAUTION_DRAFT, PROMPTS, RUN_DEBRIEF
 from baton.domain.kernel import instant
 from baton.domain.registry import REGISTRY
-from tests.domain.agent.agents import agent_of, agent_world, definition, equipped, in_service
-from tests.domain.agent.models import entry
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.agents import agent_of, agent_world, definition, equipped, in_service
+from tests.support.domain.language_models import entry
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 
 @pytest.fixture
@@ -153,11 +153,11 @@ def test_resuming_clears_the_reason_of_the_suspension_and_nothing_else(world: Wo
 
 def test_a_list_follows_every_change_of_status(world: World) -> None:
     id = in_service(world)
-    assert AgentSummary.of(agent_of(world, id)).status == "Versioned"
+    assert ListAgents.summary.of(agent_of(world, id)).status == "Versioned"
     world.when(SuspendAgent(reason="Too wordy"), on=id)
-    assert AgentSummary.of(agent_of(world, id)).status == "Suspended"
+    assert ListAgents.summary.of(agent_of(world, id)).status == "Suspended"
     world.when(ResumeAgent(), on=id)
-    assert AgentSummary.of(agent_of(world, id)).status == "Versioned"
+    assert ListAgents.summary.of(agent_of(world, id)).status == "Versioned"
 
 
 @pytest.mark.parametrize(
@@ -373,5 +373,5 @@ def test_agents_are_found_by_their_kind_whatever_their_status(world: World) -> N
     one, other = defined(world), in_service(world, name="Third debriefer")
     in_service(world, kind="CautionDrafter")
     world.when(DeprecateAgent(), on=one)
-    assert {agent.id for agent in world.fulfil(agents_of("RunDebriefer"))} == {one, other}
-    assert world.fulfil(agents_of("Unheard")) == ()
+    assert {agent.id for agent in world.fulfil(agents_of_kind("RunDebriefer"))} == {one, other}
+    assert world.fulfil(agents_of_kind("Unheard")) == ()

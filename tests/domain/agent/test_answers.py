@@ -9,8 +9,8 @@ from baton.domain.agent.caution_draft import DRAFT
 from baton.domain.agent.conclusions import Material, UnusableAnswerError
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
-from tests.domain.agent.proposals import caution
-from tests.domain.world import new_id
+from tests.support.domain.caution_proposals import caution
+from tests.support.domain.world import new_id
 
 REASONING = "The run was completed as planned. " * 4
 ASSET, PHASE, OLD = new_id(), new_id(), new_id()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.domain.equipment.scope import AssetScope, asset_scope
+from baton.domain.equipment.asset_tree import AssetScope, asset_scope
 from baton.domain.kernel import Event
-from baton.domain.supply.beam import PHOTON_BEAM, Outage, beam_lost, outage_in, takes_beam_away
+from baton.domain.supply.beam import PHOTON_BEAM, Outage, is_beam_lost, outage_in, takes_beam_away
 from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
@@ -24,8 +24,8 @@ from baton.domain.supply.supply import (
     SupplyStatus,
     SupplyVerb,
 )
-from tests.domain.equipment.assets import LUMEN, facility_world, part, root
-from tests.domain.world import START, new_id
+from tests.support.domain.assets import LUMEN, facility_world, part, root
+from tests.support.domain.world import START, new_id
 
 AVAILABLE, DEGRADED = SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED
 UNAVAILABLE, RECOVERING, UNKNOWN = SupplyStatus.UNAVAILABLE, SupplyStatus.RECOVERING, SupplyStatus.UNKNOWN
@@ -74,12 +74,12 @@ def supply(status: SupplyStatus, kind: str = PHOTON_BEAM) -> Supply:
 def test_the_beam_is_lost_where_nothing_provides_it_and_something_is_out(count: int) -> None:
     for statuses in combinations_with_replacement(SupplyStatus, count):
         lost = not {AVAILABLE, DEGRADED} & set(statuses) and bool({UNAVAILABLE, RECOVERING} & set(statuses))
-        assert beam_lost(map(supply, statuses)) == lost, statuses
+        assert is_beam_lost(map(supply, statuses)) == lost, statuses
 
 
 def test_supplies_of_other_kinds_say_nothing_about_the_beam() -> None:
-    assert not beam_lost([supply(UNAVAILABLE, "cryogen")])
-    assert beam_lost([supply(UNAVAILABLE), supply(AVAILABLE, "cryogen")])
+    assert not is_beam_lost([supply(UNAVAILABLE, "cryogen")])
+    assert is_beam_lost([supply(UNAVAILABLE), supply(AVAILABLE, "cryogen")])
 
 
 def test_where_nothing_is_registered_nothing_is_lost(ring: Ring) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.agent.agent import Budget
-from baton.domain.agent.budget import Exhaustion, Spent, day_of, exhausted, month_of, next_day, next_month
+from baton.domain.agent.budget import ReachedCap, SpentAmounts, day_start, month_start, next_day, next_month, reached_cap
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 NOON = datetime(2026, 10, 6, 12, 30, 15, 250_000, tzinfo=UTC)
@@ -19,13 +19,13 @@ def budget(monthly: float | None = None, daily: int | None = None) -> Budget:
 
 @given(MOMENTS)
 def test_every_moment_lies_in_the_window_it_is_accounted_to(at: datetime) -> None:
-    assert month_of(at) <= at < next_month(at)
-    assert day_of(at) <= at < next_day(at)
+    assert month_start(at) <= at < next_month(at)
+    assert day_start(at) <= at < next_day(at)
 
 
 @given(MOMENTS)
 def test_windows_are_half_open_and_leave_no_gap(at: datetime) -> None:
-    for begin, end in ((month_of, next_month), (day_of, next_day)):
+    for begin, end in ((month_start, next_month), (day_start, next_day)):
         assert begin(begin(at)) == begin(at)
         assert begin(end(at)) == end(at)
         assert begin(end(at) - timedelta(microseconds=1)) == begin(at)
@@ -33,14 +33,14 @@ def test_windows_are_half_open_and_leave_no_gap(at: datetime) -> None:
 
 @given(MOMENTS)
 def test_windows_are_those_of_the_calendar(at: datetime) -> None:
-    assert (month_of(at).year, month_of(at).month, month_of(at).day) == (at.year, at.month, 1)
+    assert (month_start(at).year, month_start(at).month, month_start(at).day) == (at.year, at.month, 1)
     assert (next_month(at).year, next_month(at).month, next_month(at).day) == (
         at.year + at.month // 12,
         at.month % 12 + 1,
         1,
     )
-    assert day_of(at).date() == at.date()
-    assert next_day(at) - day_of(at) == timedelta(days=1)
+    assert day_start(at).date() == at.date()
+    assert next_day(at) - day_start(at) == timedelta(days=1)
 
 
 @pytest.mark.parametrize(
@@ -55,42 +55,42 @@ def test_windows_are_those_of_the_calendar(at: datetime) -> None:
 )
 def test_months_end_where_they_end_in_utc(at: str, month: str, following: str) -> None:
     moment = datetime.fromisoformat(at)
-    assert month_of(moment) == datetime.fromisoformat(month).replace(tzinfo=UTC)
+    assert month_start(moment) == datetime.fromisoformat(month).replace(tzinfo=UTC)
     assert next_month(moment) == datetime.fromisoformat(following).replace(tzinfo=UTC)
 
 
 @given(MOMENTS, st.integers(-14, 14))
 def test_where_the_clock_stands_elsewhere_does_not_matter(at: datetime, hours: int) -> None:
     elsewhere = at.astimezone(timezone(timedelta(hours=hours)))
-    assert (month_of(elsewhere), day_of(elsewhere)) == (month_of(at), day_of(at))
+    assert (month_start(elsewhere), day_start(elsewhere)) == (month_start(at), day_start(at))
 
 
 def test_without_a_budget_there_is_no_limit() -> None:
-    assert exhausted(None, Spent(1e12, 10**12), NOON) is None
+    assert reached_cap(None, SpentAmounts(1e12, 10**12), NOON) is None
 
 
 def test_a_cap_is_reached_when_as_much_was_spent() -> None:
-    assert exhausted(budget(monthly=40.0), Spent(39.99, 10**12), NOON) is None
-    assert exhausted(budget(monthly=40.0), Spent(40.0, 0), NOON) == Exhaustion(
+    assert reached_cap(budget(monthly=40.0), SpentAmounts(39.99, 10**12), NOON) is None
+    assert reached_cap(budget(monthly=40.0), SpentAmounts(40.0, 0), NOON) == ReachedCap(
         "monthly_cost_cap", 40.0, 40.0, datetime(2026, 10, 1, tzinfo=UTC)
     )
-    assert exhausted(budget(daily=200), Spent(1e12, 199), NOON) is None
-    assert exhausted(budget(daily=200), Spent(0.0, 200), NOON) == Exhaustion(
+    assert reached_cap(budget(daily=200), SpentAmounts(1e12, 199), NOON) is None
+    assert reached_cap(budget(daily=200), SpentAmounts(0.0, 200), NOON) == ReachedCap(
         "daily_token_cap", 200, 200, datetime(2026, 10, 6, tzinfo=UTC)
     )
 
 
 def test_a_cap_of_zero_refuses_every_call() -> None:
-    nothing = Spent(0.0, 0)
+    nothing = SpentAmounts(0.0, 0)
     for capped, kind in ((budget(monthly=0.0), "monthly_cost_cap"), (budget(daily=0), "daily_token_cap")):
-        reached = exhausted(capped, nothing, NOON)
+        reached = reached_cap(capped, nothing, NOON)
         assert reached is not None
         assert (reached.cap_kind, reached.cap_value, reached.spent) == (kind, 0, 0)
 
 
 def test_the_monthly_cap_is_named_before_the_daily_one() -> None:
     both = budget(monthly=40.0, daily=200)
-    spent = {(m, d): exhausted(both, Spent(m, d), NOON) for m in (0.0, 40.0) for d in (0, 200)}
+    spent = {(m, d): reached_cap(both, SpentAmounts(m, d), NOON) for m in (0.0, 40.0) for d in (0, 200)}
     assert spent[0.0, 0] is None
     assert {key: reached.cap_kind for key, reached in spent.items() if reached} == {
         (40.0, 0): "monthly_cost_cap",
@@ -103,13 +103,13 @@ def test_the_monthly_cap_is_named_before_the_daily_one() -> None:
 def test_a_call_is_refused_exactly_where_a_cap_is_reached(
     monthly: float | None, daily: int | None, cost: float, tokens: int
 ) -> None:
-    reached = exhausted(budget(monthly, daily), Spent(cost, tokens), NOON)
+    reached = reached_cap(budget(monthly, daily), SpentAmounts(cost, tokens), NOON)
     refused = (monthly is not None and cost >= monthly) or (daily is not None and tokens >= daily)
     assert (reached is not None) == refused
 
 
 def test_what_is_put_on_record_names_the_cap_and_its_window() -> None:
-    reached = exhausted(budget(monthly=40.0), Spent(41.5, 0), NOON)
+    reached = reached_cap(budget(monthly=40.0), SpentAmounts(41.5, 0), NOON)
     assert reached is not None
     assert reached.facts() == {
         "cap_kind": "monthly_cost_cap",

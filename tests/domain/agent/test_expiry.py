@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 
 from baton.domain.agent.decision_records import decision_id_of
-from baton.domain.agent.expiry import REASON, expired, expiry_of, is_due
+from baton.domain.agent.rule_agents import EXPIRY_REASON, expiry_decision, expiry_decision_id, is_due
 from baton.domain.kernel import instant
 from baton.domain.safety.clearance import Clearance, ClearanceStatus
-from tests.domain.safety.forms import brought_to, site_world
-from tests.domain.world import START, new_id
+from tests.support.domain.clearances import brought_to, site_world
+from tests.support.domain.world import START, new_id
 
 END = START + timedelta(days=2)
 
@@ -40,10 +40,10 @@ def test_only_an_active_clearance_is_due(status: ClearanceStatus) -> None:
 
 def test_the_decision_is_that_of_the_agent_about_this_validity() -> None:
     clearance_id, agent_id = new_id(), new_id()
-    id: UUID = expiry_of(clearance_id, END, agent_id)
+    id: UUID = expiry_decision_id(clearance_id, END, agent_id)
     assert id == decision_id_of(END, agent_id, f"expire:{clearance_id}")
-    choice = expired(clearance_id, END, agent_id)
+    choice = expiry_decision(clearance_id, END, agent_id)
     assert (choice.decided_by, choice.context, choice.choice) == (agent_id, "ClearanceExpiry", "Expire")
     assert (choice.rule, choice.confidence) == ("agent:ClearanceExpirer:v1", None)
     assert choice.inputs == {"clearance_id": str(clearance_id), "valid_until": instant(END)}
-    assert 1 <= len(REASON) <= 500
+    assert 1 <= len(EXPIRY_REASON) <= 500

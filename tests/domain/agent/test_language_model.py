@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from baton.domain.agent.at_risk import ReproducibilityGrade, at_risk, grade, model_calls
+from baton.domain.agent.at_risk import ReproducibilityGrade, is_at_risk, model_calls, reproducibility_grade
 from baton.domain.agent.language_model import (
     AnnounceLanguageModelRetirement,
     ApproveLanguageModel,
@@ -21,9 +21,9 @@ from baton.domain.agent.language_model import (
 )
 from baton.domain.decision.inferences import Inference
 from baton.domain.registry import REGISTRY
-from tests.domain.agent.models import FREE, PRICED, entry
-from tests.domain.lives import command
-from tests.domain.world import START, World, new_id, refused
+from tests.support.domain.language_models import FREE, PRICED, entry
+from tests.support.domain.lifecycle_table import command
+from tests.support.domain.world import START, World, new_id, refused
 
 
 @pytest.fixture
@@ -156,9 +156,11 @@ def test_results_are_at_risk_where_the_provider_ends_what_it_alone_holds(
         world.when(command(ended, {"reason": "notice"}), on=id)
     entry: LanguageModel = world.state(LanguageModel, id)
     alias = archivability == "Alias"
-    assert grade(entry) is (ReproducibilityGrade.ATTRIBUTABLE_ONLY if alias else ReproducibilityGrade.RE_EXECUTABLE)
+    assert reproducibility_grade(entry) is (
+        ReproducibilityGrade.ATTRIBUTABLE_ONLY if alias else ReproducibilityGrade.RE_EXECUTABLE
+    )
     by_provider = ended in ("announce_language_model_retirement", "retire_language_model")
-    assert at_risk(entry) == (alias and by_provider)
+    assert is_at_risk(entry) == (alias and by_provider)
 
 
 DECISIONS = [new_id() for _ in range(3)]

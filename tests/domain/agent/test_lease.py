@@ -6,13 +6,13 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from baton.domain.agent.lease import DecisionDebriefRequested, RequestDecisionDebrief, holder_of_lease
+from baton.domain.agent.conclusions import DecisionDebriefRequested, RequestDecisionDebrief, lease_holder
 from baton.domain.kernel import Event, StoredEvent, instant
 from baton.domain.run.endings import AbortRun, CompleteRun
 from baton.domain.run.run import Run, RunAddedToCampaign
-from tests.domain.agent.agents import drafter, equipped, in_service
-from tests.domain.run.beamline import Beamline, beamline
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.agents import drafter, equipped, in_service
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.world import World, new_id, refused
 
 END = new_id()
 
@@ -54,7 +54,7 @@ def test_the_first_who_asks_holds_the_lease(line: Beamline, run_id: UUID) -> Non
 def test_the_marker_is_stored_under_an_id_that_follows_from_run_end_and_agent(line: Beamline, run_id: UUID) -> None:
     agent_id = in_service(line.world)
     (marker,), _ = asked(line.world, run_id, agent_id)
-    assert marker.known_id == uuid5(run_id, f"lease:{END}:{agent_id}")
+    assert marker.own_id == uuid5(run_id, f"lease:{END}:{agent_id}")
 
 
 def test_the_holder_who_asks_again_holds_it_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
@@ -134,7 +134,7 @@ def test_the_first_marker_in_scope_decides_whatever_else_there_is() -> None:
     )
     for markers in permutations((own, rival, other_end, other_kind)):
         first = own if markers.index(own) < markers.index(rival) else rival
-        assert holder_of_lease(markers, "RunDebriefer", END) == first.debriefer_agent_id
-        assert holder_of_lease(markers, "CautionDrafter", END) == other_kind.debriefer_agent_id
-    assert holder_of_lease((), "RunDebriefer", END) is None
-    assert holder_of_lease((other_end, other_kind), "RunDebriefer", END) is None
+        assert lease_holder(markers, "RunDebriefer", END) == first.debriefer_agent_id
+        assert lease_holder(markers, "CautionDrafter", END) == other_kind.debriefer_agent_id
+    assert lease_holder((), "RunDebriefer", END) is None
+    assert lease_holder((other_end, other_kind), "RunDebriefer", END) is None

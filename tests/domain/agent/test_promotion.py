@@ -13,10 +13,10 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import TARGETED, CautionStatus, RetireCaution
 from baton.domain.decision.decision import Decision
 from baton.domain.shared.canonical import derived_uuid7
-from tests.domain.agent.agents import agent_world, decided, decision_of, drafter, in_service, person, seeded
-from tests.domain.agent.proposals import BODY, TITLE, caution, proposed
-from tests.domain.caution.cautions import caution_of, make_known, on_asset, registered
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.agents import agent_world, decided, decision_of, drafter, in_service, person, seeded
+from tests.support.domain.caution_proposals import BODY, TITLE, caution, proposed
+from tests.support.domain.cautions import caution_of, make_known, on_asset, registered
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 STAGE = new_id()
 
@@ -250,7 +250,7 @@ class TestThePromoter:
         caution, *_ = world.streams["Caution", id_of(world, proposal_id)]
         assert world.call is not None
         assert decision.occurred_at == caution.occurred_at == world.call.now
-        assert decision.known_id == uuid5(promoter.decision_id(proposal_id), "event:0")
+        assert decision.own_id == uuid5(promoter.decision_id(proposal_id), "event:0")
 
     def test_decides_once_whatever_changes_afterwards(self, world: World, promoter: Promoter) -> None:
         proposal_id = proposal(world, confidence=0.5)

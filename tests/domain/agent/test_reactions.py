@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, LoggedEvent, OpenItem, Reaction
-from tests.domain.agent.agents import decision_of
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.agents import decision_of
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 STUCK = new_id()
 BEFORE = Reaction(

@@ -9,29 +9,29 @@ from uuid import UUID
 import pytest
 
 from baton.domain.agent.decision_records import RecordAgentDecision, decision_id_of
-from baton.domain.agent.supervision import (
+from baton.domain.agent.rule_agents import (
     RUN_SUPERVISOR,
-    Verb,
-    Watched,
-    decision_of,
+    SupervisorAction,
+    WatchedRun,
+    load_watched_run,
     needs_beam,
-    reason_of,
-    supervised,
-    verb_for,
-    watched,
+    next_action,
+    outage_reason,
+    supervision_decision,
+    supervision_decision_id,
 )
-from baton.domain.equipment.scope import AssetScope
+from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.kernel import instant
 from baton.domain.recipe.plan import DefinePlan
 from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.run import HoldRun, Run, RunHeld, RunResumed, RunStatus
 from baton.domain.supply.beam import Outage, outage_in
-from tests.domain.agent.agents import decision_of as decision
-from tests.domain.agent.agents import seeded
-from tests.domain.equipment.assets import LUMEN
-from tests.domain.recipe.ladder import method, practice
-from tests.domain.run.beamline import Beamline, beamline
-from tests.domain.world import START, new_id
+from tests.support.domain.agents import decision_of as decision
+from tests.support.domain.agents import seeded
+from tests.support.domain.assets import LUMEN
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.templates import method, practice
+from tests.support.domain.world import START, new_id
 
 HOUR = timedelta(hours=1)
 OUTAGE = Outage(new_id(), START + timedelta(minutes=5), "Beam is Unavailable")
@@ -45,17 +45,20 @@ class Supervised:
     agent_id: UUID
     run_id: UUID
 
-    def id_of(self, verb: Verb, outage: Outage = OUTAGE) -> UUID:
-        return decision_of(verb, self.run_id, outage, self.agent_id)
+    def id_of(self, verb: SupervisorAction, outage: Outage = OUTAGE) -> UUID:
+        return supervision_decision_id(verb, self.run_id, outage, self.agent_id)
 
-    def decide(self, verb: Verb, outage: Outage = OUTAGE) -> None:
+    def decide(self, verb: SupervisorAction, outage: Outage = OUTAGE) -> None:
         caller, self.line.world.principal_id = self.line.world.principal_id, self.agent_id
-        choice = supervised(verb, self.run_id, outage, self.agent_id)
+        choice = supervision_decision(verb, self.run_id, outage, self.agent_id)
         self.line.world.when(RecordAgentDecision(choice=choice), opening=self.id_of(verb, outage))
         self.line.world.principal_id = caller
 
     def hold(self, outage: Outage = OUTAGE) -> None:
-        hold = HoldRun(reason=reason_of(Verb.HOLD, outage), decided_by_decision_id=self.id_of(Verb.HOLD, outage))
+        hold = HoldRun(
+            reason=outage_reason(SupervisorAction.HOLD, outage),
+            decided_by_decision_id=self.id_of(SupervisorAction.HOLD, outage),
+        )
         self.line.world.when(hold, on=self.run_id)
 
     def held_by_somebody(self) -> None:
@@ -65,9 +68,11 @@ class Supervised:
         """Somebody resumed it, which takes a beam seam that knows more than the supplies do."""
         self.line.world.given(self.run_id, RunResumed(decided_by_decision_id=None))
 
-    def verb(self, outage: Outage = OUTAGE, elapsed: timedelta = HOUR, stop_after: timedelta | None = None) -> Verb | None:
-        seen = self.line.world.fulfil(watched(self.run_id, outage, self.agent_id))
-        return verb_for(seen, self.agent_id, outage.since + elapsed, stop_after)
+    def verb(
+        self, outage: Outage = OUTAGE, elapsed: timedelta = HOUR, stop_after: timedelta | None = None
+    ) -> SupervisorAction | None:
+        seen = self.line.world.fulfil(load_watched_run(self.run_id, outage, self.agent_id))
+        return next_action(seen, self.agent_id, outage.since + elapsed, stop_after)
 
 
 @pytest.fixture
@@ -78,35 +83,35 @@ def scene() -> Supervised:
 
 class TestARunThatIsOn:
     def test_is_held_when_the_beam_is_lost(self, scene: Supervised) -> None:
-        assert scene.verb() is Verb.HOLD
+        assert scene.verb() is SupervisorAction.HOLD
 
     def test_is_held_again_where_the_decision_was_not_carried_out(self, scene: Supervised) -> None:
-        scene.decide(Verb.HOLD)
-        assert scene.verb() is Verb.HOLD
+        scene.decide(SupervisorAction.HOLD)
+        assert scene.verb() is SupervisorAction.HOLD
 
     def test_is_left_alone_once_somebody_resumed_it_and_that_is_noted_once(self, scene: Supervised) -> None:
-        scene.decide(Verb.HOLD)
+        scene.decide(SupervisorAction.HOLD)
         scene.hold()
         scene.resumed()
-        assert scene.verb() is Verb.DEFER
-        scene.decide(Verb.DEFER)
+        assert scene.verb() is SupervisorAction.DEFER
+        scene.decide(SupervisorAction.DEFER)
         assert scene.verb() is None
         assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is None
 
     def test_is_held_where_only_somebody_else_held_and_resumed_it(self, scene: Supervised) -> None:
         scene.held_by_somebody()
         scene.resumed()
-        assert scene.verb() is Verb.HOLD
+        assert scene.verb() is SupervisorAction.HOLD
 
     def test_is_held_in_the_next_outage_whoever_resumed_it_in_the_last(self, scene: Supervised) -> None:
-        scene.decide(Verb.HOLD)
+        scene.decide(SupervisorAction.HOLD)
         scene.hold()
         scene.resumed()
-        scene.decide(Verb.DEFER)
-        assert scene.verb(Outage(new_id(), OUTAGE.since + HOUR, "again")) is Verb.HOLD
+        scene.decide(SupervisorAction.DEFER)
+        assert scene.verb(Outage(new_id(), OUTAGE.since + HOUR, "again")) is SupervisorAction.HOLD
 
     def test_is_never_stopped_at_once(self, scene: Supervised) -> None:
-        assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is Verb.HOLD
+        assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is SupervisorAction.HOLD
 
 
 class TestARunThatIsHeld:
@@ -115,30 +120,30 @@ class TestARunThatIsHeld:
         [
             (100 * HOUR, None, None),
             (HOUR - timedelta(microseconds=1), HOUR, None),
-            (HOUR, HOUR, Verb.STOP),
-            (2 * HOUR, HOUR, Verb.STOP),
-            (timedelta(0), timedelta(0), Verb.STOP),
+            (HOUR, HOUR, SupervisorAction.STOP),
+            (2 * HOUR, HOUR, SupervisorAction.STOP),
+            (timedelta(0), timedelta(0), SupervisorAction.STOP),
         ],
     )
     def test_is_stopped_when_the_outage_took_as_long_as_was_set(
-        self, scene: Supervised, elapsed: timedelta, stop_after: timedelta | None, expected: Verb | None
+        self, scene: Supervised, elapsed: timedelta, stop_after: timedelta | None, expected: SupervisorAction | None
     ) -> None:
-        scene.decide(Verb.HOLD)
+        scene.decide(SupervisorAction.HOLD)
         scene.hold()
         assert scene.verb(elapsed=elapsed, stop_after=stop_after) is expected
 
     def test_is_stopped_again_where_the_decision_was_not_carried_out(self, scene: Supervised) -> None:
-        scene.decide(Verb.HOLD)
+        scene.decide(SupervisorAction.HOLD)
         scene.hold()
-        scene.decide(Verb.STOP)
-        assert scene.verb(stop_after=HOUR) is Verb.STOP
+        scene.decide(SupervisorAction.STOP)
+        assert scene.verb(stop_after=HOUR) is SupervisorAction.STOP
 
     def test_is_left_alone_where_somebody_else_held_it(self, scene: Supervised) -> None:
         scene.held_by_somebody()
         assert scene.verb(stop_after=HOUR) is None
 
     def test_is_left_alone_where_somebody_held_it_after_resuming_it(self, scene: Supervised) -> None:
-        scene.decide(Verb.HOLD)
+        scene.decide(SupervisorAction.HOLD)
         scene.hold()
         scene.resumed()
         scene.held_by_somebody()
@@ -146,7 +151,7 @@ class TestARunThatIsHeld:
 
     def test_is_left_alone_where_it_was_held_in_an_earlier_outage(self, scene: Supervised) -> None:
         earlier = Outage(new_id(), OUTAGE.since - HOUR, "before")
-        scene.decide(Verb.HOLD, earlier)
+        scene.decide(SupervisorAction.HOLD, earlier)
         scene.hold(earlier)
         assert scene.verb(stop_after=timedelta(0)) is None
 
@@ -168,7 +173,7 @@ ENDINGS: dict[RunStatus, Any] = {
 @pytest.mark.parametrize("held", [False, True])
 def test_nothing_is_done_about_a_run_that_has_ended(scene: Supervised, status: RunStatus, held: bool) -> None:
     if held:
-        scene.decide(Verb.HOLD)
+        scene.decide(SupervisorAction.HOLD)
         scene.hold()
         scene.resumed()
     scene.line.world.when(ENDINGS[status], on=scene.run_id)
@@ -179,37 +184,44 @@ def test_nothing_is_done_about_a_run_that_has_ended(scene: Supervised, status: R
 def test_the_whole_table(scene: Supervised) -> None:
     """Every combination of what the rule looks at, against the rule as a sentence says it."""
     for status, decided, carried, elapsed, stop_after in product(
-        RunStatus, [frozenset(), frozenset({Verb.HOLD}), frozenset({Verb.HOLD, Verb.DEFER})], *[[False, True]] * 3
+        RunStatus,
+        [frozenset(), frozenset({SupervisorAction.HOLD}), frozenset({SupervisorAction.HOLD, SupervisorAction.DEFER})],
+        *[[False, True]] * 3,
     ):
-        if carried and Verb.HOLD not in decided:
+        if carried and SupervisorAction.HOLD not in decided:
             continue
         run = scene.line.run(scene.run_id)
-        seen = watched_as(run, status, frozenset(map(scene.id_of, decided)), scene.id_of(Verb.HOLD) if carried else None)
+        seen = watched_as(
+            run, status, frozenset(map(scene.id_of, decided)), scene.id_of(SupervisorAction.HOLD) if carried else None
+        )
         now = OUTAGE.since + (HOUR if elapsed else timedelta(0))
         expected = None
         if status is RunStatus.RUNNING and not carried:
-            expected = Verb.HOLD
-        elif status is RunStatus.RUNNING and Verb.DEFER not in decided:
-            expected = Verb.DEFER
+            expected = SupervisorAction.HOLD
+        elif status is RunStatus.RUNNING and SupervisorAction.DEFER not in decided:
+            expected = SupervisorAction.DEFER
         elif status is RunStatus.HELD and carried and elapsed and stop_after:
-            expected = Verb.STOP
-        assert verb_for(seen, scene.agent_id, now, HOUR if stop_after else None) is expected, (status, decided, carried)
+            expected = SupervisorAction.STOP
+        assert next_action(seen, scene.agent_id, now, HOUR if stop_after else None) is expected, (status, decided, carried)
 
 
-def watched_as(run: Run, status: RunStatus, decided: frozenset[UUID], held_by: UUID | None) -> Watched:
+def watched_as(run: Run, status: RunStatus, decided: frozenset[UUID], held_by: UUID | None) -> WatchedRun:
     """A run as it would be seen."""
     holds = [RunHeld(reason=None, decided_by_decision_id=held_by)] if held_by else []
-    return Watched(replace(run, status=status), OUTAGE, holds, decided)
+    return WatchedRun(replace(run, status=status), OUTAGE, holds, decided)
 
 
 def test_the_id_of_a_decision_follows_from_run_outage_and_verb(scene: Supervised) -> None:
-    for verb, name in ((Verb.HOLD, "hold"), (Verb.STOP, "stop"), (Verb.DEFER, "defer")):
+    for verb, name in ((SupervisorAction.HOLD, "hold"), (SupervisorAction.STOP, "stop"), (SupervisorAction.DEFER, "defer")):
         cause = f"{name}:{scene.run_id}:{OUTAGE.event_id}"
         assert scene.id_of(verb) == decision_id_of(OUTAGE.since, scene.agent_id, cause)
 
 
-@pytest.mark.parametrize(("verb", "choice"), [(Verb.HOLD, "Hold"), (Verb.STOP, "Stop"), (Verb.DEFER, "SupervisionDeferred")])
-def test_what_is_put_on_record(scene: Supervised, verb: Verb, choice: str) -> None:
+@pytest.mark.parametrize(
+    ("verb", "choice"),
+    [(SupervisorAction.HOLD, "Hold"), (SupervisorAction.STOP, "Stop"), (SupervisorAction.DEFER, "SupervisionDeferred")],
+)
+def test_what_is_put_on_record(scene: Supervised, verb: SupervisorAction, choice: str) -> None:
     scene.decide(verb)
     written = decision(scene.line.world, scene.id_of(verb))
     assert (written.context, written.choice, written.rule) == ("RunSupervision", choice, "agent:RunSupervisor:v1")
@@ -224,8 +236,8 @@ def test_what_is_put_on_record(scene: Supervised, verb: Verb, choice: str) -> No
 
 def test_the_sentence_that_a_hold_carries_fits_a_reason() -> None:
     long = Outage(new_id(), START, ", ".join(f"Beam {number} is Unavailable" for number in range(100)))
-    assert all(1 <= len(reason_of(verb, long)) <= 500 for verb in Verb)
-    assert "Beam is Unavailable" in reason_of(Verb.HOLD, OUTAGE)
+    assert all(1 <= len(outage_reason(verb, long)) <= 500 for verb in SupervisorAction)
+    assert "Beam is Unavailable" in outage_reason(SupervisorAction.HOLD, OUTAGE)
 
 
 def scope_of(line: Beamline, run_id: UUID) -> AssetScope | None:
@@ -263,8 +275,8 @@ def test_a_lost_beam_holds_the_run_from_beginning_to_end(scene: Supervised) -> N
     lost = outage()
     assert lost is not None
     assert (lost.since, lost.detail) == (world.now, "Beam is Unavailable")
-    assert scene.verb(lost) is Verb.HOLD
-    scene.decide(Verb.HOLD, lost)
+    assert scene.verb(lost) is SupervisorAction.HOLD
+    scene.decide(SupervisorAction.HOLD, lost)
     scene.hold(lost)
     assert scene.verb(lost, HOUR, None) is None
-    assert scene.verb(lost, HOUR, HOUR) is Verb.STOP
+    assert scene.verb(lost, HOUR, HOUR) is SupervisorAction.STOP

@@ -7,7 +7,7 @@ import pytest
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.trust.authorization import Standing
-from tests.domain.world import START, new_id
+from tests.support.domain.world import START, new_id
 
 COMPLETING = ("RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries")
 COMMANDS = sorted({command for seeded in SEEDED.values() for command in seeded.commands})
@@ -25,10 +25,10 @@ def test_only_an_agent_in_service_acts_and_a_suspended_one_completes(status: str
     for command in COMMANDS:
         lenient = completing and status == "Suspended" and command in COMPLETING
         expected = None if status == "Versioned" or lenient else "agent_not_versioned"
-        assert standing(status).objects_to(command, completing) == expected, command
+        assert standing(status).objection_to(command, completing) == expected, command
 
 
 def test_an_agent_whose_actor_is_deactivated_completes_nothing() -> None:
     for status, command, completing in product(STATUSES, COMMANDS, (False, True)):
-        objection = standing(status, active=False).objects_to(command, completing)
+        objection = standing(status, active=False).objection_to(command, completing)
         assert objection == "principal_deactivated", (status, command)

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from baton.domain.calibration.at_risk import ListCalibrationAtRiskResults, Suspect, suspects
 from baton.domain.calibration.calibration import (
     Calibration,
     CalibrationDefined,
     CalibrationRevisionAppended,
     CalibrationStatus,
     DefineCalibration,
+    ListCalibrationAtRiskResults,
     ListCalibrations,
     identity_key,
 )
 from baton.domain.calibration.quantities import CalibrationQuantity
 from baton.domain.shared.canonical import canonical_json
-from tests.domain.calibration.values import AT_25_KEV, definition, measured, revised, rotation_center
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.calibrations import AT_25_KEV, definition, measured, revised, rotation_center
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 
 @pytest.fixture
@@ -184,27 +184,17 @@ def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: Wor
     assert (empty["latest_revision_id"], empty["latest_revision_source_kind"], empty["revision_count"]) == (None, None, 0)
 
 
-def test_the_scope_of_results_at_risk_is_what_was_superseded(world: World) -> None:
-    id = rotation_center(world)
-    first, kept = revised(world, id), revised(world, id)
-    assert suspects(world.state(Calibration, id), None) == ()
-    better = revised(world, id, status="Verified", supersedes_revision_id=first)
-    state = world.state(Calibration, id)
-    assert suspects(state, None) == (Suspect(first, better, CalibrationStatus.VERIFIED, world.now),)
-    assert suspects(state, None)[0].at_risk
-    [asked] = suspects(state, kept)
-    assert (asked, asked.at_risk) == (Suspect(kept, None, None, None), False)
-    with refused("CalibrationRevisionNotFoundError"):
-        suspects(state, new_id())
-
-
 def test_which_results_are_at_risk_is_refused_while_no_datasets_are_recorded(world: World) -> None:
     id = rotation_center(world)
-    first = revised(world, id)
-    revised(world, id, supersedes_revision_id=first)
-    with refused("CalibrationAtRiskResultsUnknownError", "datasets_not_recorded") as caught:
-        world.ask(ListCalibrationAtRiskResults(), on=id)
-    assert caught.value.facts == {"revision_ids": [str(first)]}
+    first, kept = revised(world, id), revised(world, id)
+    for superseded in ((), (first,)):
+        with refused("CalibrationAtRiskResultsUnknownError", "datasets_not_recorded") as caught:
+            world.ask(ListCalibrationAtRiskResults(), on=id)
+        assert caught.value.facts == {"revision_ids": [str(one) for one in superseded]}
+        revised(world, id, supersedes_revision_id=first)
+    with refused("CalibrationAtRiskResultsUnknownError") as caught:
+        world.ask(ListCalibrationAtRiskResults(revision_id=kept), on=id)
+    assert caught.value.facts == {"revision_ids": [str(kept)]}
     with refused("CalibrationRevisionNotFoundError"):
         world.ask(ListCalibrationAtRiskResults(revision_id=new_id()), on=id)
 
@@ -230,6 +220,6 @@ def test_the_worked_example(world: World) -> None:
         source={"kind": "Computed", "dataset_id": raw},
         supersedes_revision_id=r1,
     )
-    [suspect] = suspects(world.state(Calibration, c1), None)
-    assert (suspect.revision_id, suspect.superseded_by_revision_id, suspect.superseded_by_status) == (r1, r2, "Verified")
-    assert suspect.at_risk
+    first, second = world.state(Calibration, c1).revisions
+    assert (first.revision_id, first.superseded_by_revision_id) == (r1, r2)
+    assert (second.superseded_by_revision_id, second.status) == (None, "Verified")

@@ -18,22 +18,22 @@ from baton.domain.calibration.publication import (
     PublicationStatus,
     PublishCalibrationRevision,
     Signature,
-    artifact,
+    artifact_bytes,
     is_recorded,
+    publication_events,
     receipt_of,
-    recorded,
     refusal_of,
-    signed,
     signing_credential,
+    with_signature,
 )
-from baton.domain.calibration.publication import refused as refused_for
+from baton.domain.calibration.publication import with_refusal as refused_for
 from baton.domain.federation.credential import Credential, RevokeCredential, StartCredentialRotation
 from baton.domain.federation.facility import Facility
 from baton.domain.federation.permit import Permit, RevokePermit, SuspendPermit
 from baton.domain.kernel import NIL
-from tests.domain.calibration.values import publishable, publishing_world, revised
-from tests.domain.federation.peers import IN_A_YEAR, credential, own_id, permit, site
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.calibrations import publishable, publishing_world, revised
+from tests.support.domain.peers import IN_A_YEAR, credential, own_id, permit, site
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 SIGNATURE = Signature(envelope_kind="ed25519-detached", kid="9f" * 32, bytes_hex="ab" * 64)
 
@@ -55,11 +55,11 @@ def accepted(world: World, **fields: Any) -> tuple[CalibrationPublication, Calib
     return publication, world.state(Calibration, id), world.state(Permit, publication.permit_id)
 
 
-def sent(world: World) -> tuple[CalibrationPublication, UUID]:
+def sent_publication(world: World) -> tuple[CalibrationPublication, UUID]:
     """A publication that both streams tell of."""
     publication, calibration, permit = accepted(world)
-    finished = signed(publication, SIGNATURE, world.now)
-    published, receipt = recorded(finished, calibration, world.now)
+    finished = with_signature(publication, SIGNATURE, world.now)
+    published, receipt = publication_events(finished, calibration, world.now)
     world.given(calibration.id, published)
     world.given(permit.id, receipt)
     return finished, calibration.id
@@ -116,7 +116,8 @@ def no_permit(world: World, id: UUID, publish: PublishCalibrationRevision) -> No
 
 def published_before(world: World, id: UUID, publish: PublishCalibrationRevision) -> None:
     world.when(publish, on=id)
-    published, _ = recorded(signed(row(world), SIGNATURE, world.now), world.state(Calibration, id), world.now)
+    publication = with_signature(row(world), SIGNATURE, world.now)
+    published, _ = publication_events(publication, world.state(Calibration, id), world.now)
     world.given(id, published)
 
 
@@ -176,7 +177,7 @@ def test_an_unknown_peer_has_no_permit(world: World) -> None:
 
 
 def test_another_permit_allows_the_same_revision_again(world: World) -> None:
-    publication, id = sent(world)
+    publication, id = sent_publication(world)
     publish = PublishCalibrationRevision(revision_id=publication.revision_id, peer_facility_id=publication.peer_facility_id)
     with refused("CalibrationCannotPublishRevisionError", "already_published") as caught:
         world.when(publish, on=id)
@@ -229,8 +230,8 @@ def test_a_receipt_belongs_to_one_revision_and_one_permit(world: World) -> None:
 @pytest.mark.parametrize(("status", "tier"), [("Verified", "Stable"), ("Provisional", "Testing")])
 def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: str, tier: str) -> None:
     publication, calibration, permitted = accepted(world, status=status)
-    publication = signed(publication, SIGNATURE, world.now)
-    sent = artifact(publication, calibration, permitted, world.state(Facility, own_id(world)))
+    publication = with_signature(publication, SIGNATURE, world.now)
+    sent = artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world)))
     told = json.loads(sent)
     content = base64.b64decode(told["canonical_bytes"])
     assert told["content_hash"] == hashlib.sha256(content).hexdigest()
@@ -254,14 +255,14 @@ def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: st
     assert (revision["quantity"], revision["operating_point"]) == ("rotation_center", {"energy": 25, "optics_config": "5x"})
     assert revision["content_hash"] == calibration.revisions[0].content_hash
     assert "description" not in revision
-    assert sent == artifact(publication, calibration, permitted, world.state(Facility, own_id(world)))
+    assert sent == artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world)))
 
 
 def test_both_streams_tell_of_what_was_sent(world: World) -> None:
     publication, calibration, permitted = accepted(world)
-    publication = signed(publication, SIGNATURE, world.now)
+    publication = with_signature(publication, SIGNATURE, world.now)
     assert not is_recorded(publication, calibration)
-    published, receipt = recorded(publication, calibration, world.now)
+    published, receipt = publication_events(publication, calibration, world.now)
     assert published.model_dump(mode="json") == {
         "revision_id": str(publication.revision_id),
         "peer_facility_id": str(publication.peer_facility_id),
@@ -274,7 +275,7 @@ def test_both_streams_tell_of_what_was_sent(world: World) -> None:
         "published_at": world.now.isoformat().replace("+00:00", "Z"),
         "published_by": str(OPERATOR),
     }
-    told = json.loads(artifact(publication, calibration, permitted, world.state(Facility, own_id(world))))
+    told = json.loads(artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world))))
     assert receipt.model_dump(mode="json") == {
         "receipt_id": str(publication.receipt_id),
         "content_hash": told["content_hash"],

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.calibration.calibration import InvalidCalibrationValueError, InvalidOperatingPointError
-from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity, Form, check_operating_point, check_value
+from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity, Form
 from baton.domain.shared.schema import check_declaration, declared_units
-from tests.domain.world import refused
+from tests.support.domain.world import refused
 
+ROTATION_CENTER = QUANTITIES[CalibrationQuantity.ROTATION_CENTER].operating_point
 FORMS = [form for quantity in QUANTITIES.values() for form in (quantity.operating_point, quantity.value)]
 
 CATALOGUE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
@@ -78,8 +79,8 @@ CATALOGUE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
 def test_every_quantity_takes_what_the_catalogue_shows(name: str) -> None:
     point, value, units = CATALOGUE[name]
     quantity = CalibrationQuantity(name)
-    check_operating_point(quantity, point, InvalidOperatingPointError)
-    check_value(quantity, value, InvalidCalibrationValueError)
+    QUANTITIES[quantity].operating_point.check(point, InvalidOperatingPointError)
+    QUANTITIES[quantity].value.check(value, InvalidCalibrationValueError)
     declared = declared_units(QUANTITIES[quantity].value.schema)
     assert declared == {path: ("udunits", code) for path, code in units.items()}
     in_keV = declared_units(QUANTITIES[quantity].operating_point.schema)
@@ -131,7 +132,7 @@ BAD_POINTS: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("quantity", "point", "reason"), BAD_POINTS)
 def test_an_operating_point_of_another_form_is_refused(quantity: str, point: dict[str, Any], reason: str) -> None:
     with refused("InvalidOperatingPointError", reason):
-        check_operating_point(CalibrationQuantity(quantity), point, InvalidOperatingPointError)
+        QUANTITIES[CalibrationQuantity(quantity)].operating_point.check(point, InvalidOperatingPointError)
 
 
 AT_20, AT_25 = {"energy": 20, "position": 1}, {"energy": 25, "position": 2}
@@ -169,16 +170,16 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("quantity", "value", "reason"), BAD_VALUES)
 def test_a_value_of_another_form_is_refused(quantity: str, value: dict[str, Any], reason: str) -> None:
     with refused("InvalidCalibrationValueError", reason) as caught:
-        check_value(CalibrationQuantity(quantity), value, InvalidCalibrationValueError)
+        QUANTITIES[CalibrationQuantity(quantity)].value.check(value, InvalidCalibrationValueError)
     assert caught.value.facts["path"]
 
 
 @given(st.integers(1000, 100_000))
 def test_every_energy_of_three_decimals_is_taken_as_it_is_written(milli: int) -> None:
-    check_operating_point(CalibrationQuantity.ROTATION_CENTER, with_energy(milli / 1000), InvalidOperatingPointError)
+    ROTATION_CENTER.check(with_energy(milli / 1000), InvalidOperatingPointError)
 
 
 @given(st.integers(10_001, 999_999).filter(lambda tenths: tenths % 10))
 def test_no_energy_of_four_decimals_is_taken(tenths: int) -> None:
     with refused("InvalidOperatingPointError", "too_many_decimals"):
-        check_operating_point(CalibrationQuantity.ROTATION_CENTER, with_energy(tenths / 10_000), InvalidOperatingPointError)
+        ROTATION_CENTER.check(with_energy(tenths / 10_000), InvalidOperatingPointError)

@@ -7,19 +7,20 @@ import pytest
 
 from baton.domain.campaign.campaign import (
     AbandonCampaign,
+    AddRunToCampaign,
     Campaign,
     CampaignStatus,
     CloseCampaign,
     HoldCampaign,
     RegisterCampaign,
+    RemoveRunFromCampaign,
     ResumeCampaign,
     StartCampaign,
 )
-from baton.domain.campaign.membership import AddRunToCampaign, RemoveRunFromCampaign
 from baton.domain.run.endings import CompleteRun
 from baton.domain.run.run import Run, RunStatus
-from tests.domain.run.beamline import Beamline, beamline
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.caution.banner import AcknowledgedCaution, banner, cautions_in_scope
-from baton.domain.caution.caution import CautionSeverity, CautionTarget, RetireCaution
-from tests.domain.caution.cautions import DRIFT, WAIT, on_asset, on_procedure, registered, superseded
-from tests.domain.equipment.assets import known
-from tests.domain.world import World, new_id
+from baton.domain.caution.caution import (
+    AcknowledgedCaution,
+    CautionSeverity,
+    CautionTarget,
+    RetireCaution,
+    banner,
+    cautions_in_scope,
+)
+from tests.support.domain.assets import known
+from tests.support.domain.cautions import DRIFT, WAIT, on_asset, on_procedure, registered, superseded
+from tests.support.domain.world import World, new_id
 
 STAGE, TABLE, BEAMLINE, ALIGNMENT = (new_id() for _ in range(4))
 

@@ -22,9 +22,9 @@ from baton.domain.kernel import Call, instant
 from baton.domain.shared.listing import Page, Where
 from baton.domain.shared.reads import Rows
 from baton.domain.shared.refusals import Refusal
-from tests.domain.caution.cautions import DRIFT, WAIT, caution_of, note, on_asset, on_procedure, registered, superseded
-from tests.domain.equipment.assets import facility_world, part, root
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.assets import facility_world, part, root
+from tests.support.domain.cautions import DRIFT, WAIT, caution_of, note, on_asset, on_procedure, registered, superseded
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 STAGE = new_id()
 
@@ -208,7 +208,7 @@ def test_a_row_shows_the_columns_of_the_list(world: World) -> None:
     id = registered(world, on_procedure(STAGE), propagate_to_children=True)
     row = CautionSummary.of(caution_of(world, id))
     assert (row.caution_id, row.target_kind, row.target_id) == (id, "Procedure", STAGE)
-    assert list(CautionSummary.shown().model_fields) == [
+    assert list(CautionSummary.item_form().model_fields) == [
         "caution_id",
         "target",
         "category",

@@ -18,11 +18,11 @@ from baton.domain.decision.decision import (
     DecisionRegistered,
     RateDecision,
     RegisterDecision,
-    band,
+    confidence_band_of,
 )
 from baton.domain.decision.inferences import AppendInferences
 from baton.domain.registry import REGISTRY
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 
 @pytest.fixture
@@ -151,13 +151,13 @@ def test_blank_reasoning_and_signature_count_as_missing(world: World, anna: UUID
     ],
 )
 def test_confidence_has_a_word(confidence: float, word: str) -> None:
-    assert band(confidence) is ConfidenceBand(word)
+    assert confidence_band_of(confidence) is ConfidenceBand(word)
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_more_confidence_is_never_a_lower_band(one: float, other: float) -> None:
     order = list(ConfidenceBand)
-    assert order.index(band(min(one, other))) <= order.index(band(max(one, other)))
+    assert order.index(confidence_band_of(min(one, other))) <= order.index(confidence_band_of(max(one, other)))
 
 
 def test_the_view_shows_the_band_and_the_latest_rating_of_each_actor(world: World, anna: UUID) -> None:

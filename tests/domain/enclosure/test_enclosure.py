@@ -22,10 +22,10 @@ from baton.domain.enclosure.enclosure import (
     ListEnclosures,
     ObserveEnclosureStatus,
     RegisterEnclosure,
-    name_key,
+    enclosure_key,
 )
-from tests.domain.equipment.assets import LUMEN, facility_world
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.assets import LUMEN, facility_world
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 STATUSES = list(EnclosurePermitStatus)
@@ -130,7 +130,7 @@ def test_two_enclosures_have_one_key_only_if_they_share_name_and_facility(
     one: RegisterEnclosure, other: RegisterEnclosure
 ) -> None:
     same = (one.name, one.facility_code) == (other.name, other.facility_code)
-    assert (name_key(one) == name_key(other)) == same
+    assert (enclosure_key(one) == enclosure_key(other)) == same
 
 
 @pytest.mark.parametrize("new_status", STATUSES)
@@ -281,7 +281,7 @@ def test_an_enclosure_shows_the_age_of_its_last_observation(world: World) -> Non
 
 def test_an_enclosure_shows_whether_the_monitor_is_configured_for_it(world: World) -> None:
     id, other = world.create(registration()), world.create(registration(name="Hutch C"))
-    world.ports["deployment"].monitored_enclosures = frozenset({name_key(registration())})
+    world.ports["deployment"].monitored_enclosures = frozenset({enclosure_key(registration())})
     assert [world.ask(GetEnclosure(), on=one).monitored for one in (id, other)] == [True, False]
 
 

@@ -16,15 +16,14 @@ from baton.domain.enclosure.enclosure import (
     EnclosurePermitStatus,
     ObserveEnclosureStatus,
     RegisterEnclosure,
-    name_key,
+    enclosure_key,
 )
 from baton.domain.enclosure.permission import enclosure_finding, enclosures_with_contacts
-from baton.domain.equipment.asset_tree import MAX_DEPTH
-from baton.domain.equipment.scope import asset_scope
-from baton.domain.shared.gates import Finding
+from baton.domain.equipment.asset_tree import MAX_DEPTH, asset_scope
+from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.reads import Reads
-from tests.domain.equipment.assets import asked, enclosure, facility_world, hanging_chain, known, part, root
-from tests.domain.world import OPERATOR, START, new_id
+from tests.support.domain.assets import asked, enclosure, facility_world, hanging_chain, known, part, root
+from tests.support.domain.world import OPERATOR, START, new_id
 
 TTL = timedelta(seconds=120)
 NOW = START
@@ -34,7 +33,7 @@ INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
-class Case:
+class EnclosureCase:
     """One enclosure as the gate may find it; `age` None means no contact, `known` False no such enclosure."""
 
     permit_status: EnclosurePermitStatus = PERMITTED
@@ -43,7 +42,7 @@ class Case:
     known: bool = True
 
 
-GOOD = Case()
+GOOD = EnclosureCase()
 BAD = {
     "not permitted": replace(GOOD, permit_status=NOT_PERMITTED),
     "unknown status": replace(GOOD, permit_status=UNKNOWN),
@@ -51,12 +50,12 @@ BAD = {
     "stale": replace(GOOD, age=TTL + INSTANT),
     "from the future": replace(GOOD, age=-TTL - INSTANT),
     "no contact": replace(GOOD, age=None),
-    "no such enclosure": Case(known=False, age=None),
-    "no such enclosure, but a contact": Case(known=False),
+    "no such enclosure": EnclosureCase(known=False, age=None),
+    "no such enclosure, but a contact": EnclosureCase(known=False),
 }
 
 
-def judged(*cases: Case, watched: frozenset[str] = frozenset()) -> tuple[Finding | None, list[UUID]]:
+def judged(*cases: EnclosureCase, watched: frozenset[str] = frozenset()) -> tuple[GateFinding | None, list[UUID]]:
     """What the gate finds over these enclosures, and their ids."""
     ids = sorted(new_id() for _ in cases)
     enclosures = {
@@ -79,7 +78,7 @@ def judged(*cases: Case, watched: frozenset[str] = frozenset()) -> tuple[Finding
     return enclosure_finding(ids, enclosures, contacts, NOW, TTL, watched), ids
 
 
-def failing(finding: Finding | None) -> list[str]:
+def failing(finding: GateFinding | None) -> list[str]:
     assert finding is not None
     return [one["enclosure_id"] for one in finding.facts["enclosures"]]
 
@@ -131,7 +130,7 @@ def test_some_failing_names_those_alone(why: str, place: int) -> None:
 def test_only_permitted_and_active_and_fresh_together_pass(
     permit_status: EnclosurePermitStatus, lifecycle: EnclosureLifecycle, age: timedelta | None
 ) -> None:
-    finding, _ = judged(Case(permit_status, lifecycle, age))
+    finding, _ = judged(EnclosureCase(permit_status, lifecycle, age))
     assert (finding is None) is ((permit_status, lifecycle, age) == (PERMITTED, ACTIVE, TTL - INSTANT))
 
 
@@ -184,7 +183,7 @@ def test_the_sentence_says_what_the_cause_is(why: str, saying: str) -> None:
 
 
 def monitored(*names: str) -> frozenset[str]:
-    return frozenset(name_key(RegisterEnclosure(name=name, facility_code="lumen")) for name in names)
+    return frozenset(enclosure_key(RegisterEnclosure(name=name, facility_code="lumen")) for name in names)
 
 
 @pytest.mark.parametrize("why", ["unknown status", "stale", "no contact"])
@@ -207,7 +206,7 @@ def test_of_an_enclosure_that_is_watched_or_was_just_heard_of_nobody_has_to_conf
     assert [one["monitored"] for one in watched.facts["enclosures"]] == [True]
 
 
-class Hall:
+class PermitWorld:
     """A world with a monitor that reads permits."""
 
     def __init__(self) -> None:
@@ -217,27 +216,27 @@ class Hall:
         source = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
         self.world.when(ObserveEnclosureStatus(new_status=status, reason="read", monitor_ref=source), on=id)
 
-    def finding(self, *bound: UUID) -> Finding | None:
+    def finding(self, *bound: UUID) -> GateFinding | None:
         scope = known(self.world, asset_scope(bound))
         enclosures, contacts = known(self.world, enclosures_with_contacts(scope.enclosure_ids))
         return enclosure_finding(scope.enclosure_ids, enclosures, contacts, self.world.now, TTL)
 
 
 @pytest.fixture
-def hall() -> Hall:
-    return Hall()
+def hall() -> PermitWorld:
+    return PermitWorld()
 
 
-def test_nothing_in_scope_is_nothing_to_read(hall: Hall) -> None:
+def test_nothing_in_scope_is_nothing_to_read(hall: PermitWorld) -> None:
     assert asked(hall.world, enclosures_with_contacts([])) == []
 
 
-def test_enclosures_and_contacts_are_two_reads_however_many(hall: Hall) -> None:
+def test_enclosures_and_contacts_are_two_reads_however_many(hall: PermitWorld) -> None:
     ids = [enclosure(hall.world, f"Hutch {number}") for number in range(20)]
     assert len(asked(hall.world, enclosures_with_contacts(ids))) == 2
 
 
-def test_what_is_observed_between_the_two_reads_never_opens_the_gate(hall: Hall) -> None:
+def test_what_is_observed_between_the_two_reads_never_opens_the_gate(hall: PermitWorld) -> None:
     """An old permit is refused, also if its loss is recorded while it is read."""
     hutch = enclosure(hall.world)
     hall.observed(hutch, "Permitted")
@@ -255,13 +254,13 @@ def test_what_is_observed_between_the_two_reads_never_opens_the_gate(hall: Hall)
     assert enclosure_finding([hutch], enclosures, contacts, hall.world.now, TTL) is not None
 
 
-def test_an_asset_in_no_enclosure_passes(hall: Hall) -> None:
+def test_an_asset_in_no_enclosure_passes(hall: PermitWorld) -> None:
     assert hall.finding() is None
     assert hall.finding(part(hall.world, root(hall.world))) is None
 
 
 @pytest.mark.parametrize("height", range(MAX_DEPTH + 1))
-def test_the_enclosure_of_an_ancestor_at_any_height_decides(hall: Hall, height: int) -> None:
+def test_the_enclosure_of_an_ancestor_at_any_height_decides(hall: PermitWorld, height: int) -> None:
     hutch = enclosure(hall.world)
     *_, bound = hanging_chain(hall.world, root(hall.world, located_in_enclosure_id=hutch), height)
     assert failing(hall.finding(bound)) == [str(hutch)]
@@ -269,7 +268,7 @@ def test_the_enclosure_of_an_ancestor_at_any_height_decides(hall: Hall, height: 
     assert hall.finding(bound) is None
 
 
-def test_the_gate_follows_an_enclosure_through_its_life(hall: Hall) -> None:
+def test_the_gate_follows_an_enclosure_through_its_life(hall: PermitWorld) -> None:
     hutch, neighbour = enclosure(hall.world, "Hutch B"), enclosure(hall.world, "Hutch C")
     station = part(hall.world, root(hall.world), located_in_enclosure_id=hutch)
     detector, other = part(hall.world, station), part(hall.world, station, located_in_enclosure_id=neighbour)
@@ -293,7 +292,7 @@ def test_the_gate_follows_an_enclosure_through_its_life(hall: Hall) -> None:
     assert failing(hall.finding(detector)) == [str(hutch)]
 
 
-def test_an_enclosure_that_is_lost_from_the_record_fails(hall: Hall) -> None:
+def test_an_enclosure_that_is_lost_from_the_record_fails(hall: PermitWorld) -> None:
     hutch = enclosure(hall.world)
     detector = part(hall.world, root(hall.world), located_in_enclosure_id=hutch)
     hall.observed(hutch, "Permitted")

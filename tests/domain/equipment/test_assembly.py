@@ -23,7 +23,7 @@ from baton.domain.equipment.assembly import (
 from baton.domain.equipment.family import DefineFamily
 from baton.domain.equipment.role import DefineRole
 from baton.domain.shared.listing import Where
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 FAMILIES = ("Camera", "Scintillator", "LinearStage", "Objective", "PseudoAxis")
 SCHEMA = {

@@ -41,8 +41,8 @@ from baton.domain.equipment.asset_settings import UpdateAssetSettings
 from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
 from baton.domain.kernel import Command
 from baton.domain.shared.refusals import Refusal
-from tests.domain.equipment.assets import asset_of, facility_world, family, fixture, part, root
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import asset_of, facility_world, family, fixture, part, root
+from tests.support.domain.world import World, new_id, refused
 
 LIFECYCLE_VERBS = (ActivateAsset, EnterAssetMaintenance, ExitAssetMaintenance, DecommissionAsset)
 CONDITION_VERBS = (DegradeAsset, FaultAsset, RestoreAsset)

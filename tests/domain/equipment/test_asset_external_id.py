@@ -15,17 +15,17 @@ from baton.domain.equipment.asset_external_id import (
     MintMissingAssetExternalIds,
     MintSweep,
     MintSweepStatus,
-    finished,
-    lacking_external_ids,
+    assets_lacking_external_id,
+    finish_sweep,
     lacks_external_id,
-    noted,
+    with_outcome,
 )
 from baton.domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
 from baton.domain.equipment.asset_tree import DecommissionAsset
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError
-from tests.domain.equipment.assets import asset_of, facility_world, family, known, model, part, root
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import asset_of, facility_world, family, known, model, part, root
+from tests.support.domain.world import World, new_id, refused
 
 VIRTUAL = UpdateAssetPartitionRule(partition_rule={"kind": "Affine"})
 
@@ -36,9 +36,9 @@ class Minter:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
 
-    def __call__(self, **arguments: Any) -> SimpleNamespace:
-        self.asked.append(arguments)
-        return SimpleNamespace(scheme=arguments["scheme"], value=f"10.5555/{arguments['suffix']}")
+    def __call__(self, scheme: str, suffix: str, metadata: Any) -> SimpleNamespace:
+        self.asked.append({"scheme": scheme, "suffix": suffix, "metadata": metadata})
+        return SimpleNamespace(scheme=scheme, value=f"10.5555/{suffix}")
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_nothing_is_minted_for_an_asset_that_cannot_take_it(world: World, minter
 
 
 def test_a_failing_registry_leaves_no_trace(world: World) -> None:
-    def fail(**arguments: Any) -> None:
+    def fail(*arguments: Any) -> None:
         raise ExternalIdMintError("The registry did not answer; try again later.")
 
     asset_id = root(world)
@@ -172,8 +172,8 @@ def test_a_sweep_notes_what_became_of_each_asset(world: World) -> None:
         ),
         strict=True,
     ):
-        sweep = noted(sweep, id, outcome)
-    world.records[MintSweep, sweep.sweep_id] = finished(sweep, world.now)
+        sweep = with_outcome(sweep, id, outcome)
+    world.records[MintSweep, sweep.sweep_id] = finish_sweep(sweep, world.now)
     shown = world.ask(GetAssetMintSweep(sweep_id=sweep.sweep_id))
     assert (shown.status, shown.scanned) == (MintSweepStatus.FINISHED, 5)
     assert [(one.asset_id, one.external_id) for one in shown.minted] == [(ids[0], "10.5555/1")]
@@ -189,7 +189,7 @@ def test_an_asset_that_became_a_virtual_axis_meanwhile_counts_as_failed(world: W
     world.when(MintMissingAssetExternalIds())
     (sweep,) = world.records.values()
     assert isinstance(sweep, MintSweep)
-    after = noted(sweep, new_id(), AssignAssetExternalId.Cannot("is an axis", reason="virtual_axis"))
+    after = with_outcome(sweep, new_id(), AssignAssetExternalId.Cannot("is an axis", reason="virtual_axis"))
     assert [one["error"] for one in after.failed] == ["AssetCannotAssignExternalIdError"]
 
 
@@ -221,7 +221,7 @@ def test_a_record_has_a_urn_until_an_identifier_is_assigned(world: World) -> Non
     asset_id = part(world, beamline, model_id=model(world, family(world)), owners=[{"name": "Lumen Light Source"}])
     record = world.ask(GetAssetPidinst(), on=asset_id)
     assert (record.identifier.value, record.identifier.scheme) == (f"urn:uuid:{asset_id}", "URN")
-    assert record.landing_page == f"https://baton.example/console/assets/{asset_id}"
+    assert record.landing_page == f"https://baton.example/assets/{asset_id}"
     assert [(one.identifier, one.relation_type) for one in record.related_identifiers] == [
         ("10.5555/beamline", "IsComponentOf")
     ]
@@ -237,5 +237,5 @@ def test_a_sweep_of_one_facility_is_for_its_roots_and_everything_below_them(worl
     gone = part(world, there)
     world.when(DecommissionAsset(), on=gone)
     ids = [here, there, below, gone, new_id()]
-    assert [asset.id for asset in known(world, lacking_external_ids(ids, "north-ring"))] == [there, below]
-    assert [asset.id for asset in known(world, lacking_external_ids(ids, None))] == [here, there, below]
+    assert [asset.id for asset in known(world, assets_lacking_external_id(ids, "north-ring"))] == [there, below]
+    assert [asset.id for asset in known(world, assets_lacking_external_id(ids, None))] == [here, there, below]

@@ -24,8 +24,8 @@ from baton.domain.equipment.family import DeprecateFamily
 from baton.domain.equipment.model import AddModelFamily, RemoveModelFamily
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.kernel import Command
-from tests.domain.equipment.assets import asset_of, facility_world, family, fixture, model, part, root
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import asset_of, facility_world, family, fixture, model, part, root
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from baton.domain.equipment.asset_parts import AddAssetFamily, RemoveAssetFamily
 from baton.domain.equipment.asset_settings import UpdateAssetSettings
 from baton.domain.equipment.family import UpdateFamilySettingsSchema, VersionFamily
 from baton.domain.kernel import Event
-from tests.domain.equipment.assets import (
+from tests.support.domain.assets import (
     DEGREE,
     RADIAN,
     asset_of,
@@ -22,7 +22,7 @@ from tests.domain.equipment.assets import (
     rotary_schema,
     settings_schema,
 )
-from tests.domain.world import World, refused
+from tests.support.domain.world import World, refused
 
 NUMBER = {"type": "number"}
 TEXT = {"type": "string"}

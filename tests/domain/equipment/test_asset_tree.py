@@ -24,7 +24,7 @@ from baton.domain.equipment.family import DeprecateFamily
 from baton.domain.equipment.model import AddModelFamily, DeprecateModel
 from baton.domain.equipment.mount import UninstallAsset
 from baton.domain.shared.refusals import Conflict
-from tests.domain.equipment.assets import (
+from tests.support.domain.assets import (
     LUMEN,
     asset_of,
     enclosure,
@@ -38,7 +38,7 @@ from tests.domain.equipment.assets import (
     part,
     root,
 )
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

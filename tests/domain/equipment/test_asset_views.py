@@ -11,10 +11,10 @@ from baton.domain.equipment.asset_views import AssetSummary, GetAssetIntegration
 from baton.domain.equipment.family import VersionFamily
 from baton.domain.recipe.capability import DeprecateCapability
 from baton.domain.shared.listing import Where
-from tests.domain.caution.cautions import DRIFT, on_asset, registered
-from tests.domain.equipment.assets import asset_of, enclosure, facility_world, family, part, root, rotary_schema
-from tests.domain.recipe.ladder import capability
-from tests.domain.world import World, new_id
+from tests.support.domain.assets import asset_of, enclosure, facility_world, family, part, root, rotary_schema
+from tests.support.domain.cautions import DRIFT, on_asset, registered
+from tests.support.domain.templates import capability
+from tests.support.domain.world import World, new_id
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_row_shows_the_columns_of_the_list_and_hides_the_rest(world: World) ->
     asset_id = part(world, root(world), owners=[{"name": "Lumen"}], drawing={"system": "DOI", "number": "10.1/2"})
     row = AssetSummary.of(asset_of(world, asset_id))
     assert row.asset_id == asset_id
-    assert list(AssetSummary.shown().model_fields) == [
+    assert list(AssetSummary.item_form().model_fields) == [
         "asset_id",
         "name",
         "tier",

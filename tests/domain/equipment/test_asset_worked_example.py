@@ -15,7 +15,7 @@ from baton.domain.equipment.asset_settings import UpdateAssetSettings
 from baton.domain.equipment.asset_tree import DecommissionAsset, GetAssetTree
 from baton.domain.equipment.family import VersionFamily
 from baton.domain.equipment.mount import UninstallAsset
-from tests.domain.equipment.assets import (
+from tests.support.domain.assets import (
     LUMEN,
     RADIAN,
     asset_of,
@@ -28,7 +28,7 @@ from tests.domain.equipment.assets import (
     root,
     rotary_schema,
 )
-from tests.domain.world import refused
+from tests.support.domain.world import refused
 
 AFFORDANCES = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]
 

@@ -19,7 +19,7 @@ from baton.domain.equipment.catalog import (
 from baton.domain.equipment.family import AddFamilyRole, DefineFamily, Family, InvalidFamilySettingsSchemaError
 from baton.domain.equipment.model import DefineModel, Model
 from baton.domain.shared.schema import Schema, check_declaration, check_values, declared_units
-from tests.domain.world import World
+from tests.support.domain.world import World
 
 FAMILIES = {family.name: family for family in STARTER_FAMILIES}
 ROLES = {role.name: role for role in SEEDED_ROLES}

@@ -35,7 +35,7 @@ from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Where
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.schema import DIALECT, Schema, declared_units
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 STAGE = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]
 

@@ -29,7 +29,7 @@ from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.test_placement import form
-from tests.domain.world import LENIENT, World, new_id, refused
+from tests.support.domain.world import LENIENT, World, new_id, refused
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -244,9 +244,9 @@ def test_a_fixture_is_given_one_identifier_for_good(beamline: Beamline) -> None:
 def test_a_chosen_suffix_and_the_record_reach_the_registry(beamline: Beamline) -> None:
     asked: dict[str, Any] = {}
 
-    def mint(**arguments: Any) -> SimpleNamespace:
-        asked.update(arguments)
-        return SimpleNamespace(scheme=arguments["scheme"], value="20.500/microscope-1")
+    def mint(scheme: str, suffix: str, metadata: Any) -> SimpleNamespace:
+        asked.update({"scheme": scheme, "suffix": suffix, "metadata": metadata})
+        return SimpleNamespace(scheme=scheme, value="20.500/microscope-1")
 
     beamline.world.ports["mint"] = mint
     fixture = beamline.register()
@@ -271,7 +271,7 @@ def test_a_fixture_gets_no_identifier_where_no_registry_is_configured(beamline: 
 
 
 def test_a_registry_that_fails_leaves_no_event(beamline: Beamline) -> None:
-    def down(**arguments: Any) -> Any:
+    def down(*arguments: Any) -> Any:
         raise ExternalIdMintError("The registry is down.")
 
     beamline.world.ports["mint"] = down

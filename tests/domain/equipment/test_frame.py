@@ -17,7 +17,7 @@ from baton.domain.equipment.frame import (
 )
 from baton.domain.equipment.mount import DecommissionMount, MountDecommissioned, RegisterMount
 from tests.domain.equipment.test_placement import form
-from tests.domain.world import START, World, new_id, refused
+from tests.support.domain.world import START, World, new_id, refused
 
 SURVEY = {"instrument": "laser tracker", "surveyed_at": START, "residual": 0.02}
 

@@ -26,7 +26,7 @@ from baton.domain.equipment.model import (
 )
 from baton.domain.kernel import Command
 from baton.domain.shared.listing import Where
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_models_are_listed_by_status_family_manufacturer_and_part_number(world: 
         Where("manufacturer_key", "is", row.manufacturer_key),
         Where("part_number", "is", row.part_number),
     ]
-    assert "manufacturer_key" not in ModelSummary.shown().model_fields
+    assert "manufacturer_key" not in ModelSummary.item_form().model_fields
 
 
 def test_every_event_comes_back_from_store_as_it_was(world: World) -> None:

@@ -35,7 +35,7 @@ from baton.domain.equipment.mount import (
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.test_placement import form
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 SAMPLE, DETECTOR = "B-SAMPLE-01", "B-DETECTOR-01"
 

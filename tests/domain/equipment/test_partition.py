@@ -19,8 +19,8 @@ from baton.domain.equipment.partition import (
     check_partition_rule,
     setpoints,
 )
-from tests.domain.equipment.assets import facility_world, root
-from tests.domain.world import new_id, refused
+from tests.support.domain.assets import facility_world, root
+from tests.support.domain.world import new_id, refused
 
 RULES: TypeAdapter[Any] = TypeAdapter(PartitionRule)
 TABLE = {"kind": "LookupTable", "calibration_id": str(new_id()), "calibration_revision_id": str(new_id())}

@@ -12,11 +12,11 @@ from baton.domain.equipment.asset_tree import DecommissionAsset
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.fixture import Fixture
 from baton.domain.equipment.model import Model
-from baton.domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record, pidinst_gap
+from baton.domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import changed
-from tests.domain.equipment.assets import asset_of, facility_world, family, model, part, root, rotary_schema
-from tests.domain.world import START, World, new_id
+from tests.support.domain.assets import asset_of, facility_world, family, model, part, root, rotary_schema
+from tests.support.domain.world import START, World, new_id
 
 DEPLOYMENT = SimpleNamespace(
     base_url="https://baton.example/", landing_page_template="https://id.example/{asset_id}.html", publisher="Lumen"
@@ -68,11 +68,11 @@ def test_an_asset_is_described_by_itself_its_model_and_its_families(world: World
     assert record.related_identifiers == ()
 
 
-def test_the_landing_page_follows_the_template_or_the_console(world: World) -> None:
+def test_the_landing_page_follows_the_template_or_is_the_address_of_the_asset(world: World) -> None:
     asset_id = root(world)
     assert record_of(world, asset_id).landing_page == f"https://id.example/{asset_id}.html"
     plain = record_of(world, asset_id, landing_page_template=None)
-    assert plain.landing_page == f"https://baton.example/console/assets/{asset_id}"
+    assert plain.landing_page == f"https://baton.example/assets/{asset_id}"
 
 
 def test_the_dates_are_those_of_commissioning_and_decommissioning(world: World) -> None:
@@ -116,16 +116,6 @@ def test_a_serial_number_is_listed_once(world: World) -> None:
     assert identifiers(record_of(world, asset_id)) == [("SerialNumber", "A-0042", None)]
 
 
-@pytest.mark.parametrize(
-    ("owners", "manufacturers", "gap"),
-    [((), (), "owner_missing"), (("o",), (), "manufacturer_missing"), ((), ("m",), "owner_missing"), (("o",), ("m",), None)],
-)
-def test_the_first_gap_is_the_owner_then_the_manufacturer(
-    owners: tuple[str, ...], manufacturers: tuple[str, ...], gap: str | None
-) -> None:
-    assert pidinst_gap(owners, manufacturers) == gap
-
-
 def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
     stage, camera = family(world, "RotaryStage"), family(world, "Camera")
     acme, orbis = model(world, stage), model(world, camera, name="orbis_cam5", manufacturer={"name": "Orbis"})
@@ -153,7 +143,7 @@ def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
     )
     record = fixture_record(fixture, None, assets, models, families, DEPLOYMENT)
     assert record.identifier.value == f"urn:uuid:{fixture.id}"
-    assert record.landing_page == f"https://baton.example/console/fixtures/{fixture.id}"
+    assert record.landing_page == f"https://baton.example/fixtures/{fixture.id}"
     assert [owner.name for owner in record.owners] == ["Arc", "Lumen"]
     assert [one.name for one in record.manufacturers] == ["Acme Motion", "Orbis"]
     assert [one.name for one in record.instrument_types] == ["Camera", "RotaryStage"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from baton.domain.equipment.placement import Placement, Survey, check_measured
-from tests.domain.world import new_id, refused
+from tests.support.domain.world import new_id, refused
 
 LENGTHS = ("x", "y", "z", "tol_x", "tol_y", "tol_z")
 ANGLES = ("rx", "ry", "rz", "tol_rx", "tol_ry", "tol_rz")

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.role import DefineRole, Role, RoleDefined, RoleSummary
 from baton.domain.registry import REGISTRY
-from tests.domain.world import World, refused
+from tests.support.domain.world import World, refused
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_role_is_read_and_listed_whole(world: World) -> None:
     listed = RoleSummary.of(world.state(Role, role))
     shown = {"name", "description", "required_affordances", "optional_affordances", "produces", "consumes", "created_at"}
     assert set(type(view).model_fields) == shown | {"id"}
-    assert set(RoleSummary.shown().model_fields) == shown | {"role_id"}
+    assert set(RoleSummary.item_form().model_fields) == shown | {"role_id"}
     assert (view.id, listed.role_id) == (role, role)
     assert json.loads(listed.model_dump_json())["produces"] == ["Frame", "Image"]
 
@@ -84,7 +84,7 @@ def test_a_stored_definition_comes_back_as_it_was(required: frozenset[Affordance
         optional_affordances=frozenset(Affordance) - required,
         produces=labels,
         consumes=frozenset(),
-    ).stamped(UUID(int=1), World().now)
+    ).stamp(UUID(int=1), World().now)
     payload = event.payload()
     assert RoleDefined.aggregate.decode("RoleDefined", payload, event.stream_id, event.occurred_at) == event
     assert json.loads(payload)["required_affordances"] == sorted(required)

@@ -5,10 +5,9 @@ from uuid import UUID
 import pytest
 
 from baton.domain.equipment.asset import AssetRelocated
-from baton.domain.equipment.asset_tree import MAX_DEPTH, DecommissionAsset
-from baton.domain.equipment.scope import asset_scope
-from tests.domain.equipment.assets import LUMEN, asked, enclosure, facility_world, hanging_chain, known, part, root
-from tests.domain.world import World, new_id, refused
+from baton.domain.equipment.asset_tree import MAX_DEPTH, DecommissionAsset, asset_scope
+from tests.support.domain.assets import LUMEN, asked, enclosure, facility_world, hanging_chain, known, part, root
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

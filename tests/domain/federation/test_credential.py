@@ -23,8 +23,8 @@ from baton.domain.federation.credential import (
     RevokeCredential,
     StartCredentialRotation,
 )
-from tests.domain.federation.peers import IN_A_YEAR, credential, federated_world, own_id, site
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.peers import IN_A_YEAR, credential, federated_world, own_id, site
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_an_expired_credential_is_not_rotated_but_can_be_revoked(world: World) -
     world.now = START + timedelta(hours=2)
     with refused("CredentialExpiredError"):
         world.when(rotation(new_secret_ref=" "), on=id)
-    assert not world.state(Credential, id).usable(world.now)
+    assert not world.state(Credential, id).is_usable(world.now)
     world.when(RevokeCredential(), on=id)
     with refused("CredentialCannotStartRotationError", "revoked"):
         world.when(rotation(), on=id)

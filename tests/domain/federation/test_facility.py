@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
+from baton.domain.federation.credential import AddFacilityTrustAnchorCredential, RemoveFacilityTrustAnchorCredential
 from baton.domain.federation.facility import (
     DecommissionFacility,
     Facility,
@@ -18,9 +19,8 @@ from baton.domain.federation.facility import (
     ListFacilities,
     RegisterFacility,
 )
-from baton.domain.federation.trust_anchors import AddFacilityTrustAnchorCredential, RemoveFacilityTrustAnchorCredential
-from tests.domain.federation.peers import credential
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.peers import credential
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 
 @pytest.fixture

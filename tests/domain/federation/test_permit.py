@@ -29,8 +29,8 @@ from baton.domain.federation.permit import (
     permit_in_force,
     permits_of,
 )
-from tests.domain.federation.peers import INBOUND, OUTBOUND, federated_world, own_id, permit, site
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.peers import INBOUND, OUTBOUND, federated_world, own_id, permit, site
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_the_life_of_a_permit(world: World) -> None:
     assert world.when(ActivatePermit(), on=id) == [PermitActivated(activated_by=OPERATOR)]
     assert world.when(SuspendPermit(reason="audit"), on=id) == [PermitSuspended(suspended_by=OPERATOR, reason="audit")]
     suspended_at = world.now
-    assert not world.state(Permit, id).in_force(world.now)
+    assert not world.state(Permit, id).is_in_force(world.now)
     assert world.when(ResumePermit(), on=id) == [PermitResumed(resumed_by=OPERATOR)]
-    assert world.state(Permit, id).in_force(world.now)
+    assert world.state(Permit, id).is_in_force(world.now)
     assert world.when(RevokePermit(), on=id) == [PermitRevoked(revoked_by=OPERATOR, reason=None)]
     state = world.state(Permit, id)
     assert (state.suspended_at, state.resumed_at, state.revoked_at) == (
@@ -190,8 +190,8 @@ def test_a_permit_is_out_of_force_the_moment_it_expires(world: World) -> None:
     peer = site(world)
     id = permit(world, peer, expires_at=START + timedelta(hours=1))
     state = world.state(Permit, id)
-    assert state.in_force(state.expires_at - timedelta(microseconds=1))
-    assert not state.in_force(state.expires_at)
+    assert state.is_in_force(state.expires_at - timedelta(microseconds=1))
+    assert not state.is_in_force(state.expires_at)
     assert in_force(world, peer, hours=1) is None
     assert state.status is PermitStatus.ACTIVE
 

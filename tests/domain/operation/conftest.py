@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.domain.run.beamline import Beamline, beamline
-from tests.domain.world import World
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.world import World
 
 
 @pytest.fixture

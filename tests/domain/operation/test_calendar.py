@@ -17,9 +17,9 @@ from baton.domain.operation.schedule.calendar import (
     check_calendar,
     firings_after,
     next_firings,
-    parsed,
+    parse_cron,
 )
-from tests.domain.world import refused
+from tests.support.domain.world import refused
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Cairo")
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
@@ -109,13 +109,34 @@ def comes(expression: str) -> bool:
     after=st.datetimes(datetime(2026, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)),
 )
 def test_every_firing_is_what_the_expression_names_and_none_is_missed(expression: str, zone: str, after: datetime) -> None:
-    calendar = cron(expression)
-    check_calendar(calendar, zone)
+    check_calendar(cron(expression), zone)
+    check_two_days(expression, zone, after)
+
+
+def check_two_days(expression: str, zone: str, after: datetime) -> None:
+    """Compare the firings of two days with a check of each minute."""
     until = after + timedelta(days=2)
-    found = list(takewhile(lambda time: time <= until, firings_after(calendar, zone, after)))
+    found = list(takewhile(lambda time: time <= until, firings_after(cron(expression), zone, after)))
     first = after.replace(second=0, microsecond=0) + MINUTE
     minutes = (first + number * MINUTE for number in range(int((until - first) / MINUTE) + 1))
     assert found == [time for time in minutes if matches(expression, time.astimezone(ZoneInfo(zone)))]
+
+
+@pytest.mark.parametrize("expression", ["20 1,2 * * sun", "*/10 23,0 * * *", "0 0 * * *"])
+@pytest.mark.parametrize(
+    ("zone", "change"),
+    [
+        ("America/St_Johns", datetime(2010, 11, 7, 2, 31)),
+        ("America/Havana", datetime(2027, 3, 14, 5)),
+        ("Africa/Cairo", datetime(2027, 10, 28, 21)),
+        ("Australia/Lord_Howe", datetime(2027, 4, 3, 15)),
+        ("Pacific/Apia", datetime(2011, 12, 30, 10)),
+    ],
+)
+def test_clocks_that_jump_at_midnight_by_half_an_hour_or_over_a_day_are_read_right(
+    expression: str, zone: str, change: datetime
+) -> None:
+    check_two_days(expression, zone, change.replace(tzinfo=UTC) - timedelta(hours=25, seconds=17))
 
 
 @given(after=st.datetimes(datetime(2026, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)), every=st.integers(10, 10**7))
@@ -197,7 +218,7 @@ def test_a_time_that_the_clock_shows_twice_fires_twice(zone: str, day: datetime,
 )
 def test_what_is_no_five_field_cron_is_refused_and_the_field_is_named(expression: str, field: str) -> None:
     with refused("InvalidScheduleCalendarError", field) as caught:
-        parsed(expression)
+        parse_cron(expression)
     assert caught.value.facts["field"] == field
 
 

@@ -33,8 +33,8 @@ from baton.domain.operation.procedure.procedure import (
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.run.run import HoldRun
 from baton.domain.supply.supply import DegradeSupply
-from tests.domain.equipment.assets import enclosure
-from tests.domain.operation.conducts import (
+from tests.support.domain.assets import enclosure
+from tests.support.domain.conducts import (
     BEGINNING,
     FORWARD,
     GOING_ON,
@@ -48,9 +48,9 @@ from tests.domain.operation.conducts import (
     result,
     taken_to_hold,
 )
-from tests.domain.run.beamline import SEARCHED, Beamline, beamline
-from tests.domain.world import World, new_id, refused
-from tests.workflows.steps import criterion
+from tests.support.domain.run_beamline import SEARCHED, Beamline, beamline
+from tests.support.domain.world import World, new_id, refused
+from tests.support.workflows.step_json import criterion
 
 
 class Phase:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from baton.domain.operation.steering.grid_walk import between, grid_walk
 from baton.domain.operation.steering.steering import SteeringEvidence, SteeringSpace, SteeringVerdict, check_advice
-from tests.domain.operation.searching import (
+from tests.support.domain.searches import (
     CHOICES,
     FOCUS,
     INTERVALS,

@@ -8,16 +8,16 @@ import pytest
 from baton.domain.calibration.calibration import AppendCalibrationRevision, DefineCalibration
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
-from baton.domain.operation.conduct.pins import prepared
+from baton.domain.operation.conduct.pins import prepare_steps
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
 from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.recipe import VersionRecipe
 from baton.domain.recipe.steps import wire_form
 from baton.domain.run.run import Run
-from tests.domain.operation.test_registering import recipe, register
-from tests.domain.run.beamline import Beamline
-from tests.domain.world import new_id, refused
+from tests.domain.operation.test_registration import recipe, register
+from tests.support.domain.run_beamline import Beamline
+from tests.support.domain.world import new_id, refused
 
 ENERGY = {"kind": "setpoint", "address": "bl7:energy", "value": 25.0}
 
@@ -28,7 +28,7 @@ def from_recipe(line: Beamline) -> UUID:
 
 def pin(line: Beamline, id: UUID, sent: list[Any] | None = None, run: Run | None = None) -> Expansion:
     procedure: Procedure = line.world.state(Procedure, id)
-    expansion: Expansion = line.world.fulfil(prepared(procedure, sent or [], run))
+    expansion: Expansion = line.world.fulfil(prepare_steps(procedure, sent or [], run))
     return expansion
 
 

@@ -15,7 +15,6 @@ from baton.domain.operation.conduct.conduct import (
     ConductProcedure,
     ConductUntilConverged,
 )
-from baton.domain.operation.conduct.grants import ISSUED, RUN_ISSUED
 from baton.domain.operation.procedure.endings import (
     AbortProcedure,
     CompleteProcedure,
@@ -23,21 +22,23 @@ from baton.domain.operation.procedure.endings import (
     RecordConductEnd,
     TruncateProcedure,
 )
+from baton.domain.operation.procedure.gates import ISSUED, RUN_ISSUED
 from baton.domain.operation.procedure.iterations import StartProcedureIteration
-from baton.domain.operation.procedure.preflight import COMMANDS as PERMISSIONS
-from baton.domain.operation.procedure.preflight import NOT_JUDGED, PreflightProcedure, ProcedurePreflight
+from baton.domain.operation.procedure.preflight import STEERED_CONDUCTS, PreflightProcedure, ProcedurePreflight
 from baton.domain.operation.procedure.procedure import MODES, ConductMode, Procedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.procedure.start import RESUMING as RESUMING_COMMANDS
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import HoldRun
+from baton.domain.shared.gates import NOT_JUDGED
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import DegradeSupply
-from tests.domain.operation.conducts import SEARCH, from_recipe, left_held, procedure_of, result
-from tests.domain.run.beamline import Beamline, beamline
-from tests.domain.world import new_id
-from tests.workflows.steps import criterion, setpoint
+from tests.support.domain.conducts import SEARCH, from_recipe, left_held, procedure_of, result
+from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.world import new_id
+from tests.support.workflows.step_json import criterion, setpoint
 
 STARTING = [
     "grants_present",
@@ -217,6 +218,10 @@ STANDINGS = [
     *(defined, with_recipe, started, in_a_pass, completed, aborted, truncated),
     *(conducted, halted, held_by_hand, held_conduct, held_loop, held_search, taken_up_by_hand),
 ]
+PERMISSIONS = {
+    name: REGISTRY.operations[name].command_name
+    for name in ("start_procedure", *STEERED_CONDUCTS, "resume_procedure", *RESUMING_COMMANDS.values())
+}
 GRANTS = sorted({name for names in ISSUED.values() for name in names} | set(PERMISSIONS.values()))
 
 

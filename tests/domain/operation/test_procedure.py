@@ -36,8 +36,8 @@ from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.run.run import HoldRun
 from baton.domain.supply.supply import DegradeSupply
-from tests.domain.run.beamline import TTL, Beamline
-from tests.domain.world import START, new_id, refused
+from tests.support.domain.run_beamline import TTL, Beamline
+from tests.support.domain.world import START, new_id, refused
 
 
 def registered(line: Beamline, **fields: Any) -> UUID:

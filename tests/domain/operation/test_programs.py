@@ -8,10 +8,10 @@ from baton.domain.kernel import Command
 from baton.domain.operation.procedure.preflight import PreflightProcedure, ProcedurePreflight
 from baton.domain.operation.procedure.procedure import ConductMode, Procedure
 from baton.domain.run.conduct import ConductRun
-from tests.domain.operation.conducts import BEGINNING, FOCUS_STEPS, GOING_ON, from_recipe, taken_to_hold
-from tests.domain.run.beamline import Beamline
-from tests.domain.world import World, refused
-from tests.workflows.steps import compute
+from tests.support.domain.conducts import BEGINNING, FOCUS_STEPS, GOING_ON, from_recipe, taken_to_hold
+from tests.support.domain.run_beamline import Beamline
+from tests.support.domain.world import World, refused
+from tests.support.workflows.step_json import compute
 
 RECON = "/opt/recon/bin/recon"
 STEPS = [*FOCUS_STEPS, compute(RECON, "--fast")]

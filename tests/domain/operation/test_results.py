@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.operation.conduct.results import referred
-from tests.domain.world import new_id
+from baton.domain.operation.conduct.results import shown_value
+from tests.support.domain.world import new_id
 
 ENTRY = new_id()
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -27,9 +27,9 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
     ],
 )
 def test_what_is_no_scalar_is_told_by_kind_shape_and_row(value: Any, kind: str, shape: list[int]) -> None:
-    assert referred(value, ENTRY) == {"kind": kind, "shape": shape, "entry_id": str(ENTRY)}
+    assert shown_value(value, ENTRY) == {"kind": kind, "shape": shape, "entry_id": str(ENTRY)}
 
 
 @given(SCALARS)
 def test_a_scalar_is_told_as_it_is(value: Any) -> None:
-    assert referred(value, ENTRY) is value
+    assert shown_value(value, ENTRY) is value

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
-from baton.domain.operation.schedule.calendar_state import ScheduleChange, ScheduleStanding
 from baton.domain.operation.schedule.messages import DueFiring
 from baton.domain.operation.schedule.schedule import (
     DefineSchedule,
@@ -20,18 +19,21 @@ from baton.domain.operation.schedule.schedule import (
     RecordScheduleFiringRefusal,
     ResumeSchedule,
     RetireSchedule,
+    ScheduleChange,
+    ScheduleEngineState,
     ScheduleFired,
     ScheduleFiringRefused,
     ScheduleHeld,
     TakeOverSchedulePause,
     TriggerSchedule,
 )
-from baton.domain.operation.schedule.schedule_action import titled
+from baton.domain.operation.schedule.schedule_action import filled_name
 from baton.domain.operation.schedule.views import GetSchedule
 from baton.domain.recipe.plan import Plan
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.trust.surface import SYSTEM_HTTP
-from tests.domain.operation.schedules import (
+from tests.support.domain.run_beamline import beamline
+from tests.support.domain.schedules import (
     NIGHTLY,
     SUMMER,
     darks,
@@ -42,8 +44,7 @@ from tests.domain.operation.schedules import (
     schedule_of,
     series,
 )
-from tests.domain.run.beamline import beamline
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 
 @pytest.fixture
@@ -61,9 +62,9 @@ def plan_in(world: World) -> UUID:
     return next(id for name, id in world.streams if name == Plan.__name__)
 
 
-def standing_of(world: World, id: UUID) -> ScheduleStanding:
-    row = world.records[ScheduleStanding, id]
-    assert isinstance(row, ScheduleStanding)
+def standing_of(world: World, id: UUID) -> ScheduleEngineState:
+    row = world.records[ScheduleEngineState, id]
+    assert isinstance(row, ScheduleEngineState)
     return row
 
 
@@ -96,12 +97,14 @@ def test_a_plan_is_a_target_with_every_field_of_a_start(hutch: World) -> None:
     phase = aim.phases[0].registration(SUMMER, 12, run_id := new_id())
     assert (phase.name, phase.kind, phase.parent_run_id) == ("Flats 12", "scheduled", run_id)
     conduct = aim.conduct((procedure_id := new_id(),))
-    assert [(one.procedure_id, one.conduct["command"]) for one in conduct.listed()] == [(procedure_id, "conduct_procedure")]
+    assert [(one.procedure_id, one.conduct["command"]) for one in conduct.listed_phases()] == [
+        (procedure_id, "conduct_procedure")
+    ]
 
 
 def test_names_are_filled_in_with_the_time_and_the_number_of_the_firing() -> None:
     at = datetime(2027, 7, 1, 4, 0, 0, 500, tzinfo=UTC)
-    assert titled("Darks {fired_at} no. {count}", at, 7) == "Darks 2027-07-01T04:00:00Z no. 7"
+    assert filled_name("Darks {fired_at} no. {count}", at, 7) == "Darks 2027-07-01T04:00:00Z no. 7"
 
 
 @pytest.mark.parametrize(
@@ -240,7 +243,7 @@ def test_a_firing_has_one_outcome_however_often_it_is_recorded(world: World) -> 
     procedure_id = new_id()
     (event,) = world.when(RecordScheduleFiring(**what, procedure_id=procedure_id), on=id)
     assert event == ScheduleFired(scheduled_at=SUMMER, run_id=None, procedure_id=procedure_id, count=1)
-    assert event.known_id is not None
+    assert event.own_id is not None
     assert world.when(RecordScheduleFiring(**what, procedure_id=procedure_id), on=id) == []
     assert world.when(RecordScheduleFiringRefusal(**what, code="UnauthorizedError", detail="no"), on=id) == []
     assert schedule_of(world, id).firing_count == 1
@@ -276,7 +279,7 @@ def test_a_pause_in_the_engine_is_taken_over_once(world: World) -> None:
 
 def test_what_no_worker_took_up_counts_as_missed_like_what_the_engine_dropped(world: World) -> None:
     id = defined(world)
-    world.records[ScheduleStanding, id] = replace(standing_of(world, id), missed_count=3)
+    world.records[ScheduleEngineState, id] = replace(standing_of(world, id), missed_count=3)
     for hour, code in enumerate(("ScheduleFiringMissedError", "UnauthorizedError", "ScheduleFiringMissedError")):
         firing_refused(world, id, SUMMER + timedelta(hours=hour), code=code)
     fired(world, id, SUMMER + timedelta(hours=3), procedure_id=registered(world, id))
@@ -320,7 +323,7 @@ def registered(world: World, id: UUID) -> UUID:
 
 def test_what_the_engine_counted_is_shown_and_the_past_has_none_of_it(world: World) -> None:
     id = defined(world)
-    world.records[ScheduleStanding, id] = replace(standing_of(world, id), missed_count=3, skipped_count=2)
+    world.records[ScheduleEngineState, id] = replace(standing_of(world, id), missed_count=3, skipped_count=2)
     view = world.ask(GetSchedule(), on=id)
     assert (view.missed_count, view.skipped_count) == (3, 2)
     past = world.ask(GetSchedule(as_of=SUMMER), on=id)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.domain.operation.searching import SHARPNESS, choices, interval, observation
+from tests.support.domain.searches import SHARPNESS, choices, interval, observation
 
 
 @pytest.mark.parametrize(

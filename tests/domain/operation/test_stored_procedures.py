@@ -29,7 +29,7 @@ from baton.domain.operation.procedure.procedure import (
 )
 from baton.domain.operation.steering.steered_conduct import AdviseProcedure, ConductUntilAdvised, RecordProcedureOutcome
 from baton.domain.operation.steering.steering import SteeringAdvice
-from tests.domain.operation.conducts import (
+from tests.support.domain.conducts import (
     BY_CALLER,
     asks_for_advice,
     from_recipe,
@@ -39,7 +39,7 @@ from tests.domain.operation.conducts import (
     procedure_of,
     result,
 )
-from tests.domain.world import START, World, new_id
+from tests.support.domain.world import START, World, new_id
 
 STEERED = "advised_stop reasoning confidence confidence_source alternatives model_ref advised_next_point advised_by"
 KEYS = {

@@ -7,7 +7,7 @@ import pytest
 
 from baton.domain.operation.conduct.work_items import GetWork, WorkFound, WorkView
 from baton.domain.shared.refusals import ConcurrencyError
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 WORK, CORRELATION = new_id(), new_id()
 RUNNING = WorkFound(

@@ -24,8 +24,8 @@ from baton.domain.recipe.capability import (
 )
 from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
 from baton.domain.shared.listing import Where
-from tests.domain.recipe.ladder import WITHOUT_DIALECT, acquisition, capability, contract
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.templates import WITHOUT_DIALECT, acquisition, capability, contract
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_the_whole_state_is_shown_with_its_times(world: World) -> None:
 
 def test_a_listed_capability_shows_whether_it_has_a_schema(world: World) -> None:
     row = CapabilitySummary.of(state(world, capability(world)))
-    assert list(type(row).shown().model_fields) == [
+    assert list(type(row).item_form().model_fields) == [
         "capability_id",
         "code",
         "name",

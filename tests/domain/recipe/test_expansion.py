@@ -25,11 +25,19 @@ from baton.domain.recipe.expansion import (
     expansion_of,
     steps_hash,
 )
-from baton.domain.recipe.references import binding_names, operands
 from baton.domain.recipe.sentinels import MAX_DEPTH, BindingRef
-from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
-from baton.domain.recipe.steps import ActionStep, CaptureStep, CheckStep, ComputeStep, SetpointStep, wire_form
-from tests.domain.recipe.flat_field import (
+from baton.domain.recipe.step_checks import read_closing_steps, read_steps
+from baton.domain.recipe.steps import (
+    ActionStep,
+    CaptureStep,
+    CheckStep,
+    ComputeStep,
+    SetpointStep,
+    binding_names,
+    operands,
+    wire_form,
+)
+from tests.support.domain.flat_field import (
     BINDINGS,
     CLOSING_STEPS,
     SENTINELS,
@@ -47,8 +55,8 @@ from tests.domain.recipe.flat_field import (
     resolved_lists,
     setpoint,
 )
-from tests.domain.recipe.ladder import acquisition
-from tests.domain.world import refused
+from tests.support.domain.templates import acquisition
+from tests.support.domain.world import refused
 
 BOUND = {"__binding__": "x"}
 INVALID = "InvalidProcedureBindingsError"

@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from baton.domain.kernel import Event
-from tests.domain.equipment.assets import family
-from tests.domain.lives import command
-from tests.domain.recipe.ladder import site
-from tests.domain.world import World, refused
+from tests.support.domain.assets import family
+from tests.support.domain.lifecycle_table import command
+from tests.support.domain.templates import site
+from tests.support.domain.world import World, refused
 
 PARAMETERS = json.loads(
     """{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"dwell":{"type":"number",

@@ -36,9 +36,9 @@ from baton.domain.recipe.method import (
 from baton.domain.shared.listing import Where
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.schema import Schema, declared_units
-from tests.domain.equipment.assets import family
-from tests.domain.recipe.ladder import MILLISECOND, SECOND, WITHOUT_DIALECT, acquisition, capability, method
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import family
+from tests.support.domain.templates import MILLISECOND, SECOND, WITHOUT_DIALECT, acquisition, capability, method
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

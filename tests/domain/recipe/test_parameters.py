@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from baton.domain.recipe.parameters import merged_parameters, stored_in_other_units
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.schema import DIALECT, Schema, declared_units
-from tests.domain.recipe.ladder import MILLISECOND, SECOND, acquisition, parameters
-from tests.domain.world import refused
+from tests.support.domain.templates import MILLISECOND, SECOND, acquisition, parameters
+from tests.support.domain.world import refused
 
 
 class InvalidParametersError(Invalid):

@@ -32,24 +32,24 @@ from baton.domain.recipe.plan import (
 from baton.domain.recipe.plan_binding import missing_families
 from baton.domain.recipe.practice import DeprecatePractice
 from baton.domain.shared.listing import Where
-from tests.domain.equipment.assets import asset_of, family, part
-from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract, practice
-from tests.domain.recipe.plans import WINDOW, Hutch, imaging_hutch
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import asset_of, family, part
+from tests.support.domain.plans import WINDOW, PlanHutch, imaging_hutch
+from tests.support.domain.templates import MILLISECOND, acquisition, contract, practice
+from tests.support.domain.world import World, new_id, refused
 
 START, END = WINDOW.values()
 
 
 @pytest.fixture
-def hutch() -> Hutch:
+def hutch() -> PlanHutch:
     return imaging_hutch(World())
 
 
-def patched(hutch: Hutch, plan_id: UUID, **values: Any) -> list[Any]:
+def patched(hutch: PlanHutch, plan_id: UUID, **values: Any) -> list[Any]:
     return hutch.world.when(UpdatePlanDefaultParameters(default_parameters_patch=values), on=plan_id)
 
 
-def test_a_plan_begins_defined_with_what_it_was_bound_to(hutch: Hutch) -> None:
+def test_a_plan_begins_defined_with_what_it_was_bound_to(hutch: PlanHutch) -> None:
     (event,) = hutch.world.when(DefinePlan(**hutch.plan_fields(name=" Spring block ", **WINDOW)))
     plan = hutch.plan(event.stream_id)
     assert (plan.name, plan.practice_id, plan.method_id) == ("Spring block", hutch.practice_id, hutch.method_id)
@@ -59,7 +59,7 @@ def test_a_plan_begins_defined_with_what_it_was_bound_to(hutch: Hutch) -> None:
     assert (plan.status, plan.version_tag, plan.created_at) == (DEFINED, None, hutch.world.now)
 
 
-def test_a_definition_keeps_for_audit_what_it_was_judged_by(hutch: Hutch) -> None:
+def test_a_definition_keeps_for_audit_what_it_was_judged_by(hutch: PlanHutch) -> None:
     extra = family(hutch.world, "Housing")
     hutch.world.given(hutch.camera, AssetFamilyAdded(family_id=extra))
     (event,) = hutch.world.when(DefinePlan(**hutch.plan_fields(asset_ids=[*hutch.asset_ids, hutch.camera])))
@@ -104,7 +104,7 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize(("window", "reason"), WINDOWS)
-def test_a_window_has_a_start_and_a_later_end(hutch: Hutch, window: dict[str, str], reason: str) -> None:
+def test_a_window_has_a_start_and_a_later_end(hutch: PlanHutch, window: dict[str, str], reason: str) -> None:
     with refused("InvalidPlanWindowError", reason):
         hutch.planned(**window)
     plan_id = hutch.planned()
@@ -112,7 +112,7 @@ def test_a_window_has_a_start_and_a_later_end(hutch: Hutch, window: dict[str, st
         hutch.world.when(ReschedulePlan(**{"window_starts_at": None, "window_ends_at": None, **window}), on=plan_id)
 
 
-def test_a_window_is_moved_and_cleared(hutch: Hutch) -> None:
+def test_a_window_is_moved_and_cleared(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     assert hutch.world.when(ReschedulePlan(**WINDOW), on=plan_id) == [PlanRescheduled(**WINDOW)]
     assert hutch.plan(plan_id).window_starts_at is not None
@@ -125,52 +125,52 @@ def test_both_ends_of_the_window_must_be_sent_to_move_it() -> None:
         ReschedulePlan(window_starts_at=None)
 
 
-def without_practice(hutch: Hutch) -> dict[str, Any]:
+def without_practice(hutch: PlanHutch) -> dict[str, Any]:
     return {"practice_id": new_id(), "asset_ids": [new_id()]}
 
 
-def without_asset(hutch: Hutch) -> dict[str, Any]:
+def without_asset(hutch: PlanHutch) -> dict[str, Any]:
     return {"asset_ids": [hutch.camera, new_id()], "name": " "}
 
 
-def without_family(hutch: Hutch) -> dict[str, Any]:
+def without_family(hutch: PlanHutch) -> dict[str, Any]:
     hutch.world.given(hutch.timing_box, AssetFamilyAdded(family_id=new_id()))
     return {"name": " "}
 
 
-def without_name(hutch: Hutch) -> dict[str, Any]:
+def without_name(hutch: PlanHutch) -> dict[str, Any]:
     return {"name": " ", "window_starts_at": START}
 
 
-def with_half_a_window(hutch: Hutch) -> dict[str, Any]:
+def with_half_a_window(hutch: PlanHutch) -> dict[str, Any]:
     return {"window_starts_at": START, "asset_ids": []}
 
 
-def without_assets(hutch: Hutch) -> dict[str, Any]:
+def without_assets(hutch: PlanHutch) -> dict[str, Any]:
     hutch.world.when(DeprecatePractice(), on=hutch.practice_id)
     return {"asset_ids": []}
 
 
-def with_deprecated_practice(hutch: Hutch) -> dict[str, Any]:
+def with_deprecated_practice(hutch: PlanHutch) -> dict[str, Any]:
     hutch.world.when(DeprecatePractice(), on=hutch.practice_id)
     return with_deprecated_method(hutch)
 
 
-def with_deprecated_method(hutch: Hutch) -> dict[str, Any]:
+def with_deprecated_method(hutch: PlanHutch) -> dict[str, Any]:
     hutch.world.when(DeprecateMethod(), on=hutch.method_id)
     return with_retired_asset(hutch)
 
 
-def with_retired_asset(hutch: Hutch) -> dict[str, Any]:
+def with_retired_asset(hutch: PlanHutch) -> dict[str, Any]:
     hutch.world.when(DecommissionAsset(), on=hutch.shutter)
     return {"asset_ids": [hutch.shutter]}
 
 
-def with_no_camera(hutch: Hutch) -> dict[str, Any]:
+def with_no_camera(hutch: PlanHutch) -> dict[str, Any]:
     return {"asset_ids": [hutch.shutter]}
 
 
-def with_no_image(hutch: Hutch) -> dict[str, Any]:
+def with_no_image(hutch: PlanHutch) -> dict[str, Any]:
     kept = {key: contract()[key] for key in ("executor_shapes", "parameters_schema")}
     needs = {"version_tag": "2", "required_affordances": ["Rotatable", "Imageable", "Homeable"], "description": None}
     hutch.world.when(VersionCapability(**needs, **kept), on=hutch.capability_id)
@@ -194,7 +194,7 @@ def with_no_image(hutch: Hutch) -> dict[str, Any]:
     ],
 )
 def test_a_definition_is_refused_at_the_first_gate_that_is_closed(
-    hutch: Hutch, broken: Any, refusal: str, reason: str | None
+    hutch: PlanHutch, broken: Any, refusal: str, reason: str | None
 ) -> None:
     """Each case is broken at its own gate and, where it can be, at the next one."""
     fields = hutch.plan_fields(**broken(hutch))
@@ -202,7 +202,7 @@ def test_a_definition_is_refused_at_the_first_gate_that_is_closed(
         hutch.world.when(DefinePlan(**fields))
 
 
-def test_every_retired_asset_is_named(hutch: Hutch) -> None:
+def test_every_retired_asset_is_named(hutch: PlanHutch) -> None:
     for asset_id in (hutch.shutter, hutch.camera):
         hutch.world.when(DecommissionAsset(), on=asset_id)
     with refused("PlanAssetDecommissionedError") as caught:
@@ -210,13 +210,13 @@ def test_every_retired_asset_is_named(hutch: Hutch) -> None:
     assert caught.value.facts == {"asset_ids": sorted([str(hutch.shutter), str(hutch.camera)])}
 
 
-def test_no_condition_and_no_lifecycle_but_the_last_keeps_an_asset_out(hutch: Hutch) -> None:
+def test_no_condition_and_no_lifecycle_but_the_last_keeps_an_asset_out(hutch: PlanHutch) -> None:
     hutch.world.when(EnterAssetMaintenance(), on=hutch.camera)
     hutch.world.when(FaultAsset(reason="no image"), on=hutch.camera)
     assert hutch.planned()
 
 
-def test_the_families_of_the_practice_are_needed_too(hutch: Hutch) -> None:
+def test_the_families_of_the_practice_are_needed_too(hutch: PlanHutch) -> None:
     stage = family(hutch.world, "Stage")
     narrow = practice(hutch.world, hutch.method_id, family_ids=[stage, hutch.camera_family])
     with refused("PlanFamiliesNotSatisfiedError") as caught:
@@ -225,28 +225,28 @@ def test_the_families_of_the_practice_are_needed_too(hutch: Hutch) -> None:
     assert "families, which are needed: Shutter, Stage;" in caught.value.detail
 
 
-def test_missing_affordances_are_named_in_order(hutch: Hutch) -> None:
+def test_missing_affordances_are_named_in_order(hutch: PlanHutch) -> None:
     fields = with_no_image(hutch)
     with refused("PlanAffordancesNotSatisfiedError") as caught:
         hutch.planned(**fields)
     assert caught.value.facts == {"missing_affordances": ["Homeable", "Rotatable"]}
 
 
-def test_affordances_add_up_whichever_asset_or_family_contributes_them(hutch: Hutch) -> None:
+def test_affordances_add_up_whichever_asset_or_family_contributes_them(hutch: PlanHutch) -> None:
     with_no_image(hutch)
     homing, turning = family(hutch.world, "Homing", None, "Homeable"), family(hutch.world, "Turning", None, "Rotatable")
     both = hutch.asset("Stage", homing, turning)
     assert hutch.planned(asset_ids=[*hutch.asset_ids, both])
 
 
-def test_neither_parents_nor_parts_of_an_asset_count(hutch: Hutch) -> None:
+def test_neither_parents_nor_parts_of_an_asset_count(hutch: PlanHutch) -> None:
     housed = part(hutch.world, hutch.shutter, name="Built-in camera", family_ids=[hutch.camera_family])
     for asset_ids in ([hutch.shutter], [housed]):
         with refused("PlanFamiliesNotSatisfiedError"):
             hutch.planned(asset_ids=asset_ids)
 
 
-def test_nothing_that_changes_later_touches_a_plan(hutch: Hutch) -> None:
+def test_nothing_that_changes_later_touches_a_plan(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     before = hutch.plan(plan_id)
     hutch.world.when(RemoveAssetFamily(family_id=hutch.camera_family), on=hutch.camera)
@@ -261,7 +261,7 @@ def test_nothing_that_changes_later_touches_a_plan(hutch: Hutch) -> None:
     hutch.world.when(VersionPlan(version_tag="2026-Q2"), on=plan_id)
 
 
-def test_the_families_of_a_start_are_judged_by_the_same_rule(hutch: Hutch) -> None:
+def test_the_families_of_a_start_are_judged_by_the_same_rule(hutch: PlanHutch) -> None:
     needed = {hutch.shutter_family, hutch.camera_family}
     assets = [asset_of(hutch.world, id) for id in hutch.asset_ids]
     assert missing_families(needed, assets) == ()
@@ -270,12 +270,12 @@ def test_the_families_of_a_start_are_judged_by_the_same_rule(hutch: Hutch) -> No
     assert missing_families(needed, []) == tuple(sorted(needed))
 
 
-def test_a_deprecated_capability_still_takes_plans(hutch: Hutch) -> None:
+def test_a_deprecated_capability_still_takes_plans(hutch: PlanHutch) -> None:
     hutch.world.when(DeprecateCapability(), on=hutch.capability_id)
     assert hutch.planned()
 
 
-def test_the_label_of_a_plan_can_be_given_again(hutch: Hutch) -> None:
+def test_the_label_of_a_plan_can_be_given_again(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     for _ in range(2):
         assert hutch.world.when(VersionPlan(version_tag=" 2026-Q2 "), on=plan_id) == [PlanVersioned(version_tag="2026-Q2")]
@@ -284,7 +284,7 @@ def test_the_label_of_a_plan_can_be_given_again(hutch: Hutch) -> None:
 
 
 @pytest.mark.parametrize("reason", [None, "shutter replaced; earlier runs stand"])
-def test_a_deprecated_plan_stays_readable(hutch: Hutch, reason: str | None) -> None:
+def test_a_deprecated_plan_stays_readable(hutch: PlanHutch, reason: str | None) -> None:
     plan_id = hutch.planned(**WINDOW)
     hutch.world.when(VersionPlan(version_tag="2026-Q2"), on=plan_id)
     assert hutch.world.when(DeprecatePlan(reason=reason), on=plan_id) == [PlanDeprecated(reason=reason)]
@@ -297,7 +297,7 @@ def test_a_deprecated_plan_stays_readable(hutch: Hutch, reason: str | None) -> N
     ("command", "refusal"),
     [(VersionPlan(version_tag=" "), "InvalidPlanVersionTagError"), (DeprecatePlan(reason=" "), "InvalidReasonError")],
 )
-def test_the_state_is_judged_before_a_blank_text(hutch: Hutch, command: Command, refusal: str) -> None:
+def test_the_state_is_judged_before_a_blank_text(hutch: PlanHutch, command: Command, refusal: str) -> None:
     plan_id = hutch.planned()
     with refused(refusal, "blank"):
         hutch.world.when(command, on=plan_id)
@@ -306,14 +306,14 @@ def test_the_state_is_judged_before_a_blank_text(hutch: Hutch, command: Command,
         hutch.world.when(command, on=plan_id)
 
 
-def test_the_state_is_judged_before_the_window(hutch: Hutch) -> None:
+def test_the_state_is_judged_before_the_window(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     hutch.world.when(DeprecatePlan(), on=plan_id)
     with refused("PlanCannotRescheduleError", "deprecated"):
         hutch.world.when(ReschedulePlan(window_starts_at=START, window_ends_at=None), on=plan_id)
 
 
-def test_default_parameters_are_merged_and_kept_as_a_whole(hutch: Hutch) -> None:
+def test_default_parameters_are_merged_and_kept_as_a_whole(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     patched(hutch, plan_id, dwell=0.1, repetitions=20, retract_position=4)
     assert patched(hutch, plan_id, dwell=0.2, retract_position=None) == [
@@ -323,7 +323,7 @@ def test_default_parameters_are_merged_and_kept_as_a_whole(hutch: Hutch) -> None
     assert (plan.default_parameters, plan.parameters_schema_revision) == ({"dwell": 0.2, "repetitions": 20}, 0)
 
 
-def test_a_patch_that_changes_nothing_is_no_event(hutch: Hutch) -> None:
+def test_a_patch_that_changes_nothing_is_no_event(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     assert patched(hutch, plan_id) == []
     patched(hutch, plan_id, dwell=1, repetitions=20)
@@ -341,13 +341,13 @@ def test_a_patch_that_changes_nothing_is_no_event(hutch: Hutch) -> None:
         ({"dwell": "long", "repetitions": 20}, "wrong_type"),
     ],
 )
-def test_default_parameters_stand_under_the_methods_schema(hutch: Hutch, values: dict[str, Any], reason: str) -> None:
+def test_default_parameters_stand_under_the_methods_schema(hutch: PlanHutch, values: dict[str, Any], reason: str) -> None:
     plan_id = hutch.planned()
     with refused("InvalidPlanDefaultParametersError", reason):
         patched(hutch, plan_id, **values)
 
 
-def test_the_schema_that_holds_now_is_the_one_that_counts(hutch: Hutch) -> None:
+def test_the_schema_that_holds_now_is_the_one_that_counts(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     hutch.world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=5)), on=hutch.method_id)
     patched(hutch, plan_id, dwell=4, repetitions=1)
@@ -360,7 +360,7 @@ def test_the_schema_that_holds_now_is_the_one_that_counts(hutch: Hutch) -> None:
     assert (plan.default_parameters, plan.parameters_schema_revision, plan.default_parameters_present) == ({}, 2, False)
 
 
-def in_milliseconds(hutch: Hutch) -> None:
+def in_milliseconds(hutch: PlanHutch) -> None:
     """The dwell of capability and method counted in another unit from now on."""
     kept = {key: contract()[key] for key in ("required_affordances", "executor_shapes")}
     schema = acquisition(unit=MILLISECOND)
@@ -370,7 +370,7 @@ def in_milliseconds(hutch: Hutch) -> None:
 
 
 @pytest.mark.parametrize("dwell", [10, 0.1])
-def test_a_value_whose_unit_changed_must_be_set_again_before_anything_else(hutch: Hutch, dwell: float) -> None:
+def test_a_value_whose_unit_changed_must_be_set_again_before_anything_else(hutch: PlanHutch, dwell: float) -> None:
     plan_id = hutch.planned()
     patched(hutch, plan_id, dwell=0.1, repetitions=20)
     in_milliseconds(hutch)
@@ -384,13 +384,13 @@ def test_a_value_whose_unit_changed_must_be_set_again_before_anything_else(hutch
     patched(hutch, plan_id, repetitions=10)
 
 
-def test_default_parameters_can_be_corrected_in_every_state(hutch: Hutch) -> None:
+def test_default_parameters_can_be_corrected_in_every_state(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     hutch.world.when(DeprecatePlan(), on=plan_id)
     assert patched(hutch, plan_id, dwell=0.1, repetitions=1)
 
 
-def test_a_plan_is_shown_whole(hutch: Hutch) -> None:
+def test_a_plan_is_shown_whole(hutch: PlanHutch) -> None:
     view = hutch.world.ask(REGISTRY.operations["get_plan"].input(), on=hutch.planned())
     assert set(type(view).model_fields) == {
         "id",
@@ -412,7 +412,7 @@ def test_a_plan_is_shown_whole(hutch: Hutch) -> None:
     }
 
 
-def test_a_listed_plan_shows_whether_it_has_default_parameters_and_who_plays_what(hutch: Hutch) -> None:
+def test_a_listed_plan_shows_whether_it_has_default_parameters_and_who_plays_what(hutch: PlanHutch) -> None:
     hutch.role()
     plan_id = hutch.planned()
     patched(hutch, plan_id, dwell=0.1, repetitions=20)

@@ -19,24 +19,24 @@ from baton.domain.recipe.plan_inspection import MOST_CANDIDATES, InspectPlanBind
 from baton.domain.recipe.practice import DeprecatePractice
 from baton.domain.shared.reads import Rows
 from baton.domain.shared.refusals import Refusal
-from tests.domain.equipment.assets import family
-from tests.domain.recipe.ladder import contract, practice
-from tests.domain.recipe.plans import Hutch, ListedWorld, imaging_hutch
-from tests.domain.world import new_id, refused
+from tests.support.domain.assets import family
+from tests.support.domain.plans import ListedWorld, PlanHutch, imaging_hutch
+from tests.support.domain.templates import contract, practice
+from tests.support.domain.world import new_id, refused
 
 
 @pytest.fixture
-def hutch() -> Hutch:
+def hutch() -> PlanHutch:
     return imaging_hutch(ListedWorld())
 
 
-def inspected(hutch: Hutch, *asset_ids: UUID, **fields: Any) -> PlanBinding:
+def inspected(hutch: PlanHutch, *asset_ids: UUID, **fields: Any) -> PlanBinding:
     query = InspectPlanBinding(**{"practice_id": hutch.practice_id, "asset_ids": asset_ids, **fields})
     answer: PlanBinding = hutch.world.ask(query)
     return answer
 
 
-def test_a_binding_that_covers_everything_is_satisfied(hutch: Hutch) -> None:
+def test_a_binding_that_covers_everything_is_satisfied(hutch: PlanHutch) -> None:
     answer = inspected(hutch, *hutch.asset_ids)
     assert (answer.binding_status, answer.missing_family_ids, answer.missing_affordances) == ("Satisfied", (), ())
     assert answer.missing_affordance_candidates == ()
@@ -44,7 +44,7 @@ def test_a_binding_that_covers_everything_is_satisfied(hutch: Hutch) -> None:
     assert answer.capability_id == hutch.capability_id
 
 
-def test_what_each_named_asset_brings_along_is_shown_by_id(hutch: Hutch) -> None:
+def test_what_each_named_asset_brings_along_is_shown_by_id(hutch: PlanHutch) -> None:
     hutch.world.when(DegradeAsset(reason="hot pixels"), on=hutch.camera)
     answer = inspected(hutch, hutch.timing_box, hutch.camera)
     shown = [one.model_dump(mode="json") for one in answer.wired_assets]
@@ -68,7 +68,7 @@ def test_what_each_named_asset_brings_along_is_shown_by_id(hutch: Hutch) -> None
     ]
 
 
-def test_the_families_of_the_practice_are_among_those_needed(hutch: Hutch) -> None:
+def test_the_families_of_the_practice_are_among_those_needed(hutch: PlanHutch) -> None:
     stage = family(hutch.world, "Stage")
     narrow = practice(hutch.world, hutch.method_id, family_ids=[stage])
     answer = inspected(hutch, *hutch.asset_ids, practice_id=narrow)
@@ -77,14 +77,14 @@ def test_the_families_of_the_practice_are_among_those_needed(hutch: Hutch) -> No
     assert answer.missing_affordances == ()
 
 
-def requiring(hutch: Hutch, *affordances: str) -> None:
+def requiring(hutch: PlanHutch, *affordances: str) -> None:
     """A version of the capability that requires these affordances."""
     kept = {key: contract()[key] for key in ("executor_shapes", "parameters_schema")}
     version = VersionCapability(version_tag="2", description=None, required_affordances=affordances, **kept)
     hutch.world.when(version, on=hutch.capability_id)
 
 
-def test_missing_affordances_count_where_no_family_is_missing(hutch: Hutch) -> None:
+def test_missing_affordances_count_where_no_family_is_missing(hutch: PlanHutch) -> None:
     requiring(hutch, "Rotatable", "Imageable", "Homeable")
     answer = inspected(hutch, *hutch.asset_ids)
     assert (answer.binding_status, answer.missing_affordances) == ("MissingAffordances", ("Homeable", "Rotatable"))
@@ -92,7 +92,7 @@ def test_missing_affordances_count_where_no_family_is_missing(hutch: Hutch) -> N
     assert inspected(hutch, hutch.shutter).binding_status == "MissingFamilies"
 
 
-def test_an_affordance_nobody_has_has_no_candidates(hutch: Hutch) -> None:
+def test_an_affordance_nobody_has_has_no_candidates(hutch: PlanHutch) -> None:
     requiring(hutch, "Rotatable")
     family(hutch.world, "Stage", None, "Rotatable")
     family(hutch.world, "Axis", None, "Homeable")
@@ -103,7 +103,7 @@ def test_an_affordance_nobody_has_has_no_candidates(hutch: Hutch) -> None:
     assert leading.candidates == ()
 
 
-def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch: Hutch) -> None:
+def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch: PlanHutch) -> None:
     scintillator = family(hutch.world, "Scintillator", None, "Imageable", "Rotatable")
     double = hutch.asset("Twin", scintillator, hutch.camera_family, hutch.shutter_family)
     answer = inspected(hutch, hutch.timing_box)
@@ -121,7 +121,7 @@ def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch
     assert all(list(ids) == sorted(ids) for ids in found.values())
 
 
-def test_candidates_are_found_beyond_the_first_page_and_the_first_of_many_are_shown(hutch: Hutch) -> None:
+def test_candidates_are_found_beyond_the_first_page_and_the_first_of_many_are_shown(hutch: PlanHutch) -> None:
     cameras = sorted([hutch.camera, *(hutch.asset(f"Camera {number}", hutch.camera_family) for number in range(101))])
     stage = hutch.asset("Stage", family(hutch.world, "Stage", None, "Rotatable"))
     requiring(hutch, "Imageable", "Rotatable")
@@ -151,7 +151,7 @@ def test_families_and_assets_are_listed_once_however_many_affordances_are_missin
     assert world.pages.total() == 2
 
 
-def test_no_status_keeps_a_binding_from_being_inspected(hutch: Hutch) -> None:
+def test_no_status_keeps_a_binding_from_being_inspected(hutch: PlanHutch) -> None:
     for command, id in (
         (DeprecatePractice(), hutch.practice_id),
         (DeprecateMethod(), hutch.method_id),
@@ -174,7 +174,7 @@ def test_no_status_keeps_a_binding_from_being_inspected(hutch: Hutch) -> None:
         ({"asset_ids": []}, "PlanAssetsRequiredError"),
     ],
 )
-def test_what_is_named_must_exist(hutch: Hutch, fields: dict[str, Any], refusal: str) -> None:
+def test_what_is_named_must_exist(hutch: PlanHutch, fields: dict[str, Any], refusal: str) -> None:
     with refused(refusal):
         inspected(hutch, **fields)
 

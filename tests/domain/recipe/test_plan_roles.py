@@ -18,27 +18,27 @@ from baton.domain.recipe.method import Method, MethodRequiredRoleAdded
 from baton.domain.recipe.plan import PlanRoleBound, PlanRoleUnbound, VersionPlan
 from baton.domain.recipe.plan_roles import BindPlanRole, UnbindPlanRole, unbound_roles
 from baton.domain.shared.refusals import Refusal
-from tests.domain.equipment.assets import family
-from tests.domain.recipe.plans import TRIGGER_IN, Hutch, imaging_hutch
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import family
+from tests.support.domain.plans import TRIGGER_IN, PlanHutch, imaging_hutch
+from tests.support.domain.world import World, new_id, refused
 
-Case = Callable[[Hutch, UUID], tuple[str, UUID]]
+Case = Callable[[PlanHutch, UUID], tuple[str, UUID]]
 
 
 @pytest.fixture
-def hutch() -> Hutch:
+def hutch() -> PlanHutch:
     made = imaging_hutch(World())
     made.role(required_ports=[TRIGGER_IN])
     return made
 
 
-def contract(hutch: Hutch, *affordances: str) -> UUID:
+def contract(hutch: PlanHutch, *affordances: str) -> UUID:
     """An equipment role that asks for these affordances."""
     asked = affordances or ("Imageable", "Triggerable")
     return hutch.world.create(DefineRole(name="Detector", description="Detects.", required_affordances=asked))
 
 
-def presenting(hutch: Hutch, role_id: UUID, *affordances: str) -> UUID:
+def presenting(hutch: PlanHutch, role_id: UUID, *affordances: str) -> UUID:
     """A family that presents a role, and may have lost affordances since."""
     asked = ("Imageable", "Triggerable")
     family_id = family(hutch.world, f"Presenter of {len(affordances)}", None, *asked)
@@ -48,7 +48,7 @@ def presenting(hutch: Hutch, role_id: UUID, *affordances: str) -> UUID:
     return family_id
 
 
-def in_fixture(hutch: Hutch, asset_id: UUID, *role_ids: UUID) -> None:
+def in_fixture(hutch: PlanHutch, asset_id: UUID, *role_ids: UUID) -> None:
     """Attach an asset to a fixture whose assembly presents these roles."""
     assembly_id = hutch.world.create(DefineAssembly(name="Sample tower", presented_role_ids=role_ids))
     fixture_id = new_id()
@@ -57,7 +57,7 @@ def in_fixture(hutch: Hutch, asset_id: UUID, *role_ids: UUID) -> None:
     hutch.world.given(asset_id, AssetAttachedToFixture(fixture_id=fixture_id))
 
 
-def test_a_role_is_bound_once_and_unbound_once(hutch: Hutch) -> None:
+def test_a_role_is_bound_once_and_unbound_once(hutch: PlanHutch) -> None:
     plan_id = hutch.planned()
     assert hutch.bind(plan_id, hutch.camera, " detector ") == [PlanRoleBound(role_name="detector", asset_id=hutch.camera)]
     assert hutch.plan(plan_id).asset_in_role("detector") == hutch.camera
@@ -69,7 +69,7 @@ def test_a_role_is_bound_once_and_unbound_once(hutch: Hutch) -> None:
     hutch.bind(plan_id, hutch.camera)
 
 
-def test_an_asset_may_play_several_roles_shown_by_name(hutch: Hutch) -> None:
+def test_an_asset_may_play_several_roles_shown_by_name(hutch: PlanHutch) -> None:
     for name in ("viewer", "beam_monitor"):
         hutch.role(name)
     plan_id = hutch.planned()
@@ -79,56 +79,56 @@ def test_an_asset_may_play_several_roles_shown_by_name(hutch: Hutch) -> None:
     assert shown == [(name, hutch.camera) for name in ("beam_monitor", "detector", "viewer")]
 
 
-def unknown_asset(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def unknown_asset(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     return "detector", new_id()
 
 
-def stranger_to_a_bound_role(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def stranger_to_a_bound_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.bind(plan_id, hutch.camera)
     return "detector", hutch.asset("Stranger")
 
 
-def bound_role(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def bound_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.bind(plan_id, hutch.camera)
     return "detector", hutch.camera
 
 
-def bound_role_that_the_method_dropped(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def bound_role_that_the_method_dropped(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.world.given(plan_id, PlanRoleBound(role_name="viewer", asset_id=hutch.camera))
     return "viewer", hutch.camera
 
 
-def undeclared_role(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def undeclared_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     return "Detector", hutch.timing_box
 
 
-def of_another_family(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def of_another_family(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     return "detector", hutch.timing_box
 
 
-def asking_for(hutch: Hutch, role_id: UUID) -> None:
+def asking_for(hutch: PlanHutch, role_id: UUID) -> None:
     asked = {"role_name": "viewer", "family_id": None, "role_id": role_id, "optional": False}
     hutch.world.given(hutch.method_id, MethodRequiredRoleAdded(required_ports=[TRIGGER_IN], **asked))
 
 
-def of_an_unknown_contract(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def of_an_unknown_contract(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     asking_for(hutch, new_id())
     return of_a_family_nobody_knows(hutch, plan_id)
 
 
-def of_a_family_nobody_knows(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def of_a_family_nobody_knows(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     if hutch.world.state(Method, hutch.method_id).required_role("viewer") is None:
         asking_for(hutch, contract(hutch))
     hutch.world.given(hutch.timing_box, AssetFamilyAdded(family_id=new_id()))
     return "viewer", hutch.timing_box
 
 
-def without_presenter(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def without_presenter(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     asking_for(hutch, contract(hutch))
     return "viewer", hutch.timing_box
 
 
-def with_affordances_of_one_and_presentation_of_another(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def with_affordances_of_one_and_presentation_of_another(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     role_id = contract(hutch)
     asking_for(hutch, role_id)
     lapsed = presenting(hutch, role_id, "Imageable")
@@ -136,27 +136,27 @@ def with_affordances_of_one_and_presentation_of_another(hutch: Hutch, plan_id: U
     return "viewer", hutch.camera
 
 
-def in_a_fixture_of_another_role(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def in_a_fixture_of_another_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     asking_for(hutch, contract(hutch))
     other = hutch.world.create(DefineRole(name="Mover", description="Moves.", required_affordances=[]))
     in_fixture(hutch, hutch.camera, other)
     return "viewer", hutch.camera
 
 
-def without_its_port(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def without_its_port(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.port(hutch.shutter, "trigger_in")
     hutch.wire(plan_id, hutch.timing_box, "trigger_out", hutch.shutter, "trigger_in")
     hutch.world.when(RemoveAssetPort(port_name="trigger_in"), on=hutch.camera)
     return "detector", hutch.camera
 
 
-def wired_elsewhere(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def wired_elsewhere(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.port(hutch.shutter, "trigger_in")
     hutch.wire(plan_id, hutch.timing_box, "trigger_out", hutch.shutter, "trigger_in")
     return "detector", hutch.camera
 
 
-def fed_from_elsewhere(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
+def fed_from_elsewhere(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.role("driver", required_ports=[{"port_name": "trigger_out", "direction": "Output", "signal_type": "TTL"}])
     hutch.port(hutch.camera, "trigger_out", "Output")
     hutch.wire(plan_id, hutch.timing_box, "trigger_out", hutch.camera, "trigger_in")
@@ -182,7 +182,7 @@ def fed_from_elsewhere(hutch: Hutch, plan_id: UUID) -> tuple[str, UUID]:
         (fed_from_elsewhere, "PlanWireRoleEndpointMismatchError", 409),
     ],
 )
-def test_a_binding_is_refused_by_the_first_rule_it_breaks(hutch: Hutch, case: Case, refusal: str, status: int) -> None:
+def test_a_binding_is_refused_by_the_first_rule_it_breaks(hutch: PlanHutch, case: Case, refusal: str, status: int) -> None:
     """Where a binding breaks two rules, the earlier one of the gate is named."""
     plan_id = hutch.planned()
     role_name, asset_id = case(hutch, plan_id)
@@ -194,7 +194,7 @@ def test_a_binding_is_refused_by_the_first_rule_it_breaks(hutch: Hutch, case: Ca
 
 
 @pytest.mark.parametrize("command", [BindPlanRole(role_name=" ", asset_id=new_id()), UnbindPlanRole(role_name=" ")])
-def test_the_state_is_judged_first_then_a_blank_name(hutch: Hutch, command: Any) -> None:
+def test_the_state_is_judged_first_then_a_blank_name(hutch: PlanHutch, command: Any) -> None:
     plan_id = hutch.planned()
     with refused("InvalidRoleNameError", "blank"):
         hutch.world.when(command, on=plan_id)
@@ -203,7 +203,7 @@ def test_the_state_is_judged_first_then_a_blank_name(hutch: Hutch, command: Any)
         hutch.world.when(command, on=plan_id)
 
 
-def test_every_port_that_is_missing_is_named_to_the_letter(hutch: Hutch) -> None:
+def test_every_port_that_is_missing_is_named_to_the_letter(hutch: PlanHutch) -> None:
     hutch.role("viewer", required_ports=[{**TRIGGER_IN, "signal_type": "ttl"}, {**TRIGGER_IN, "port_name": "gate_in"}])
     plan_id = hutch.planned()
     hutch.port(hutch.camera, "gate_in", "Output")
@@ -215,7 +215,7 @@ def test_every_port_that_is_missing_is_named_to_the_letter(hutch: Hutch) -> None
     ]
 
 
-def test_one_family_that_presents_the_role_and_keeps_its_contract_will_do(hutch: Hutch) -> None:
+def test_one_family_that_presents_the_role_and_keeps_its_contract_will_do(hutch: PlanHutch) -> None:
     role_id = contract(hutch)
     asking_for(hutch, role_id)
     hutch.world.when(AddFamilyRole(role_id=role_id), on=hutch.camera_family)
@@ -223,7 +223,7 @@ def test_one_family_that_presents_the_role_and_keeps_its_contract_will_do(hutch:
     assert hutch.bind(plan_id, hutch.camera, "viewer")
 
 
-def test_in_a_fixture_whose_assembly_presents_the_role_affordances_are_not_looked_at(hutch: Hutch) -> None:
+def test_in_a_fixture_whose_assembly_presents_the_role_affordances_are_not_looked_at(hutch: PlanHutch) -> None:
     role_id = contract(hutch, "Rotatable")
     asking_for(hutch, role_id)
     in_fixture(hutch, hutch.camera, role_id)
@@ -231,7 +231,7 @@ def test_in_a_fixture_whose_assembly_presents_the_role_affordances_are_not_looke
     assert hutch.bind(plan_id, hutch.camera, "viewer")
 
 
-def test_a_role_that_must_be_played_and_is_not_is_known_by_name(hutch: Hutch) -> None:
+def test_a_role_that_must_be_played_and_is_not_is_known_by_name(hutch: PlanHutch) -> None:
     hutch.role("viewer", optional=True)
     hutch.role("beam_monitor")
     plan_id = hutch.planned()

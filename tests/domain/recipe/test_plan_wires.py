@@ -16,9 +16,9 @@ from baton.domain.recipe.plan import DeprecatePlan, PlanWireAdded, PlanWireRemov
 from baton.domain.recipe.plan_roles import UnbindPlanRole
 from baton.domain.recipe.plan_wires import AddPlanWire, RemovePlanWire, check_wires, port_named, wires_into
 from baton.domain.shared.refusals import Refusal
-from tests.domain.equipment.assets import asset_of
-from tests.domain.recipe.plans import TRIGGER_IN, imaging_hutch, wired
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import asset_of
+from tests.support.domain.plans import TRIGGER_IN, imaging_hutch, wired
+from tests.support.domain.world import World, new_id, refused
 
 Case = Callable[["Bench"], dict[str, Any]]
 

@@ -18,10 +18,10 @@ from baton.domain.recipe.plan_inspection import InspectPlanBinding
 from baton.domain.recipe.plan_roles import BindPlanRole, unbound_roles
 from baton.domain.recipe.plan_wires import AddPlanWire, check_wires
 from baton.domain.recipe.practice import DefinePractice
-from tests.domain.equipment.assets import asset_of
-from tests.domain.recipe.ladder import MILLISECOND, acquisition, contract
-from tests.domain.recipe.plans import ListedWorld, imaging_hutch
-from tests.domain.world import refused
+from tests.support.domain.assets import asset_of
+from tests.support.domain.plans import ListedWorld, imaging_hutch
+from tests.support.domain.templates import MILLISECOND, acquisition, contract
+from tests.support.domain.world import refused
 
 
 def payload(event: Event) -> dict[str, Any]:

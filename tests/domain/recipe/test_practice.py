@@ -20,9 +20,9 @@ from baton.domain.recipe.practice import (
     VersionPractice,
 )
 from baton.domain.shared.listing import Where
-from tests.domain.equipment.assets import family
-from tests.domain.recipe.ladder import method, practice, site
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.assets import family
+from tests.support.domain.templates import method, practice, site
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_the_whole_state_is_shown_and_listed_with_its_times(world: World, flat_f
     view = world.ask(REGISTRY.operations["get_practice"].input(), on=id)
     assert set(type(view).model_fields) == {"id", *columns, *times}
     row = PracticeSummary.of(state(world, id))
-    assert set(type(row).shown().model_fields) == {"practice_id", *columns, *times}
+    assert set(type(row).item_form().model_fields) == {"practice_id", *columns, *times}
 
 
 def test_practices_are_listed_by_status_and_method() -> None:

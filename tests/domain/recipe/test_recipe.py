@@ -25,12 +25,12 @@ from baton.domain.recipe.recipe import (
     VersionRecipe,
     version_of,
 )
-from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
+from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.listing import Order, Where
-from tests.domain.recipe.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, setpoint, written
-from tests.domain.recipe.ladder import capability
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, setpoint, written
+from tests.support.domain.templates import capability
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

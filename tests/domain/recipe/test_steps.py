@@ -10,13 +10,11 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 
 from baton.domain.recipe.recipe import DefineRecipe
-from baton.domain.recipe.references import binding_names, placed
 from baton.domain.recipe.sentinels import MAX_DEPTH, BindingRef, CaptureRef, OutputRef, SteeringRef
-from baton.domain.recipe.step_rules import check_steps
-from baton.domain.recipe.step_shapes import read_closing_steps, read_steps
-from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, Step, wire_form
+from baton.domain.recipe.step_checks import check_steps, read_closing_steps, read_steps
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, Step, binding_names, located_steps, wire_form
 from baton.domain.shared.refusals import Refusal
-from tests.domain.recipe.flat_field import (
+from tests.support.domain.flat_field import (
     CLOSING_STEPS,
     SENTINELS,
     STEPS,
@@ -31,8 +29,9 @@ from tests.domain.recipe.flat_field import (
     resolved_lists,
     setpoint,
 )
-from tests.domain.recipe.ladder import acquisition
-from tests.domain.world import refused
+from tests.support.domain.templates import acquisition
+from tests.support.domain.world import refused
+from tests.support.tables import for_each
 
 SHAPE = "InvalidRecipeStepShapeError"
 RESOLVED: TypeAdapter[tuple[Step, ...]] = TypeAdapter(tuple[Step, ...])
@@ -117,10 +116,10 @@ POSITIONS: dict[str, tuple[Callable[[Any], Raw], str]] = {
     "the step": (lambda it: it, ""),
 }
 """Every position of every arm: the step with something there, and the sentinels that may stand there."""
-CELLS = [pytest.param(place, kind, id=f"{kind}-in-{place}") for place in POSITIONS for kind in SENTINELS]
+CELLS = [(place, kind) for place in POSITIONS for kind in SENTINELS]
 
 
-@pytest.mark.parametrize(("place", "kind"), CELLS)
+@for_each(("place", "kind"), CELLS)
 def test_a_sentinel_stands_only_where_it_may(place: str, kind: str) -> None:
     made, admitted = POSITIONS[place]
     step = made(SENTINELS[kind])
@@ -132,7 +131,7 @@ def test_a_sentinel_stands_only_where_it_may(place: str, kind: str) -> None:
         assert kind in caught.value.detail
 
 
-@pytest.mark.parametrize(("place", "kind"), CELLS)
+@for_each(("place", "kind"), CELLS)
 def test_closing_steps_know_neither_loop_nor_artifacts(place: str, kind: str) -> None:
     made, admitted = POSITIONS[place]
     step = made(SENTINELS[kind])
@@ -144,7 +143,7 @@ def test_closing_steps_know_neither_loop_nor_artifacts(place: str, kind: str) ->
         assert caught.value.facts["list"] == "closing_steps"
 
 
-@pytest.mark.parametrize(("place", "kind"), CELLS)
+@for_each(("place", "kind"), CELLS)
 def test_resolved_steps_hold_no_binding_and_every_other_sentinel_where_it_was(place: str, kind: str) -> None:
     made, admitted = POSITIONS[place]
     step = made(SENTINELS[kind])
@@ -473,7 +472,7 @@ def test_shape_is_judged_before_bindings_captures_and_outputs_in_that_order() ->
 
 
 def test_both_lists_are_one_sequence() -> None:
-    sequence = placed(read_steps(STEPS), read_closing_steps(CLOSING_STEPS))
+    sequence = located_steps(read_steps(STEPS), read_closing_steps(CLOSING_STEPS))
     assert [str(place) for place, _ in sequence][-3:] == ["steps[6]", "closing_steps[0]", "closing_steps[1]"]
     assert wire_form([step for _, step in sequence]) == STEPS + CLOSING_STEPS
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from baton.domain.recipe.subset import first_violation
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.schema import DIALECT, Schema, check_declaration, check_values, is_closed
-from tests.domain.recipe.ladder import MILLISECOND, SECOND, acquisition
+from tests.support.domain.templates import MILLISECOND, SECOND, acquisition
 
 KEV = {"system": "udunits", "code": "keV"}
 EV = {"system": "udunits", "code": "eV"}
@@ -299,7 +299,7 @@ def says_as_much(inner: Schema, outer: Schema) -> bool:
     return all(says_as_much(*pair) for pair in below)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_what_an_accepted_schema_that_says_as_much_admits_its_capability_admits_too(data: st.DataObject) -> None:
     inner, outer = data.draw(pairs())

@@ -13,15 +13,13 @@ from baton.domain.kernel import Event
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.procedure.procedure import ProcedureCompleted, ProcedureStarted
 from baton.domain.operation.procedure.registration import RegisterProcedure
-from baton.domain.run.adjustments import AdjustRun
 from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
-from baton.domain.run.narrative import AppendRunLogbookEntries
-from baton.domain.run.observations import AppendObservations, Observation
+from baton.domain.run.logbooks import AppendObservations, AppendRunLogbookEntries, Observation
 from baton.domain.run.run import HoldRun, Run, RunAborted, RunNarrativeLogbookOpened, RunObservationLogbookOpened, RunStatus
-from baton.domain.run.start import ResumeRun
+from baton.domain.run.start import AdjustRun, ResumeRun
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
-from tests.domain.run.beamline import TTL, Beamline, beamline
-from tests.domain.world import OPERATOR, START, new_id, refused
+from tests.support.domain.run_beamline import TTL, Beamline, beamline
+from tests.support.domain.world import OPERATOR, START, new_id, refused
 
 
 @pytest.fixture

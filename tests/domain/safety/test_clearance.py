@@ -22,7 +22,7 @@ from baton.domain.safety.clearance import (
 )
 from baton.domain.safety.clearance_views import ClearanceSummary, GetClearance, ListClearances
 from baton.domain.shared.refusals import Refusal
-from tests.domain.safety.forms import (
+from tests.support.domain.clearances import (
     NFPA,
     SITE,
     bound,
@@ -37,7 +37,7 @@ from tests.domain.safety.forms import (
     step,
     template,
 )
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 SECOND = timedelta(seconds=1)
 

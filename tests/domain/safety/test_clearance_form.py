@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from baton.domain.safety.clearance import Clearance, RegisterClearance
-from tests.domain.safety.forms import (
+from tests.support.domain.clearances import (
     NFPA,
     SITE,
     bound,
@@ -23,7 +23,7 @@ from tests.domain.safety.forms import (
     site_world,
     template,
 )
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.world import World, new_id, refused
 
 
 @pytest.fixture

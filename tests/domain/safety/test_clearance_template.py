@@ -16,8 +16,8 @@ from baton.domain.safety.clearance_template import (
     WithdrawClearanceTemplate,
     seeded_template,
 )
-from tests.domain.safety.forms import OTHER_SITE, SITE, site_world, template, template_of
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.clearances import OTHER_SITE, SITE, site_world, template, template_of
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 
 @pytest.fixture

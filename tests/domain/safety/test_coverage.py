@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.safety.clearance import ActivateClearance, AmendClearance, Clearance, ClearanceStatus, ExpireClearance
-from baton.domain.safety.coverage import clearance_finding, covering, in_force
-from tests.domain.safety.forms import bound, brought_to, clearance_of, day, form, proposal, registered, site_world
-from tests.domain.world import START, World, new_id
+from baton.domain.safety.coverage import clearance_finding, covering_clearances, is_in_force
+from tests.support.domain.clearances import bound, brought_to, clearance_of, day, form, proposal, registered, site_world
+from tests.support.domain.world import START, World, new_id
 
 MICROSECOND = timedelta(microseconds=1)
 STATUSES = list(ClearanceStatus)
@@ -24,7 +24,7 @@ def world() -> World:
 
 
 def found(world: World, run_id: UUID | None = None, subject_id: UUID | None = None, *asset_ids: UUID) -> list[UUID]:
-    clearances: tuple[Clearance, ...] = world.fulfil(covering(run_id, subject_id, asset_ids, world.now))
+    clearances: tuple[Clearance, ...] = world.fulfil(covering_clearances(run_id, subject_id, asset_ids, world.now))
     return [clearance.id for clearance in clearances]
 
 
@@ -106,12 +106,12 @@ class TestInForce:
     def test_an_active_form_counts_within_its_window(
         self, valid_from: Any, valid_until: Any, now: Any, expected: bool
     ) -> None:
-        assert in_force(clearance(valid_from=valid_from, valid_until=valid_until), now) is expected
+        assert is_in_force(clearance(valid_from=valid_from, valid_until=valid_until), now) is expected
 
     @pytest.mark.parametrize("status", [status for status in STATUSES if status is not ClearanceStatus.ACTIVE])
     def test_no_other_status_counts_whatever_the_window(self, status: str) -> None:
-        assert not in_force(clearance(status), START)
-        assert not in_force(clearance(status, valid_from=day(1), valid_until=day(8)), day(2))
+        assert not is_in_force(clearance(status), START)
+        assert not is_in_force(clearance(status, valid_from=day(1), valid_until=day(8)), day(2))
 
 
 class TestFinding:
@@ -163,7 +163,7 @@ class TestFinding:
     def test_a_gate_opens_exactly_where_one_form_is_in_force(self, forms: list[dict[str, Any]], now: Any) -> None:
         clearances = [replace(ANY, **fields) for fields in forms]
         finding = clearance_finding(clearances, now)
-        assert (finding is None) == any(in_force(one, now) for one in clearances)
+        assert (finding is None) == any(is_in_force(one, now) for one in clearances)
         assert finding is None or finding.total == (not clearances)
 
 
@@ -171,7 +171,7 @@ def test_a_form_gained_and_lost_opens_and_closes_the_gate(world: World) -> None:
     asset = new_id()
 
     def verdict() -> str | None:
-        finding = clearance_finding(world.fulfil(covering(new_id(), None, [asset], world.now)), world.now)
+        finding = clearance_finding(world.fulfil(covering_clearances(new_id(), None, [asset], world.now)), world.now)
         return finding and finding.reason
 
     assert verdict() == "no_clearance"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.shared.merge_patch import merge_patch
+from baton.domain.shared.stored_values import merge_patch
 
 RFC_7396_EXAMPLES: list[tuple[Any, Any, Any]] = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

@@ -4,8 +4,8 @@ import pytest
 
 from baton.domain.federation.facility import Facility, FacilityParentNotFoundError
 from baton.domain.shared.reads import required_if_given
-from tests.domain.federation.peers import site
-from tests.domain.world import World, new_id, refused
+from tests.support.domain.peers import site
+from tests.support.domain.world import World, new_id, refused
 
 
 def test_what_is_not_named_is_not_asked_for() -> None:

@@ -1,7 +1,6 @@
 """Declared schemas: what may be declared, which values stand under them, how several join, which units are frozen."""
 
 import re
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from baton.domain.shared.schema import (
     check_values,
     declared_units,
 )
-from tests.domain.world import refused
+from tests.support.domain.world import refused
 
 DEGREE = {"system": "udunits", "code": "degree"}
 RADIAN = {"system": "udunits", "code": "rad"}
@@ -303,11 +302,10 @@ def test_a_root_nobody_closed_is_closed_all_the_same() -> None:
     refuse_union({"A": schema(a=number())}, {"b": 1}, "undeclared_key")
 
 
-def test_a_pattern_is_judged_at_once_however_often_a_text_could_be_read_in_other_ways() -> None:
-    began = perf_counter()
+def test_a_pattern_is_judged_however_often_a_text_could_be_read_in_other_ways() -> None:
+    """A backtracking engine would need 2**1000 steps, so that the test would never end."""
     with refused("InvalidSettingsError", "pattern_mismatch"):
-        check_values(schema(a={"pattern": "^(a+)+$"}), {"a": "a" * 27 + "!"}, InvalidSettingsError)
-    assert perf_counter() - began < 2
+        check_values(schema(a={"pattern": "^(a+)+$"}), {"a": "a" * 1000 + "!"}, InvalidSettingsError)
 
 
 @pytest.mark.parametrize(
@@ -342,11 +340,9 @@ def test_a_pattern_that_needs_backtracking_is_not_declared(pattern: str) -> None
 
 
 @pytest.mark.parametrize("pattern", BACKTRACKING)
-def test_a_value_is_refused_at_once_where_an_old_schema_has_such_a_pattern(pattern: str) -> None:
-    began = perf_counter()
+def test_a_value_is_refused_without_matching_where_an_old_schema_has_such_a_pattern(pattern: str) -> None:
     with refused("InvalidSettingsError", "pattern_needs_backtracking") as caught:
-        check_values(schema(a={"pattern": pattern}), {"a": "a" * 40 + "!"}, InvalidSettingsError)
-    assert perf_counter() - began < 2
+        check_values(schema(a={"pattern": pattern}), {"a": "a" * 1000 + "!"}, InvalidSettingsError)
     assert caught.value.detail.startswith("a cannot be judged, since its pattern ")
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from baton.domain.kernel import SortedSet, Value
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text, unnameable_character
-from tests.domain.world import refused
+from tests.support.domain.world import refused
 
 
 class InvalidLabelError(Invalid):

@@ -29,8 +29,8 @@ from baton.domain.subject.subject import (
     SubjectStatus,
     SubjectSummary,
 )
-from tests.domain.equipment.assets import facility_world, root
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.assets import facility_world, root
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 
 @pytest.fixture

@@ -6,12 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.equipment.asset_tree import MAX_DEPTH
-from baton.domain.equipment.scope import asset_scope
+from baton.domain.equipment.asset_tree import MAX_DEPTH, asset_scope
 from baton.domain.federation.facility import DecommissionFacility, RegisterFacility
-from baton.domain.shared.gates import Finding
+from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.refusals import Conflict
-from baton.domain.supply.beam import beam_lost
+from baton.domain.supply.beam import is_beam_lost
 from baton.domain.supply.coverage import ADVICE, supplies_in_scope, supply_finding
 from baton.domain.supply.supply import (
     DegradeSupply,
@@ -24,10 +23,10 @@ from baton.domain.supply.supply import (
     Supply,
     SupplyStatus,
 )
-from tests.domain.equipment.assets import asked, hanging_chain, known, part, root
-from tests.domain.lives import Scene
-from tests.domain.supply.lifecycles import SUPPLY
-from tests.domain.world import START, World, new_id
+from tests.support.domain.assets import asked, hanging_chain, known, part, root
+from tests.support.domain.lifecycle_table import Scene
+from tests.support.domain.lifecycles.supply import SUPPLY
+from tests.support.domain.world import START, World, new_id
 
 OWN = "own-site"
 WAYS: dict[SupplyStatus, list[Any]] = {
@@ -252,7 +251,7 @@ class NoneAvailableError(Conflict):
 @pytest.mark.parametrize(("candidates", "refusal"), [((), NoneKnownError), ((SupplyStatus.UNKNOWN,), NoneAvailableError)])
 def test_each_caller_refuses_in_its_own_words(candidates: tuple[SupplyStatus, ...], refusal: type[Conflict]) -> None:
     finding = supply_finding({"cryogen"}, map(supply_of, candidates))
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, GateFinding)
     refused = finding.refusal(NoneKnownError, NoneAvailableError)
     assert type(refused) is refusal
     assert (refused.reason, refused.facts) == (finding.reason, finding.facts)
@@ -263,12 +262,12 @@ def test_the_beam_is_lost_only_where_it_is_known_to_be_gone(mixture: tuple[Suppl
     beams = [supply_of(status, "photon_beam") for status in mixture]
     provided = {SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED} & set(mixture)
     gone = {SupplyStatus.UNAVAILABLE, SupplyStatus.RECOVERING} & set(mixture)
-    assert beam_lost(beams) is (bool(gone) and not provided)
+    assert is_beam_lost(beams) is (bool(gone) and not provided)
 
 
 def test_only_beam_counts_for_the_beam() -> None:
-    assert not beam_lost([supply_of(SupplyStatus.UNAVAILABLE, "cryogen")])
-    assert beam_lost([supply_of(SupplyStatus.UNAVAILABLE, "photon_beam"), supply_of(SupplyStatus.AVAILABLE, "cryogen")])
+    assert not is_beam_lost([supply_of(SupplyStatus.UNAVAILABLE, "cryogen")])
+    assert is_beam_lost([supply_of(SupplyStatus.UNAVAILABLE, "photon_beam"), supply_of(SupplyStatus.AVAILABLE, "cryogen")])
 
 
 @pytest.mark.parametrize("status", LIVE)

@@ -29,10 +29,10 @@ from baton.domain.supply.supply import (
     SupplyVerb,
     address_key,
 )
-from tests.domain.equipment.assets import LUMEN, facility_world, root
-from tests.domain.lives import Scene
-from tests.domain.supply.lifecycles import SUPPLY
-from tests.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.assets import LUMEN, facility_world, root
+from tests.support.domain.lifecycle_table import Scene
+from tests.support.domain.lifecycles.supply import SUPPLY
+from tests.support.domain.world import OPERATOR, World, new_id, refused
 
 LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
 

@@ -13,7 +13,7 @@ from baton.domain.trust.authorization import Standing, judge
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import ABOUT_OTHERS, DefinePolicy, Policy, command_sets
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 TOMORROWS = "BatonTomorrowsCommand"
 

@@ -20,7 +20,7 @@ from baton.domain.trust.visit import (
     VisitStatus,
     VisitSurfaceControlReleased,
 )
-from tests.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 
 CONSOLE = new_id()
 

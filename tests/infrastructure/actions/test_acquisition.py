@@ -17,10 +17,10 @@ from baton.application.control import (
     ControlNotConnectedError,
     ControlTimeoutError,
     ControlWriteRejectedError,
+    FencedControl,
     Quality,
     Reading,
     ReadingKind,
-    Witness,
     always_open,
 )
 from baton.application.plant import SimulatedDetector, SimulatedMotor
@@ -28,7 +28,7 @@ from baton.infrastructure.actions.acquisition import collect, continuous, discre
 from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
-from tests.timekeeping import SimulatedTime
+from tests.support.fast_clock import SimulatedTime
 
 CAMERA, WRITER, AXIS = "bl7:cam1", "bl7:HDF1", "bl7:stage:theta"
 COLLECT: dict[str, Any] = {"detector": CAMERA, "trigger_mode": "Internal", "repetitions": 4, "dwell": 0.25}
@@ -55,7 +55,7 @@ class Beamline:
     def __init__(self) -> None:
         self.time = SimulatedTime()
         self.plant = Simulator(devices=[Detector(SimulatedDetector(address=CAMERA)), stage(20.0)], time=self.time)
-        self.witness = Witness(self.plant, always_open)
+        self.witness = FencedControl(self.plant, always_open)
 
     def do(self, action: ActionBody, params: dict[str, Any]) -> Awaitable[Any]:
         return action(self.witness, self.time, params)

@@ -24,9 +24,9 @@ from baton.application.conduct.compute import (
 )
 from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.results import Measured
-from baton.infrastructure.compute.in_memory import Simulated, SimulatedCompute
+from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.compute.local_process import LocalProcesses
-from tests.waiting import until
+from tests.support.waiting import until
 
 OFFSET = Measured(name="offset", value=3.2, kind="Scalar", units="px", quality="Good")
 
@@ -59,25 +59,25 @@ class SimulatedBench(Bench):
         self.compute = self.simulated = SimulatedCompute()
         self.gate = asyncio.Event()
 
-    def job(self, simulated: Simulated, **fields: Any) -> JobSpec:
+    def job(self, simulated: SimulatedOutcome, **fields: Any) -> JobSpec:
         key = uuid4()
         self.simulated.seed((str(key),), simulated)
         return JobSpec(submission_key=key, command=(str(key),), **fields)
 
     def measuring(self, *measured: Measured) -> JobSpec:
-        return self.job(Simulated(measurements=measured))
+        return self.job(SimulatedOutcome(measurements=measured))
 
     def writing(self, uri: str) -> JobSpec:
-        return self.job(Simulated(), output_uri=uri)
+        return self.job(SimulatedOutcome(), output_uri=uri)
 
     def leaving_nothing(self, uri: str) -> JobSpec:
-        return self.job(Simulated(writes_nothing=True), output_uri=uri)
+        return self.job(SimulatedOutcome(writes_nothing=True), output_uri=uri)
 
     def failing(self, words: str) -> JobSpec:
-        return self.job(Simulated(status=JobStatus.FAILED, last_words=words))
+        return self.job(SimulatedOutcome(status=JobStatus.FAILED, last_words=words))
 
     def waiting(self) -> JobSpec:
-        return self.job(Simulated(measurements=(OFFSET,), until=self.gate))
+        return self.job(SimulatedOutcome(measurements=(OFFSET,), until=self.gate))
 
     def release(self) -> None:
         self.gate.set()
@@ -293,7 +293,7 @@ class TestSeeding:
     async def test_answers_come_in_order_and_the_last_one_stays(self) -> None:
         compute = SimulatedCompute()
         offsets = [OFFSET.model_copy(update={"value": value}) for value in (3.2, 0.9)]
-        compute.seed(("find-offset",), *(Simulated(measurements=(offset,)) for offset in offsets))
+        compute.seed(("find-offset",), *(SimulatedOutcome(measurements=(offset,)) for offset in offsets))
         jobs = [JobSpec(submission_key=uuid4(), command=("find-offset",)) for _ in range(3)]
         assert [(await run(compute, job)).measurements[0].value for job in jobs] == [3.2, 0.9, 0.9]
 
@@ -301,7 +301,7 @@ class TestSeeding:
         compute = SimulatedCompute()
         compute.seed(
             ("blur",),
-            lambda job: Simulated(measurements=(OFFSET.model_copy(update={"value": job.parameters["focus"] ** 2}),)),
+            lambda job: SimulatedOutcome(measurements=(OFFSET.model_copy(update={"value": job.parameters["focus"] ** 2}),)),
         )
         job = JobSpec(submission_key=uuid4(), command=("blur",), parameters={"focus": -3})
         assert (await run(compute, job)).measurements[0].value == 9

@@ -25,10 +25,11 @@ from baton.application.conduct.compute import (
     MeasurementNotFoundError,
     provide_result,
 )
-from baton.infrastructure.compute.accounts import AccountUnusableError, account_named
+from baton.infrastructure.compute.configured import AccountUnusableError, find_user
 from baton.infrastructure.compute.local_process import LocalProcesses
-from tests.waiting import until
+from tests.support.waiting import until
 
+pytestmark = pytest.mark.server
 PROGRAMS = (sys.executable, "/bin/sh", "/etc/passwd", "no-such-program", "true")
 REPORTS = "import json, sys; print(json.dumps({'measurements': [{'name': 'found', 'value': %s}]}))"
 
@@ -140,11 +141,11 @@ class TestWhichProgramsRun:
         """Only root can have it so, and anybody else is told."""
         if os.geteuid() != 0:
             with pytest.raises(AccountUnusableError, match="takes a worker run by root"):
-                account_named("nobody")
+                find_user("nobody")
             return
         monkeypatch.setenv("HOME", "/root")
-        account = account_named("nobody")
-        compute = LocalProcesses(jobs, programs=PROGRAMS, user=account)
+        user = find_user("nobody")
+        compute = LocalProcesses(jobs, programs=PROGRAMS, user=user)
         looks = (
             'n=0; for f in "$1/job.json" "$1/lock" /proc/$2/environ; do cat "$f" > /dev/null 2>&1 && n=$((n+1)); done; '
             "echo kept > mine; "
@@ -153,13 +154,13 @@ class TestWhichProgramsRun:
         )
         key = uuid4()
         job = JobSpec(submission_key=key, command=("/bin/sh", "-c", looks, "sh", str(jobs / str(key)), str(os.getpid())))
-        assert await measured(compute, job) == {"uid": account.uid, "seen": 0, "home": account.home}
-        assert (jobs / str(key) / "work" / "mine").stat().st_uid == account.uid
+        assert await measured(compute, job) == {"uid": user.pw_uid, "seen": 0, "home": user.pw_dir}
+        assert (jobs / str(key) / "work" / "mine").stat().st_uid == user.pw_uid
 
     @pytest.mark.parametrize(("name", "words"), [("no-such-user", "does not know"), ("root", "root")])
     def test_a_user_that_programs_cannot_run_as_is_refused(self, name: str, words: str) -> None:
         with pytest.raises(AccountUnusableError, match=words):
-            account_named(name)
+            find_user(name)
 
 
 class TestWhatAJobPrints:
@@ -503,7 +504,7 @@ class TestKilledKeepers:
         assert await measured(compute, job) == {"found": 1}
 
     async def test_a_job_that_does_not_end_in_its_time_is_not_waited_for_for_ever(self, jobs: Path, gate: Path) -> None:
-        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.1, patience=0.1)
+        compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.1, allowance=0.1)
         job_id = await compute.submit(python(f"open({str(gate)!r}).read()"))
         runner = int((jobs / job_id / "lock").read_text())
         os.kill(runner, signal.SIGSTOP)

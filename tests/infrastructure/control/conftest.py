@@ -6,8 +6,8 @@ from importlib.util import find_spec
 import pytest
 
 from baton.infrastructure.control.channel_access import ChannelAccess, ChannelAccessClient
-from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
-from tests.infrastructure.control.plants import IMPATIENT, PATIENT, ServedPlant, Wired, routed, simulated
+from tests.support.infrastructure.control_plants import IMPATIENT, PATIENT, ServedPlant, WiredPlant, routed, simulated
+from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
 
 needs_p4p = pytest.mark.skipif(find_spec("p4p") is None, reason="p4p is not installed (extra `epics`)")
 needs_aioca = pytest.mark.skipif(find_spec("aioca") is None, reason="aioca is not installed (extra `epics`)")
@@ -97,7 +97,7 @@ def impatient(ca_client: ChannelAccessClient) -> ChannelAccess:
         pytest.param("p4p", marks=needs_p4p),
     ]
 )
-async def wired(request: pytest.FixtureRequest) -> AsyncIterator[Wired]:
+async def wired(request: pytest.FixtureRequest) -> AsyncIterator[WiredPlant]:
     """Every adapter of the control port, with its plant."""
     match request.param:
         case "simulator":
@@ -109,19 +109,19 @@ async def wired(request: pytest.FixtureRequest) -> AsyncIterator[Wired]:
         case library:
             client, plant = CLIENTS[library](), ServedPlant(request.getfixturevalue("ca_server"))
             patient, impatient = (ChannelAccess(client, read_timeout=timeout) for timeout in (PATIENT, IMPATIENT))
-            made = Wired(patient, impatient, plant)
+            made = WiredPlant(patient, impatient, plant)
     yield made
     await made.control.close()
     await made.impatient.close()
 
 
-def pv_access_of(server: EpicsServer) -> Wired:
+def pv_access_of(server: EpicsServer) -> WiredPlant:
     """The adapter of PV Access on one server."""
     from baton.application.control import ControlNotConnectedError, ControlTimeoutError
     from baton.infrastructure.control.pv_access import PvAccess
 
     here = {name: value for name, value in server.ready.items() if name.startswith("EPICS_PVA_")}
-    return Wired(
+    return WiredPlant(
         PvAccess(here, read_timeout=PATIENT),
         PvAccess(here, read_timeout=IMPATIENT),
         ServedPlant(server),

@@ -20,8 +20,8 @@ from baton.application.control import (
 from baton.infrastructure.actions.acquisition import collect
 from baton.infrastructure.control.channel_access import ChannelAccess
 from baton.infrastructure.wall_clock import WallClock
-from tests.infrastructure.control.epics_servers import EpicsServer, channel_access_server, free_ports
-from tests.waiting import until
+from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.support.waiting import until
 
 NO_ACCESS, READ_ONLY, WRITE_ONLY = 0, 1, 2
 

@@ -15,8 +15,8 @@ from baton.application.control import (
     Reading,
     ReadingKind,
 )
-from tests.infrastructure.control.plants import Plant, Wired
-from tests.waiting import until
+from tests.support.infrastructure.control_plants import Plant, WiredPlant
+from tests.support.waiting import until
 
 SIGNAL = "bl7:shutter"
 SAMPLED = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
@@ -24,17 +24,17 @@ LABELS = ["Closed", "Open"]
 
 
 @pytest.fixture
-def control(wired: Wired) -> Control:
+def control(wired: WiredPlant) -> Control:
     return wired.control
 
 
 @pytest.fixture
-def impatient(wired: Wired) -> Control:
+def impatient(wired: WiredPlant) -> Control:
     return wired.impatient
 
 
 @pytest.fixture
-def plant(wired: Wired) -> Plant:
+def plant(wired: WiredPlant) -> Plant:
     return wired.plant
 
 
@@ -62,7 +62,7 @@ class TestReading:
         with pytest.raises(ControlNotConnectedError):
             await impatient.read(SIGNAL)
 
-    async def test_a_connected_signal_without_a_value_times_out(self, wired: Wired) -> None:
+    async def test_a_connected_signal_without_a_value_times_out(self, wired: WiredPlant) -> None:
         if not wired.tells_silence:
             pytest.skip("this protocol connects and asks in one")
         wired.plant.simulate_connect(SIGNAL)
@@ -108,11 +108,11 @@ class TestWriting:
             await control.write(SIGNAL, choice)
         assert (await control.read(SIGNAL)).value == "Closed"
 
-    async def test_a_signal_that_is_not_there_cannot_be_written(self, wired: Wired) -> None:
+    async def test_a_signal_that_is_not_there_cannot_be_written(self, wired: WiredPlant) -> None:
         with pytest.raises(wired.no_writable, match=SIGNAL):
             await wired.control.write(SIGNAL, 1, timeout=0.5)
 
-    async def test_a_lost_signal_cannot_be_written(self, wired: Wired) -> None:
+    async def test_a_lost_signal_cannot_be_written(self, wired: WiredPlant) -> None:
         wired.plant.offer(SIGNAL, 0)
         await wired.control.write(SIGNAL, 1)
         wired.plant.simulate_disconnect(SIGNAL)
@@ -159,7 +159,7 @@ class TestFences:
         await until(arrived)
         assert asked == [None]
 
-    async def test_it_is_not_asked_before_the_channel_is_connected(self, wired: Wired) -> None:
+    async def test_it_is_not_asked_before_the_channel_is_connected(self, wired: WiredPlant) -> None:
         asked: list[None] = []
         with pytest.raises(wired.no_writable, match=SIGNAL):
             await wired.control.write(SIGNAL, 1, timeout=0.5, fence=lambda: asked.append(None))
@@ -201,7 +201,7 @@ class TestFollowing:
         for stream in (slow, attentive):
             await stream.aclose()
 
-    async def test_a_signal_without_a_value_says_nothing_until_it_has_one(self, wired: Wired) -> None:
+    async def test_a_signal_without_a_value_says_nothing_until_it_has_one(self, wired: WiredPlant) -> None:
         if not wired.tells_silence:
             pytest.skip("this protocol connects and asks in one")
         wired.plant.simulate_connect(SIGNAL)
@@ -273,7 +273,7 @@ class TestFollowing:
             await stream.aclose()
         assert heard == [[0, 1]] * 3
 
-    async def test_closing_the_iterator_unsubscribes(self, wired: Wired) -> None:
+    async def test_closing_the_iterator_unsubscribes(self, wired: WiredPlant) -> None:
         if not wired.counts:
             pytest.skip("this server does not know who follows")
         wired.plant.set_reading(SIGNAL, Reading(value=0))

@@ -22,8 +22,8 @@ from baton.application.control import (
 )
 from baton.infrastructure.control.pv_access import PvAccess
 from tests.infrastructure.control.conftest import pv_access_of
-from tests.infrastructure.control.epics_servers import EpicsServer
-from tests.waiting import until
+from tests.support.infrastructure.epics_servers import EpicsServer
+from tests.support.waiting import until
 
 
 @pytest.fixture

@@ -25,9 +25,8 @@ from baton.application.control import (
 from baton.application.plant import SimulatedMotor
 from baton.application.settings import Settings
 from baton.infrastructure.control.devices import DerivedSignal, Motor, Noise, PlainSignal, peak
-from baton.infrastructure.control.journal import FileJournal
-from baton.infrastructure.control.simulator import SimulatedFault, Simulator, simulated_plant
-from tests.timekeeping import SimulatedTime
+from baton.infrastructure.control.simulator import FileJournal, SimulatedFault, Simulator, simulated_plant
+from tests.support.fast_clock import SimulatedTime
 
 X = "bl7:stage:x"
 
@@ -99,7 +98,7 @@ class TestMotor:
     async def test_beyond_the_limits_nothing_moves(self, time: SimulatedTime) -> None:
         plant = stage(time, lower=-1, upper=3)
         for target in (3.1, -2):
-            with pytest.raises(ControlWriteRejectedError, match="limits are -1.0 and 3.0"):
+            with pytest.raises(ControlWriteRejectedError, match=r"limits are -1\.0 and 3\.0"):
                 await plant.write(X, target)
         assert [await value(plant, f"{X}{field}") for field in ("", ".LLM", ".HLM")] == [0, -1, 3]
         assert not plant.writes
@@ -252,7 +251,7 @@ class TestFaults:
 WRITING_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
-from baton.infrastructure.control.journal import FileJournal
+from baton.infrastructure.control.simulator import FileJournal
 from baton.infrastructure.control.simulator import Simulator
 
 async def main():

@@ -7,27 +7,23 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.operation.steering.decider_choice import (
     AskedDecide,
     Decide,
     DecideNotAvailableError,
     DecideSubstrate,
-    offered,
+    offered_deciders,
 )
 from baton.domain.operation.steering.steering import SteeringVerdict
-from baton.infrastructure.decide.configured import ConfiguredDeciders
-from baton.infrastructure.decide.gaussian_process import GaussianProcessDecider
-from baton.infrastructure.decide.grid_walk import GridWalkDecider
-from baton.infrastructure.decide.in_memory import SeededDecider
+from baton.infrastructure.decide.configured import ConfiguredDeciders, GridWalkDecider, SeededDecider
 from baton.infrastructure.decide.llm import LanguageModelDecider
-from baton.infrastructure.decide.sobol import SobolDecider
-from baton.infrastructure.decide.staged import StagedDecider
-from tests.domain.operation.searching import FOCUS, evidence, searched
-from tests.infrastructure.decide.modelling import CannedModel
+from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
+from tests.support.domain.searches import FOCUS, evidence, searched
+from tests.support.infrastructure.canned_model import CannedModel
 
 DECIDE: TypeAdapter[AskedDecide] = TypeAdapter(Decide)
-EVERYTHING = offered(DecideSubstrate)
+EVERYTHING = offered_deciders(DecideSubstrate)
 MEASURE = {"verdict": "Measure", "next_point": {"focus": 0.5}}
 
 
@@ -54,7 +50,7 @@ async def test_every_decider_that_is_asked_has_an_adapter(substrate: str, made: 
 @pytest.mark.parametrize("substrate", ["sobol", "botorch", "staged", "llm"])
 async def test_what_a_deployment_does_not_offer_cannot_be_had(substrate: str) -> None:
     with pytest.raises(DecideNotAvailableError, match=f"{substrate} cannot be asked: it is not offered"):
-        await ConfiguredDeciders(offered(())).decider(setup(substrate))
+        await ConfiguredDeciders(offered_deciders(())).decider(setup(substrate))
 
 
 async def test_without_a_language_model_none_can_be_asked() -> None:
@@ -77,24 +73,26 @@ async def test_advice_given_beforehand_is_replayed_by_iteration_and_then_it_stop
 
 
 def test_numerical_libraries_are_loaded_by_those_who_need_them_only() -> None:
-    program = "import sys, infrastructure.decide.configured as _; print([n for n in ('numpy', 'scipy') if n in sys.modules])"
+    program = (
+        "import sys, baton.infrastructure.decide.configured as _; print([n for n in ('numpy', 'scipy') if n in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("substrate", ["sobol", "botorch", "staged"])
-def test_without_the_libraries_the_decider_says_what_to_install(substrate: str) -> None:
+def test_without_the_libraries_the_decider_says_what_to_install() -> None:
     program = (
         "import asyncio, sys\n"
         "sys.modules['scipy'] = sys.modules['numpy'] = None\n"
         "from pydantic import TypeAdapter\n"
-        "from domain.operation.deciding import Decide, DecideNotAvailableError, DecideSubstrate\n"
-        "from infrastructure.decide.configured import ConfiguredDeciders\n"
-        f"decide = TypeAdapter(Decide).validate_python({{'substrate': {substrate!r}}})\n"
-        "try:\n"
-        "    asyncio.run(ConfiguredDeciders(DecideSubstrate).decider(decide))\n"
-        "except DecideNotAvailableError as error:\n"
-        "    print(error)\n"
+        "from baton.domain.operation.steering.decider_choice import Decide, DecideNotAvailableError, DecideSubstrate\n"
+        "from baton.infrastructure.decide.configured import ConfiguredDeciders\n"
+        "for substrate in ('sobol', 'botorch', 'staged'):\n"
+        "    decide = TypeAdapter(Decide).validate_python({'substrate': substrate})\n"
+        "    try:\n"
+        "        asyncio.run(ConfiguredDeciders(DecideSubstrate).decider(decide))\n"
+        "    except DecideNotAvailableError as error:\n"
+        "        print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "install baton[optimize]" in run.stdout
+    assert run.stdout.count("install baton-facility[optimize]") == 3

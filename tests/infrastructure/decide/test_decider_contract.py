@@ -10,17 +10,14 @@ from hypothesis import strategies as st
 
 from baton.application.conduct.deciders import Decider, advice_from
 from baton.application.language_models import ChatRequest
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.operation.steering.decider_choice import BotorchDecide, DecideSubstrate, StagedDecide
 from baton.domain.operation.steering.steering import SteeringAdvice, SteeringSpace, SteeringVerdict
-from baton.infrastructure.decide.gaussian_process import GaussianProcessDecider
-from baton.infrastructure.decide.grid_walk import GridWalkDecider
-from baton.infrastructure.decide.in_memory import SeededDecider
+from baton.infrastructure.decide.configured import GridWalkDecider, SeededDecider
 from baton.infrastructure.decide.llm import LanguageModelDecider
-from baton.infrastructure.decide.sobol import SobolDecider
-from baton.infrastructure.decide.staged import StagedDecider
-from tests.domain.operation.searching import CHOICES, INTERVALS, PLANE, evidence, observation, spaces
-from tests.infrastructure.decide.modelling import CannedModel
+from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
+from tests.support.domain.searches import CHOICES, INTERVALS, PLANE, evidence, observation, spaces
+from tests.support.infrastructure.canned_model import CannedModel
 
 QUICK: dict[str, Any] = {"num_restarts": 2, "raw_samples": 32}
 

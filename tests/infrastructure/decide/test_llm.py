@@ -16,14 +16,14 @@ from baton.application.language_models import (
     LanguageModelServerError,
     LanguageModelTimeoutError,
 )
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.operation.steering.decider_choice import DecideNotAvailableError
 from baton.domain.operation.steering.steering import DecideAdviceMalformedError, SteeringVerdict
 from baton.infrastructure.decide.llm import LanguageModelDecider, answer_schema
-from tests.domain.operation.searching import PLANE, PROCEDURE, choices, evidence, interval, observation, space
-from tests.infrastructure.decide.modelling import CannedModel
-from tests.infrastructure.llm.asking import Sleeper
+from tests.support.domain.searches import PLANE, PROCEDURE, choices, evidence, interval, observation, space
+from tests.support.infrastructure.canned_model import CannedModel
+from tests.support.infrastructure.model_requests import RecordedSleep
 
 SOUND = {
     "verdict": "Measure",
@@ -36,7 +36,7 @@ MODEL = ModelRef(provider="canned", model="m-1")
 
 
 async def advised(*answers: Any) -> Any:
-    return await LanguageModelDecider(CannedModel(*answers), MODEL, Sleeper()).advise_next(KNOWN)
+    return await LanguageModelDecider(CannedModel(*answers), MODEL, RecordedSleep()).advise_next(KNOWN)
 
 
 async def test_an_answer_becomes_advice_that_says_whose_confidence_it_is() -> None:

@@ -10,10 +10,15 @@ import pytest
 from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
 from baton.domain.operation.steering.decider_choice import BotorchDecide, DecideSubstrate, StagedDecide
 from baton.domain.operation.steering.steering import SteeringObservation, SteeringVerdict
-from baton.infrastructure.decide.gaussian_process import MOST_POINTS, GaussianProcessDecider, TrainingData, log_improvement
-from baton.infrastructure.decide.sobol import SobolDecider
-from baton.infrastructure.decide.staged import StagedDecider
-from tests.domain.operation.searching import FOCUS, PLANE, choices, evidence, interval, observation, searched, space
+from baton.infrastructure.decide.optimizing import (
+    MOST_POINTS,
+    GaussianProcessDecider,
+    SobolDecider,
+    StagedDecider,
+    TrainingData,
+    log_improvement,
+)
+from tests.support.domain.searches import FOCUS, PLANE, choices, evidence, interval, observation, searched, space
 
 UNIT = space(interval("x", 0, 1), interval("y", 0, 1))
 MIXED = space(interval("focus", 0, 1), choices("filter", "Al", "Cu"))
@@ -120,11 +125,11 @@ class TestModelling:
     def test_of_very_many_points_the_best_and_the_newest_are_modelled(self) -> None:
         numbers = np.arange(1000.0)
         values = -np.abs(numbers - 200.25)
-        kept = TrainingData(numbers[:, None], values).thinned()
+        kept = TrainingData(numbers[:, None], values).subset()
         assert len(kept.values) == MOST_POINTS == 300
         assert list(kept.points[:, 0]) == [*range(126, 276), *range(850, 1000)]
         few = TrainingData(numbers[:300, None], values[:300])
-        assert few.thinned() is few
+        assert few.subset() is few
 
 
 class TestStages:
@@ -156,8 +161,7 @@ class TestStages:
 class TestConvergence:
     """Searches that start cold, with noise on every measurement, and must come near the optimum in few passes."""
 
-    @pytest.mark.parametrize("seed", [1, 2])
-    @pytest.mark.parametrize("kind", ["Minimize", "Maximize"])
+    @pytest.mark.parametrize(("kind", "seed"), [("Minimize", 1), ("Maximize", 2)])
     async def test_a_noisy_valley_is_found_within_twenty_passes(self, kind: str, seed: int) -> None:
         noise, sign = Random(seed), 1 if kind == "Minimize" else -1
 

@@ -12,7 +12,7 @@ import pytest
 from baton.domain.access.actor import ActorKind
 from baton.infrastructure.identity.provider_client import ProviderClient
 from baton.infrastructure.identity.registry import ProviderRegistry
-from tests.infrastructure.identity.issuer import Issuer
+from tests.support.infrastructure.identity_provider import Issuer
 
 MIRA = UUID("0197a100-0000-7000-8000-000000000001")
 

@@ -15,9 +15,9 @@ from baton.application.identity import VerifiedToken
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity.introspection import CALLS_AT_ONCE, AcceptedTokens
 from baton.infrastructure.identity.registry import ProviderRegistry
-from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping
+from tests.support.domain.world import refused
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping
 
 NOON = datetime(2026, 10, 6, 12, 0, tzinfo=UTC)
 

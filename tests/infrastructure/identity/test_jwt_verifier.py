@@ -21,9 +21,9 @@ from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP
 from baton.infrastructure.identity.jwt_verifier import FETCH_PAUSE, key_table
 from baton.infrastructure.identity.provider_client import TIMEOUTS, ProviderUnreachableError
 from baton.infrastructure.identity.registry import ProviderRegistry
-from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
-from tests.infrastructure.identity.issuer import (
+from tests.support.domain.world import refused
+from tests.support.infrastructure.identity_provider import (
     HTTP_AUDIENCE,
     MCP_AUDIENCE,
     Issuer,

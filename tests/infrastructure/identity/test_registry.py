@@ -16,9 +16,9 @@ from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity.registry import ProviderRegistry
-from tests.domain.world import refused
 from tests.infrastructure.identity.conftest import MIRA, BindingsInMemory, Registries
-from tests.infrastructure.identity.issuer import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded
+from tests.support.domain.world import refused
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded
 
 ROBOT = UUID("0197a100-0000-7000-8000-000000000002")
 ELSEWHERE = "https://elsewhere.example.org"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import pytest
 
-from tests.infrastructure.llm.model_server import ModelServer
+from tests.support.infrastructure.model_server import ModelServer
 
 
 @pytest.fixture(scope="session")

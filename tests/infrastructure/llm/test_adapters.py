@@ -17,16 +17,15 @@ from baton.application.language_models import (
     LanguageModelTimeoutError,
     ModelProvider,
     Usage,
-    asked,
+    chat_with_retry,
 )
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.prompts import PROMPTS, Prompt
 from baton.infrastructure.llm.anthropic import AnthropicModels
-from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from baton.infrastructure.llm.strict_schemas import BOUNDS, can_be_strict, strict_form
-from tests.infrastructure.identity.issuer import dripping
-from tests.infrastructure.llm.asking import SCHEMA, SOUND, Sleeper, chat_request
-from tests.infrastructure.llm.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii
+from baton.infrastructure.llm.openai_compatible import BOUNDS, OpenAiCompatibleModels, can_be_strict, strict_schema
+from tests.support.infrastructure.identity_provider import dripping
+from tests.support.infrastructure.model_requests import SCHEMA, SOUND, RecordedSleep, chat_request
+from tests.support.infrastructure.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii
 
 KEY = "my-own-passphrase"
 DIALECTS: list[Dialect] = [Anthropic(), OpenAi()]
@@ -167,9 +166,9 @@ async def test_a_server_that_is_not_there_cannot_be_asked(dialect: Dialect, made
 async def test_a_provider_may_say_how_long_to_wait(
     dialect: Dialect, said: str | None, slept: float, made: Made, server: ModelServer
 ) -> None:
-    sleeper = Sleeper()
+    sleeper = RecordedSleep()
     server.says(Response("", 429, headers={} if said is None else {"retry-after": said}), dialect.answer(SOUND))
-    assert (await asked(made(dialect), chat_request(), sleeper)).parsed == SOUND
+    assert (await chat_with_retry(made(dialect), chat_request(), sleeper)).parsed == SOUND
     assert sleeper.slept == [slept]
 
 
@@ -230,7 +229,7 @@ async def test_the_answer_is_asked_for_by_a_strict_schema(made: Made, server: Mo
     assert (sent.path, sent.headers["authorization"]) == ("/chat/completions", f"Bearer {KEY}")
     form = sent.body.pop("response_format")
     assert (form["type"], form["json_schema"]["strict"]) == ("json_schema", True)
-    assert form["json_schema"]["schema"] == strict_form(SCHEMA)
+    assert form["json_schema"]["schema"] == strict_schema(SCHEMA)
     assert sent.body == {
         "model": "m-1",
         "max_tokens": 77,
@@ -278,12 +277,12 @@ def test_a_strict_schema_says_its_bounds_in_words() -> None:
     listed = {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 8}
     bounded = {"anyOf": [{"enum": [1, "x"]}, {"type": "null"}], "default": None}
     schema = {"type": "object", "properties": {"text": text, "tags": listed, "choice": bounded}}
-    assert strict_form(schema)["properties"] == {
+    assert strict_schema(schema)["properties"] == {
         "text": {"type": "string", "description": "The account. (minLength 80, maxLength 4000)"},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "description": "(maxItems 8)"},
         "choice": {"anyOf": [{"type": ["integer", "string"], "enum": [1, "x"]}, {"type": "null"}]},
     }
-    Draft202012Validator.check_schema(strict_form(schema))
+    Draft202012Validator.check_schema(strict_schema(schema))
 
 
 def keys_in(schema: Any) -> set[str]:
@@ -300,7 +299,7 @@ def keys_in(schema: Any) -> set[str]:
 def test_the_strict_form_of_every_prompt_has_no_bounds_at_any_depth(prompt: Prompt) -> None:
     assert can_be_strict(prompt.schema)
     assert keys_in(prompt.schema) & set(BOUNDS)
-    form = strict_form(prompt.schema)
+    form = strict_schema(prompt.schema)
     assert keys_in(form).isdisjoint(BOUNDS)
     assert keys_in(form).isdisjoint({"default", "$schema"})
     Draft202012Validator.check_schema(form)

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from baton.application.boot_guards import boot_objections
-from baton.application.language_models import OFFLINE, named_model
+from baton.application.language_models import OFFLINE, parse_model_name
 from baton.application.settings import HIDDEN, Settings, shown_settings
-from baton.domain.agent.model_ref import ModelRef
+from baton.domain.agent.language_model import ModelRef
 from baton.infrastructure.llm.anthropic import AnthropicModels
 from baton.infrastructure.llm.configured import ConfiguredModels
 from baton.infrastructure.llm.offline import OfflineModel
 from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from tests.infrastructure.llm.asking import SOUND, chat_request
-from tests.infrastructure.llm.model_server import Anthropic, ModelServer, OpenAi
+from tests.support.infrastructure.model_requests import SOUND, chat_request
+from tests.support.infrastructure.model_server import Anthropic, ModelServer, OpenAi
 
 DEBRIEFER = ModelRef(provider="setting", model="RUN_DEBRIEFER_MODEL")
 DRAFTER = ModelRef(provider="setting", model="CAUTION_DRAFTER_MODEL")
@@ -30,7 +30,7 @@ def configured(**settings: Any) -> ConfiguredModels:
 
 
 def ref(text: str) -> ModelRef:
-    return named_model(text)
+    return parse_model_name(text)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def ref(text: str) -> ModelRef:
     ],
 )
 def test_a_setting_names_a_model(text: str, provider: str, model: str, pin: str | None) -> None:
-    assert named_model(text) == ModelRef(provider=provider, model=model, snapshot_pin=pin)
+    assert parse_model_name(text) == ModelRef(provider=provider, model=model, snapshot_pin=pin)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ async def test_the_settings_lead_to_the_servers(server: ModelServer) -> None:
 
 
 async def test_a_model_steers_where_one_is_configured() -> None:
-    assert configured().steering() is None
-    assert configured(decide_model="openai/m-2").steering() is None
+    assert configured().steering_model() is None
+    assert configured(decide_model="openai/m-2").steering_model() is None
     models = configured(decide_model="openai/m-2@m-2-x", openai_base_url="http://127.0.0.1:1")
-    steering = models.steering()
+    steering = models.steering_model()
     assert steering is not None
     assert isinstance(steering[0], OpenAiCompatibleModels)
     assert steering[1] == ModelRef(provider="openai", model="m-2", snapshot_pin="m-2-x")

@@ -16,13 +16,13 @@ from baton.application.language_models import (
     LanguageModelServerError,
     LanguageModelTimeoutError,
     ModelProvider,
-    asked,
+    chat_with_retry,
 )
 from baton.infrastructure.llm.anthropic import AnthropicModels
 from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from baton.infrastructure.llm.scripted import ScriptedModel
-from tests.infrastructure.llm.asking import SOUND, Sleeper, chat_request
-from tests.infrastructure.llm.model_server import Anthropic, Dialect, ModelServer, OpenAi
+from baton.testing.agents import ScriptedModel
+from tests.support.infrastructure.model_requests import SOUND, RecordedSleep, chat_request
+from tests.support.infrastructure.model_server import Anthropic, Dialect, ModelServer, OpenAi
 
 KEY = "a-key-of-no-form"
 STATUSES: dict[type[LanguageModelError], int] = {
@@ -43,7 +43,7 @@ class Bench(Protocol):
     def calls(self) -> int: ...
 
 
-class Wired:
+class WiredModel:
     """An adapter and the server that it asks."""
 
     def __init__(self, server: ModelServer, http: httpx.AsyncClient, dialect: Dialect) -> None:
@@ -82,9 +82,9 @@ class Scripted:
 async def bench(request: pytest.FixtureRequest, server: ModelServer, http: httpx.AsyncClient) -> AsyncIterator[Bench]:
     match request.param:
         case "anthropic":
-            yield Wired(server, http, Anthropic())
+            yield WiredModel(server, http, Anthropic())
         case "openai":
-            yield Wired(server, http, OpenAi())
+            yield WiredModel(server, http, OpenAi())
         case _:
             yield Scripted()
 
@@ -96,7 +96,6 @@ async def test_an_answer_comes_parsed_with_what_it_took_and_who_gave_it(bench: B
     assert response.usage.output_tokens > 0
     assert response.stop_reason
     assert response.model_id
-    assert '"go"' in response.raw_text
     assert bench.calls == 1
 
 
@@ -141,23 +140,23 @@ async def test_every_failure_has_its_class(bench: Bench, error: type[LanguageMod
 
 @pytest.mark.parametrize("error", [LanguageModelRateLimitError, LanguageModelServerError])
 async def test_what_passes_is_asked_again(bench: Bench, error: type[LanguageModelError]) -> None:
-    sleeper = Sleeper()
-    response = await asked(bench.model(error, error, SOUND), chat_request(), sleeper)
+    sleeper = RecordedSleep()
+    response = await chat_with_retry(bench.model(error, error, SOUND), chat_request(), sleeper)
     assert response.parsed == SOUND
     assert (bench.calls, sleeper.slept) == (3, [0.5, 1.0])
 
 
 async def test_the_third_failure_is_the_last(bench: Bench) -> None:
-    sleeper = Sleeper()
+    sleeper = RecordedSleep()
     with pytest.raises(LanguageModelServerError):
-        await asked(bench.model(*[LanguageModelServerError] * 3), chat_request(), sleeper)
+        await chat_with_retry(bench.model(*[LanguageModelServerError] * 3), chat_request(), sleeper)
     assert (bench.calls, len(sleeper.slept)) == (3, 2)
 
 
 @pytest.mark.parametrize("said", [LanguageModelAuthenticationError, LanguageModelInvalidRequestError, {"verdict": "stay"}])
 async def test_what_does_not_pass_is_asked_once(bench: Bench, said: Said) -> None:
     with pytest.raises(LanguageModelError):
-        await asked(bench.model(said), chat_request(), Sleeper())
+        await chat_with_retry(bench.model(said), chat_request(), RecordedSleep())
     assert bench.calls == 1
 
 

@@ -17,7 +17,7 @@ from baton.application.language_models import (
     Usage,
 )
 from baton.infrastructure.llm.offline import OfflineModel
-from tests.infrastructure.llm.asking import chat_request
+from tests.support.infrastructure.model_requests import chat_request
 
 CHOICES = ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"]
 DEBRIEF = {

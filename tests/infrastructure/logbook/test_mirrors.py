@@ -11,11 +11,12 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from baton.application.agents.ports import LogbookMirror
+from baton.application.ports import LogbookMirror
 from baton.application.settings import Settings
-from baton.infrastructure.logbook.mirrors import FileMirror, MemoryMirror, directory_name
-from baton.infrastructure.runtime import Runtime
-from tests.waiting import until
+from baton.cli.composition.runtime import Runtime
+from baton.infrastructure.logbook.mirrors import FileMirror, mirror_directory_name
+from tests.support.infrastructure.memory_adapters import MemoryMirror
+from tests.support.waiting import until
 
 NARRATIVE = "Ring current fell at 09:12.\r\nThe run was held for 14 min; 1,480 of 1,500 projections are good (20 µm drift)."
 
@@ -70,9 +71,9 @@ async def test_a_logbook_may_have_any_name(mirror: LogbookMirror, tmp_path: Path
 
 @given(some.text(min_size=1, max_size=50), some.text(min_size=1, max_size=50))
 def test_logbooks_of_different_names_have_different_directories(one: str, other: str) -> None:
-    assert (directory_name(one) == directory_name(other)) is (one == other)
-    assert "/" not in directory_name(one)
-    assert not directory_name(one).startswith(".")
+    assert (mirror_directory_name(one) == mirror_directory_name(other)) is (one == other)
+    assert "/" not in mirror_directory_name(one)
+    assert not mirror_directory_name(one).startswith(".")
 
 
 @given(narrative=some.text(max_size=500))
@@ -119,6 +120,6 @@ async def test_what_fails_at_first_is_tried_again(tmp_path: Path) -> None:
 
 def test_a_deployment_mirrors_nothing_unless_it_says_where_to(tmp_path: Path) -> None:
     url = "postgresql://localhost/nowhere"
-    assert Runtime(Settings(database_url=url)).logbook_mirror is None
+    assert Runtime(Settings(database_url=url)).agents.models.mirror is None
     configured = Runtime(Settings(database_url=url, logbook_mirror_directory=tmp_path))
-    assert isinstance(configured.logbook_mirror, FileMirror)
+    assert isinstance(configured.agents.models.mirror, FileMirror)

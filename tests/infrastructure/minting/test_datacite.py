@@ -9,8 +9,8 @@ import pytest
 from baton.domain.shared.citation import CitedDate, CitedIdentifier, CitedParty, CitedRelation
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.infrastructure.minting.datacite import DataCiteMinter
-from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, Registry
 from tests.infrastructure.minting.test_minter_contract import DOI, ROTARY, registry
+from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, Registry
 
 __all__ = ["registry"]
 
@@ -134,7 +134,7 @@ async def test_letters_count_alike_and_the_registrys_spelling_is_kept(minter: Da
 
 
 async def test_an_identifier_that_would_lead_nowhere_is_not_registered(minter: DataCiteMinter, registry: Registry) -> None:
-    record = ROTARY.model_copy(update={"landing_page": "/console/fixtures/7"})
+    record = ROTARY.model_copy(update={"landing_page": "/fixtures/7"})
     with pytest.raises(ExternalIdMintingNotConfiguredError) as refused:
         await minter.mint(DOI, "rotary-1", record)
     assert (refused.value.reason, registry.asked) == ("no_landing_page", [])

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from baton.application.minting import Minter
+from baton.application.ports import Minter
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation
+from baton.infrastructure.minting.configured import DeterministicMinter
 from baton.infrastructure.minting.datacite import DataCiteMinter
-from baton.infrastructure.minting.development import DeterministicMinter
-from tests.infrastructure.minting.registry_server import ACCOUNT, PASSWORD, PREFIX, Registry, running_registry
+from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, Registry, running_registry
 
 DOI = ExternalIdScheme.DOI
 ROTARY = Citation(

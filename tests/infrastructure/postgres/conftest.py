@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS, Pool, dedicated, runtime_pool
+from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS, Pool, dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import Calling
-from tests.infrastructure.postgres.observing import Connection
+from tests.support.application.command_paths import CommandCaller
+from tests.support.infrastructure.database_observer import Connection
 
 
 @pytest.fixture
@@ -23,19 +23,19 @@ async def store(pool: Pool) -> PostgresStore:
 
 
 @pytest.fixture
-async def calling(store: PostgresStore) -> Calling:
-    return Calling(store)
+async def calling(store: PostgresStore) -> CommandCaller:
+    return CommandCaller(store)
 
 
 @pytest.fixture
 async def owner(database_url: str) -> AsyncIterator[Connection]:
     """Somebody who may see and change everything, each statement at once."""
-    async with await dedicated(database_url, owner=True) as connection:
+    async with await dedicated_connection(database_url, owner=True) as connection:
         yield connection
 
 
 @pytest.fixture
-async def beside(database_url: str) -> AsyncIterator[Connection]:
+async def second_connection(database_url: str) -> AsyncIterator[Connection]:
     """A writer of the runtime role whose transaction stays open until it is told otherwise."""
     connection = await psycopg.AsyncConnection.connect(database_url, options=RUNTIME_OPTIONS)
     try:

@@ -21,9 +21,9 @@ from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceContro
 from baton.domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, StartVisit, Visit
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import OPERATOR, START, Calling, lenient, planned_visit
-from tests.domain.world import new_id, refused
-from tests.infrastructure.postgres.observing import Connection, project, rows, until_waiting
+from tests.support.application.command_paths import OPERATOR, START, CommandCaller, lenient, planned_visit
+from tests.support.domain.world import new_id, refused
+from tests.support.infrastructure.database_observer import Connection, project, rows, until_waiting
 
 WRITERS = 64
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -44,7 +44,9 @@ class TestOneStream:
             return ProviderFacts(known=True, bound=False)
 
         async with runtime_pool(database_url, WRITERS) as pool:
-            calling = Calling(PostgresStore(pool), ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
+            calling = CommandCaller(
+                PostgresStore(pool), ports=SimpleNamespace(identity_provider=provider, deployment=lenient)
+            )
             actor = await calling.create(RegisterActor(name="Mira"))
             binds = [calling.do(subject(number), on=actor) for number in range(WRITERS)]
             outcomes = await asyncio.gather(*binds, return_exceptions=True)
@@ -60,7 +62,7 @@ class TestOneStream:
     ) -> None:
         lost = 0
 
-        async def until_won(calling: Calling, visit: UUID) -> int:
+        async def until_won(calling: CommandCaller, visit: UUID) -> int:
             nonlocal lost
             person = calling.acting_as(new_id())
             while True:
@@ -70,7 +72,7 @@ class TestOneStream:
                     lost += 1
 
         async with runtime_pool(database_url, 16) as pool:
-            calling = Calling(PostgresStore(pool))
+            calling = CommandCaller(PostgresStore(pool))
             visit = await calling.create(planned_visit())
             await calling.do(RecordVisitArrival(), on=visit)
             positions = await asyncio.gather(*(until_won(calling, visit) for _ in range(WRITERS)))
@@ -88,21 +90,21 @@ class TestOneStream:
 
 class TestDeadlocks:
     async def test_appends_that_cross_lose_a_race_and_nothing_else(
-        self, store: PostgresStore, calling: Calling, beside: Connection, owner: Connection
+        self, store: PostgresStore, calling: CommandCaller, second_connection: Connection, owner: Connection
     ) -> None:
         """One writes a, x, b and the other b, a, while somebody else is about to write x."""
         a, x, b = [await calling.create(RegisterActor(name=name)) for name in "axb"]
 
         def deactivating(*ids: UUID) -> Batch:
             call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
-            events = [(id, ActorDeactivated().stamped(id, START)) for id in ids]
+            events = [(id, ActorDeactivated().stamp(id, START)) for id in ids]
             return Batch(call, "Cross", [StreamAppend("Actor", id, 1, [(new_id(), event)]) for id, event in events])
 
         async def append(batch: Batch) -> int | None:
             async with store.session() as session:
                 return await session.append(batch)
 
-        await beside.execute(
+        await second_connection.execute(
             "INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, "
             "command_name, correlation_id, occurred_at) SELECT gen_random_uuid(), stream_type, stream_id, 2, event_type, "
             "payload, principal_id, command_name, correlation_id, occurred_at FROM events WHERE stream_id = %s",
@@ -112,7 +114,7 @@ class TestDeadlocks:
         await until_waiting(owner, 1)
         second = asyncio.create_task(append(deactivating(b, a)))
         await until_waiting(owner, 2)
-        await beside.rollback()
+        await second_connection.rollback()
         outcomes = await asyncio.gather(first, second, return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ConcurrencyError", "int"]
         versions = [await calling.versions("Actor", id) for id in (a, b)]
@@ -132,7 +134,7 @@ class TestConnections:
 
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
-            calling = Calling(store, ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
+            calling = CommandCaller(store, ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
             actors = [await calling.create(RegisterActor(name=name)) for name in "abcd"]
             binds = [calling.acting_as(actor).do(subject(0), on=actor) for actor in actors]
             async with asyncio.timeout(5):
@@ -149,11 +151,11 @@ class TestConnections:
 
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
-            actor = await Calling(store).create(RegisterActor(name="Mira"))
+            actor = await CommandCaller(store).create(RegisterActor(name="Mira"))
             async with asyncio.timeout(5):
                 assert await asyncio.gather(*(reading(store, name, actor) for name in "abcd")) == [1] * 4
 
-    async def test_a_task_begun_meanwhile_has_its_own(self, store: PostgresStore, calling: Calling) -> None:
+    async def test_a_task_begun_meanwhile_has_its_own(self, store: PostgresStore, calling: CommandCaller) -> None:
         actor = await calling.create(RegisterActor(name="Mira"))
         async with store.session(CONTROL_LOCK):
             versions = await asyncio.gather(*(calling.versions("Actor", actor) for _ in range(3)))
@@ -161,7 +163,7 @@ class TestConnections:
 
 
 class TestNamedLocks:
-    async def rivals(self, calling: Calling, count: int = 2) -> tuple[UUID, list[UUID]]:
+    async def rivals(self, calling: CommandCaller, count: int = 2) -> tuple[UUID, list[UUID]]:
         """Visits that have arrived at one surface."""
         surface = await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
         visits = [await calling.create(planned_visit(surface)) for _ in range(count)]
@@ -169,28 +171,30 @@ class TestNamedLocks:
             await calling.do(RecordVisitArrival(), on=visit)
         return surface, visits
 
-    async def driver(self, calling: Calling, surface: UUID) -> UUID | None:
+    async def driver(self, calling: CommandCaller, surface: UUID) -> UUID | None:
         async with calling.store.session() as session:
             found: Any = await session.records(SurfaceControl, {"surface_id": surface})
         return found[0].visit_id if found else None
 
-    async def test_commands_under_one_lock_are_serial(self, calling: Calling, beside: Connection, owner: Connection) -> None:
+    async def test_commands_under_one_lock_are_serial(
+        self, calling: CommandCaller, second_connection: Connection, owner: Connection
+    ) -> None:
         """Both wait for the lock before they look, so the second sees what the first wrote."""
         surface, visits = await self.rivals(calling)
-        await beside.execute(LOCK, (CONTROL_LOCK,))
+        await second_connection.execute(LOCK, (CONTROL_LOCK,))
         takes = []
         for number, visit in enumerate(visits, 1):
             takes.append(asyncio.create_task(calling.do(TakeControlOfSurface(surface_id=surface), on=visit)))
             await until_waiting(owner, number)
         assert await self.driver(calling, surface) is None
-        await beside.rollback()
+        await second_connection.rollback()
         outcomes = await asyncio.gather(*takes, return_exceptions=True)
         won = [visit for visit, outcome in zip(visits, outcomes, strict=True) if isinstance(outcome, CommandResult)]
         lost = [outcome.reason for outcome in outcomes if isinstance(outcome, Refusal)]
         assert (won, lost) == ([await self.driver(calling, surface)], ["not_descendant"])
 
     async def test_a_command_under_a_lock_holds_it_until_its_append_is_committed(
-        self, calling: Calling, store: PostgresStore, owner: Connection
+        self, calling: CommandCaller, store: PostgresStore, owner: Connection
     ) -> None:
         surface, (visit, _) = await self.rivals(calling)
         async with store.session(CONTROL_LOCK):
@@ -200,13 +204,13 @@ class TestNamedLocks:
         await take
         assert await self.driver(calling, surface) == visit
 
-    async def test_other_commands_do_not_wait_for_it(self, calling: Calling, beside: Connection) -> None:
+    async def test_other_commands_do_not_wait_for_it(self, calling: CommandCaller, second_connection: Connection) -> None:
         _, (visit, _) = await self.rivals(calling)
-        await beside.execute(LOCK, (CONTROL_LOCK,))
+        await second_connection.execute(LOCK, (CONTROL_LOCK,))
         async with asyncio.timeout(10):
             await calling.do(StartVisit(), on=visit)
 
-    async def test_a_refusal_gives_the_lock_back(self, calling: Calling) -> None:
+    async def test_a_refusal_gives_the_lock_back(self, calling: CommandCaller) -> None:
         surface, (visit, other) = await self.rivals(calling)
         with refused("VisitCannotCompleteError", "arrived"):
             await calling.do(CompleteVisit(), on=visit)
@@ -214,7 +218,7 @@ class TestNamedLocks:
             await calling.do(TakeControlOfSurface(surface_id=surface), on=other)
 
     async def test_a_broken_connection_gives_the_lock_back_and_writes_nothing(
-        self, calling: Calling, owner: Connection
+        self, calling: CommandCaller, owner: Connection
     ) -> None:
         """The connection breaks after the decision, when the event's id is drawn."""
         surface, (visit, other) = await self.rivals(calling)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from baton.application.ports import Bookmark, EventRow
 from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import Calling
-from tests.infrastructure.postgres.observing import Connection, insert_event
+from tests.support.application.command_paths import CommandCaller
+from tests.support.infrastructure.database_observer import Connection, insert_event
 
 BEGINNING = Bookmark(0, 0)
 
@@ -33,36 +33,36 @@ class Follower:
 
 
 async def test_a_later_position_waits_for_an_earlier_one_in_flight(
-    store: PostgresStore, beside: Connection, owner: Connection
+    store: PostgresStore, second_connection: Connection, owner: Connection
 ) -> None:
     follower = Follower(store)
-    held = await insert_event(beside)
+    held = await insert_event(second_connection)
     committed = await insert_event(owner)
     assert held < committed
     assert await follower.look() == []
-    await beside.commit()
+    await second_connection.commit()
     assert await follower.look() == [held, committed]
     assert await follower.look() == []
 
 
 async def test_a_rolled_back_insert_leaves_a_gap_and_holds_nobody_back(
-    store: PostgresStore, beside: Connection, owner: Connection
+    store: PostgresStore, second_connection: Connection, owner: Connection
 ) -> None:
     follower = Follower(store)
-    held = await insert_event(beside)
+    held = await insert_event(second_connection)
     committed = await insert_event(owner)
-    await beside.rollback()
+    await second_connection.rollback()
     assert await follower.look() == [committed]
     assert held not in {row.position for row in follower.seen}
 
 
 async def test_a_broken_connection_counts_as_rolled_back(
-    store: PostgresStore, beside: Connection, owner: Connection
+    store: PostgresStore, second_connection: Connection, owner: Connection
 ) -> None:
     follower = Follower(store)
-    await insert_event(beside)
+    await insert_event(second_connection)
     committed = await insert_event(owner)
-    await beside.close()
+    await second_connection.close()
     position = None
     while position is None:
         position = next(iter(await follower.look()), None)
@@ -70,29 +70,29 @@ async def test_a_broken_connection_counts_as_rolled_back(
 
 
 async def test_order_is_by_transaction_where_positions_cross(
-    store: PostgresStore, beside: Connection, database_url: str
+    store: PostgresStore, second_connection: Connection, database_url: str
 ) -> None:
     """The older transaction also holds the newest position: both its rows come first."""
     async with await psycopg.AsyncConnection.connect(database_url, options=RUNTIME_OPTIONS) as other:
-        first = await insert_event(beside)
+        first = await insert_event(second_connection)
         second = await insert_event(other)
-        third = await insert_event(beside)
+        third = await insert_event(second_connection)
         follower = Follower(store)
         await other.commit()
         assert await follower.look() == []
-        await beside.commit()
+        await second_connection.commit()
         assert await follower.look(limit=2) == [first, third]
         assert await follower.look(limit=2) == [second]
 
 
 async def test_a_reader_in_a_long_transaction_holds_nobody_back(
-    store: PostgresStore, calling: Calling, beside: Connection
+    store: PostgresStore, calling: CommandCaller, second_connection: Connection
 ) -> None:
     """Only writers have a transaction id; a report that reads for an hour must not stop the projections."""
-    await beside.execute("SELECT count(*) FROM events")
-    committed = await insert_event(beside)
-    await beside.commit()
-    await beside.execute("SELECT count(*) FROM events")
+    await second_connection.execute("SELECT count(*) FROM events")
+    committed = await insert_event(second_connection)
+    await second_connection.commit()
+    await second_connection.execute("SELECT count(*) FROM events")
     assert await Follower(store).look() == [committed]
 
 

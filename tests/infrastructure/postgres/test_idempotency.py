@@ -8,20 +8,19 @@ import pytest
 from baton.application.ports import KeyClaim
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.postgres.idempotency import Pruner
 from baton.infrastructure.postgres.pool import Pool
-from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import OPERATOR, Calling, HandSetClock
-from tests.infrastructure.postgres.observing import Connection, rows
+from baton.infrastructure.postgres.store import PostgresStore, Pruner
+from tests.support.application.command_paths import OPERATOR, CommandCaller, HandSetClock
+from tests.support.infrastructure.database_observer import Connection, rows
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-async def keys(pool: Pool) -> Calling:
+async def keys(pool: Pool) -> CommandCaller:
     """Requests of 25 hours and of one hour ago, and one of 25 hours ago that never finished."""
     now = datetime.now(UTC)
-    calling = Calling(PostgresStore(pool), clock=HandSetClock(now - 25 * HOUR))
+    calling = CommandCaller(PostgresStore(pool), clock=HandSetClock(now - 25 * HOUR))
     await calling.do(DefineZone(name="Old"), key="old")
     unfinished = KeyClaim(OPERATOR, "unfinished", SYSTEM_HTTP, "DefineZone", "a" * 64, now - 25 * HOUR)
     assert await calling.store.claim_key(unfinished, now - 26 * HOUR) is None
@@ -35,7 +34,7 @@ async def remembered(owner: Connection) -> list[str]:
 
 
 async def test_finished_requests_are_forgotten_after_their_life_and_locked_ones_never(
-    keys: Calling, pool: Pool, owner: Connection
+    keys: CommandCaller, pool: Pool, owner: Connection
 ) -> None:
     assert await Pruner(pool, 24 * HOUR).prune() == 1
     assert await remembered(owner) == ["unfinished", "young"]
@@ -43,18 +42,18 @@ async def test_finished_requests_are_forgotten_after_their_life_and_locked_ones_
     assert await remembered(owner) == ["unfinished"]
 
 
-async def test_a_forgotten_key_may_be_used_anew(keys: Calling, pool: Pool) -> None:
+async def test_a_forgotten_key_may_be_used_anew(keys: CommandCaller, pool: Pool) -> None:
     assert (await keys.do(DefineZone(name="Old"), key="old")).replayed
     await Pruner(pool, 24 * HOUR).prune()
     assert not (await keys.do(DefineZone(name="Something else"), key="old")).replayed
 
 
-async def test_a_life_of_zero_keeps_everything(keys: Calling, pool: Pool, owner: Connection) -> None:
+async def test_a_life_of_zero_keeps_everything(keys: CommandCaller, pool: Pool, owner: Connection) -> None:
     await Pruner(pool, timedelta(0)).run()
     assert len(await remembered(owner)) == 3
 
 
-async def test_the_events_of_a_forgotten_request_stay(keys: Calling, pool: Pool, owner: Connection) -> None:
+async def test_the_events_of_a_forgotten_request_stay(keys: CommandCaller, pool: Pool, owner: Connection) -> None:
     await Pruner(pool, timedelta(0)).prune()
     assert len(await rows(owner, "SELECT FROM events")) == 2
 

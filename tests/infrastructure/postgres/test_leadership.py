@@ -9,17 +9,17 @@ from structlog.testing import capture_logs
 
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres import leadership
-from baton.infrastructure.postgres.leadership import is_led, lead, note_settled, unsettled
-from baton.infrastructure.postgres.pool import dedicated
-from tests.infrastructure.postgres.observing import Connection, lock_holders, value
-from tests.waiting import until
+from baton.infrastructure.postgres.leadership import is_led, lead, mark_settled, unsettled_enclosures
+from baton.infrastructure.postgres.pool import dedicated_connection
+from tests.support.infrastructure.database_observer import Connection, lock_holders, value
+from tests.support.waiting import until
 
 LOCK = 0x77
 
 
 @pytest.fixture(autouse=True)
 def _quick_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leadership, "PULSE", 0.05)
+    monkeypatch.setattr(leadership, "CHECK_SECONDS", 0.05)
 
 
 class Work:
@@ -35,7 +35,7 @@ class Work:
         self.working += 1
         try:
             if self.note is not None:
-                await note_settled(connection, self.note)
+                await mark_settled(connection, self.note)
             await asyncio.Event().wait()
         finally:
             self.working -= 1
@@ -95,14 +95,14 @@ async def test_what_is_settled_is_known_by_name_and_gone_with_the_session(databa
     work = Work(note="Hutch B")
     async with standing(database_url, work):
         await until(lambda: _settled(owner, "Hutch B"))
-        assert await unsettled(owner, ["Hutch C", "Hutch B", "Hutch A"]) == ["Hutch A", "Hutch C"]
+        assert await unsettled_enclosures(owner, ["Hutch C", "Hutch B", "Hutch A"]) == ["Hutch A", "Hutch C"]
     await until(lambda: _unsettled(owner, "Hutch B"))
 
 
 async def test_the_runtime_role_can_see_what_is_settled(database_url: str) -> None:
-    async with await dedicated(database_url) as leader, await dedicated(database_url) as reader:
-        await note_settled(leader, "Hutch B")
-        assert await unsettled(reader, ["Hutch B"]) == []
+    async with await dedicated_connection(database_url) as leader, await dedicated_connection(database_url) as reader:
+        await mark_settled(leader, "Hutch B")
+        assert await unsettled_enclosures(reader, ["Hutch B"]) == []
 
 
 async def _sessions(owner: Connection, count: int) -> bool:
@@ -117,8 +117,8 @@ async def _terminated(owner: Connection, lock: int) -> bool:
 
 
 async def _settled(owner: Connection, name: str) -> bool:
-    return await unsettled(owner, [name]) == []
+    return await unsettled_enclosures(owner, [name]) == []
 
 
 async def _unsettled(owner: Connection, name: str) -> bool:
-    return await unsettled(owner, [name]) == [name]
+    return await unsettled_enclosures(owner, [name]) == [name]

@@ -18,10 +18,10 @@ from baton.infrastructure.postgres import ledger as statements
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import Connection, Pool
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import Calling, HandSetClock
-from tests.domain.world import new_id
-from tests.infrastructure.ledgers import PORTS, Books, Conduct, crossing, row
-from tests.infrastructure.postgres.observing import rows, until_waiting
+from tests.support.application.command_paths import CommandCaller, HandSetClock
+from tests.support.domain.world import new_id
+from tests.support.infrastructure.database_observer import rows, until_waiting
+from tests.support.infrastructure.ledger_cases import PORTS, LedgerCase, LedgerConduct, crossing, row
 
 LOCK = "SELECT FROM conduct_progress WHERE procedure_id = %s FOR UPDATE"
 
@@ -31,57 +31,57 @@ async def no_time(seconds: float) -> None:
 
 
 @pytest.fixture
-def books(store: PostgresStore) -> Books:
-    calling = Calling(store, ports=PORTS, clock=HandSetClock(datetime.now(UTC)))
-    return Books(calling, PostgresLedger(store), no_time)
+def case(store: PostgresStore) -> LedgerCase:
+    calling = CommandCaller(store, ports=PORTS, clock=HandSetClock(datetime.now(UTC)))
+    return LedgerCase(calling, PostgresLedger(store), no_time)
 
 
 @pytest.fixture
-async def conduct(books: Books) -> Conduct:
-    return await books.opened()
+async def conduct(case: LedgerCase) -> LedgerConduct:
+    return await case.opened()
 
 
 class TestTheFence:
     """Everything that waits here has looked at the database before somebody else was done with it."""
 
     async def test_a_truncation_that_commits_meanwhile_lets_nothing_begin(
-        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+        self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
-        await beside.execute(LOCK, (conduct.procedure_id,))
-        books.calling.clock.now += timedelta(seconds=61)
-        truncating = asyncio.create_task(books.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
+        await second_connection.execute(LOCK, (conduct.procedure_id,))
+        case.calling.clock.now += timedelta(seconds=61)
+        truncating = asyncio.create_task(case.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
         await until_waiting(owner, 1)
-        beginning = asyncio.create_task(books.ledger.begin(crossing(conduct.at(0))))
+        beginning = asyncio.create_task(case.ledger.begin(crossing(conduct.at(0))))
         await until_waiting(owner, 2)
-        await beside.rollback()
+        await second_connection.rollback()
         await truncating
         standing = await beginning
         assert (standing.live, standing.marked) == (False, False)
         assert await rows(owner, "SELECT mark FROM entries_procedure_activities") == []
-        assert (await books.progress(conduct)).phase == "Ended"
+        assert (await case.progress(conduct)).phase == "Ended"
 
     async def test_a_truncation_that_comes_second_finds_what_was_begun(
-        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+        self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
-        await beside.execute(LOCK, (conduct.procedure_id,))
-        beginning = asyncio.create_task(books.ledger.begin(crossing(conduct.at(0))))
+        await second_connection.execute(LOCK, (conduct.procedure_id,))
+        beginning = asyncio.create_task(case.ledger.begin(crossing(conduct.at(0))))
         await until_waiting(owner, 1)
-        books.calling.clock.now += timedelta(seconds=61)
-        truncating = asyncio.create_task(books.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
+        case.calling.clock.now += timedelta(seconds=61)
+        truncating = asyncio.create_task(case.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
         await until_waiting(owner, 2)
-        await beside.rollback()
+        await second_connection.rollback()
         assert (await beginning).marked
         await truncating
         assert await rows(owner, "SELECT mark FROM entries_procedure_activities") == [("in_flight",)]
 
     async def test_of_two_that_waited_for_the_same_step_one_marks_and_the_other_sees_it(
-        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+        self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
         place = conduct.at(0)
-        await beside.execute(LOCK, (conduct.procedure_id,))
-        rivals = [asyncio.create_task(books.ledger.begin(crossing(place))) for _ in range(2)]
+        await second_connection.execute(LOCK, (conduct.procedure_id,))
+        rivals = [asyncio.create_task(case.ledger.begin(crossing(place))) for _ in range(2)]
         await until_waiting(owner, 2)
-        await beside.rollback()
+        await second_connection.rollback()
         standings = await asyncio.gather(*rivals)
         assert sorted(standing.marked for standing in standings) == [False, True]
         (late,) = [standing for standing in standings if not standing.marked]
@@ -89,16 +89,16 @@ class TestTheFence:
         assert late.silence is not None
 
     async def test_what_was_settled_meanwhile_is_not_repeated(
-        self, books: Books, conduct: Conduct, beside: Connection, owner: Connection
+        self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
         place = conduct.at(0)
-        await books.begun(place)
-        await beside.execute(LOCK, (conduct.procedure_id,))
-        settling = asyncio.create_task(books.ledger.settle(row(place, Mark.OUTCOME, value=3)))
+        await case.begun(place)
+        await second_connection.execute(LOCK, (conduct.procedure_id,))
+        settling = asyncio.create_task(case.ledger.settle(row(place, Mark.OUTCOME, value=3)))
         await until_waiting(owner, 1)
-        repeating = asyncio.create_task(books.ledger.begin(crossing(place, attempt=2, again=True)))
+        repeating = asyncio.create_task(case.ledger.begin(crossing(place, attempt=2, again=True)))
         await until_waiting(owner, 2)
-        await beside.rollback()
+        await second_connection.rollback()
         await settling
         standing = await repeating
         assert not standing.marked
@@ -131,7 +131,7 @@ class CountingStore(PostgresStore):
 
 
 class TestRoundTrips:
-    async def test_each_thing_costs_one(self, books: Books, conduct: Conduct, pool: Pool) -> None:
+    async def test_each_thing_costs_one(self, case: LedgerCase, conduct: LedgerConduct, pool: Pool) -> None:
         store = CountingStore(pool)
         ledger, place = PostgresLedger(store), conduct.at(0)
         effect = place.row_id(Mark.IN_FLIGHT, 1)
@@ -141,22 +141,22 @@ class TestRoundTrips:
             ledger.beat(place, effect, None),
             ledger.settle(row(place, Mark.OUTCOME)),
             ledger.slots(*ids, 0, 0),
-            ledger.wait(*ids, WaitingFor.RUN, None),
-            ledger.go_on(*ids),
+            ledger.mark_waiting(*ids, WaitingFor.RUN, None),
+            ledger.mark_walking(*ids),
             ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id)),
         ):
             store.asked.clear()
             await asking
             assert len(store.asked) == 1, store.asked
 
-    async def test_only_what_stood_already_costs_another(self, books: Books, conduct: Conduct, pool: Pool) -> None:
+    async def test_only_what_stood_already_costs_another(self, case: LedgerCase, conduct: LedgerConduct, pool: Pool) -> None:
         store = CountingStore(pool)
         ledger, place = PostgresLedger(store), conduct.at(0)
         await ledger.settle(row(place, Mark.OUTCOME))
         store.asked.clear()
         await ledger.settle(row(place, Mark.OUTCOME, attempt=2))
         assert len(store.asked) == 2
-        await books.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
+        await case.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
         store.asked.clear()
         await ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
         assert len(store.asked) == 2
@@ -180,7 +180,20 @@ SELECT gen_random_uuid(), 'Run', r.id, v, 'RunHeld', '{}', r.id, 'HoldRun', r.id
 FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 400)) r, generate_series(1, 50) v;
 ANALYZE;
 """
-STATEMENTS = ["BEGIN", "SETTLE", "STANDING", "BEAT", "CLOSE", "LOOK", "WAIT", "SLOTS", "BROUGHT", "PASS", "WRITTEN", "KINDS"]
+STATEMENTS = [
+    "BEGIN",
+    "SETTLE",
+    "STORED",
+    "BEAT",
+    "CLOSE",
+    "LOOK",
+    "WAIT",
+    "SLOTS",
+    "ALL_OUTCOMES",
+    "PASS_OUTCOMES",
+    "WRITTEN",
+    "KINDS",
+]
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -197,17 +210,17 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         owner, "SELECT procedure_id, conduct_id FROM entries_procedure_activities LIMIT 1"
     )
     ((run_id,),) = await rows(owner, "SELECT stream_id FROM events WHERE stream_type = 'Run' LIMIT 1")
-    conduct = Conduct(procedure_id, conduct_id)
+    conduct = LedgerConduct(procedure_id, conduct_id)
     place = conduct.at(5, iteration_index=3)
     given: dict[str, Any] = {
-        **statements.where(place),
-        **statements.watched(run_id),
+        **place.model_dump(),
+        **statements.signal_values(run_id),
         "blocks": ["RunHeld"],
         "pause": 300.0,
         "once": True,
         "again": False,
-        "marker": statements.document(row(place, Mark.IN_FLIGHT)),
-        "row": statements.document(row(place, Mark.OUTCOME)),
+        "marker": statements.row_document(row(place, Mark.IN_FLIGHT)),
+        "row": statements.row_document(row(place, Mark.OUTCOME)),
         "mark": "outcome",
         "effect": new_id(),
         "phase": "Waiting",
@@ -218,16 +231,14 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         "judged": True,
         "first": False,
         "before": 1,
-        "bounds": ["ProcedureIterationStarted", "ProcedureIterationEnded"],
-        "bounds_begin": "ProcedureIterationStarted",
         "point": "{}",
-        **statements.folded(FoldedStanding(new_id(), None, 3, 2)),
+        **statements.standing_values(FoldedStanding(new_id(), None, 3, 2)),
     }
     client = psycopg.AsyncClientCursor(owner)
     for name in STATEMENTS:
         for iteration in (0, 3):
             statement = f"EXPLAIN (FORMAT JSON) {getattr(statements, name)}"
-            await client.execute(statement, {**given, "iteration": iteration})
+            await client.execute(statement, {**given, "iteration_index": iteration})
             (((plan,),),) = await client.fetchall()
             reads = [(node["Node Type"], node["Relation Name"]) for node in nodes(plan["Plan"]) if "Relation Name" in node]
             assert [read for read in reads if read[0] == "Seq Scan"] == [], f"{name}: {reads}"

@@ -8,18 +8,18 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.domain.trust.zone import DefineZone, ZoneSummary
+from baton.domain.trust.zone import DefineZone, ListZones
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.migrate import migrate
-from baton.infrastructure.postgres.pool import dedicated, runtime_pool
-from baton.infrastructure.postgres.projections import Projector, rebuild, unbuilt
+from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
+from baton.infrastructure.postgres.projections import Projector, rebuild, unbuilt_projections
 from baton.infrastructure.postgres.schema_version import can_rewrite_log, has_current_form, may_migrate
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import Calling
-from tests.conftest import with_database
-from tests.e2e.stack import baton
-from tests.running import running_api
-from tests.waiting import until
+from tests.support.application.command_paths import CommandCaller
+from tests.support.databases import with_database
+from tests.support.service import running_api
+from tests.support.stack import baton
+from tests.support.waiting import until
 
 PRODUCTION = {
     "APP_ENV": "production",
@@ -103,19 +103,19 @@ async def test_the_owner_migrates_and_rebuilds_and_the_service_sees_the_form(pos
     migrate(owner_url)
     assert has_current_form(runtime_url)
     async with runtime_pool(runtime_url, 2) as pool:
-        await Calling(PostgresStore(pool)).do(DefineZone(name="Hutch"))
-    assert await rebuild(owner_url, [ZoneSummary.relation]) == 1
+        await CommandCaller(PostgresStore(pool)).do(DefineZone(name="Hutch"))
+    assert await rebuild(owner_url, [ListZones.summary.relation]) == 1
     with pytest.raises(InsufficientPrivilege):
-        await rebuild(runtime_url, [ZoneSummary.relation])
+        await rebuild(runtime_url, [ListZones.summary.relation])
     with psycopg.connect(owner_url) as owner:
-        owner.execute("UPDATE projections SET built_at = NULL WHERE relation = %s", (ZoneSummary.relation,))
+        owner.execute("UPDATE projections SET built_at = NULL WHERE relation = %s", (ListZones.summary.relation,))
     async with (
-        await dedicated(runtime_url) as connection,
+        await dedicated_connection(runtime_url) as connection,
         Supervisor().supervise("projections", Projector(runtime_url, 0.02, owner_url).run),
     ):
 
         async def built() -> bool:
-            return not await unbuilt(connection)
+            return not await unbuilt_projections(connection)
 
         await until(built)
 

@@ -9,13 +9,14 @@ from baton.application.ports import Batch, StreamAppend
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.asset import AssetFamilyAdded, AssetRenamed
 from baton.domain.kernel import NIL, Call, Event, State
-from baton.domain.operation.schedule.schedule import ScheduleFired, ScheduleFiringRefused, ScheduleHeld
-from baton.infrastructure.postgres.pool import dedicated, runtime_pool
+from baton.domain.operation.schedule.schedule import Schedule, ScheduleFired, ScheduleFiringRefused, ScheduleHeld
+from baton.domain.shared.reads import LatestEvents
+from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.statements import SHORT, endless_stream
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.domain.operation.schedules import defined
 from tests.domain.test_replay import BORN
-from tests.domain.world import START, World, new_id
+from tests.support.domain.schedules import defined
+from tests.support.domain.world import START, World, new_id
 
 ASSET, SCHEDULE = REGISTRY.aggregates["Asset"], REGISTRY.aggregates["Schedule"]
 
@@ -23,7 +24,7 @@ ASSET, SCHEDULE = REGISTRY.aggregates["Asset"], REGISTRY.aggregates["Schedule"]
 async def written(pool: AsyncConnectionPool, id: UUID, events: list[Event]) -> PostgresStore:
     store = PostgresStore(pool)
     call = Call(principal_id=NIL, surface_id=NIL, now=START, new_id=id, correlation_id=new_id())
-    stamped = [(new_id(), event.stamped(id, START)) for event in events]
+    stamped = [(new_id(), event.stamp(id, START)) for event in events]
     async with store.session() as session:
         await session.append(Batch(call, "Given", [StreamAppend(events[0].aggregate.name, id, 0, stamped)]))
     return store
@@ -68,7 +69,7 @@ async def test_a_schedule_that_has_fired_for_months_is_read_as_fast_as_a_new_one
         store = await written(pool, id, life)
         async with store.session() as session:
             rows = await session.load("Schedule", [id])
-            last = await session.load_latest("Schedule", id, ["ScheduleFired", "ScheduleFiringRefused"], 3)
+            last = await session.load_latest(LatestEvents(Schedule, id, (ScheduleFired, ScheduleFiringRefused), 3))
     assert [row.event_type for row in rows] == ["ScheduleDefined", "ScheduleFired", "ScheduleFiringRefused"]
     assert SCHEDULE.replay(rows) == SCHEDULE.fold(life)
     assert [row.version for row in last] == [len(life), len(life) - 1, len(life) - 2]
@@ -86,7 +87,7 @@ async def test_a_schedule_that_has_fired_for_years_is_read_without_passing_over_
         store = await written(pool, id, life)
         async with store.session() as session:
             rows = await session.load("Schedule", [id])
-        async with await dedicated(database_url, owner=True) as connection:
+        async with await dedicated_connection(database_url, owner=True) as connection:
             await connection.execute("ANALYZE events")
             query = f"EXPLAIN (ANALYZE, FORMAT JSON) {endless_stream('Schedule')}"
             (plan,) = await (await connection.execute(query, {"id": id})).fetchone() or ()

@@ -13,7 +13,7 @@ import pytest
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.infrastructure.postgres.migrate import MIGRATION_LOCK, alchemy_url, migrate, pending_migrations
-from tests.conftest import with_database
+from tests.support.databases import with_database
 
 SOURCES = Path(__file__).parents[3] / "src"
 MIGRATE = """
@@ -113,4 +113,4 @@ def test_a_process_waits_for_one_that_is_migrating(empty_url: str) -> None:
     ],
 )
 def test_every_usual_spelling_of_a_database_address_is_understood(url: str) -> None:
-    assert alchemy_url(url) == "postgresql+psycopg://baton@db.example.org/baton"
+    assert str(alchemy_url(url)) == "postgresql+psycopg://baton@db.example.org/baton"

@@ -7,13 +7,13 @@ from psycopg.errors import CheckViolation, InsufficientPrivilege
 
 from baton.application.ports import Batch
 from baton.domain.kernel import Call
-from baton.domain.run.observations import Observation
+from baton.domain.run.logbooks import Observation
 from baton.domain.trust.surface import SYSTEM_HTTP
-from baton.infrastructure.postgres.pool import dedicated
+from baton.infrastructure.postgres.pool import dedicated_connection
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.domain.world import OPERATOR, START, new_id
-from tests.infrastructure.postgres.observing import Connection, rows
-from tests.infrastructure.readings import reading
+from tests.support.domain.world import OPERATOR, START, new_id
+from tests.support.infrastructure.database_observer import Connection, rows
+from tests.support.infrastructure.readings import reading
 
 INSERT = """
 INSERT INTO entries_run_observations (event_id, run_id, logbook_id, actor_id, command_name, channel_name, value,
@@ -62,7 +62,7 @@ async def test_what_is_no_finite_number_is_not_stored_whoever_writes_it(owner: C
 )
 async def test_what_was_recorded_cannot_be_changed(store: PostgresStore, database_url: str, change: str) -> None:
     await append(store, reading(RUN))
-    async with await dedicated(database_url) as runtime:
+    async with await dedicated_connection(database_url) as runtime:
         with pytest.raises(InsufficientPrivilege):
             await runtime.execute(change)
 

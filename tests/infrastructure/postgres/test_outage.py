@@ -21,12 +21,12 @@ from baton.domain.access.actor import ActorProfile, RegisterActor
 from baton.domain.kernel import Command
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.postgres.pool import LOST_LINE, Pool, dedicated, runtime_pool
+from baton.infrastructure.postgres.pool import TIMEOUTS, Pool, dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from tests.application.calling import OPERATOR, START, Calling
-from tests.domain.world import new_id, refused
-from tests.infrastructure.postgres.observing import Connection, rows, until_waiting
-from tests.waiting import until
+from tests.support.application.command_paths import OPERATOR, START, CommandCaller
+from tests.support.domain.world import new_id, refused
+from tests.support.infrastructure.database_observer import Connection, rows, until_waiting
+from tests.support.waiting import until
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def test_an_unreachable_store_says_so(
 
 
 async def test_commands_and_queries_are_refused_and_work_again_afterwards(
-    calling: Calling, postgres: EmbeddedPostgres, database: str
+    calling: CommandCaller, postgres: EmbeddedPostgres, database: str
 ) -> None:
     zone = await calling.create(DefineZone(name="Before"))
     async with outage(postgres, database):
@@ -112,7 +112,9 @@ async def test_commands_and_queries_are_refused_and_work_again_afterwards(
     assert len(await calling.store.follow(Bookmark(0, 0), 10)) == 2
 
 
-async def test_a_connection_that_breaks_before_the_append_leaves_nothing_behind(calling: Calling, owner: Connection) -> None:
+async def test_a_connection_that_breaks_before_the_append_leaves_nothing_behind(
+    calling: CommandCaller, owner: Connection
+) -> None:
     """It breaks when the event's id is drawn: after the decision, before anything is written."""
     drawn: list[UUID] = []
 
@@ -144,12 +146,14 @@ class TestLostAnswers:
                 line.cut()
 
     @pytest.fixture
-    async def far(self, line: "Line") -> AsyncIterator[Calling]:
+    async def far(self, line: "Line") -> AsyncIterator[CommandCaller]:
         """A service that reaches its database over that line."""
         async with runtime_pool(line.url, 1) as pool:
-            yield Calling(PostgresStore(pool))
+            yield CommandCaller(PostgresStore(pool))
 
-    async def test_a_commit_whose_answer_was_lost_is_replayed(self, far: Calling, line: "Line", owner: Connection) -> None:
+    async def test_a_commit_whose_answer_was_lost_is_replayed(
+        self, far: CommandCaller, line: "Line", owner: Connection
+    ) -> None:
         async def committed() -> bool:
             return bool(await rows(owner, "SELECT FROM events"))
 
@@ -162,17 +166,17 @@ class TestLostAnswers:
         assert len(await rows(owner, "SELECT FROM events")) == 1
 
     async def test_an_append_that_was_given_up_on_does_not_commit_behind_a_released_key(
-        self, far: Calling, line: "Line", owner: Connection, beside: Connection
+        self, far: CommandCaller, line: "Line", owner: Connection, second_connection: Connection
     ) -> None:
         """The server still works on the append when the caller has already been told to repeat."""
-        await beside.execute("LOCK TABLE access_actor_profile IN ACCESS EXCLUSIVE MODE")
+        await second_connection.execute("LOCK TABLE access_actor_profile IN ACCESS EXCLUSIVE MODE")
         request = asyncio.create_task(far.do(RegisterActor(name="Mira"), key="retry-1"))
         await until_waiting(owner)
         line.cut()
         with refused(StoreUnavailableError):
             await request
         await until(lambda: released(owner))
-        await beside.rollback()
+        await second_connection.rollback()
         await until(lambda: nobody_waits(owner))
         executed = await until_back(far, RegisterActor(name="Mira"), "retry-1")
         assert not executed.replayed
@@ -217,7 +221,7 @@ class Line:
         self._ends.clear()
 
 
-async def until_back(calling: Calling, command: Command, key: str) -> CommandResult:
+async def until_back(calling: CommandCaller, command: Command, key: str) -> CommandResult:
     """The answer, as soon as the store can be reached again."""
 
     async def answered() -> CommandResult | None:
@@ -251,9 +255,9 @@ def end_all_but(owner: Connection) -> None:
 
 
 async def test_nobody_waits_for_ever_on_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LOST_LINE, "connect_timeout", 2)
+    monkeypatch.setitem(TIMEOUTS, "connect_timeout", 2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/baton"
         async with asyncio.timeout(30):
             with pytest.raises(psycopg.OperationalError, match="timeout"):
-                await dedicated(place)
+                await dedicated_connection(place)

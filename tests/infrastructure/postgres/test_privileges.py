@@ -6,8 +6,8 @@ from psycopg.errors import InsufficientPrivilege
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.listing import ListQuery
-from baton.infrastructure.postgres.pool import dedicated
-from tests.infrastructure.postgres.observing import Connection, insert_event, rows
+from baton.infrastructure.postgres.pool import dedicated_connection
+from tests.support.infrastructure.database_observer import Connection, insert_event, rows
 
 LISTED = {operation.input.summary.relation for operation in REGISTRY if issubclass(operation.input, ListQuery)}
 VIEWS = {"model_calls"}
@@ -20,7 +20,7 @@ class TestTheRuntimeRole:
     @pytest.fixture(autouse=True)
     async def connected(self, database_url: str, owner: Connection) -> object:
         await insert_event(owner)
-        async with await dedicated(database_url) as self.runtime:
+        async with await dedicated_connection(database_url) as self.runtime:
             yield
 
     @pytest.mark.parametrize("relation", INSERT_ONLY)
@@ -80,5 +80,5 @@ class TestTheRuntimeRole:
 
 
 async def test_connections_of_the_service_are_of_that_role(database_url: str) -> None:
-    async with await dedicated(database_url) as connection:
+    async with await dedicated_connection(database_url) as connection:
         assert await rows(connection, "SELECT current_user, current_setting('TimeZone')") == [("baton_runtime", "UTC")]

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -14,15 +15,17 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import UnknownEventError
 from baton.domain.shared.listing import Summary
 from baton.domain.trust.surface import DefineSurface
-from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit, VisitSummary
-from baton.domain.trust.zone import DefineZone, ListZones, ZoneSummary
+from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit
+from baton.domain.trust.zone import DefineZone, ListZones, zone
 from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK
 from baton.infrastructure.postgres.migrate import migrate
-from baton.infrastructure.postgres.projections import LEADER_LOCK, SWAP_LOCK, Projector, rebuild, unbuilt
-from tests.api.stocking import stocked
-from tests.application.calling import Calling, planned_visit
-from tests.domain.world import new_id
-from tests.infrastructure.postgres.observing import (
+from baton.infrastructure.postgres.projections import SWAP_LOCK, Projector, rebuild, unbuilt_projections
+from baton.infrastructure.postgres.schema_version import has_current_form
+from tests.support.api.list_samples import stocked
+from tests.support.application.command_paths import CommandCaller, planned_visit
+from tests.support.domain.world import new_id
+from tests.support.infrastructure.database_observer import (
     Connection,
     insert_event,
     lock_holders,
@@ -32,10 +35,11 @@ from tests.infrastructure.postgres.observing import (
     until_waiting,
     value,
 )
-from tests.running import Api
-from tests.waiting import until
+from tests.support.service import Api
+from tests.support.waiting import until
 
-VISITS, ZONES = VisitSummary.relation, ZoneSummary.relation
+VisitSummary = ListVisits.summary
+VISITS, ZONES = VisitSummary.relation, ListZones.summary.relation
 
 
 def projecting(url: str) -> AbstractAsyncContextManager[None]:
@@ -43,7 +47,7 @@ def projecting(url: str) -> AbstractAsyncContextManager[None]:
     return Supervisor().supervise("projections", Projector(url, poll=0.02).run)
 
 
-async def lives(calling: Calling) -> list[UUID]:
+async def lives(calling: CommandCaller) -> list[UUID]:
     """Some history over several aggregates; the visits' ids come back."""
     await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
     person = await calling.create(RegisterActor(name="Mira"))
@@ -74,7 +78,7 @@ async def shown_zones(connection: Connection) -> set[str]:
 
 class TestRows:
     async def test_each_row_shows_the_fold_of_its_stream(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         visits = await lives(calling)
         await project(database_url, owner)
@@ -88,7 +92,7 @@ class TestRows:
             assert row[-1] == len(stream)
 
     async def test_replaying_the_log_from_the_beginning_changes_nothing(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         await lives(calling)
         await project(database_url, owner)
@@ -99,7 +103,7 @@ class TestRows:
         assert await bookmark(owner) == place
 
     async def test_a_projector_that_starts_in_the_middle_shows_the_same(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         """Another leader remembers nothing: it must read the streams it continues."""
         visits = await lives(calling)
@@ -110,7 +114,7 @@ class TestRows:
         assert [statuses[visit] for visit in visits] == ["Planned", *["InProgress"] * 2, "OnHold", *["InProgress"] * 2]
 
     async def test_an_older_apply_never_overwrites_a_newer_row(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         visit = await calling.create(planned_visit())
         behind = await project(database_url, owner)
@@ -128,7 +132,7 @@ class TestRows:
 class TestEveryProjection:
     """All of them at once, over several of everything."""
 
-    async def test_each_row_shows_the_fold_of_its_stream(self, api: Api, calling: Calling, owner: Connection) -> None:
+    async def test_each_row_shows_the_fold_of_its_stream(self, api: Api, calling: CommandCaller, owner: Connection) -> None:
         await stocked(api)
         for relation, projection in REGISTRY.projections.items():
             summary, name = projection.summary, projection.aggregate.name
@@ -155,7 +159,7 @@ def first_of(summary: Summary) -> Any:
 
 class TestOneTransaction:
     async def test_rows_and_bookmark_move_together_or_not_at_all(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         """The projector dies while it waits to write its rows."""
         await calling.create(DefineZone(name="Seen"))
@@ -180,7 +184,7 @@ class TestOneTransaction:
 
 class TestUnknownEvents:
     async def test_an_unknown_event_stops_the_projector_loudly(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         zone = await calling.create(DefineZone(name="Hutch"))
         await project(database_url, owner)
@@ -194,7 +198,9 @@ class TestUnknownEvents:
         assert await bookmark(owner) == place
         assert await shown_zones(owner) == {"Hutch"}
 
-    async def test_a_rebuild_does_not_skip_it_either(self, calling: Calling, owner: Connection, database_url: str) -> None:
+    async def test_a_rebuild_does_not_skip_it_either(
+        self, calling: CommandCaller, owner: Connection, database_url: str
+    ) -> None:
         zone = await calling.create(DefineZone(name="Hutch"))
         await project(database_url, owner)
         await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
@@ -205,13 +211,13 @@ class TestUnknownEvents:
 
 class TestLeadership:
     async def test_of_two_projectors_one_leads_and_the_other_takes_over(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         async with projecting(database_url), projecting(database_url):
 
             async def one_leads() -> list[int]:
-                assert not await lock_waiters(owner, LEADER_LOCK), "whoever waits in the server holds back its housekeeping"
-                return await lock_holders(owner, LEADER_LOCK)
+                assert not await lock_waiters(owner, PROJECTIONS_LOCK), "a waiting session holds back vacuum"
+                return await lock_holders(owner, PROJECTIONS_LOCK)
 
             (leader,) = await until(one_leads)  # type: ignore[misc]
             await calling.create(DefineZone(name="First"))
@@ -219,7 +225,7 @@ class TestLeadership:
             await owner.execute("SELECT pg_terminate_backend(%s)", (leader,))
 
             async def another_leads() -> bool:
-                found = await lock_holders(owner, LEADER_LOCK)
+                found = await lock_holders(owner, PROJECTIONS_LOCK)
                 return bool(found) and found != [leader]
 
             await until(another_leads)
@@ -229,19 +235,19 @@ class TestLeadership:
 
     async def test_a_leader_that_is_told_to_stop_leaves_its_place(self, owner: Connection, database_url: str) -> None:
         async with projecting(database_url):
-            await until(lambda: lock_holders(owner, LEADER_LOCK))
+            await until(lambda: lock_holders(owner, PROJECTIONS_LOCK))
         await until(lambda: nobody_leads(owner))
 
-    async def test_it_works_without_any_wake_up(self, calling: Calling, owner: Connection, database_url: str) -> None:
+    async def test_it_works_without_any_wake_up(self, calling: CommandCaller, owner: Connection, database_url: str) -> None:
         async with projecting(database_url):
-            await until(lambda: lock_holders(owner, LEADER_LOCK))
+            await until(lambda: lock_holders(owner, PROJECTIONS_LOCK))
             for name in ("First", "Second"):
                 await calling.create(DefineZone(name=name))
                 await until(lambda name=name: is_shown(owner, name))
 
 
 class TestRebuilding:
-    async def test_it_gives_the_same_rows(self, calling: Calling, owner: Connection, database_url: str) -> None:
+    async def test_it_gives_the_same_rows(self, calling: CommandCaller, owner: Connection, database_url: str) -> None:
         await lives(calling)
         await project(database_url, owner)
         before = await everything_shown(owner)
@@ -260,7 +266,7 @@ class TestRebuilding:
             assert await form(owner) == before
 
     async def test_lists_answer_and_never_shrink_while_writers_write(
-        self, calling: Calling, database_url: str, owner: Connection
+        self, calling: CommandCaller, database_url: str, owner: Connection
     ) -> None:
         visits = await lives(calling)
         await project(database_url, owner)
@@ -294,34 +300,34 @@ class TestRebuilding:
         assert len((await calling.ask(ListVisits(limit=100))).items) == len(visits) + written
 
     async def test_what_is_committed_during_a_rebuild_is_there_afterwards(
-        self, calling: Calling, beside: Connection, owner: Connection, database_url: str
+        self, calling: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
     ) -> None:
         """One event is in flight when the rebuild begins, one is written after it has read; no projector helps."""
         zone = await calling.create(DefineZone(name="Before"))
         held = new_id()
-        await insert_event(beside, "Zone", held)
+        await insert_event(second_connection, "Zone", held)
         async with owner.transaction():
             await owner.execute("SELECT pg_advisory_xact_lock_shared(%s)", (SWAP_LOCK,))
             rebuilding = asyncio.create_task(rebuild(database_url, [ZONES]))
             await until(lambda: lock_waiters(owner, SWAP_LOCK))
-            await beside.commit()
+            await second_connection.commit()
             late = await calling.create(DefineZone(name="Late"))
         await rebuilding
         assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {zone, held, late}
 
     async def test_what_is_in_flight_at_its_end_is_applied_by_the_projector(
-        self, calling: Calling, beside: Connection, owner: Connection, database_url: str
+        self, calling: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
     ) -> None:
         zone, held = await calling.create(DefineZone(name="Before")), new_id()
-        await insert_event(beside, "Zone", held)
+        await insert_event(second_connection, "Zone", held)
         await rebuild(database_url, [ZONES])
         assert await shown_zones(owner) == {"Before"}
-        await beside.commit()
+        await second_connection.commit()
         await project(database_url, owner)
         assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {zone, held}
 
     async def test_several_rebuilds_at_once_do_not_disturb_each_other(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         await lives(calling)
         await project(database_url, owner)
@@ -331,7 +337,7 @@ class TestRebuilding:
         assert await form(owner) == made
 
     async def test_a_rebuild_that_was_broken_off_leaves_the_old_table_serving(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         await calling.create(DefineZone(name="Hutch"))
         await project(database_url, owner)
@@ -349,7 +355,7 @@ class TestRebuilding:
 
 class TestChangedDeclarations:
     async def test_a_table_that_was_declared_differently_is_made_anew_and_filled_at_the_start(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         await lives(calling)
         await project(database_url, owner)
@@ -358,20 +364,36 @@ class TestChangedDeclarations:
         await owner.execute("UPDATE projections SET definition = 'of an older build' WHERE relation = %s", (VISITS,))
         await asyncio.to_thread(migrate, database_url)
         assert await form(owner) == made
-        assert await unbuilt(owner) == [VISITS]
+        assert await unbuilt_projections(owner) == [VISITS]
         async with projecting(database_url):
             await until(lambda: everything_built(owner))
         assert await everything_shown(owner) == before
 
     async def test_what_is_declared_as_before_is_left_alone(
-        self, calling: Calling, owner: Connection, database_url: str
+        self, calling: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         await lives(calling)
         await project(database_url, owner)
         before = await everything_shown(owner)
         await asyncio.to_thread(migrate, database_url)
-        assert await unbuilt(owner) == []
+        assert await unbuilt_projections(owner) == []
         assert await everything_shown(owner) == before
+
+    async def test_a_changed_fold_rebuilds_its_list_at_the_next_start_while_the_old_rows_serve(
+        self, calling: CommandCaller, owner: Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await lives(calling)
+        await project(database_url, owner)
+        begin = zone._begin
+        monkeypatch.setattr(zone, "_begin", lambda event: replace(begin(event), name=event.name.upper()))
+        assert not has_current_form(database_url)
+        await asyncio.to_thread(migrate, database_url)
+        assert await unbuilt_projections(owner) == [ZONES]
+        assert await shown_zones(owner) == {"Hutch"}
+        async with projecting(database_url):
+            await until(lambda: everything_built(owner))
+        assert await shown_zones(owner) == {"HUTCH"}
+        assert has_current_form(database_url)
 
 
 async def is_shown(connection: Connection, zone: str) -> bool:
@@ -379,11 +401,11 @@ async def is_shown(connection: Connection, zone: str) -> bool:
 
 
 async def nobody_leads(connection: Connection) -> bool:
-    return not await lock_holders(connection, LEADER_LOCK)
+    return not await lock_holders(connection, PROJECTIONS_LOCK)
 
 
 async def everything_built(connection: Connection) -> bool:
-    return not await unbuilt(connection)
+    return not await unbuilt_projections(connection)
 
 
 async def all_visits_shown(connection: Connection) -> bool:

@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import ConclusionOrder, Task
+from baton.domain.agent.conclusions import AgentTask, ConclusionOrder
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.infrastructure.llm.scripted import ScriptedModel
-from baton.infrastructure.runtime import Runtime
-from tests.api.beamline import beamline
-from tests.application.agencies import NO_ACTION, VERDICT
-from tests.infrastructure.postgres.observing import Connection, rows
-from tests.running import Api
-from tests.workflows.agency import always
+from baton.testing.agents import ScriptedModel
+from tests.support.api.rest_beamline import beamline
+from tests.support.application.memory_agents import NO_ACTION, VERDICT
+from tests.support.infrastructure.database_observer import Connection, rows
+from tests.support.service import Api
+from tests.support.workflows.agent_stack import always
 
 KEPT = """
 SELECT payload::text FROM events UNION ALL SELECT to_jsonb(spent)::text FROM entries_decision_inferences AS spent
@@ -28,7 +28,7 @@ def spoilt(answer: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("task", "answer"), [(DEBRIEF, VERDICT), (DRAFT, NO_ACTION)], ids=["debrief", "draft"])
 async def test_an_answer_with_a_nul_is_put_on_record_as_none(
-    api: Api, owner: Connection, task: Task, answer: dict[str, Any]
+    api: Api, owner: Connection, task: AgentTask, answer: dict[str, Any]
 ) -> None:
     line = await beamline(api)
     run_id = await line.started()
@@ -42,7 +42,7 @@ async def test_an_answer_with_a_nul_is_put_on_record_as_none(
         correlation_id=ended["correlation_id"],
     )
     async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        runtime.agents.consulting._models = always(ScriptedModel(spoilt(answer)))
+        runtime.agents.consultation.models = always(ScriptedModel(spoilt(answer)))
         await runtime.agents.models.take_lease(told)
         await runtime.agents.models.conclude(told)
     kept = [text for (text,) in await rows(owner, KEPT)]

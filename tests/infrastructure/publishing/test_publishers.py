@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from baton.application.publishing import Publisher, SendingFailedError
-from baton.infrastructure.publishing.publishers import MemoryPublisher, OutboxPublisher
+from baton.application.ports import Publisher, SendingFailedError
+from baton.infrastructure.publishing import OutboxPublisher
+from tests.support.infrastructure.memory_adapters import MemoryPublisher
 
 
 @pytest.fixture(params=["outbox", "memory"])
@@ -24,10 +25,10 @@ def delivered(publisher: Publisher, receipt_id: UUID, tmp_path: Path) -> bytes:
 
 async def test_what_is_sent_is_known_to_be_sent(publisher: Publisher, tmp_path: Path) -> None:
     receipt_id = uuid4()
-    assert not await publisher.sent(receipt_id)
+    assert not await publisher.is_sent(receipt_id)
     await publisher.send(receipt_id, b"artifact")
-    assert await publisher.sent(receipt_id)
-    assert not await publisher.sent(uuid4())
+    assert await publisher.is_sent(receipt_id)
+    assert not await publisher.is_sent(uuid4())
     assert delivered(publisher, receipt_id, tmp_path) == b"artifact"
 
 
@@ -56,13 +57,13 @@ async def test_what_the_transport_took_away_stays_known(tmp_path: Path) -> None:
     await outbox.send(receipt_id, b"artifact")
     (tmp_path / "delivered").mkdir()
     (tmp_path / f"{receipt_id}.json").rename(tmp_path / "delivered" / f"{receipt_id}.json")
-    assert await outbox.sent(receipt_id)
+    assert await outbox.is_sent(receipt_id)
     await outbox.send(receipt_id, b"again")
     assert not (tmp_path / f"{receipt_id}.json").exists()
 
 
 async def test_without_an_outbox_nothing_is_published() -> None:
-    for asked in (OutboxPublisher(None).sent(uuid4()), OutboxPublisher(None).send(uuid4(), b"artifact")):
+    for asked in (OutboxPublisher(None).is_sent(uuid4()), OutboxPublisher(None).send(uuid4(), b"artifact")):
         with pytest.raises(SendingFailedError, match="set PUBLICATION_OUTBOX"):
             await asked
 

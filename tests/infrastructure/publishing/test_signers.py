@@ -9,8 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from baton.application.publishing import Signer, SigningFailedError
-from baton.infrastructure.publishing.signers import KeyDirectorySigner, MemorySigner, key_id
+from baton.application.ports import Signer, SigningFailedError
+from baton.infrastructure.publishing import KeyDirectorySigner, key_id
+from tests.support.infrastructure.memory_adapters import MemorySigner
 
 KEYS = {"file://calibration": Ed25519PrivateKey.generate(), "file://archive": Ed25519PrivateKey.generate()}
 CONTENT = b'{"center":1024.5}'

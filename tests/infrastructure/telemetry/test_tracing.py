@@ -18,18 +18,18 @@ from baton.application.boot_guards import boot_objections
 from baton.application.ports import Caller
 from baton.application.service import Service
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import start_unfinished
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone
-from baton.infrastructure.runtime import Runtime
-from baton.infrastructure.telemetry.tracing import Discreet, Tracing, configured_tracing
+from baton.infrastructure.telemetry.tracing import DiscreetExporter, Tracing, configured_tracing
 from baton.infrastructure.temporal.engine import connect
-from tests.domain.world import OPERATOR, new_id
-from tests.waiting import until
-from tests.workflows.stage import Stage, staged
-from tests.workflows.steps import setpoint
+from tests.support.domain.world import OPERATOR, new_id
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import setpoint
 
 TRACE, CALLING = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{CALLING}-01"
@@ -42,17 +42,17 @@ def exported() -> InMemorySpanExporter:
 
 @pytest.fixture
 def tracing(exported: InMemorySpanExporter) -> Tracing:
-    return Tracing(SimpleSpanProcessor(Discreet(exported)))
+    return Tracing(SimpleSpanProcessor(DiscreetExporter(exported)))
 
 
 @pytest.fixture
-async def stage(database_url: str, temporal: EmbeddedTemporal, tracing: Tracing) -> AsyncIterator[Stage]:
-    async with staged(database_url, temporal.address, tracing=tracing, simulated_signals={"a": 0}) as stage:
-        yield stage
+async def stack(database_url: str, temporal: EmbeddedTemporal, tracing: Tracing) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(database_url, temporal.address, tracing=tracing, simulated_signals={"a": 0}) as stack:
+        yield stack
 
 
 def client_of(runtime: Runtime) -> httpx.AsyncClient:
-    app: Any = create_app(runtime.settings, runtime)
+    app: Any = create_app(runtime)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60)
 
 
@@ -67,16 +67,15 @@ def lineage(span: ReadableSpan, spans: list[ReadableSpan]) -> list[str]:
 
 
 async def test_one_trace_goes_from_the_request_through_the_workflow_to_the_activity(
-    stage: Stage, exported: InMemorySpanExporter
+    stack: ConductStack, exported: InMemorySpanExporter
 ) -> None:
-    procedure_id = await stage.registered()
+    procedure_id = await stack.registered()
     exported.clear()
-    async with client_of(stage.runtime) as client:
+    async with client_of(stack.runtime) as client:
         asked = {"steps": [setpoint("a", 1)], "wait": 60}
         answer = await client.post(f"/procedures/{procedure_id}/conduct", json=asked, headers={"traceparent": PARENT})
     assert answer.json()["succeeded"], answer.text
-    spans = list(exported.get_finished_spans())
-    assert {f"{span.context.trace_id:032x}" for span in spans} == {TRACE}
+    spans = [span for span in exported.get_finished_spans() if f"{span.context.trace_id:032x}" == TRACE]
     assert answer.headers["X-Correlation-Id"] == str(UUID(TRACE))
     assert "RunWorkflow:conduct" in [span.name for span in spans]
     (step,) = [span for span in spans if span.name == "RunActivity:do_step"]
@@ -92,41 +91,40 @@ async def test_one_trace_goes_from_the_request_through_the_workflow_to_the_activ
 
 
 async def test_without_a_trace_of_the_callers_the_correlation_id_is_that_of_the_trace(
-    stage: Stage, exported: InMemorySpanExporter
+    stack: ConductStack, exported: InMemorySpanExporter
 ) -> None:
     exported.clear()
-    async with client_of(stage.runtime) as client:
+    async with client_of(stack.runtime) as client:
         answer = await client.get("/zones")
-    (span,) = exported.get_finished_spans()
-    assert span.name == "list_zones"
+    (span,) = [span for span in exported.get_finished_spans() if span.name == "list_zones"]
     assert UUID(int=span.context.trace_id) == UUID(answer.headers["X-Correlation-Id"])
 
 
 async def test_a_conduct_that_the_worker_starts_is_traced_under_its_correlation_id(
-    stage: Stage, exported: InMemorySpanExporter
+    stack: ConductStack, exported: InMemorySpanExporter
 ) -> None:
-    procedure_id = await stage.registered()
-    work = stage.runtime.conducts
+    procedure_id = await stack.registered()
+    work = stack.runtime.conducts
     conduct = {"steps": (setpoint("a", 1),), "wait": 0}
-    executed = await stage.runtime.commands.execute(ConductProcedure(**conduct), stage.caller, target_id=procedure_id)
+    executed = await stack.runtime.commands.execute(ConductProcedure(**conduct), stack.caller, target_id=procedure_id)
     exported.clear()
-    await start_unfinished(stage.runtime, work)
+    await start_unfinished(stack.runtime, work)
     work_id = UUID((executed.body or {})["work_id"])
 
     async def done() -> Any:
         return await work.answer(work_id)
 
     await until(done)
-    spans = exported.get_finished_spans()
-    assert {span.context.trace_id for span in spans} == {stage.caller.correlation_id.int}
+    trace_id = stack.caller.correlation_id.int
+    spans = [span for span in exported.get_finished_spans() if span.context.trace_id == trace_id]
     assert "RunActivity:do_step" in [span.name for span in spans]
 
 
-async def test_a_refusal_is_told_by_its_code_and_is_no_error(stage: Stage, exported: InMemorySpanExporter) -> None:
+async def test_a_refusal_is_told_by_its_code_and_is_no_error(stack: ConductStack, exported: InMemorySpanExporter) -> None:
     exported.clear()
-    async with client_of(stage.runtime) as client:
+    async with client_of(stack.runtime) as client:
         await client.get(f"/zones/{uuid4()}")
-    (span,) = exported.get_finished_spans()
+    (span,) = [span for span in exported.get_finished_spans() if span.name == "get_zone"]
     assert (span.attributes["baton.refusal"], span.status.status_code) == ("ZoneNotFoundError", StatusCode.UNSET)
     assert not span.events
 
@@ -153,7 +151,8 @@ def test_spans_on_the_console_are_lines_on_standard_error(capfd: pytest.CaptureF
 
 def test_an_exporter_that_is_not_installed_is_refused_in_one_sentence() -> None:
     assert boot_objections(Settings(trace_exporter="otlp")) == [
-        "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton[otlp], or choose console or none."
+        "TRACE_EXPORTER=otlp needs an exporter that is not installed; "
+        "install baton-facility[otlp], or choose console or none."
     ]
 
 
@@ -161,5 +160,5 @@ async def test_nothing_is_there_to_be_traced_by_default(database_url: str, tempo
     settings = Settings(database_url=database_url, temporal_address=temporal.address)
     runtime = Runtime(settings)
     assert type(runtime.service) is Service
-    assert isinstance(create_app(settings, runtime), Edge)
+    assert isinstance(create_app(runtime), Edge)
     assert (await connect(settings, runtime.tracing)).config()["interceptors"] == []

@@ -11,19 +11,19 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 
-from baton.application.conduct.conduct_work import workflow_id
 from baton.application.ports import Job
 from baton.application.schedules.calendars import CalendarEntry
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.schedule.calendar import EveryCalendar
-from baton.infrastructure.runtime import clock
-from baton.infrastructure.temporal.attributes import NAMES, add_missing, missing
+from baton.infrastructure.temporal.attributes import NAMES, add_missing_attributes, missing_attributes
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine
-from tests.infrastructure.temporal.namespaces import new_namespace
-from tests.workflows.stage import staged
-from tests.workflows.steps import setpoint
+from baton.infrastructure.wall_clock import clock
+from tests.support.infrastructure.temporal_namespaces import new_namespace
+from tests.support.workflows.conduct_stack import open_conduct_stack
+from tests.support.workflows.step_json import setpoint
 
 STATE = SearchAttributeKey.for_keyword("BatonState")
 CREATE = "temporal operator search-attribute create --namespace"
@@ -64,15 +64,15 @@ async def test_work_starts_without_attributes_that_the_server_lacks_and_that_is_
 async def test_once_the_server_has_them_work_starts_with_them(bare: Client) -> None:
     engine, first, second = engine_of(bare), job({"BatonState": "Opened"}), job({"BatonState": "Opened"})
     await engine.start(first)
-    await add_missing(bare)
+    await add_missing_attributes(bare)
     await engine.start(second)
     assert (await attributes_of(bare, second.id))[STATE] == "Opened"
 
 
 async def test_a_worker_gives_the_server_what_it_lacks(bare: Client) -> None:
-    assert await missing(bare) == list(NAMES)
-    assert await add_missing(bare) is None
-    assert await missing(bare) == []
+    assert await missing_attributes(bare) == list(NAMES)
+    assert await add_missing_attributes(bare) is None
+    assert await missing_attributes(bare) == []
 
 
 async def test_what_a_worker_cannot_add_is_told_with_what_an_operator_would_type(bare: Client) -> None:
@@ -80,24 +80,26 @@ async def test_what_a_worker_cannot_add_is_told_with_what_an_operator_would_type
     await bare.operator_service.add_search_attributes(
         AddSearchAttributesRequest(namespace=bare.namespace, search_attributes=other)
     )
-    assert await add_missing(bare) == f"{CREATE} {bare.namespace} --name BatonState --type Keyword"
+    assert await add_missing_attributes(bare) == f"{CREATE} {bare.namespace} --name BatonState --type Keyword"
 
 
 async def test_a_worker_that_may_not_even_ask_is_none_the_worse(temporal: EmbeddedTemporal) -> None:
     client = await Client.connect(temporal.address, namespace="nowhere")
-    assert str(await add_missing(client)).startswith(f"{CREATE} nowhere --name BatonFacility --type Keyword --name ")
+    assert str(await add_missing_attributes(client)).startswith(
+        f"{CREATE} nowhere --name BatonFacility --type Keyword --name "
+    )
 
 
 async def test_a_conduct_comes_to_its_end_on_a_server_without_attributes(database_url: str, bare: Client) -> None:
     place = {"temporal_namespace": bare.namespace, "simulated_signals": {"a": 0}}
-    async with staged(database_url, bare.service_client.config.target_host, **place) as stage:
+    async with open_conduct_stack(database_url, bare.service_client.config.target_host, **place) as stage:
         procedure_id, result = await stage.conducted([setpoint("a", 1)])
         assert result["succeeded"]
-        assert STATE not in await attributes_of(bare, workflow_id("conduct", procedure_id))
+        assert STATE not in await attributes_of(bare, conduct_workflow_id(procedure_id))
 
 
 async def test_a_calendar_stays_as_put_without_attributes_that_the_server_lacks(bare: Client) -> None:
-    calendars = TemporalCalendars(engine_of(bare).reaching, clock)
+    calendars = TemporalCalendars(engine_of(bare).connected_client, clock)
     yearly = EveryCalendar(every=31_536_000)
     entry = CalendarEntry("schedule:1", "schedule-firing", yearly, attributes={"BatonState": "Opened"})
     turn = CalendarEntry("turn", "supervise-runs", yearly)
@@ -108,7 +110,7 @@ async def test_a_calendar_stays_as_put_without_attributes_that_the_server_lacks(
     assert view is not None
     assert view.as_defined, "a calendar that has no attributes does not tell that the server knows them"
     assert [line["event"] for line in lines] == ["search_attributes_refused"]
-    await add_missing(bare)
+    await add_missing_attributes(bare)
     await calendars.put(entry)
     for known, as_defined in ((entry, True), (replace(entry, attributes={}), False)):
         view = await calendars.look(known)

@@ -16,7 +16,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.messages import ConductVerdict, StepReport
 from baton.infrastructure.temporal.converter import LIMIT, PayloadTooLargeError, data_converter
 from baton.infrastructure.temporal.engine import connect
-from tests.waiting import until
+from tests.support.waiting import until
 
 QUEUE = "bounded"
 ONCE = {"start_to_close_timeout": timedelta(seconds=5), "retry_policy": RetryPolicy(maximum_attempts=1)}

@@ -13,13 +13,13 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from baton.application.conduct.conduct_work import workflow_id
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.infrastructure.temporal.engine import connect
-from baton.infrastructure.temporal.interceptors import HEADER, CallerCarrier
-from tests.workflows.stage import OPERATOR, staged
-from tests.workflows.steps import setpoint
+from baton.infrastructure.temporal.interceptors import HEADER, CallerInterceptor
+from tests.support.workflows.conduct_stack import OPERATOR, open_conduct_stack
+from tests.support.workflows.step_json import setpoint
 
 QUEUE = "carrying"
 SOON = {"start_to_close_timeout": timedelta(seconds=10)}
@@ -69,7 +69,7 @@ async def client(temporal: EmbeddedTemporal) -> AsyncIterator[Client]:
         task_queue=QUEUE,
         workflows=[Parent, Child],
         activities=[bound],
-        interceptors=[CallerCarrier()],
+        interceptors=[CallerInterceptor()],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
         yield client
@@ -90,10 +90,10 @@ async def test_a_workflow_that_knows_of_no_caller_is_none_the_worse(client: Clie
 
 
 async def test_every_activity_of_a_conduct_is_told_the_whole_caller(database_url: str, temporal: EmbeddedTemporal) -> None:
-    async with staged(database_url, temporal.address, simulated_signals={"a": 0}) as stage:
+    async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0}) as stage:
         procedure_id, result = await stage.conducted([setpoint("a", 1)])
         assert result["succeeded"]
-        history = await stage.client.get_workflow_handle(workflow_id("conduct", procedure_id)).fetch_history()
+        history = await stage.client.get_workflow_handle(conduct_workflow_id(procedure_id)).fetch_history()
         scheduled = [
             event.activity_task_scheduled_event_attributes
             for event in history.events

@@ -7,21 +7,20 @@ from temporalio.worker import Worker
 
 from baton.application.boot_guards import boot_objections
 from baton.application.settings import Settings
+from baton.cli.composition.conduct import open_conduct_engine
+from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.cli.worker import worker
-from baton.infrastructure.conducting import conducting
+from baton.cli.worker import build_worker
 from baton.infrastructure.control.simulator import simulated_plant
-from baton.infrastructure.runtime import Runtime
-from baton.infrastructure.temporal.engine import connect
-from baton.infrastructure.temporal.versioning import deployment_of
+from baton.infrastructure.temporal.engine import connect, worker_deployment
 
 
 async def made(settings: Settings) -> Worker:
     """A worker of these settings."""
     runtime = Runtime(settings)
     client: Client = await connect(settings)
-    async with conducting(runtime, simulated_plant(settings)) as wired:
-        return worker(client, runtime, wired)
+    async with open_conduct_engine(runtime, simulated_plant(settings)) as wired:
+        return build_worker(client, runtime, wired)
 
 
 async def test_a_worker_is_of_no_deployment_by_default(database_url: str, temporal: EmbeddedTemporal) -> None:
@@ -41,7 +40,7 @@ async def test_a_named_worker_pins_what_it_begins(database_url: str, temporal: E
 @pytest.mark.parametrize("alone", ["worker_deployment_name", "worker_build_id"])
 def test_half_a_name_is_refused(alone: str) -> None:
     settings = Settings(**{alone: "one"})
-    assert deployment_of(settings) is None
+    assert worker_deployment(settings) is None
     assert boot_objections(settings) == [
         "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
     ]

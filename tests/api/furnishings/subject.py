@@ -1,9 +1,0 @@
-"""A subject on the stage."""
-
-from tests.running import Api
-
-
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
-    ids["subject_id"] = await api.create("/subjects", {"name": f"Catalyst pellet {mark}"})
-    mounted = {"asset_id": ids["asset_id"], "reason": "loaded for overview scan"}
-    await api.done(f"/subjects/{ids['subject_id']}/mount", mounted)

@@ -1,0 +1,71 @@
+"""Readers of a conduct: whatever they take at a time, and however often they come back, they are told the same."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baton.application.conduct.conduct_reader import ConductWatch, ReadCursor, RecordSlice
+from baton.domain.operation.conduct.frames import LedgerRow
+from tests.support.domain.written_conducts import OPENED, WrittenConduct, conducts
+
+Said = list[tuple[int, str]]
+EVERYTHING = 10_000
+
+
+def watch_of(conduct: WrittenConduct, behind: int, limit: int) -> ConductWatch:
+    """A reader behind an ordinal, who looks at the stream from its beginning."""
+    return ConductWatch(conduct.outline, ReadCursor(behind, OPENED), limit)
+
+
+def look(conduct: WrittenConduct, watch: ConductWatch, upto: int | None = None) -> Said:
+    """What one look tells; only so much was written by then."""
+    rows, events = conduct.read(watch.cursor.ordinal, watch.cursor.version, watch.limit, upto)
+    return [(frame.ordinal, said(frame)) for frame in watch.take_frames(RecordSlice(rows, events, None))]
+
+
+def said(frame: Any) -> str:
+    return f"{frame.kind.value} {frame.data.model_dump(exclude={'result'})}"
+
+
+def told(conduct: WrittenConduct, behind: int = 0, limit: int = EVERYTHING) -> Said:
+    """Everything that a reader is told who looks again and again until there is nothing to look at."""
+    watch, found = watch_of(conduct, behind, limit), []
+    while True:
+        before = watch.cursor
+        found += look(conduct, watch)
+        if watch.cursor == before:
+            return found
+
+
+@settings(max_examples=200)
+@given(conducts(), st.integers(4, 9))
+def test_a_reader_is_told_everything_once_however_little_it_takes_at_a_time(conduct: WrittenConduct, limit: int) -> None:
+    whole = told(conduct)
+    assert told(conduct, limit=limit) == whole
+    silent = [one for one in conduct.written if isinstance(one, LedgerRow) and (one.mark, one.result) == ("deposit", "ok")]
+    assert len(whole) == len(conduct.written) - len(silent)
+
+
+@settings(max_examples=200)
+@given(conducts(), st.integers(4, 9), st.data())
+def test_a_reader_that_comes_back_is_told_what_it_missed_and_nothing_else(
+    conduct: WrittenConduct, limit: int, data: st.DataObject
+) -> None:
+    whole = told(conduct)
+    seen = data.draw(st.integers(0, len(whole)))
+    assert told(conduct, whole[seen - 1][0] if seen else 0, limit) == whole[seen:]
+
+
+@settings(max_examples=200)
+@given(conducts(), st.integers(4, 9), st.data())
+def test_a_reader_that_looks_while_it_is_written_is_told_the_same(
+    conduct: WrittenConduct, limit: int, data: st.DataObject
+) -> None:
+    watch, found = watch_of(conduct, 0, limit), []
+    for upto in range(len(conduct.written)):
+        if data.draw(st.booleans()):
+            found += look(conduct, watch, upto)
+    while news := look(conduct, watch):
+        found += news
+    assert found == told(conduct)

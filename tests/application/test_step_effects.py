@@ -1,0 +1,301 @@
+"""What each kind of step does to the plant, before any row is written of it."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from baton.application.conduct.step_effects import DetailedFault, EffectResult, StepEffects
+from baton.application.control import (
+    ControlNotConnectedError,
+    ControlTimeoutError,
+    Quality,
+    Reading,
+    ReadingKind,
+    always_open,
+)
+from baton.application.plant import SimulatedMotor, Substrate
+from baton.domain.operation.conduct.results import Artifact
+from baton.domain.operation.conduct.step_values import Memory, StepFault
+from baton.domain.recipe.steps import CaptureStep, CheckStep, SetpointStep
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.control.devices import Motor, PlainSignal
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import SimulatedFault, Simulator
+from tests.support.application.memory_conduct import ROUTES
+from tests.support.fast_clock import LoopTime
+from tests.support.workflows.step_json import capture, captured, check, setpoint
+
+B = "bl7:b"
+
+
+@pytest.fixture
+def plant(time: LoopTime) -> Simulator:
+    shutter = PlainSignal("bl7:shutter", labels=("Closed", "Open"))
+    return Simulator({B: 1.5, "sim:a": 0}, [Motor(SimulatedMotor(address="bl7:x", velocity=1.0)), shutter], time=time)
+
+
+@pytest.fixture
+def effects(plant: Simulator, time: LoopTime) -> StepEffects:
+    return over(plant, time)
+
+
+def over(plant: Simulator, time: LoopTime) -> StepEffects:
+    return StepEffects(RoutedControl(ROUTES, {Substrate.IN_MEMORY: plant}), ActionRegistry({}), time, ROUTES, 3600.0)
+
+
+async def checked(
+    effects: StepEffects, step: dict[str, Any], time: LoopTime | None = None, **captures: float
+) -> EffectResult:
+    """What a check finds; where a time is given, it waits as long as its step says."""
+    model = CheckStep(**step)
+    waits = model.timeout if time is not None else None
+    deadline = None if time is None or waits is None else time.now() + timedelta(seconds=waits)
+    return await effects.check(model, Memory(captures=captures), deadline).body()
+
+
+def reading(value: Any, **more: Any) -> Reading:
+    return Reading(value=value, **more)
+
+
+class TestChecks:
+    async def test_it_reads_first_and_follows_nothing_where_that_is_enough(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        done = await checked(effects, check(B, 1.5, timeout=60.0), time)
+        assert (done.says["reading"]["value"], done.says["waited"], time.passed) == (1.5, 0, 0)
+
+    async def test_without_a_deadline_it_judges_what_it_read(self, effects: StepEffects, time: LoopTime) -> None:
+        with pytest.raises(DetailedFault) as failed:
+            await checked(effects, check(B, 7))
+        assert (failed.value.label, failed.value.says["reading"]["value"]) == ("CheckFailedError", 1.5)
+        assert str(failed.value) == "bl7:b reads 1.5 with quality Good, which does not meet the criterion."
+        assert time.passed == 0
+
+    async def test_it_follows_the_signal_until_it_satisfies(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        for value in (2, 3, 7, 8):
+            await time.sleep(5)
+            if not checking.done():
+                plant.set_reading(B, reading(value))
+        done = await checking
+        assert (done.says["reading"]["value"], done.says["waited"]) == (7, 15)
+        assert plant.subscriptions(B) == 0
+
+    async def test_an_axis_on_its_way_is_waited_for(self, effects: StepEffects, plant: Simulator, time: LoopTime) -> None:
+        await plant.write("bl7:x", 10, wait=False)
+        done = await checked(effects, check("bl7:x.RBV", 10, 0.5, timeout=60.0), time)
+        assert done.says["waited"] == pytest.approx(9.5, abs=0.1)
+        assert done.says["reading"]["value"] == pytest.approx(9.5, abs=0.1)
+
+    async def test_at_the_deadline_the_last_reading_is_judged(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        await time.sleep(50)
+        plant.set_reading(B, reading(6.5))
+        with pytest.raises(DetailedFault) as failed:
+            await checking
+        assert (time.passed, failed.value.says["waited"], failed.value.says["reading"]["value"]) == (60, 60, 6.5)
+        assert plant.subscriptions(B) == 0
+
+    async def test_a_deadline_that_has_passed_leaves_one_look(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        past = time.now() - timedelta(seconds=1)
+        done = await effects.check(CheckStep(**check(B, 1.5, timeout=60.0)), Memory(), past).body()
+        assert done.says["waited"] == 0
+        with pytest.raises(DetailedFault):
+            await effects.check(CheckStep(**check(B, 7, timeout=60.0)), Memory(), past).body()
+        assert time.passed == 0
+
+    @pytest.mark.parametrize("quality", [Quality.UNCERTAIN, Quality.BAD])
+    async def test_only_a_good_value_satisfies(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime, quality: Quality
+    ) -> None:
+        plant.set_reading(B, reading(7, quality=quality, quality_detail="HIGH"))
+        with pytest.raises(DetailedFault, match=f"with quality {quality.value}"):
+            await checked(effects, check(B, 7))
+        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        await time.sleep(5)
+        plant.set_reading(B, reading(7))
+        assert (await checking).says["waited"] == 5
+
+    async def test_a_signal_that_is_not_there_is_an_error_and_no_mismatch(
+        self, effects: StepEffects, time: LoopTime
+    ) -> None:
+        with pytest.raises(ControlNotConnectedError):
+            await checked(effects, check("bl7:absent", 7, timeout=60.0), time)
+
+    async def test_a_signal_that_does_not_answer_is_an_error_too(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        plant.simulate_fault(B, SimulatedFault.SILENT)
+        with pytest.raises(ControlTimeoutError):
+            await checked(effects, check(B, 1.5, timeout=60.0), time)
+        assert time.passed == 5
+
+    async def test_a_signal_that_is_lost_while_it_is_followed_is_an_error(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        await time.sleep(5)
+        plant.simulate_disconnect(B)
+        with pytest.raises(ControlNotConnectedError):
+            await checking
+        assert time.passed == 5
+
+    async def test_a_time_out_of_the_control_system_is_not_taken_for_the_deadline(
+        self, plant: Simulator, time: LoopTime
+    ) -> None:
+        class Impatient(Simulator):
+            def subscribe(self, address: str) -> Any:
+                return failing_at_once()
+
+        async def failing_at_once() -> Any:
+            raise TimeoutError("of the library's own")
+            yield
+
+        effects = over(Impatient({B: 1.5}, time=time), time)
+        with pytest.raises(TimeoutError):
+            await checked(effects, check(B, 7, timeout=60.0), time)
+
+    @pytest.mark.parametrize(
+        ("found", "expected", "tolerance", "meets"),
+        [
+            (25, 25.0, None, True),
+            (25.0, 25, None, True),
+            (1, True, None, False),
+            (True, True, None, True),
+            (True, 1, None, False),
+            ("in", "in", None, True),
+            ("in", "In", None, False),
+            ("25", 25, None, False),
+            ([1, 2], [1.0, 2.0], None, True),
+            ([1, 2], [1, 2, 3], None, False),
+            (float("nan"), 25, None, False),
+            (24.5, 25, 0.5, True),
+            (24.49, 25, 0.5, False),
+            (25, 25, 0.0, True),
+            ("25", 25, 0.5, False),
+            (True, 1, 0.5, False),
+            (None, 0, 0.5, False),
+            (float("nan"), 25, 0.5, False),
+            (float("inf"), 25, 0.5, False),
+            ([25], 25, 0.5, False),
+        ],
+    )
+    async def test_a_value_of_another_type_is_a_mismatch_and_no_error(
+        self, effects: StepEffects, plant: Simulator, found: Any, expected: Any, tolerance: float | None, meets: bool
+    ) -> None:
+        plant.set_reading(B, reading(found))
+        step = check(B, expected, tolerance)
+        if meets:
+            await checked(effects, step)
+        else:
+            with pytest.raises(DetailedFault, match="does not meet"):
+                await checked(effects, step)
+
+    @pytest.mark.parametrize(
+        ("expected", "meets"), [("Open", True), (1, True), ("Closed", False), (0, False), (True, False)]
+    )
+    async def test_a_choice_is_its_label_or_its_index(
+        self, effects: StepEffects, plant: Simulator, expected: Any, meets: bool
+    ) -> None:
+        await plant.write("bl7:shutter", "Open")
+        assert (await plant.read("bl7:shutter")).kind is ReadingKind.CATEGORICAL
+        step = check("bl7:shutter", expected)
+        if meets:
+            await checked(effects, step)
+        else:
+            with pytest.raises(DetailedFault):
+                await checked(effects, step)
+
+    async def test_a_choice_is_near_to_no_number(self, effects: StepEffects, plant: Simulator) -> None:
+        await plant.write("bl7:shutter", "Open")
+        with pytest.raises(DetailedFault):
+            await checked(effects, check("bl7:shutter", 1, 0.5))
+
+    async def test_what_was_captured_may_be_expected(self, effects: StepEffects) -> None:
+        await checked(effects, check(B, captured("n")), n=1.5)
+        with pytest.raises(StepFault, match="n"):
+            await checked(effects, check(B, captured("n")))
+
+
+class TestSetpoints:
+    async def test_reading_back_judges_nothing(self, effects: StepEffects, plant: Simulator) -> None:
+        plant.simulate_fault(B, SimulatedFault.STUCK)
+        effect = effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open)
+        done = await effect.body()
+        assert (done.says["post_reading"]["value"], effect.marked, effect.repeatable) == (1.5, True, True)
+
+    async def test_a_reading_of_bad_quality_is_evidence_too(self, effects: StepEffects, plant: Simulator) -> None:
+        plant.simulate_fault(B, SimulatedFault.BAD)
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open).body()
+        assert (done.says["post_reading"]["value"], done.says["post_reading"]["quality"]) == (3, "Bad")
+
+    async def test_a_reading_that_fails_is_told_and_does_no_harm(self, time: LoopTime) -> None:
+        class Blind(Simulator):
+            async def read(self, address: str) -> Reading:
+                raise ControlNotConnectedError(f"{address} is not connected.")
+
+        effects = over(Blind({B: 1.5}, time=time), time)
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open).body()
+        assert done.says == {"post_read_error": "ControlNotConnectedError: bl7:b is not connected."}
+
+    async def test_without_being_asked_nothing_is_read(self, effects: StepEffects, plant: Simulator) -> None:
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3)), Memory(), always_open).body()
+        assert done == EffectResult()
+
+    async def test_what_was_touched_shows_before_it_is_done(self, effects: StepEffects, plant: Simulator) -> None:
+        effect = effects.setpoint(SetpointStep(**setpoint("sim:absent", 3)), Memory(), always_open)
+        assert effect.kind() is None
+        with pytest.raises(ControlNotConnectedError):
+            await effect.body()
+        assert effect.kind() == "Simulated", "what was tried counts"
+
+
+class TestCaptures:
+    @pytest.mark.parametrize("value", [0, -3, 2.5, 10**20, 1e308])
+    async def test_a_finite_number_is_captured(self, effects: StepEffects, plant: Simulator, value: Any) -> None:
+        plant.set_reading(B, reading(value))
+        effect = effects.capture(CaptureStep(**capture(B, "n")), Memory())
+        done = await effect.body()
+        assert (done.says["captured_value"], done.slot, effect.marked) == (value, "n", False)
+
+    @pytest.mark.parametrize(
+        "value", [True, False, "2.5", None, [1.0], {"a": 1}, float("nan"), float("inf"), float("-inf"), 10**400]
+    )
+    async def test_nothing_else_is(self, effects: StepEffects, plant: Simulator, value: Any) -> None:
+        plant.set_reading(B, reading(value))
+        with pytest.raises(DetailedFault, match="no finite number") as failed:
+            await effects.capture(CaptureStep(**capture(B, "n")), Memory()).body()
+        assert failed.value.label == "ControlValueCoercionError"
+
+    @pytest.mark.parametrize("quality", [Quality.UNCERTAIN, Quality.BAD])
+    async def test_a_number_that_is_not_to_be_believed_is_not(
+        self, effects: StepEffects, plant: Simulator, quality: Quality
+    ) -> None:
+        plant.set_reading(B, reading(2.5, quality=quality))
+        with pytest.raises(DetailedFault, match=quality.value) as failed:
+            await effects.capture(CaptureStep(**capture(B, "n")), Memory()).body()
+        assert (failed.value.label, failed.value.says["reading"]["value"]) == ("CheckFailedError", 2.5)
+
+    async def test_a_choice_is_no_number(self, effects: StepEffects, plant: Simulator) -> None:
+        await plant.write("bl7:shutter", "Open")
+        with pytest.raises(DetailedFault, match="no finite number"):
+            await effects.capture(CaptureStep(**capture("bl7:shutter", "n")), Memory()).body()
+
+    async def test_a_filled_slot_is_refused_before_anything_is_read(self, effects: StepEffects) -> None:
+        effect = effects.capture(CaptureStep(**capture("bl7:absent", "n")), Memory(captures={"n": 1.0}))
+        with pytest.raises(StepFault) as failed:
+            await effect.body()
+        assert (failed.value.label, effect.kind()) == ("DuplicateCapture", None)
+
+    async def test_an_output_of_the_same_name_is_no_capture(self, effects: StepEffects) -> None:
+        artifact = Artifact(uri="file:///a", checksum_algorithm="sha256", checksum_value="0", byte_size=1)
+        effect = effects.capture(CaptureStep(**capture(B, "n")), Memory(outputs={"n": artifact}))
+        assert (await effect.body()).slot == "n"

@@ -1,0 +1,170 @@
+"""The parts of the night: recipes that the service takes, programs that print what they found, and an honest narrator."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import h5py
+import httpx
+import numpy as np
+import pytest
+from rich.console import Console
+
+from baton.cli.embedded.process import StartError
+from baton.demo import programs, recipes
+from baton.demo.beamline_processes import BeamlineProcesses
+from baton.demo.ioc import save
+from baton.demo.narration import Narrator
+from baton.demo.night import Night
+from baton.demo.optics import AXIS_AT, FOCUS_AT, Beamline
+from baton.demo.staff import Staff, StageError
+from baton.domain.recipe.step_checks import read_closing_steps, read_steps
+
+HERE = Path("/data")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        recipes.darks_and_flats(),
+        recipes.centring(HERE),
+        recipes.focusing(),
+        recipes.projections(),
+        recipes.reconstruction(HERE, HERE / "slice.h5"),
+        recipes.round_of_the_hall(),
+    ],
+)
+def test_the_service_can_read_every_recipe(steps: list[recipes.Step]) -> None:
+    assert len(read_steps(steps)) == len(steps)
+    assert read_closing_steps(recipes.SAMPLE_BACK)
+
+
+def taken(path: Path, beamline: Beamline, count: int = 1) -> Path:
+    """A file of pictures, as the beamline's writer makes it."""
+    seen = [beamline.picture(0.02, np.random.default_rng(number)) for number in range(count)]
+    save(path, np.array(seen), np.full(count, beamline.angle), np.full(count, beamline.current))
+    return path
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give a program its task."""
+
+    def give(*inputs: Path, output: Path | None = None, **parameters: float) -> None:
+        monkeypatch.setenv("CONDUCT_INPUT_URIS", json.dumps([path.as_uri() for path in inputs]))
+        monkeypatch.setenv("CONDUCT_OUTPUT_URI", output.as_uri() if output else "")
+        monkeypatch.setenv("CONDUCT_PARAMETERS", json.dumps(parameters))
+
+    return give
+
+
+def test_the_programs_measure_the_axis_and_say_where_to_go(
+    tmp_path: Path, given: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stands = {"hexapod": AXIS_AT + 0.1, "focus": FOCUS_AT}
+    darks = taken(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
+    flats = taken(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
+    turned = [taken(tmp_path / f"{angle}.h5", Beamline(angle=angle, shutter_open=True, **stands)) for angle in (0, 180)]
+    given(darks, flats, *turned)
+    programs.find_axis()
+    (offset,) = json.loads(capsys.readouterr().out)["measurements"]
+    assert (offset["name"], offset["value"], offset["units"]) == ("offset", pytest.approx(10, abs=0.5), "px")
+    given(position=AXIS_AT + 0.1, offset=10.0)
+    programs.aim_axis()
+    (target,) = json.loads(capsys.readouterr().out)["measurements"]
+    assert (target["name"], target["units"]) == ("target", "mm")
+    assert AXIS_AT < target["value"] < AXIS_AT + 0.1, "nearer, and not there yet"
+
+
+def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, given: Callable[..., None]) -> None:
+    stands = {"hexapod": AXIS_AT, "focus": FOCUS_AT}
+    darks = taken(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
+    flats = taken(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
+    for number in range(6):
+        current = 0.0 if number == 2 else 100.0
+        seen = Beamline(angle=30.0 * number, shutter_open=True, current=current, **stands)
+        taken(tmp_path / f"projection_{number:04}.h5", seen)
+    given(darks, flats, tmp_path, output=tmp_path / "slice.h5")
+    programs.reconstruct()
+    with h5py.File(tmp_path / "slice.h5") as file:
+        assert (file.attrs["projections"], file.attrs["without_beam"]) == (5, 1)
+        assert list(file["angles"]) == [0, 30, 90, 120, 150]
+
+
+@dataclass(frozen=True)
+class Onlooker:
+    """A user to whom a conduct always looks the same."""
+
+    view: dict[str, Any]
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self.view
+
+
+def night_of(tmp_path: Path, **view: Any) -> Night:
+    """A night in which a conduct looks like this."""
+    processes = BeamlineProcesses(tmp_path)
+    processes.stop()
+    night = Night(processes, httpx.Client(), Narrator(Console(file=StringIO())))
+    shown = {"step_index": 3, "step_count": 10, "message": "step 4 of 10", "result": None, **view}
+    night.staff = Staff(*[Onlooker(shown)] * 3, agent_token="")  # type: ignore[arg-type]
+    return night
+
+
+ENDED = {"succeeded": True, "closing_failures": [], "failure": None}
+FAILED = {**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}
+
+
+@pytest.mark.parametrize("result", [ENDED, FAILED])
+def test_a_conduct_that_is_over_does_not_go_on(tmp_path: Path, result: dict[str, Any]) -> None:
+    assert night_of(tmp_path).wait_for_share("scan", "p", 0.3)["step_index"] == 3
+    with pytest.raises(StageError, match="should still go on"):
+        night_of(tmp_path, result=result).wait_for_share("scan", "p", 0.3)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}, {**ENDED, "closing_failures": [1]}],
+)
+def test_only_a_conduct_that_closed_well_has_succeeded(tmp_path: Path, result: dict[str, Any]) -> None:
+    assert night_of(tmp_path, result=ENDED).wait_for_success("scan", "p") == ENDED
+    with pytest.raises(StageError, match="should succeed"):
+        night_of(tmp_path, result=result).wait_for_success("scan", "p")
+
+
+def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    processes = BeamlineProcesses(tmp_path)
+    with pytest.raises(StartError, match="holds something other than a demonstration"):
+        processes.start()
+    processes.stop()
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_stage_that_fails_is_named_and_ends_the_night() -> None:
+    def well(night: list[str]) -> None:
+        night.append("well")
+
+    def badly(night: list[str]) -> None:
+        raise StageError("the shutter is stuck")
+
+    def lost(night: list[str]) -> None:
+        raise httpx.ConnectError("nobody there")
+
+    said = StringIO()
+    narrator, night = Narrator(Console(file=said, width=120)), []
+    stages = narrator.run_stages([("first", well), ("second", badly), ("third", lost)], night)
+    narrator.print_summary(stages)
+    assert [(stage.succeeded, stage.fault) for stage in stages] == [
+        (True, None),
+        (False, "the shutter is stuck"),
+        (False, None),
+    ]
+    assert night == ["well"]
+    lines = said.getvalue().splitlines()
+    assert [line.split()[0] for line in lines[-3:]] == ["done", "failed", "not"]
+    (gone,) = narrator.run_stages([("third", lost)], night)
+    assert gone.fault == "ConnectError: nobody there"

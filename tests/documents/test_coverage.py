@@ -1,0 +1,42 @@
+"""What the page on coverage says is missing is missing, and nothing else that was specified is."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import baton.domain.access.edge_queries
+from baton.domain.contexts import REGISTRY
+
+assert baton.domain.access.edge_queries, "the operations of the edge are declared by importing it"
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "coverage.md").read_text()
+SPECIFICATION = ROOT.parent / "shared" / "spec" / "operations.json"
+MISSING = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+
+
+def test_nothing_that_is_offered_is_called_missing() -> None:
+    assert MISSING & REGISTRY.operations.keys() == set()
+
+
+def test_the_page_counts_what_is_offered() -> None:
+    specified, offered = map(int, re.findall(r"\b(\d{3})\b", PAGE)[:2])
+    assert (specified, offered) == (len(MISSING) + len(REGISTRY.operations), len(REGISTRY.operations))
+
+
+@pytest.mark.skipif(not SPECIFICATION.exists(), reason="the specification does not lie beside this repository")
+def test_everything_specified_is_offered_or_called_missing() -> None:
+    specified: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(SPECIFICATION.read_text())}
+    assert specified.keys() - REGISTRY.operations.keys() == MISSING
+    for operation in REGISTRY:
+        row = specified[operation.name]
+        declared = (operation.kind, operation.command_name, operation.method, operation.mcp, without_names(operation.path))
+        assert declared == (row["kind"], row["command_name"], row["method"], row["mcp"], without_names(row["path"]))
+
+
+def without_names(path: str) -> str:
+    """Return a path without the names of its placeholders."""
+    return re.sub(r"\{[^}]+\}", "{}", path)

@@ -1,0 +1,294 @@
+"""How a conduct walks: the ids of its ledger rows, what it calls its steps, and where every outcome leads."""
+
+import itertools
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from baton.domain.operation.conduct.messages import (
+    FINISH_BY_VERDICT,
+    MAX_REASON_LENGTH,
+    UNEXPECTED_FAILURE,
+    ConductCursor,
+    ConductOrder,
+    ConductOutcome,
+    ConductStart,
+    ConductVerdict,
+    Finish,
+    Mark,
+    NextStep,
+    PassDecision,
+    StepPlace,
+    StepReport,
+    describe_step,
+    leads_to_hold,
+    lifecycle_failure,
+    needs_closing,
+    reason_of,
+    step_failure,
+    target_of,
+)
+from baton.domain.operation.conduct.results import Failure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import MODES, ConductMode
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
+from tests.support.domain.world import new_id
+from tests.support.workflows.step_json import action, capture, captured, check, compute, setpoint
+
+STEP: TypeAdapter[Any] = TypeAdapter(RecipeStep)
+CONDUCT = UUID("0197a100-0000-7000-8000-0000000000c0")
+PROCEDURE = UUID("0197a100-0000-7000-8000-0000000000f0")
+COMMANDS = [*MODES, "AbortProcedure"]
+"""What opens conducts; the last one opens those of closing steps alone."""
+SOURCES = ["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
+STEPS: dict[str, tuple[Any, str, NextStep]] = {
+    "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", NextStep(label="set bl7:energy", timeout_seconds=35)),
+    "setpoint by slot": (setpoint("bl7:x", captured("home")), "bl7:x", NextStep(label="set bl7:x", timeout_seconds=35)),
+    "action": (action("collect", repetitions=2), "collect", NextStep(label="do collect", timeout_seconds=3600)),
+    "check": (
+        check("bl7:energy:rbv", 25, 0.01),
+        "bl7:energy:rbv",
+        NextStep(label="check bl7:energy:rbv", timeout_seconds=5),
+    ),
+    "check that waits": (
+        check("bl7:energy:rbv", 25, 0.01, timeout=60.0),
+        "bl7:energy:rbv",
+        NextStep(label="check bl7:energy:rbv", timeout_seconds=65, wait_seconds=60),
+    ),
+    "capture": (capture("bl7:x.RBV", "home"), "bl7:x.RBV", NextStep(label="capture home from bl7:x.RBV", timeout_seconds=5)),
+    "compute": (
+        compute("find-offset", "--fast", capture_name="offset"),
+        "find-offset --fast",
+        NextStep(label="compute find-offset", timeout_seconds=1800),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", STEPS)
+def test_a_step_is_called_by_what_it_does_and_takes_as_long_as_it_says(how: str) -> None:
+    raw, target, ahead = STEPS[how]
+    step = STEP.validate_python(raw)
+    assert target_of(step) == target
+    assert describe_step(step, action_timeout=3600, compute_timeout=1800) == ahead
+
+
+PLACES = st.builds(
+    StepPlace,
+    procedure_id=st.just(PROCEDURE),
+    conduct_id=st.sampled_from([CONDUCT, new_id()]),
+    iteration_index=st.integers(0, 12),
+    closing=st.booleans(),
+    step_index=st.integers(0, 12),
+)
+ROWS = st.tuples(PLACES, st.sampled_from(Mark), st.integers(1, 12))
+
+
+@given(ROWS, ROWS)
+def test_two_rows_share_an_id_exactly_when_they_are_the_same_row(
+    one: tuple[StepPlace, Mark, int], other: tuple[StepPlace, Mark, int]
+) -> None:
+    ids = [place.row_id(mark, attempt) for place, mark, attempt in (one, other)]
+    assert (ids[0] == ids[1]) == (one == other)
+
+
+def test_no_two_rows_of_a_walk_share_an_id() -> None:
+    """Neighbours that a sloppy form of the name would confuse: 1 and 11, pass and step, main and closing."""
+    numbers, sides = (0, 1, 2, 10, 11, 12, 100, 111, 112), (False, True)
+    ids = [
+        StepPlace(
+            procedure_id=PROCEDURE, conduct_id=CONDUCT, iteration_index=index, closing=closing, step_index=step
+        ).row_id(mark, attempt)
+        for index, closing, step, mark, attempt in itertools.product(numbers, sides, numbers, Mark, (1, 2, 11))
+    ]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_row_keeps_its_id_from_release_to_release() -> None:
+    """Conducts outlive upgrades: what an older worker wrote must be found again."""
+    first = StepPlace(procedure_id=PROCEDURE, conduct_id=CONDUCT, step_index=3)
+    last = StepPlace(procedure_id=PROCEDURE, conduct_id=CONDUCT, iteration_index=7, closing=True, step_index=0)
+    assert first.row_id(Mark.IN_FLIGHT, 1) == UUID("f12f65c9-b8b2-5c9c-9c14-b8e0a35ff5ef")
+    assert last.row_id(Mark.DEPOSIT, 2) == UUID("0bd35abb-31d4-5e62-888c-5081fb2e2613")
+
+
+def test_a_row_is_the_conducts_whatever_the_procedure() -> None:
+    one, other = (StepPlace(procedure_id=id, conduct_id=CONDUCT, step_index=0) for id in (PROCEDURE, new_id()))
+    assert one.row_id(Mark.OUTCOME, 1) == other.row_id(Mark.OUTCOME, 1)
+
+
+def failed(source: str, error_class: str = "ControlTimeoutError") -> Failure:
+    return Failure.model_validate(
+        {"step_index": 1, "source_kind": source, "target": "bl7:x", "error_class": error_class, "message": "no answer"}
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("error_class", ["ControlTimeoutError", "StepInterrupted"])
+def test_only_conduct_or_hold_holds_and_only_where_nothing_else_was_touched(
+    command: str, source: str, error_class: str
+) -> None:
+    recoverable = source in ("setpoint", "check") or error_class == "StepInterrupted"
+    assert leads_to_hold(command, failed(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_failure_nothing_holds(command: str) -> None:
+    assert not leads_to_hold(command, None)
+
+
+CLOSES = {
+    Finish.COMPLETED: True,
+    Finish.FAILED: True,
+    Finish.STOPPED: True,
+    Finish.HELD: False,
+    Finish.ABORTED: False,
+    Finish.HALTED: False,
+    Finish.STOOD_DOWN: False,
+    Finish.CANCELLED: False,
+    Finish.GONE: False,
+}
+"""Whether the closing steps are walked at each end."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("finish", Finish)
+def test_closing_steps_are_walked_at_a_real_end_only(command: str, finish: Finish) -> None:
+    assert needs_closing(command, ConductOutcome(finish=finish, failure=failed("action"))) == CLOSES[finish]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_failure_that_holds_closes_nothing(command: str, source: str) -> None:
+    outcome = ConductOutcome(finish=Finish.FAILED, failure=failed(source))
+    assert needs_closing(command, outcome) == (not leads_to_hold(command, outcome.failure))
+
+
+@pytest.mark.parametrize("finish", Finish)
+def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
+    outcome = ConductOutcome(finish=finish, failure=failed("setpoint"), denied=True)
+    assert needs_closing("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
+
+
+def test_a_failure_that_nobody_foresaw_holds_nothing() -> None:
+    failure = failed("setpoint").model_copy(update={"message": UNEXPECTED_FAILURE})
+    assert not leads_to_hold("ConductOrHoldProcedure", failure)
+    assert needs_closing("ConductOrHoldProcedure", ConductOutcome(finish=Finish.FAILED, failure=failure))
+
+
+def test_a_program_is_told_of_by_the_beginning_of_its_command_line() -> None:
+    step = RecipeComputeStep(kind="compute", command=("python", "-c", "x" * 40_000))
+    assert len(target_of(step)) == len(step_failure(step, 0, "Broken", "no").target) == 200
+
+
+@pytest.mark.parametrize(
+    ("verdict", "finish"),
+    [
+        (ConductVerdict.FAILED, Finish.FAILED),
+        (ConductVerdict.HOLD, Finish.HELD),
+        (ConductVerdict.ABORT, Finish.ABORTED),
+        (ConductVerdict.RUN_ABORTED, Finish.ABORTED),
+        (ConductVerdict.RUN_STOPPED, Finish.STOPPED),
+        (ConductVerdict.HALT, Finish.HALTED),
+        (ConductVerdict.GONE, Finish.GONE),
+        (ConductVerdict.DONE, None),
+        (ConductVerdict.RUN_HELD, None),
+    ],
+)
+def test_a_verdict_leads_to_its_end_unless_the_walk_goes_on(verdict: ConductVerdict, finish: Finish | None) -> None:
+    assert FINISH_BY_VERDICT.get(verdict) is finish
+
+
+@pytest.mark.parametrize("how", STEPS)
+def test_the_failure_of_a_step_names_its_kind_its_place_and_its_target(how: str) -> None:
+    raw, target, _ = STEPS[how]
+    failure = step_failure(STEP.validate_python(raw), 4, "CheckFailedError", "reads 3")
+    assert (failure.source_kind, failure.step_index, failure.target) == (raw["kind"], 4, target)
+    assert reason_of(failure) == f"{raw['kind']}[4] {target} failed: CheckFailedError: reads 3"
+
+
+def test_a_failure_of_no_step_has_no_place() -> None:
+    failure = lifecycle_failure("complete", "ConcurrencyError", "somebody else was first")
+    assert (failure.source_kind, failure.step_index) == ("lifecycle", None)
+    assert reason_of(failure) == "lifecycle complete failed: ConcurrencyError: somebody else was first"
+
+
+@pytest.mark.parametrize(("length", "kept"), [(499, 499), (500, 500), (501, 500), (9000, 500)])
+def test_a_reason_is_cut_where_it_becomes_too_long_to_keep(length: int, kept: int) -> None:
+    said = "setpoint[1] bl7:x failed: ControlTimeoutError: "
+    whole = said + "".join(str(number % 10) for number in range(length - len(said)))
+    failure = failed("setpoint").model_copy(update={"message": whole.removeprefix(said)})
+    assert reason_of(failure) == whole[:kept]
+
+
+FAILURES = st.builds(
+    Failure,
+    step_index=st.none() | st.integers(0, 9999),
+    source_kind=st.sampled_from(SOURCES),
+    target=st.text(max_size=60),
+    error_class=st.sampled_from(["ControlTimeoutError", "ActionOutcomeUnknown"]),
+    message=st.builds(lambda words, times: words * times, st.text(max_size=60), st.sampled_from([1, 1, 30])),
+)
+
+
+@given(FAILURES)
+def test_every_failure_is_a_reason_to_hold_or_to_abort(failure: Failure) -> None:
+    reason = reason_of(failure)
+    whole = f"{failure.target} failed: {failure.error_class}: {failure.message}"
+    assert len(reason) <= MAX_REASON_LENGTH == 500
+    assert whole in reason or len(reason) == MAX_REASON_LENGTH
+    assert reason.startswith(failure.source_kind)
+    for command in (HoldProcedure, AbortProcedure):
+        assert command(reason=reason).reason == reason.strip()
+
+
+ORDER = {
+    "procedure_id": str(PROCEDURE),
+    "conduct_id": str(CONDUCT),
+    "principal_id": str(new_id()),
+    "surface_id": str(new_id()),
+    "conduit_id": str(new_id()),
+    "correlation_id": str(new_id()),
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "said", "expected"),
+    [
+        (StepReport, {"verdict": "done"}, StepReport(verdict=ConductVerdict.DONE)),
+        (PassDecision, {"verdict": "hold"}, PassDecision(verdict=ConductVerdict.HOLD)),
+        (ConductOutcome, {"finish": "completed"}, ConductOutcome(finish=Finish.COMPLETED)),
+        (ConductCursor, {}, ConductCursor()),
+        (StepPlace, {"procedure_id": str(PROCEDURE), "conduct_id": str(CONDUCT), "step_index": 0}, None),
+        (ConductStart, {"command_name": "ConductProcedure", "mode": "Flat", "step_count": 3, "closing_count": 1}, None),
+        (ConductStart, {"command_name": "AbortProcedure", "mode": None, "step_count": 0, "closing_count": 1}, None),
+        (ConductOrder, ORDER, None),
+    ],
+)
+def test_what_the_least_of_a_word_says_is_still_understood(word: type[Any], said: dict[str, Any], expected: Any) -> None:
+    """Histories of running conducts hold these words as older releases wrote them."""
+    understood = word.model_validate(said)
+    assert expected is None or understood == expected
+    assert word.model_validate_json(understood.model_dump_json()) == understood
+
+
+@given(
+    st.builds(
+        ConductCursor,
+        closing=st.booleans(),
+        iteration_index=st.integers(0, 10_000),
+        step_index=st.integers(0, 10_000),
+        next_step=st.none() | st.sampled_from([ahead for _, _, ahead in STEPS.values()]),
+        passes=st.integers(0, 10_000),
+        point=st.none() | st.dictionaries(st.sampled_from("xyz"), st.floats(-9, 9) | st.text(max_size=9)),
+        outcome=st.none() | st.builds(ConductOutcome, finish=st.sampled_from(Finish), failure=st.none() | FAILURES),
+    )
+)
+def test_a_conduct_goes_on_in_a_fresh_history_where_it_stood(cursor: ConductCursor) -> None:
+    briefing = ConductStart(command_name="ConductUntilAdvised", mode=ConductMode.ADVISED, step_count=3, closing_count=1)
+    order = ConductOrder.model_validate({**ORDER, "briefing": briefing, "cursor": cursor})
+    assert ConductOrder.model_validate_json(order.model_dump_json()) == order

@@ -1,0 +1,558 @@
+"""Searches: how they fit the steps, what goes on of them, what a decider is asked, and how an outside one answers."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.iterations import (
+    EndProcedureIteration,
+    ListProcedureIterations,
+    StartProcedureIteration,
+)
+from baton.domain.operation.procedure.procedure import (
+    ProcedureAdvised,
+    ProcedureIterationStarted,
+    ProcedureResumed,
+    ProcedureSteeringDeclared,
+)
+from baton.domain.operation.steering.decider_choice import DecideSubstrate, offered_deciders
+from baton.domain.operation.steering.steered_conduct import (
+    AdviseProcedure,
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+    ProcedureSteeringMismatchError,
+    RecordProcedureOutcome,
+    SteeringView,
+    check_wiring,
+    evidence_of,
+    remaining_budget,
+)
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringBudget, SteeringSpace
+from baton.domain.recipe.steps import RecipeStep
+from tests.support.domain.conducts import (
+    BY_CALLER,
+    FOCUS_STEPS,
+    SEARCH,
+    asks_for_advice,
+    by_hand,
+    from_recipe,
+    left_held,
+    measured,
+    opened,
+    procedure_of,
+    progress_of,
+    shown,
+    taken_to_hold,
+)
+from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.workflows.step_json import capture, check, compute, setpoint, steered
+
+STEPS: TypeAdapter[Any] = TypeAdapter(tuple[RecipeStep, ...])
+STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
+
+
+def space(*names: str) -> SteeringSpace:
+    return SteeringSpace.model_validate({"axes": [{"name": name, "lower": -2, "upper": 2} for name in names]})
+
+
+def searching(world: World, **fields: Any) -> UUID:
+    """A procedure whose conduct an outside decider steers."""
+    id = from_recipe(world)
+    opened(world, ConductUntilAdvised(**{**BY_CALLER, **fields}), on=id)
+    return id
+
+
+def asking(world: World, **fields: Any) -> UUID:
+    """The same after its first pass, which was measured: it waits for advice."""
+    id = searching(world, **fields)
+    conduct_id = progress_of(world, id).conduct_id
+    world.when(StartProcedureIteration(iteration_index=1, point={"focus": -2.0}, conduct_id=conduct_id), on=id)
+    world.when(RecordProcedureOutcome(outcome=measured(1)), on=id)
+    asks_for_advice(world, id)
+    return id
+
+
+WIRINGS: dict[str, tuple[list[Any], list[str], str, str | None, list[str]]] = {
+    "fits": (FOCUS_STEPS, ["focus"], "sharpness", None, []),
+    "fits a check": ([check("a", steered("focus"), 0.1), capture("b", "n")], ["focus"], "n", None, []),
+    "fits a program": ([compute("find", parameters={"at": steered("focus")}, capture_name="n")], ["focus"], "n", None, []),
+    "axis unused": (FOCUS_STEPS, ["focus", "tilt", "roll"], "sharpness", "axis_unused", ["roll", "tilt"]),
+    "axis missing": ([*FOCUS_STEPS, setpoint("c", steered("tilt"))], ["focus"], "sharpness", "axis_missing", ["tilt"]),
+    "axis named as the objective": (
+        [setpoint("a", steered("sharpness")), capture("b", "sharpness")],
+        ["sharpness"],
+        "sharpness",
+        "name_collision",
+        ["sharpness"],
+    ),
+    "axis named as a slot": ([*FOCUS_STEPS, capture("c", "focus")], ["focus"], "sharpness", "name_collision", ["focus"]),
+    "axis named as an output": (
+        [*FOCUS_STEPS, compute("reconstruct", output_uri="file:///r", output_ref_name="focus")],
+        ["focus"],
+        "sharpness",
+        "name_collision",
+        ["focus"],
+    ),
+    "objective missing": (FOCUS_STEPS, ["focus"], "offset", "objective_missing", ["offset"]),
+    "objective an output": (
+        [*FOCUS_STEPS, compute("reconstruct", output_uri="file:///r", output_ref_name="volume")],
+        ["focus"],
+        "volume",
+        "objective_missing",
+        ["volume"],
+    ),
+}
+
+
+@pytest.mark.parametrize("how", WIRINGS)
+def test_axes_and_objective_fit_the_steps(how: str) -> None:
+    steps, axes, objective, reason, names = WIRINGS[how]
+    read = STEPS.validate_python(steps)
+    if reason is None:
+        check_wiring(read, space(*axes), objective)
+        return
+    with refused(ProcedureSteeringMismatchError, reason) as caught:
+        check_wiring(read, space(*axes), objective)
+    assert (caught.value.status, caught.value.facts) == (422, {"names": names})
+
+
+NAMES = st.sampled_from(["focus", "tilt", "roll", "pitch"])
+
+
+@given(st.sets(NAMES, min_size=1), st.sets(NAMES, max_size=4))
+def test_a_search_fits_exactly_when_every_axis_is_followed_and_nothing_else(axes: set[str], followed: set[str]) -> None:
+    steps = [*(setpoint(f"bl7:{name}", steered(name)) for name in sorted(followed)), capture("b", "sharpness")]
+    read = STEPS.validate_python(steps)
+    if axes == followed:
+        check_wiring(read, space(*axes), "sharpness")
+        return
+    with refused(ProcedureSteeringMismatchError, "axis_unused" if axes - followed else "axis_missing") as caught:
+        check_wiring(read, space(*axes), "sharpness")
+    assert caught.value.facts == {"names": sorted(axes - followed or followed - axes)}
+
+
+def test_only_a_recipe_is_steered(world: World) -> None:
+    with refused("ProcedureRequiresRecipeError", "no_recipe") as caught:
+        world.when(ConductUntilAdvised(**SEARCH), on=by_hand(world))
+    assert caught.value.status == 409
+
+
+def test_a_search_that_does_not_fit_is_refused_before_its_decider(world: World) -> None:
+    id, offering = from_recipe(world), {**SEARCH, "decide": {"substrate": "sobol"}}
+    with refused("ProcedureSteeringMismatchError", "objective_missing"):
+        world.when(ConductUntilAdvised(**{**offering, "objective_capture_name": "offset"}), on=id)
+    with refused("DecideNotAvailableError", "not_offered") as caught:
+        world.when(ConductUntilAdvised(**offering), on=id)
+    assert caught.value.status == 422
+    world.ports["deployment"].deciders = offered_deciders([DecideSubstrate.SOBOL])
+    world.when(ConductUntilAdvised(**offering), on=id)
+
+
+def test_a_decider_that_is_not_offered_does_not_take_a_search_up_either(world: World) -> None:
+    id = from_recipe(world)
+    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    with refused("DecideNotAvailableError", "not_offered"):
+        world.when(ConductUntilAdvisedFrom(**SEARCH, decide={"substrate": "llm"}), on=id)
+
+
+def test_a_search_is_declared_as_it_was_asked_for(world: World) -> None:
+    id, budget = from_recipe(world), {"iterations_remaining": 6, "wall_clock_remaining": 3600.0}
+    _, design, _, _ = world.when(ConductUntilAdvised(**BY_CALLER, budget=budget), on=id)
+    assert isinstance(design, ProcedureSteeringDeclared)
+    said = design.model_dump(mode="json", exclude_defaults=True)
+    assert said == {
+        "objective": SEARCH["objective"],
+        "objective_capture_name": "sharpness",
+        "space": {"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
+        "decide": {"substrate": "caller"},
+        "budget": budget,
+    }
+
+
+def test_without_a_word_a_grid_is_walked_for_as_long_as_it_takes(world: World) -> None:
+    _, design, _, _ = world.when(ConductUntilAdvised(**SEARCH), on=from_recipe(world))
+    assert isinstance(design, ProcedureSteeringDeclared)
+    assert (design.decide.substrate, design.budget) == (DecideSubstrate.GRID_WALK, None)
+
+
+@pytest.mark.parametrize("fields", [{"steps": FOCUS_STEPS}, {"re_establishment_boundary": 1}, {"decide_": {}}])
+@pytest.mark.parametrize("command", [ConductUntilAdvised, ConductUntilAdvisedFrom])
+def test_a_search_takes_neither_steps_nor_a_boundary(command: type[Any], fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        command(**SEARCH, **fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("objective", {"kind": "Minimize", "target_measurement_name": "sharpness"}),
+        ("objective", {"kind": "Maximize", "target_measurement_name": "contrast"}),
+        ("objective_capture_name", "contrast"),
+        ("space", {"axes": [{"name": "focus", "lower": -2, "upper": 3}]}),
+        ("space", {"axes": [{"name": "tilt", "lower": -2, "upper": 2}]}),
+    ],
+)
+def test_a_search_that_goes_on_keeps_its_design(world: World, name: str, value: Any) -> None:
+    id = from_recipe(world)
+    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    with refused("ProcedureSteeringDesignMismatchError", f"{name}_changed") as caught:
+        world.when(ConductUntilAdvisedFrom(**{**SEARCH, name: value}), on=id)
+    assert caught.value.status == 422
+
+
+@pytest.mark.parametrize(
+    ("changes", "declared"),
+    [
+        ({}, False),
+        ({"decide": {"substrate": "grid_walk"}}, False),
+        ({"decide": {"substrate": "grid_walk", "points_per_axis": 5}}, False),
+        ({"decide": {"substrate": "grid_walk", "points_per_axis": 9}}, True),
+        ({"decide": {"substrate": "caller"}}, True),
+        ({"budget": {"iterations_remaining": 3}}, True),
+        ({"budget": {}}, True),
+    ],
+)
+def test_decider_and_budget_may_change_and_only_a_change_is_declared(
+    world: World, changes: dict[str, Any], declared: bool
+) -> None:
+    id = from_recipe(world)
+    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    *designs, resumed = world.when(ConductUntilAdvisedFrom(**{**SEARCH, **changes}), on=id)
+    assert isinstance(resumed, ProcedureResumed)
+    assert [type(design) for design in designs] == [ProcedureSteeringDeclared] * declared
+
+
+def test_the_last_design_is_the_one_that_goes_on(world: World) -> None:
+    id, budget = from_recipe(world), {"iterations_remaining": 3}
+    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    taken_to_hold(world, ConductUntilAdvisedFrom(**SEARCH, budget=budget), on=id)
+    (event,) = world.when(ConductUntilAdvisedFrom(**SEARCH, budget=budget), on=id)
+    assert isinstance(event, ProcedureResumed)
+
+
+@pytest.mark.parametrize("outcomes", [0, 1, 3])
+def test_a_search_goes_on_behind_what_was_measured(world: World, outcomes: int) -> None:
+    id = from_recipe(world)
+    opened(world, ConductUntilAdvised(**SEARCH), on=id)
+    for index in range(1, outcomes + 1):
+        world.when(RecordProcedureOutcome(outcome=measured(2 * index)), on=id)
+    left_held(world, id)
+    (event,) = world.when(ConductUntilAdvisedFrom(**SEARCH), on=id)
+    assert isinstance(event, ProcedureResumed)
+    assert event.re_establishment_boundary == outcomes
+
+
+def test_an_outcome_is_recorded_once(world: World) -> None:
+    id = searching(world)
+    first = measured(1, actuation_kind=ActuationKind.SIMULATED)
+    assert world.when(RecordProcedureOutcome(outcome=first), on=id) == [first]
+    assert world.when(RecordProcedureOutcome(outcome=measured(1, 9.9)), on=id) == []
+    assert len(world.when(RecordProcedureOutcome(outcome=measured(2)), on=id)) == 1
+    assert procedure_of(world, id).actuation_kind is None
+
+
+def design_of(world: World, id: UUID) -> ProcedureSteeringDeclared:
+    found = [event for event in world.streams["Procedure", id] if isinstance(event, ProcedureSteeringDeclared)]
+    return found[-1]
+
+
+def test_a_decider_knows_the_design_and_what_was_measured_in_order(world: World) -> None:
+    id = searching(world)
+    outcomes = [measured(3, 3.0), measured(1, 1.0), measured(2, 2.0, succeeded=False, actuation_kind="Simulated")]
+    known = evidence_of(procedure_of(world, id), design_of(world, id), outcomes, SteeringBudget())
+    assert [one.point["focus"] for one in known.observations] == [1.0, 2.0, 3.0]
+    second = known.observations[1]
+    assert (second.succeeded, second.actuation_kind, second.measurements[0].value) == (False, "Simulated", 2.0)
+    assert (known.procedure_id, known.objective, known.space) == (
+        id,
+        design_of(world, id).objective,
+        design_of(world, id).space,
+    )
+
+
+@pytest.mark.parametrize(("count", "is_open", "asked_for"), [(0, False, 1), (1, True, 1), (1, False, 2), (7, True, 7)])
+def test_a_decider_is_asked_for_the_open_pass_or_the_coming_one(
+    world: World, count: int, is_open: bool, asked_for: int
+) -> None:
+    id = searching(world)
+    conduct_id = progress_of(world, id).conduct_id
+    for index in range(1, count + 1):
+        world.when(StartProcedureIteration(iteration_index=index, conduct_id=conduct_id), on=id)
+        if index < count or not is_open:
+            world.when(EndProcedureIteration(iteration_index=index, converged=None, conduct_id=conduct_id), on=id)
+    known = evidence_of(procedure_of(world, id), design_of(world, id), [], SteeringBudget())
+    assert known.iteration_index == asked_for
+
+
+def declared(budget: SteeringBudget | None) -> ProcedureSteeringDeclared:
+    return ProcedureSteeringDeclared.model_validate({**SEARCH, "decide": {"substrate": "grid_walk"}, "budget": budget})
+
+
+@pytest.mark.parametrize(
+    ("budget", "passes", "elapsed", "left"),
+    [
+        (None, 3, 60, (None, None)),
+        ({}, 3, 60, (None, None)),
+        ({"iterations_remaining": 6}, 0, 0, (6, None)),
+        ({"iterations_remaining": 6}, 5, 0, (1, None)),
+        ({"iterations_remaining": 6}, 6, 0, (0, None)),
+        ({"iterations_remaining": 6}, 9, 0, (0, None)),
+        ({"iterations_remaining": 0}, 0, 0, (0, None)),
+        ({"wall_clock_remaining": 60.0}, 9, 15, (None, 45.0)),
+        ({"wall_clock_remaining": 60.0}, 0, 60, (None, 0.0)),
+        ({"wall_clock_remaining": 60.0}, 0, 61, (None, 0.0)),
+        ({"iterations_remaining": 2, "wall_clock_remaining": 60.0}, 1, 20, (1, 40.0)),
+    ],
+)
+def test_what_is_left_of_a_budget(
+    budget: dict[str, Any] | None, passes: int, elapsed: int, left: tuple[int | None, float | None]
+) -> None:
+    granted = None if budget is None else SteeringBudget(**budget)
+    found = remaining_budget(declared(granted), passes, START, START + timedelta(seconds=elapsed))
+    assert (found.iterations_remaining, found.wall_clock_remaining) == left
+
+
+@given(
+    st.none() | st.integers(0, 20),
+    st.none() | st.floats(0, 1e6),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.timedeltas(timedelta(0), timedelta(days=30)),
+)
+def test_a_budget_only_shrinks_and_never_below_nothing(
+    iterations: int | None, seconds: float | None, passes: int, more: int, elapsed: timedelta
+) -> None:
+    design = declared(SteeringBudget(iterations_remaining=iterations, wall_clock_remaining=seconds))
+    first = remaining_budget(design, passes, START, START + elapsed)
+    later = remaining_budget(design, passes + more, START, START + 2 * elapsed)
+    for granted, before, after in (
+        (iterations, first.iterations_remaining, later.iterations_remaining),
+        (seconds, first.wall_clock_remaining, later.wall_clock_remaining),
+    ):
+        if granted is None:
+            assert (before, after) == (None, None)
+        else:
+            assert before is not None
+            assert after is not None
+            assert 0 <= after <= before <= granted
+
+
+def test_a_conduct_that_waits_says_what_it_wants_to_know(world: World) -> None:
+    id = asking(world, budget={"iterations_remaining": 6, "wall_clock_remaining": 3600.0})
+    world.now += timedelta(seconds=30)
+    row = progress_of(world, id)
+    view = world.ask(GetProcedureSteering(), on=id)
+    assert isinstance(view, SteeringView)
+    assert (view.waiting, view.conduct_id, view.iteration_index, view.deadline) == (
+        True,
+        row.conduct_id,
+        1,
+        row.waiting_until,
+    )
+    assert view.evidence is not None
+    assert [one.point for one in view.evidence.observations] == [{"focus": 1.5}]
+    elapsed = (world.now - row.started_at).total_seconds()
+    assert view.evidence.budget == SteeringBudget(iterations_remaining=5, wall_clock_remaining=3600.0 - elapsed)
+
+
+def test_a_fresh_budget_counts_the_passes_of_its_own_conduct_only(world: World) -> None:
+    id = asking(world)
+    left_held(world, id)
+    opened(world, ConductUntilAdvisedFrom(**BY_CALLER, budget={"iterations_remaining": 2}), on=id)
+    conduct_id = progress_of(world, id).conduct_id
+    world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
+    asks_for_advice(world, id)
+    evidence = world.ask(GetProcedureSteering(), on=id).evidence
+    assert (len(evidence.observations), evidence.budget.iterations_remaining, evidence.iteration_index) == (1, 2, 2)
+
+
+SILENT: dict[str, dict[str, Any] | None] = {
+    "walking": {"waiting_for": None, "waiting_until": None},
+    "waiting for its run": {"waiting_for": "run"},
+    "waiting without an end": {"waiting_until": None},
+    "of another conduct": {"conduct_id": new_id()},
+    "held": None,
+}
+
+
+@pytest.mark.parametrize("how", SILENT)
+def test_a_conduct_that_does_not_wait_for_advice_takes_none(world: World, how: str) -> None:
+    id = asking(world)
+    if (fields := SILENT[how]) is None:
+        left_held(world, id)
+        shown(world, id, waiting_for="advice", waiting_until=world.now)
+    else:
+        shown(world, id, **fields)
+    assert world.ask(GetProcedureSteering(), on=id) == SteeringView(procedure_id=id, waiting=False)
+    with refused("ProcedureCannotAdviseError", "held" if fields is None else "not_waiting"):
+        world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+
+
+def test_what_was_never_conducted_waits_for_no_advice(world: World) -> None:
+    assert world.ask(GetProcedureSteering(), on=from_recipe(world)).waiting is False
+
+
+def test_what_is_not_steered_takes_no_advice(world: World) -> None:
+    id = from_recipe(world)
+    opened(world, ConductProcedure(), on=id)
+    with refused("ProcedureCannotAdviseError", "not_waiting"):
+        world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+
+
+def test_advice_is_recorded_with_whoever_gave_it(world: World) -> None:
+    id = asking(world)
+    advice = SteeringAdvice.model_validate(
+        {
+            "verdict": "Measure",
+            "next_point": {"focus": 0.5},
+            "rationale": "halfway",
+            "confidence": 0.7,
+            "confidence_source": "self_reported",
+            "alternatives": ["0.4"],
+            "model_ref": "reasoner-3",
+        }
+    )
+    before = procedure_of(world, id)
+    (event,) = world.when(AdviseProcedure(iteration_index=1, advice=advice), on=id)
+    conduct_id = progress_of(world, id).conduct_id
+    assert event == ProcedureAdvised(conduct_id=conduct_id, iteration_index=1, advice=advice, advised_by=OPERATOR)
+    assert procedure_of(world, id) == before
+
+
+@pytest.mark.parametrize("index", [2, 7])
+def test_advice_on_another_pass_is_stale(world: World, index: int) -> None:
+    id = asking(world)
+    with refused("ProcedureCannotAdviseError", "stale_iteration") as caught:
+        world.when(AdviseProcedure(iteration_index=index, advice=STOP), on=id)
+    assert caught.value.facts == {"expected": 1}
+
+
+def test_a_pass_is_advised_once(world: World) -> None:
+    id = asking(world)
+    conduct_id = progress_of(world, id).conduct_id
+    world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+    with refused("ProcedureCannotAdviseError", "not_waiting"):
+        world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+    world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
+    world.when(StartProcedureIteration(iteration_index=2, conduct_id=conduct_id), on=id)
+    world.when(AdviseProcedure(iteration_index=2, advice=STOP), on=id)
+
+
+def test_a_search_that_was_taken_up_is_advised_anew(world: World) -> None:
+    """What was said to the conduct before does not count for this one, although both ask for the same pass."""
+    id = searching(world)
+    world.when(RecordProcedureOutcome(outcome=measured(1)), on=id)
+    asks_for_advice(world, id)
+    world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+    left_held(world, id)
+    conduct_id = opened(world, ConductUntilAdvisedFrom(**BY_CALLER), on=id)
+    asks_for_advice(world, id)
+    (event,) = world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+    assert isinstance(event, ProcedureAdvised)
+    assert event.conduct_id == conduct_id
+
+
+def test_a_pass_that_advice_began_is_advised_again_once_it_is_measured(world: World) -> None:
+    """Where to measure and what follows from it are two questions, although both name the same pass."""
+    id = searching(world)
+    conduct_id = progress_of(world, id).conduct_id
+    asks_for_advice(world, id)
+    there = SteeringAdvice.model_validate({"verdict": "Measure", "next_point": {"focus": 0.5}})
+    world.when(AdviseProcedure(iteration_index=1, advice=there), on=id)
+    assert world.ask(GetProcedureSteering(), on=id).waiting is False
+    begin = StartProcedureIteration(iteration_index=1, point={"focus": 0.5}, advice=there, conduct_id=conduct_id)
+    world.when(begin, on=id)
+    assert world.ask(GetProcedureSteering(), on=id).waiting is True
+    world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+    with refused("ProcedureCannotAdviseError", "not_waiting"):
+        world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+
+
+@pytest.mark.parametrize("request_", [HoldProcedure(reason="lunch"), AbortProcedure(reason="smoke")])
+def test_a_conduct_that_is_asked_to_stop_takes_no_advice(world: World, request_: Any) -> None:
+    id = asking(world)
+    world.when(request_, on=id)
+    for index in (1, 9):
+        with refused("ProcedureCannotAdviseError", "request_pending"):
+            world.when(AdviseProcedure(iteration_index=index, advice=STOP), on=id)
+
+
+@pytest.mark.parametrize(
+    ("advice", "reason"),
+    [
+        ({"verdict": "Stop", "next_point": {"focus": 0.0}}, "stop_with_point"),
+        ({"verdict": "Measure"}, "point_missing"),
+        ({"verdict": "Measure", "next_point": {}}, "axes_differ"),
+        ({"verdict": "Measure", "next_point": {"focus": 0.0, "tilt": 0.0}}, "axes_differ"),
+        ({"verdict": "Measure", "next_point": {"focus": 2.1}}, "outside_space"),
+        ({"verdict": "Measure", "next_point": {"focus": "0"}}, "outside_space"),
+        ({"verdict": "Measure", "next_point": {"focus": True}}, "outside_space"),
+    ],
+)
+def test_advice_that_nobody_could_follow_changes_nothing(world: World, advice: dict[str, Any], reason: str) -> None:
+    id = asking(world)
+    said = SteeringAdvice.model_validate(advice)
+    with refused("ProcedureCannotAdviseError", "stale_iteration"):
+        world.when(AdviseProcedure(iteration_index=2, advice=said), on=id)
+    with refused("DecideAdviceMalformedError", reason) as caught:
+        world.when(AdviseProcedure(iteration_index=1, advice=said), on=id)
+    assert caught.value.status == 400
+    world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"confidence": 1.1},
+        {"confidence": -0.1},
+        {"confidence": float("nan")},
+        {"rationale": "x" * 5001},
+        {"model_ref": "x" * 101},
+        {"verdict": "Pause"},
+        {"mood": "good"},
+    ],
+)
+def test_advice_of_another_form_is_refused_at_the_edge(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        AdviseProcedure.model_validate({"iteration_index": 1, "advice": {"verdict": "Stop", **fields}})
+
+
+def test_a_pass_tells_where_it_measured_what_and_what_was_advised(world: World) -> None:
+    id = asking(world)
+    conduct_id = progress_of(world, id).conduct_id
+    ended = EndProcedureIteration(
+        iteration_index=1,
+        converged=None,
+        advised_stop=False,
+        reasoning="halfway",
+        advised_next_point={"focus": 0.5},
+        advised_by=OPERATOR,
+        conduct_id=conduct_id,
+    )
+    world.when(ended, on=id)
+    advice = SteeringAdvice.model_validate({"verdict": "Measure", "next_point": {"focus": 0.5}})
+    begin = StartProcedureIteration(iteration_index=2, point={"focus": 0.5}, advice=advice, conduct_id=conduct_id)
+    (begun,) = world.when(begin, on=id)
+    assert begun == ProcedureIterationStarted(iteration_index=2, point={"focus": 0.5}, advice=advice)
+    first, second = world.ask(ListProcedureIterations(), on=id).items
+    assert (first.point, first.measurements[0].value, first.reasoning) == ({"focus": 1.5}, 1.5, "halfway")
+    assert (first.advised_stop, first.advised_next_point, first.advised_by) == (False, {"focus": 0.5}, OPERATOR)
+    assert (second.point, second.measurements, second.ended_at) == ({"focus": 0.5}, None, None)
+
+
+def test_a_steered_search_is_never_out_of_patience(world: World) -> None:
+    id = from_recipe(world, max_consecutive_unconverged_iterations=1)
+    conduct_id = opened(world, ConductUntilAdvised(**SEARCH), on=id)
+    for index in (1, 2, 3):
+        world.when(StartProcedureIteration(iteration_index=index, conduct_id=conduct_id), on=id)
+        world.when(EndProcedureIteration(iteration_index=index, converged=None, conduct_id=conduct_id), on=id)
+    assert procedure_of(world, id).consecutive_unconverged_iterations == 0

@@ -1,0 +1,201 @@
+"""How a conduct is seen: before anybody takes it up, while it goes on, while nobody is heard of, and once it has ended."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.views import ConductView, GetProcedureConduct, MeasuredObjective
+from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from tests.support.domain.conducts import LOOP, asks_for_advice, left_held, result, shown
+from tests.support.domain.lifecycles.run import run_world
+from tests.support.domain.world import START, World
+from tests.support.workflows.step_json import action, capture, check, setpoint
+
+STEPS = tuple(setpoint("bl7:energy", value) for value in range(40))
+
+
+@pytest.fixture
+def world() -> World:
+    world = run_world()
+    world.ports["measured_objective"] = None
+    world.ports["deployment"] = SimpleNamespace(
+        **{**vars(world.ports["deployment"]), "action_timeout": 600.0, "compute_timeout": 900.0}
+    )
+    return world
+
+
+def registered(world: World) -> UUID:
+    return world.create(RegisterProcedure(name="Set the energy", kind="beam_mode_change"))
+
+
+def conducting(world: World, command: Any = None) -> UUID:
+    id = registered(world)
+    world.when(command or ConductProcedure(steps=STEPS), on=id)
+    return id
+
+
+def view(world: World, id: UUID) -> ConductView:
+    answer: ConductView = world.ask(GetProcedureConduct(), on=id)
+    return answer
+
+
+def walking(world: World, id: UUID, **fields: Any) -> None:
+    shown(world, id, **{"phase": "Walking", "step_index": 6, "heartbeat_at": world.now, **fields})
+
+
+def test_what_was_never_conducted_has_no_conduct(world: World) -> None:
+    seen = view(world, registered(world))
+    assert (seen.conduct_id, seen.phase, seen.result, seen.message) == (None, None, None, "never conducted")
+
+
+def test_a_conduct_that_nobody_has_taken_up_waits_for_a_worker(world: World) -> None:
+    seen = view(world, conducting(world))
+    assert (seen.phase, seen.worker, seen.silence) == ("Opened", "awaited", None)
+    assert (seen.command_name, seen.step_count, seen.step_index) == ("ConductProcedure", 40, None)
+    assert seen.message == "waiting for a worker to take it up"
+
+
+def test_a_worker_that_is_heard_of_says_where_it_is(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    seen = view(world, id)
+    assert (seen.phase, seen.worker, seen.silence, seen.message) == ("Walking", "heard", 0, "step 7 of 40")
+
+
+def test_a_worker_that_is_silent_too_long_is_lost_and_its_silence_is_said(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    world.now += timedelta(seconds=6)
+    assert view(world, id).worker == "heard"
+    world.now += timedelta(seconds=6)
+    seen = view(world, id)
+    assert (seen.worker, seen.silence, seen.message) == ("lost", 12, "step 7 of 40, worker lost 12 s ago")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"phase": "Waiting", "waiting_for": "run"}, "waiting for its run to be resumed"),
+        ({"phase": "Closing", "step_index": None}, "coming to its end"),
+        ({"stalled_at": START + timedelta(hours=1)}, "stalled in the engine"),
+        ({"iteration_index": 3, "step_index": 0}, "iteration 3, step 1 of 40"),
+    ],
+)
+def test_words_say_where_a_conduct_stands(world: World, fields: dict[str, Any], words: str) -> None:
+    id = conducting(world)
+    walking(world, id, **fields)
+    assert view(world, id).message == words
+
+
+def test_waiting_for_advice_says_until_when(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    deadline = world.now + timedelta(minutes=10)
+    asks_for_advice(world, id, deadline)
+    seen = view(world, id)
+    assert (seen.waiting_for, seen.waiting_until, seen.message) == ("advice", deadline, "waiting for advice")
+
+
+def test_a_loop_says_what_it_measured_last(world: World) -> None:
+    world.ports["measured_objective"] = MeasuredObjective(name="sharpness", value=0.9, iteration_index=2)
+    id = conducting(world, ConductUntilConverged(**LOOP, steps=STEPS))
+    walking(world, id, iteration_index=3)
+    seen = view(world, id)
+    assert seen.measurement == MeasuredObjective(name="sharpness", value=0.9, iteration_index=2)
+    assert seen.message == "iteration 3, step 7 of 40, sharpness 0.9 in iteration 2"
+
+
+EVERYTHING = (
+    setpoint("bl7:energy", 1),
+    action("collect", detector="cam"),
+    check("bl7:energy", 1, timeout=60.0),
+    capture("bl7:energy", "energy"),
+)
+
+
+@pytest.mark.parametrize(
+    ("step_index", "kind", "label", "seconds"),
+    [
+        (0, "setpoint", "set bl7:energy", 35),
+        (1, "action", "do collect", 600),
+        (2, "check", "check bl7:energy", 65),
+        (3, "capture", "capture energy from bl7:energy", 5),
+    ],
+)
+def test_a_hold_says_since_when_it_waits_for_what_and_until_when_at_the_latest(
+    world: World, step_index: int, kind: str, label: str, seconds: float
+) -> None:
+    id = conducting(world, ConductProcedure(steps=EVERYTHING))
+    began = world.now
+    walking(world, id, step_index=step_index, active_at=began)
+    world.now += timedelta(seconds=2)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    asked_at = world.now
+    world.now += timedelta(seconds=1)
+    seen = view(world, id)
+    assert seen.pending is not None
+    assert seen.pending.step is not None
+    assert (seen.pending.request, seen.pending.since) == ("Hold", asked_at)
+    assert seen.pending.step.model_dump() == {"step_index": step_index, "closing": False, "kind": kind, "label": label}
+    assert seen.pending.until == began + timedelta(seconds=seconds)
+    assert f"waits for {label}, until {seen.pending.until:%H:%M:%S} UTC at the latest" in seen.message
+
+
+def test_nobody_says_until_when_a_hold_waits_for_a_worker_that_is_lost(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    world.now += timedelta(seconds=20)
+    pending = view(world, id).pending
+    assert pending is not None
+    assert (pending.until, pending.step is not None) == (None, True)
+
+
+def test_an_abort_waits_for_no_time_out(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    world.when(AbortProcedure(reason="smoke"), on=id)
+    pending = view(world, id).pending
+    assert pending is not None
+    assert (pending.request, pending.until) == ("Abort", None)
+
+
+def test_a_hold_between_two_steps_waits_for_none(world: World) -> None:
+    id = conducting(world)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    pending = view(world, id).pending
+    assert pending is not None
+    assert (pending.step, pending.until) == (None, None)
+
+
+def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    assert view(world, id).pending_request is None
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    assert view(world, id).pending_request == "Hold"
+    failure = {
+        "source_kind": "lifecycle",
+        "target": "hold",
+        "error_class": "ProcedureHeldByOperator",
+        "message": "As asked.",
+    }
+    left_held(world, id, failure=failure)
+    seen = view(world, id)
+    assert seen.pending is None
+    assert (seen.pending_request, seen.phase, seen.status, seen.message) == (None, "Ended", "Held", "held: As asked.")
+
+
+def test_a_conduct_that_ended_has_its_result_and_nobody_is_heard_of(world: World) -> None:
+    id = conducting(world)
+    walking(world, id)
+    said = result(world, id, completed_count=40)
+    world.when(CompleteProcedure(conducted=said), on=id)
+    world.now += timedelta(hours=1)
+    seen = view(world, id)
+    assert (seen.result, seen.worker, seen.silence, seen.message) == (said, None, None, "succeeded")

@@ -1,0 +1,387 @@
+"""What is done to fresh objects before a command is given, so that it meets a state that allows it, and a body it accepts.
+
+A command may be listed for several states. Objects are the fresh ones of `furnishing.py`; a preparation may put others in
+their place.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from tests.support.api.samples import placed_in, planned_on
+from tests.support.domain.peers import grant
+from tests.support.service import Api
+
+Ids = dict[str, str]
+Body = dict[str, Any]
+Prepare = Callable[[Api, Ids], Awaitable[Body | None]]
+"""Brings objects into a state, and returns a body that the command accepts there."""
+
+WHY = {"reason": "shift change"}
+STEPS = [
+    {"kind": "setpoint", "address": "lum:m102", "value": 20.0},
+    {"kind": "check", "address": "lum:m102", "criterion": {"kind": "equals", "expected": 20.0}},
+]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """One state in which a command is possible."""
+
+    command: str
+    state: str
+    prepare: Prepare
+
+    def __str__(self) -> str:
+        return f"{self.command} {self.state}"
+
+
+PREPARATIONS: list[Preparation] = []
+
+
+def possible(command: str, state: str) -> Callable[[Prepare], Prepare]:
+    """Lists a preparation."""
+
+    def add(prepare: Prepare) -> Prepare:
+        PREPARATIONS.append(Preparation(command, state, prepare))
+        return prepare
+
+    return add
+
+
+def after(command: str, state: str, *verbs: tuple[str, Body | None], body: Body | None = None) -> None:
+    """Lists a preparation that gives other commands first: the paths of their verbs, and their bodies."""
+
+    @possible(command, state)
+    async def give(api: Api, ids: Ids) -> Body | None:
+        for path, sent in verbs:
+            await accepted(api, path.format(**ids), sent)
+        return body
+
+
+async def accepted(api: Api, path: str, body: Body | None = None) -> Any:
+    """The answer to a request that must succeed, at once or later."""
+    answer = await api.post(path, body)
+    assert answer.status_code in (200, 201, 202, 204), f"{path}: {answer.text}"
+    return answer.json() if answer.content else None
+
+
+MODEL, SUPPLY, VISIT = "/language-models/{language_model_id}", "/supplies/{supply_id}", "/visits/{visit_id}"
+CLEARANCE, CAMPAIGN, RUN = "/clearances/{clearance_id}", "/campaigns/{campaign_id}", "/runs/{run_id}"
+PROCEDURE, PERMIT, CREDENTIAL = (
+    "/procedures/{procedure_id}",
+    "/federation/permits/{permit_id}",
+    "/federation/credentials/{credential_id}",
+)
+
+after("reactivate_actor", "deactivated", ("/actors/{actor_id}/deactivate", None))
+after("announce_language_model_retirement", "approved", (f"{MODEL}/approve", None), body=WHY)
+after("retire_language_model", "approved", (f"{MODEL}/approve", None), body=WHY)
+after("exit_asset_maintenance", "in maintenance", ("/assets/{asset_id}/enter-maintenance", None))
+after("resume_agent", "suspended", ("/agents/{agent_id}/suspend", WHY))
+after("mark_supply_recovering", "unavailable", (f"{SUPPLY}/mark-unavailable", WHY), body=WHY)
+after("restore_supply", "degraded", (f"{SUPPLY}/degrade", WHY), body=WHY)
+after("resume_procedure", "held by hand", (f"{PROCEDURE}/hold", WHY), body={})
+after("complete_credential_rotation", "rotating", (f"{CREDENTIAL}/rotation/start", {"new_secret_ref": "file://next"}))
+after("abort_credential_rotation", "rotating", (f"{CREDENTIAL}/rotation/start", {"new_secret_ref": "file://next"}), body=WHY)
+after("resume_permit", "suspended", (f"{PERMIT}/suspend", WHY))
+after("hold_campaign", "active", (f"{CAMPAIGN}/start", None), body=WHY)
+after("resume_campaign", "held", (f"{CAMPAIGN}/start", None), (f"{CAMPAIGN}/hold", WHY))
+after("close_campaign", "active", (f"{CAMPAIGN}/start", None))
+after("resume_run", "held", (f"{RUN}/hold", WHY), body={})
+after("stop_run", "held", (f"{RUN}/hold", WHY), body=WHY)
+after("resume_schedule", "held", ("/schedules/{schedule_id}/hold", WHY))
+after("hold_visit", "in progress", (f"{VISIT}/start", None), body=WHY)
+after("resume_visit", "on hold", (f"{VISIT}/start", None), (f"{VISIT}/hold", WHY))
+after("complete_visit", "in progress", (f"{VISIT}/start", None))
+after("abort_visit", "in progress", (f"{VISIT}/start", None), body=WHY)
+for verb in ("return", "store", "discard"):
+    after(f"{verb}_subject", "removed", ("/subjects/{subject_id}/remove", None), body=None if verb != "discard" else WHY)
+
+
+@possible("submit_clearance", "defined")
+async def defined_clearance(api: Api, ids: Ids) -> None:
+    """A clearance without a number of the facility's own."""
+    form = {"template_id": ids["template_id"], "facility_code": "facility", "title": "Powder", "risk_band": "Green"}
+    bindings = [{"kind": "Asset", "id": ids["asset_id"]}]
+    ids["clearance_id"] = await api.create("/clearances", {**form, "bindings": bindings})
+
+
+@possible("start_clearance_review", "submitted")
+async def submitted(api: Api, ids: Ids) -> Body:
+    await defined_clearance(api, ids)
+    await accepted(api, f"/clearances/{ids['clearance_id']}/submit")
+    return {"first_reviewer_role": "BeamlineScientist"}
+
+
+async def under_review(api: Api, ids: Ids) -> None:
+    """A clearance that is being reviewed."""
+    role = await submitted(api, ids)
+    await accepted(api, f"/clearances/{ids['clearance_id']}/start-review", role)
+
+
+@possible("activate_clearance_template", "draft")
+async def draft_template(api: Api, ids: Ids) -> None:
+    form = {"code": f"SAF-{uuid4().hex[:8]}", "title": "Approval form", "facility_code": "facility"}
+    ids["template_id"] = await api.create("/clearance-templates", form)
+
+
+@possible("activate_asset", "commissioned")
+async def commissioned(api: Api, ids: Ids) -> None:
+    ids["asset_id"] = await api.create("/assets", {"name": "Hall", "tier": "Unit", "facility_code": "facility"})
+
+
+@possible("version_agent", "defined")
+async def defined_agent(api: Api, ids: Ids) -> None:
+    model = {"provider": "acme", "model": "m-1"}
+    ids["agent_id"] = await api.create("/agents", {"kind": "Watcher", "name": "Watcher", "version": "1", "model_ref": model})
+
+
+@possible("mark_supply_available", "unknown")
+async def unknown_supply(api: Api, ids: Ids) -> Body:
+    air = {"kind": "compressed_air", "name": f"Air {uuid4().hex[:8]}", "facility_code": "facility"}
+    ids["supply_id"] = await api.create("/supplies", air)
+    return WHY
+
+
+@possible("mount_subject", "received")
+async def received_subject(api: Api, ids: Ids) -> Body:
+    ids["subject_id"] = await api.create("/subjects", {"name": "Battery cell"})
+    return {"asset_id": ids["asset_id"], **WHY}
+
+
+@possible("record_visit_arrival", "planned")
+async def planned_visit(api: Api, ids: Ids) -> None:
+    ids["visit_id"] = await api.create("/visits", planned_on(ids["surface_id"], ids["policy_id"]))
+
+
+@possible("activate_permit", "defined")
+async def defined_permit(api: Api, ids: Ids) -> None:
+    audience = f"registry-{uuid4().hex[:8]}.example"
+    signing = {"audience": audience, "purpose": "Signing", "secret_ref": "file://calibration"}
+    credential = await api.create("/federation/credentials", {"facility_id": ids["facility_id"], **signing})
+    asked = grant(ids["facility_id"], credential, audience=audience)
+    ids["permit_id"] = await api.create("/federation/permits", asked)
+
+
+@possible("reject_clearance", "under review")
+async def rejected(api: Api, ids: Ids) -> Body:
+    await under_review(api, ids)
+    return WHY
+
+
+@possible("append_clearance_review_step", "under review")
+async def reviewed(api: Api, ids: Ids) -> Body:
+    await under_review(api, ids)
+    step = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
+    return {"step_index": 0, **step}
+
+
+@possible("approve_clearance", "reviewed")
+async def approved(api: Api, ids: Ids) -> Body:
+    step = await reviewed(api, ids)
+    await accepted(api, f"/clearances/{ids['clearance_id']}/append-review-step", step)
+    return {}
+
+
+@possible("activate_clearance", "approved")
+async def activated(api: Api, ids: Ids) -> None:
+    await approved(api, ids)
+    await accepted(api, f"/clearances/{ids['clearance_id']}/approve", {})
+
+
+@possible("assign_clearance_external_id", "without a number")
+async def numbered(api: Api, ids: Ids) -> Body:
+    await under_review(api, ids)
+    return {"external_id": uuid4().hex}
+
+
+@possible("version_model", "defined")
+async def versioned(api: Api, ids: Ids) -> Body:
+    part = {"manufacturer": {"name": "Acme Motion"}, "part_number": f"R-{uuid4().hex[:8]}"}
+    return {"name": "acme_r250", **part, "declared_family_ids": [ids["family_id"]], "version_tag": "B"}
+
+
+async def another_family(api: Api) -> str:
+    return await api.create("/families", {"name": f"Linear stage {uuid4().hex[:8]}", "affordances": ["Rotatable"]})
+
+
+@possible("add_model_family", "defined")
+async def wider(api: Api, ids: Ids) -> Body:
+    return {"family_id": await another_family(api)}
+
+
+@possible("remove_model_family", "of two families")
+async def narrower(api: Api, ids: Ids) -> Body:
+    body = await wider(api, ids)
+    await accepted(api, f"/models/{ids['model_id']}/add-family", body)
+    return body
+
+
+@possible("add_asset_family", "active")
+async def asset_of_more(api: Api, ids: Ids) -> Body:
+    return {"family_id": await another_family(api)}
+
+
+@possible("remove_asset_family", "of two families")
+async def asset_of_fewer(api: Api, ids: Ids) -> Body:
+    body = await asset_of_more(api, ids)
+    await accepted(api, f"/assets/{ids['asset_id']}/add-family", body)
+    return body
+
+
+@possible("update_frame_placement", "placed")
+async def placed(api: Api, ids: Ids) -> Body:
+    base = ids["frame_id"]
+    ids["frame_id"] = await api.create("/frames", {"name": "table", "parent_id": base, "placement": placed_in(base)})
+    return {"placement": placed_in(base, x=1.5)}
+
+
+@possible("uninstall_asset", "installed and in no fixture")
+async def installed(api: Api, ids: Ids) -> Body:
+    await accepted(api, f"/assets/{ids['asset_id']}/fixture/detach", {"fixture_id": ids["fixture_id"]})
+    return WHY
+
+
+@possible("remove_method_required_role", "with a role")
+async def without_role(api: Api, ids: Ids) -> Body:
+    return {"role_name": "stage"}
+
+
+@possible("reschedule_plan", "defined")
+async def rescheduled(api: Api, ids: Ids) -> Body:
+    return {"window_starts_at": "2126-04-01T08:00:00Z", "window_ends_at": "2126-04-03T08:00:00Z"}
+
+
+@possible("unbind_plan_role", "with its role played")
+async def unplayed(api: Api, ids: Ids) -> Body:
+    return {"role_name": "stage"}
+
+
+@possible("remove_plan_wire", "wired")
+async def unwired(api: Api, ids: Ids) -> Body:
+    plan = (await api.get(f"/plans/{ids['plan_id']}")).json()
+    (wire,) = plan["wires"]
+    return dict(wire)
+
+
+@possible("remove_asset_port", "with a spare port")
+async def with_port(api: Api, ids: Ids) -> Body:
+    port = {"port_name": "spare", "direction": "Input", "signal_type": "TTL"}
+    await accepted(api, f"/assets/{ids['asset_id']}/add-port", port)
+    return {"port_name": "spare"}
+
+
+@possible("remove_asset_alternate_identifier", "with a second one")
+async def identified(api: Api, ids: Ids) -> Body:
+    body = {"kind": "EPICS_PV", "value": f"lum:{uuid4().hex[:8]}"}
+    await accepted(api, f"/assets/{ids['asset_id']}/add-alternate-identifier", body)
+    return body
+
+
+@possible("remove_asset_owner", "with an owner")
+async def owned(api: Api, ids: Ids) -> Body:
+    await accepted(api, f"/assets/{ids['asset_id']}/add-owner", {"name": "Institute of Metals"})
+    return {"name": "Institute of Metals"}
+
+
+@possible("remove_facility_trust_anchor_credential", "with an anchor")
+async def anchored(api: Api, ids: Ids) -> Body:
+    body = {"credential_id": ids["credential_id"]}
+    await accepted(api, f"/federation/facilities/{ids['facility_id']}/trust-anchors/add", body)
+    return {**body, **WHY}
+
+
+@possible("add_run_to_campaign", "not yet a member")
+async def apart(api: Api, ids: Ids) -> None:
+    ids["run_id"] = await api.create("/runs", {"name": "Overview", "plan_id": ids["plan_id"]})
+
+
+@possible("release_control_of_surface", "in control")
+async def in_control(api: Api, ids: Ids) -> Body:
+    await accepted(api, f"/visits/{ids['visit_id']}/start")
+    body = {"surface_id": ids["surface_id"]}
+    await accepted(api, f"/visits/{ids['visit_id']}/surface-control/take", body)
+    return body
+
+
+async def defined_procedure(api: Api, ids: Ids) -> None:
+    """A procedure that nobody has begun, on nothing that another one holds."""
+    task = {"name": "Centre the axis", "kind": "alignment", "target_asset_ids": []}
+    ids["procedure_id"] = await api.create("/procedures", task)
+
+
+CENTRED = {"kind": "within_tolerance", "expected": 0.0, "tolerance": 1.0}
+CONVERGENCE: Body = {
+    "steps": [{"kind": "capture", "address": "lum:offset", "capture_name": "offset"}],
+    "convergence_capture_name": "offset",
+    "criterion": CENTRED,
+    "max_consecutive_unconverged_iterations": 3,
+}
+SEARCH: Body = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": 0.0, "upper": 10.0}]},
+    "objective_capture_name": "sharpness",
+    "decide": {"substrate": "caller"},
+}
+MEASURING: list[Body] = [
+    {"kind": "setpoint", "address": "lum:focus", "value": {"__steering__": "focus"}},
+    {"kind": "capture", "address": "lum:sharpness", "capture_name": "sharpness"},
+]
+
+
+@possible("start_procedure", "defined")
+async def startable(api: Api, ids: Ids) -> Body:
+    await defined_procedure(api, ids)
+    return {}
+
+
+@possible("conduct_procedure", "defined")
+@possible("conduct_or_hold_procedure", "defined")
+async def conductible(api: Api, ids: Ids) -> Body:
+    await defined_procedure(api, ids)
+    return {"wait": 0, "steps": STEPS}
+
+
+@possible("conduct_until_converged", "defined")
+async def convergent(api: Api, ids: Ids) -> Body:
+    await defined_procedure(api, ids)
+    return {"wait": 0, **CONVERGENCE}
+
+
+@possible("conduct_until_advised", "defined")
+async def searchable(api: Api, ids: Ids) -> Body:
+    await from_recipe(api, ids, MEASURING)
+    return {"wait": 0, **SEARCH}
+
+
+async def from_recipe(api: Api, ids: Ids, steps: list[Body], **more: Any) -> None:
+    """A procedure from a recipe of these steps."""
+    realised = {"name": f"Steps {uuid4().hex[:8]}", "capability_id": ids["capability_id"], "steps": steps}
+    recipe_id = await api.create("/recipes", realised)
+    task = {"name": "Find the focus", "kind": "alignment", **more}
+    ids["procedure_id"] = await api.create(f"/recipes/{recipe_id}/procedures", task)
+
+
+@possible("hold_procedure", "conducted")
+@possible("abort_procedure", "conducted")
+async def conducted(api: Api, ids: Ids) -> Body:
+    body = await conductible(api, ids)
+    ids["conduct_id"] = (await accepted(api, f"/procedures/{ids['procedure_id']}/conduct", body))["conduct_id"]
+    return WHY
+
+
+@possible("conduct_run", "running, with a procedure")
+async def conductible_run(api: Api, ids: Ids) -> Body:
+    await from_recipe(api, ids, STEPS, parent_run_id=ids["run_id"])
+    return {"wait": 0, "procedure_ids": [ids["procedure_id"]]}
+
+
+@possible("hold_run", "conducted")
+@possible("stop_run", "conducted")
+@possible("abort_run", "conducted")
+async def conducted_run(api: Api, ids: Ids) -> Body:
+    body = await conductible_run(api, ids)
+    await accepted(api, f"/runs/{ids['run_id']}/conduct", body)
+    return WHY

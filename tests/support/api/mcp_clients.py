@@ -1,0 +1,61 @@
+"""Agents as they come to the service: the SDK's own client over a real socket."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult
+
+from tests.support.service import Api
+
+MCP = "00000000-0000-0000-0000-000000000022"
+FRAME = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+@asynccontextmanager
+async def agent(api: Api, mode: str = "auto", **headers: str) -> AsyncIterator[Client]:
+    """A client connected to `/mcp` as the principal of `api`."""
+    async with (
+        httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30, verify=False) as http,
+        Client(streamable_http_client(f"{api.base_url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+async def done(client: Client, tool: str, **arguments: Any) -> Any:
+    """What a tool that must succeed answers; its text says the same."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    assert json.loads(text_of(result)) == result.structured_content
+    return result.structured_content
+
+
+async def refusal(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The error body of a tool that must refuse."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, text_of(result)
+    assert result.structured_content is None
+    return dict(json.loads(text_of(result)))
+
+
+def text_of(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert content.type == "text"
+    return content.text
+
+
+async def framed(api: Api, method: str, params: dict[str, Any] | None = None, **headers: str) -> Any:
+    """The HTTP answer to one bare frame, without any handshake before it."""
+    frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await api.request("POST", "/mcp", content=json.dumps(frame), headers={**FRAME, **named})
+
+
+async def called(api: Api, tool: str, **arguments: Any) -> CallToolResult:
+    """What a tool answers to one bare frame: for tests that call many, since a handshake costs more than a call."""
+    answer = await framed(api, "tools/call", {"name": tool, "arguments": arguments})
+    return CallToolResult.model_validate(answer.json()["result"])

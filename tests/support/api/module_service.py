@@ -1,0 +1,59 @@
+"""The service for a whole module of tests: on a database of its own, and in a thread of its own for clients that block."""
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tests.support.service import Api, running_api
+
+T = TypeVar("T")
+PATIENCE = 60
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class ModuleService:
+    """A running service and the loop it runs in."""
+
+    api: Api
+    loop: asyncio.AbstractEventLoop
+    over: asyncio.Event
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What asynchronous work comes to, waited for from outside."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+
+
+@contextmanager
+def served(database_url: str, **settings: Any) -> Iterator[ModuleService]:
+    """The service until the block ends."""
+    started: Future[ModuleService] = Future()
+
+    async def serve() -> None:
+        async with running_api(database_url, **settings) as api:
+            service = ModuleService(api, asyncio.get_running_loop(), asyncio.Event())
+            started.set_result(service)
+            await service.over.wait()
+
+    def main() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    thread = threading.Thread(target=main, name="served")
+    thread.start()
+    service = started.result(PATIENCE)
+    try:
+        yield service
+    finally:
+        service.loop.call_soon_threadsafe(service.over.set)
+        thread.join(PATIENCE)
+        assert not thread.is_alive(), "the service did not stop"

@@ -1,0 +1,149 @@
+"""One of everything, made over REST: what tests that go through all operations work with."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+from tests.support.api.sample_parts import (
+    agent,
+    calibration,
+    caution,
+    decision,
+    enclosure,
+    federation,
+    operation,
+    plan,
+    recipe,
+    recipe_ladder,
+    run,
+    safety,
+    subject,
+    supply,
+)
+from tests.support.service import Api
+
+Ids = dict[str, str]
+SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
+SYSTEM_HTTP = "00000000-0000-0000-0000-000000000020"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+ROTARY_SCHEMA = {
+    "$schema": DIALECT,
+    "type": "object",
+    "properties": {"serial_number": {"type": "string"}, "gain": {"type": "number"}},
+}
+POSE = dict.fromkeys((f"{part}{axis}" for part in ("", "r", "tol_", "tol_r") for axis in "xyz"), 0.0)
+
+
+def placed_in(frame_id: str, **numbers: float) -> dict[str, Any]:
+    """A placement in a frame."""
+    return {**POSE, **numbers, "parent_frame_id": frame_id, "reference_surface": "MountingFace"}
+
+
+def planned_on(surface_id: str, policy_id: str) -> dict[str, Any]:
+    """The plan of a visit."""
+    period = {"planned_start_at": "2026-10-06T08:00:00+02:00", "planned_end_at": "2026-10-08T08:00:00+02:00"}
+    return {"policy_id": policy_id, "surface_id": surface_id, "type": "user", **period}
+
+
+async def trusted(api: Api, ids: Ids, mark: str) -> None:
+    """An actor who is present at a visit, and what the visit rests on."""
+    ids["actor_id"] = await api.create("/actors", {"name": "Mira Okafor", "email": "m.okafor@example.org"})
+    ids["zone_id"] = await api.create("/zones", {"name": "Experiment hall"})
+    ends = {"source_zone_id": ids["zone_id"], "target_zone_id": ids["zone_id"]}
+    ids["conduit_id"] = await api.create("/conduits", {"name": "Hall network", **ends})
+    ids["surface_id"] = await api.create("/surfaces", {"name": "Endstation A console", "kind": "HTTP"})
+    ids["policy_id"] = await api.create(
+        "/policies",
+        {
+            "name": "Shift crew",
+            "conduit_id": ids["conduit_id"],
+            "surface_id": ids["surface_id"],
+            "permitted_principal_ids": [ids["actor_id"]],
+            "permitted_commands": ["GetVisit"],
+        },
+    )
+    ids["visit_id"] = await api.create("/visits", planned_on(ids["surface_id"], ids["policy_id"]))
+    await api.done(f"/visits/{ids['visit_id']}/record-arrival")
+    await api.done(f"/visits/{ids['visit_id']}/presence/open", {"mode": "physical", "actor_id": ids["actor_id"]})
+
+
+async def equipped(api: Api, ids: Ids, mark: str) -> None:
+    """An asset that is of a family and a model, installed, and bound into a fixture."""
+    turning = {"description": "Turns things.", "required_affordances": ["Rotatable"]}
+    ids["role_id"] = await api.create("/roles", {"name": f"Spinner {mark}", **turning})
+    rotary = {"name": f"RotaryStage {mark}", "affordances": ["Rotatable"], "settings_schema": ROTARY_SCHEMA}
+    ids["family_id"] = await api.create("/families", rotary)
+    await api.done(f"/families/{ids['family_id']}/add-role", {"role_id": ids["role_id"]})
+    described = {"manufacturer": {"name": "Acme Motion"}, "part_number": f"R-{mark}"}
+    ids["model_id"] = await api.create(
+        "/models", {"name": "acme_r250", **described, "declared_family_ids": [ids["family_id"]]}
+    )
+    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    ids["asset_id"] = await api.create(
+        "/assets",
+        {
+            "name": "Rotary",
+            "tier": "Device",
+            "parent_id": beamline,
+            "model_id": ids["model_id"],
+            "alternate_identifiers": [{"kind": "EPICS_PV", "value": f"lum:{mark}"}],
+            "owners": [{"name": "Lumen Light Source"}],
+        },
+    )
+    await api.done(f"/assets/{ids['asset_id']}/activate")
+    ids["frame_id"] = await api.create("/frames", {"name": "centerline"})
+    slot = {"slot_code": f"B-SAMPLE-{mark}", "placement": placed_in(ids["frame_id"])}
+    ids["mount_id"] = await api.create("/mounts", slot)
+    await api.done(f"/mounts/{ids['mount_id']}/install", {"asset_id": ids["asset_id"]})
+    place = {"slot_name": "stage", "required_family_ids": [ids["family_id"]], "cardinality": "Exactly1"}
+    ids["assembly_id"] = await api.create(
+        "/assemblies", {"name": "Sample tower", "required_slots": [place], "presented_role_ids": [ids["role_id"]]}
+    )
+    bindings = [{"slot_name": "stage", "asset_id": ids["asset_id"]}]
+    ids["fixture_id"] = await api.create(f"/assemblies/{ids['assembly_id']}/fixtures", {"slot_asset_bindings": bindings})
+    await api.done(f"/assets/{ids['asset_id']}/fixture/attach", {"fixture_id": ids["fixture_id"]})
+    sweep = await api.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": f"none-{mark}"})
+    assert sweep.status_code in (200, 202), sweep.text
+    ids["sweep_id"] = ids["work_id"] = sweep.json()["sweep_id"]
+
+
+Furnishing = Callable[[Api, Ids, str], Awaitable[None]]
+
+CONTEXTS: dict[Furnishing, tuple[str, ...]] = {
+    trusted: ("access", "trust"),
+    federation.furnished: ("federation",),
+    equipped: ("equipment",),
+    supply.furnished: ("supply",),
+    enclosure.furnished: ("enclosure",),
+    safety.furnished: ("safety",),
+    caution.furnished: ("caution",),
+    subject.furnished: ("subject",),
+    recipe_ladder.furnished: ("recipe",),
+    plan.furnished: ("recipe",),
+    recipe.furnished: ("recipe",),
+    run.furnished: ("run", "campaign"),
+    operation.furnished: ("operation",),
+    decision.furnished: ("decision",),
+    agent.furnished: ("agent",),
+    calibration.furnished: ("calibration",),
+}
+"""Whose objects are made by what, in an order in which each finds what it refers to."""
+
+
+async def furnished(api: Api) -> Ids:
+    """A fresh set of objects that refer to each other, as a map from the name of the id to the id."""
+    ids: Ids = {}
+    mark = uuid4().hex[:8]
+    for furnish in CONTEXTS:
+        await furnish(api, ids, mark)
+    return ids
+
+
+async def renewed(api: Api, ids: Ids, context: str) -> Ids:
+    """The same set with fresh objects of one context, which refer to those of the others."""
+    fresh, mark = dict(ids), uuid4().hex[:8]
+    for furnish, contexts in CONTEXTS.items():
+        if context in contexts:
+            await furnish(api, fresh, mark)
+    assert fresh != ids, f"nothing makes objects of {context}"
+    return fresh

@@ -1,0 +1,424 @@
+"""A rehearsal of conducts: conductor, steps and ledger in memory, on a simulated plant; the test plays the engine."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
+from baton.application.commands import Commands
+from baton.application.conduct.actions import ActionBody
+from baton.application.conduct.conduct_record import ConductRecord, Submitters
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.deciders import Deciders
+from baton.application.conduct.ledger import ClosingRequest, Ledger
+from baton.application.conduct.passes import Advisers, Passes
+from baton.application.conduct.step_effects import StepEffects
+from baton.application.conduct.step_execution import Limits, StepRunner, Worker
+from baton.application.conduct.step_plan import StepPlan, StepPlans
+from baton.application.control import Control
+from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
+from baton.application.ports import Authorizer, Batch, Caller, CommandResult, FoldedStanding, StreamAppend, Timekeeper
+from baton.application.unit_of_work import decode_event
+from baton.domain.kernel import Call, Command, Event
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.messages import (
+    ConductEnd,
+    ConductOutcome,
+    ConductRequest,
+    Finish,
+    JobRequest,
+    Mark,
+    PassRequest,
+    StepPlace,
+    StepReport,
+    StepRequest,
+    lifecycle_failure,
+)
+from baton.domain.operation.conduct.progress import ConductProgress
+from baton.domain.operation.conduct.results import Failure, Measured
+from baton.domain.operation.procedure.activity_logbook import Activity
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureIterationStarted
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.operation.steering.decider_choice import SELECTABLE
+from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
+from baton.domain.recipe.method import MethodDefined
+from baton.domain.recipe.plan import PlanDefined
+from baton.domain.recipe.practice import PracticeDefined
+from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.trust.authorization import AuthzResult, deny
+from baton.domain.trust.surface import SYSTEM_HTTP
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.control.devices import Motor
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.testing.ledger import MemoryLedger
+from baton.testing.store import MemoryStore
+from tests.support.domain.lifecycles.run import begun
+from tests.support.domain.world import OPERATOR, new_id
+from tests.support.fast_clock import LoopTime
+from tests.support.infrastructure.ledger_cases import PORTS, LedgerConduct, row
+
+HERE, ELSEWHERE = "here/1/1", "elsewhere/2/2"
+LIMITS = Limits(action=3600.0, compute=3600.0, restart=300.0)
+ROUTES = (
+    ControlRoute(prefix="bl7:", substrate=Substrate.IN_MEMORY),
+    ControlRoute(prefix="sim:", substrate=Substrate.IN_MEMORY, simulated=True),
+    ControlRoute(prefix="ro:", substrate=Substrate.IN_MEMORY, read_only=True),
+)
+SIGNALS = {"bl7:a": 0, "bl7:b": 1.5, "bl7:c": 0, "bl7:shutter": 1, "sim:a": 0, "ro:a": 0}
+ENDING: dict[str, Any] = {"decided_by_decision_id": None, "actuation_kind": None}
+"""What nobody says of how a run ends."""
+STOOD_DOWN = ConductOutcome(
+    finish=Finish.STOOD_DOWN, failure=lifecycle_failure("hold", "SteeringDriverStoodDown", "Nobody is there to go on.")
+)
+
+
+class WorkAttempt:
+    """One try at a piece of work, as the engine makes it."""
+
+    def __init__(self, is_cancelled: bool = False, is_abandoned: bool = False) -> None:
+        self.is_cancelled = is_cancelled
+        self.is_abandoned = is_abandoned
+        self.signs = 0
+
+    def heartbeat(self) -> None:
+        self.signs += 1
+
+
+@dataclass
+class RevocablePermits:
+    """An authorization seam that lets the service do everything, and others what was not withdrawn from them."""
+
+    standings: PrincipalStandings
+    withdrawn: set[str] = field(default_factory=set)
+    enforced: bool = False
+    """Whether who stood down is denied everything, as policies do."""
+
+    async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
+        if caller.surface_id == SYSTEM_HTTP and command_name in self.withdrawn:
+            return deny("command_not_permitted")
+        if self.enforced and (objection := (await self.standing(caller)).objection) is not None:
+            return deny(objection)
+        return await PermissiveAuthorizer().authorize(caller, command_name, surface_id)
+
+    async def permitted(self, caller: Caller) -> frozenset[str]:
+        return await PermissiveAuthorizer().permitted(caller) - self.withdrawn
+
+    async def standing(self, caller: Caller) -> FoldedStanding:
+        return await PermissiveAuthorizer(self.standings).standing(caller)
+
+
+@dataclass(frozen=True)
+class OpenedConduct:
+    """A conduct that was opened."""
+
+    plan: StepPlan
+
+    @property
+    def procedure_id(self) -> UUID:
+        return self.plan.procedure_id
+
+    @property
+    def conduct_id(self) -> UUID:
+        return self.plan.conduct_id
+
+    @property
+    def request(self) -> ConductRequest:
+        return ConductRequest(procedure_id=self.procedure_id, conduct_id=self.conduct_id)
+
+    def pass_request(self, iteration_index: int) -> PassRequest:
+        return PassRequest(**self.request.model_dump(), iteration_index=iteration_index)
+
+    def end(self, outcome: ConductOutcome, closed: bool = False) -> ConductEnd:
+        return ConductEnd(**self.request.model_dump(), outcome=outcome, closed=closed)
+
+    def at(self, step_index: int, iteration_index: int = 0, closing: bool = False) -> StepPlace:
+        return LedgerConduct(self.procedure_id, self.conduct_id).at(step_index, iteration_index, closing)
+
+
+@dataclass
+class MemoryConduct:
+    """Commands as an operator, steps as one worker or several, and everything there is to see of what comes of them."""
+
+    time: LoopTime
+    plant: Simulator
+    control: Control
+    routes: tuple[ControlRoute, ...] = ()
+    actions: dict[str, ActionBody] = field(default_factory=dict)
+    compute: SimulatedCompute = field(default_factory=SimulatedCompute)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    permits: Authorizer | None = None
+    deciders: Deciders = field(default_factory=lambda: ConfiguredDeciders(SELECTABLE))
+    dead: set[str] = field(default_factory=set)
+    """The names of workers that are known to have ended."""
+    taken_for_done: set[UUID] = field(default_factory=set)
+    """The rows of steps that nobody did, so that a later one can be tried."""
+    caller: Caller = field(default_factory=lambda: Caller(OPERATOR, SYSTEM_HTTP, new_id()))
+    make_ledger: Callable[[MemoryStore, LoopTime], Ledger] = MemoryLedger
+
+    def __post_init__(self) -> None:
+        self.permits = self.permits or RevocablePermits(PrincipalStandings(self.store))
+        self.ledger = self.make_ledger(self.store, self.time)
+        self.commands = Commands(self.store, self.permits, self.time, new_id, self.ports())
+        self.plans = StepPlans(self.store)
+        self.steps = self.worker(HERE)
+        self.take_the_stand()
+
+    def ports(self) -> Any:
+        own = {"actuation_kind": self.actuation_kind, "completed_step_count": self.completed_step_count}
+        return SimpleNamespace(**{**vars(PORTS), **own})
+
+    async def actuation_kind(self, conduct_id: UUID) -> Any:
+        return (await self.ledger.tally(conduct_id, 0)).actuation_kind
+
+    async def completed_step_count(self, conduct_id: UUID) -> int:
+        return (await self.ledger.tally(conduct_id, 0, of_pass=True)).completed_count
+
+    def worker(self, name: str = ELSEWHERE) -> StepRunner:
+        """Somebody who does steps."""
+        actions = ActionRegistry(self.actions)
+        effects = StepEffects(self.control, actions, self.time, self.routes, LIMITS.action)
+        worker = Worker(name, self.dead.__contains__)
+        submitters = Submitters(self.permits)
+        return StepRunner(
+            self.ledger, self.plans, effects, self.compute, self.time, LIMITS, worker, submitters, lambda: self.time.passed
+        )
+
+    def take_the_stand(self) -> None:
+        """Conduct as somebody who has just come to work and knows nothing but the record."""
+        record, plans = ConductRecord(self.store, self.commands), StepPlans(self.store)
+        submitters = Submitters(self.permits)
+        self.conductor = Conductor(self.store, record, self.time, self.ledger, plans, self.steps, submitters)
+        advisers = Advisers(record, self.time, self.ledger, self.deciders, submitters)
+        self.passes = Passes(self.store, record, submitters, self.time, self.ledger, plans, advisers)
+
+    def relieved(self) -> "MemoryConduct":
+        """The same conducts, somebody else on the stand."""
+        other = copy(self)
+        other.take_the_stand()
+        return other
+
+    async def do(self, command: Command, on: UUID | None = None) -> CommandResult:
+        return await self.commands.execute(command, self.caller, target_id=on)
+
+    async def made(self, command: Command) -> UUID:
+        return UUID(next(iter(((await self.do(command)).body or {}).values())))
+
+    async def registered(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
+        """A procedure from a recipe of these steps."""
+        capability_id = await self.made(
+            DefineCapability(
+                code=f"{CODE_PREFIX}{new_id()}",
+                name="Task",
+                required_affordances=frozenset(),
+                executor_shapes=frozenset({ExecutorShape.PROCEDURE}),
+            )
+        )
+        recipe_id = await self.made(
+            DefineRecipe(name="steps", capability_id=capability_id, steps=tuple(steps), closing_steps=tuple(closing_steps))
+        )
+        task = {"name": "Alignment", "kind": "alignment", "recipe_id": recipe_id}
+        return await self.made(RegisterProcedureFromRecipe(**{**task, **fields}))
+
+    async def opened(
+        self,
+        steps: Sequence[Any],
+        closing_steps: Sequence[Any] = (),
+        how: type[Any] = ConductProcedure,
+        run_id: UUID | None = None,
+        conduct: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> OpenedConduct:
+        """A conduct of these steps that has just been opened."""
+        if run_id is not None:
+            fields["parent_run_id"] = run_id
+        literal = not closing_steps and all(step["kind"] != "compute" for step in steps) and "steps" in how.model_fields
+        if literal:
+            procedure_id = await self.made(RegisterProcedure(**{"name": "Alignment", "kind": "alignment", **fields}))
+            command = how(steps=tuple(steps), **(conduct or {}))
+        else:
+            procedure_id = await self.registered(steps, closing_steps, **fields)
+            command = how(**(conduct or {}))
+        return await self.live(command, procedure_id)
+
+    async def live(self, command: Command, procedure_id: UUID) -> OpenedConduct:
+        """The conduct that a command opens."""
+        conduct_id = UUID(((await self.do(command, procedure_id)).body or {})["conduct_id"])
+        plan = await self.plans.load(ConductRequest(procedure_id=procedure_id, conduct_id=conduct_id))
+        assert plan is not None
+        return OpenedConduct(plan)
+
+    async def step(
+        self,
+        conduct: OpenedConduct,
+        step_index: int = 0,
+        iteration_index: int = 0,
+        *,
+        closing: bool = False,
+        point: Mapping[str, Any] | None = None,
+        deadline: datetime | None = None,
+        by: StepRunner | None = None,
+        attempt: WorkAttempt | None = None,
+    ) -> StepReport:
+        """Do one step to its end, as the engine would have it done."""
+        steps, place, attempt = by or self.steps, conduct.at(step_index, iteration_index, closing), attempt or WorkAttempt()
+        where = dict(point or {})
+        await self.reach(conduct, place, where)
+        report = await steps.do(StepRequest(place=place, point=where, deadline=deadline), attempt)
+        if report.job_id is None:
+            return report
+        return await steps.collect(JobRequest(place=place, point=where, job_id=report.job_id), attempt)
+
+    async def reach(self, conduct: OpenedConduct, place: StepPlace, point: Mapping[str, Any]) -> None:
+        """Have the record show what comes before a step; rows that only say so are not among those that are looked at."""
+        if self.procedure(conduct).live_conduct_id != conduct.conduct_id:
+            return
+        if place.closing and self.progress(conduct).phase != "Ended":
+            await self.ledger.begin_closing(ClosingRequest(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
+        if place.iteration_index and self.procedure(conduct).current_iteration_index != place.iteration_index:
+            begun = ProcedureIterationStarted(iteration_index=place.iteration_index, point=dict(point) or None)
+            await self.happens(place.procedure_id, begun)
+        for index in range(conduct.plan.first_index(place), place.step_index):
+            before = place.model_copy(update={"step_index": index})
+            if not await self.ledger.has_passed(before):
+                passed = row(before, Mark.OUTCOME, kind=conduct.plan.step(before).kind, result="skipped")
+                await self.ledger.settle(passed)
+                self.taken_for_done.add(passed.event_id)
+
+    async def walked(self, conduct: OpenedConduct, *, closing: bool = False) -> None:
+        """Have the record show one of the lists done to its end."""
+        count = len(conduct.plan.closing_steps if closing else conduct.plan.steps)
+        await self.reach(conduct, conduct.at(count, closing=closing), {})
+
+    async def failed(self, conduct: OpenedConduct, failure: Failure) -> None:
+        """Have the record show that a step failed so."""
+        says = failure.model_dump(mode="json", include={"target", "error_class", "message"})
+        place = conduct.at(failure.step_index or 0)
+        await self.ledger.settle(row(place, Mark.OUTCOME, kind=failure.source_kind, **says, result="failed"))
+
+    async def value(self, address: str) -> Any:
+        """What a signal reads."""
+        return (await self.plant.read(address)).value
+
+    def rows(self, conduct: OpenedConduct | None = None) -> list[dict[str, Any]]:
+        """What the rows of the ledger say, in the order they were written."""
+        return [row.payload for row in self.activities(conduct)]
+
+    def marks(self, conduct: OpenedConduct | None = None) -> list[tuple[str, str, str]]:
+        """Of every row the kind of its step, its mark and its result."""
+        return [(row.step_kind, row.mark or "", row.payload["result"]) for row in self.activities(conduct)]
+
+    def activities(self, conduct: OpenedConduct | None = None) -> list[Activity]:
+        rows: Any = self.store.entries[Activity.relation]
+        return [
+            row
+            for row in rows
+            if row.event_id not in self.taken_for_done and (conduct is None or row.conduct_id == conduct.conduct_id)
+        ]
+
+    def procedure(self, conduct: OpenedConduct) -> Procedure:
+        state = self.store.state((Procedure.__name__, conduct.procedure_id))
+        assert isinstance(state, Procedure)
+        return state
+
+    def progress(self, conduct: OpenedConduct) -> ConductProgress:
+        row = self.store.rows[ConductProgress.relation, conduct.procedure_id]
+        assert isinstance(row, ConductProgress)
+        return row
+
+    def events(self, conduct: OpenedConduct) -> list[Any]:
+        """Everything on the procedure's stream."""
+        rows = self.store.streams[Procedure.__name__, conduct.procedure_id]
+        return [decode_event(Procedure.aggregate, row) for row in rows]
+
+    def happened(self, conduct: OpenedConduct) -> list[str]:
+        return [type(event).__name__ for event in self.events(conduct)]
+
+    async def run(self) -> UUID:
+        """A run of a plan without any needs."""
+        event = begun()
+        method_id, practice_id = new_id(), new_id()
+        await self.happens(method_id, method())
+        await self.happens(
+            practice_id, PracticeDefined(name="any", method_id=method_id, site_id=None, family_ids=frozenset())
+        )
+        await self.happens(event.plan_id, plan(practice_id, method_id))
+        run_id = new_id()
+        await self.happens(run_id, event)
+        return run_id
+
+    async def happens(self, stream_id: UUID, *events: Event) -> None:
+        """Put events on a stream, whatever commands would say to that."""
+        name, now = events[0].aggregate.name, self.time()
+        stamped = [(new_id(), event.stamp(stream_id, now)) for event in events]
+        after = len(self.store.streams.get((name, stream_id), ()))
+        call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
+        async with self.store.session() as session:
+            await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, after, stamped)]))
+
+
+def rehearsed(time: LoopTime, **parts: Any) -> MemoryConduct:
+    """A rehearsal with a plant that has something of everything."""
+    plant = Simulator(SIGNALS, [Motor(SimulatedMotor(address="bl7:x", velocity=1.0))], time=time)
+    return MemoryConduct(time, plant, RoutedControl(ROUTES, {Substrate.IN_MEMORY: plant}), ROUTES, **parts)
+
+
+async def nothing_to_do(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of an action that is done at once."""
+    return {}
+
+
+def raising(error: Exception) -> ActionBody:
+    """The body of an action that fails so."""
+
+    async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+        raise error
+
+    return body
+
+
+def endless(time: LoopTime, stopped: list[float]) -> ActionBody:
+    """The body of an action that never ends by itself, and tells when it was stopped."""
+
+    async def body(control: Control, _: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(time.passed)
+        return {}
+
+    return body
+
+
+def measured(name: str, value: Any, **more: Any) -> Measured:
+    return Measured(**{"name": name, "value": value, "kind": "Scalar", "quality": "Good", **more})
+
+
+def method() -> MethodDefined:
+    return MethodDefined(
+        name="any",
+        capability_id=new_id(),
+        needed_family_ids=frozenset(),
+        needed_supplies=frozenset(),
+        parameters_schema=None,
+    )
+
+
+def plan(practice_id: UUID, method_id: UUID) -> PlanDefined:
+    return PlanDefined(
+        name="any",
+        practice_id=practice_id,
+        method_id=method_id,
+        asset_ids=frozenset(),
+        window_starts_at=None,
+        window_ends_at=None,
+        method_needed_family_ids_snapshot=frozenset(),
+        asset_families_snapshot={},
+    )

@@ -1,0 +1,148 @@
+"""A worker that is wired like any other, and stops itself with SIGSTOP when every conduct has come to its point.
+
+It says on its standard output how many have, when it was woken and when it has nothing left to do, by the clock that counts
+suspended time. Whoever started it wakes it with SIGCONT: then all conducts go on at once from where they were.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from baton.application.conduct.heartbeat import boot_time
+from baton.application.conduct.ledger import BeginRequest, BeginResult
+from baton.application.conduct.step_execution import StepRunner
+from baton.application.control import Control
+from baton.application.ports import Timekeeper
+from baton.application.settings import Settings
+from baton.cli.composition import conduct as wiring
+from baton.cli.composition.runtime import Runtime
+from baton.cli.worker import build_worker
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.control import channel_access
+from baton.infrastructure.control.caproto_client import CaprotoClient
+from baton.infrastructure.control.channel_access import ChannelInfo
+from baton.infrastructure.control.routes import open_control
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.store import PostgresStore
+from baton.infrastructure.temporal.engine import connect
+
+
+class SuspensionPoint(StrEnum):
+    """Where a step is when its worker is suspended."""
+
+    BEFORE_MARK = "before mark"
+    AFTER_MARK = "mark to body"
+    BEFORE_CONNECT = "mark to connect"
+    AFTER_CONNECT = "connect to put"
+    FIRST_WRITE = "mark to first write"
+    BETWEEN = "between two writes"
+    SLEEP = "sleep before a write"
+
+
+class Suspension:
+    """The points at which steps wait for each other, each told by the signal it is about to write."""
+
+    def __init__(self, plan: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._arrived: set[str] = set()
+        self._over = asyncio.Event()
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.is_set()
+
+    async def pass_by(self, signal_name: str | None, point: SuspensionPoint) -> None:
+        """Go on, unless this is the point of the step: then wait until this process was suspended and woken."""
+        if self.arrive(signal_name, point):
+            await self._over.wait()
+
+    def arrive(self, signal_name: str | None, point: SuspensionPoint) -> bool:
+        """Whether this is the point of the step; with the last one to arrive the process stops."""
+        if signal_name is None or self._plan.get(signal_name) != point or self.is_over:
+            return False
+        self._arrived.add(signal_name)
+        if len(self._arrived) == len(self._plan):
+            asyncio.get_running_loop().call_soon(self._sleep)
+        return True
+
+    def _sleep(self) -> None:
+        if not self.is_over:
+            print(f"stopped {boot_time()}", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            self._over.set()
+
+    async def tell_when_idle(self, steps: StepRunner) -> None:
+        """Say when nothing is left of what was begun before."""
+        await self._over.wait()
+        woken = boot_time()
+        while steps.at_work or boot_time() - woken < 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        print(f"idle {boot_time()}", flush=True)
+
+
+class SuspendingLedger(PostgresLedger):
+    def __init__(self, store: PostgresStore, suspension: Suspension) -> None:
+        super().__init__(store)
+        self._suspension = suspension
+
+    async def begin(self, crossing: BeginRequest) -> BeginResult:
+        said = {} if crossing.marker is None else crossing.marker.payload
+        signal_name = said.get("address") or said.get("params", {}).get("address")
+        await self._suspension.pass_by(signal_name, SuspensionPoint.BEFORE_MARK)
+        standing = await super().begin(crossing)
+        if standing.marked:
+            await self._suspension.pass_by(signal_name, SuspensionPoint.AFTER_MARK)
+        return standing
+
+
+class SuspendingClient(CaprotoClient):
+    def __init__(self, suspension: Suspension) -> None:
+        super().__init__()
+        self._suspension = suspension
+
+    async def connect(self, address: str) -> ChannelInfo:
+        await self._suspension.pass_by(address, SuspensionPoint.BEFORE_CONNECT)
+        channel = await super().connect(address)
+        await self._suspension.pass_by(address, SuspensionPoint.AFTER_CONNECT)
+        return channel
+
+
+def actions_of(suspension: Suspension) -> ActionRegistry:
+    async def write_twice(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+        address = params["address"]
+        await suspension.pass_by(address, SuspensionPoint.FIRST_WRITE)
+        await control.write(address, 1)
+        await suspension.pass_by(address, SuspensionPoint.BETWEEN)
+        if suspension.arrive(address, SuspensionPoint.SLEEP):
+            while not suspension.is_over:
+                await time.sleep(0.05)
+        await control.write(address, 2)
+        return {}
+
+    return ActionRegistry({"write_twice": write_twice})
+
+
+async def run(plan: Mapping[str, str]) -> None:
+    """Work until killed."""
+    settings, suspension = Settings(), Suspension(plan)
+    with (
+        patch.object(channel_access, "installed_client", lambda: SuspendingClient(suspension)),
+        patch.object(wiring, "PostgresLedger", lambda store: SuspendingLedger(store, suspension)),
+    ):
+        async with Runtime(settings) as runtime, open_control(settings) as control:
+            wired = wiring.open_conduct_engine(runtime, control, actions=actions_of(suspension))
+            async with wired as parts, build_worker(await connect(settings), runtime, parts):
+                print("working", flush=True)
+                await suspension.tell_when_idle(parts.steps)
+                await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(json.loads(Path(sys.argv[1]).read_text())))

@@ -1,0 +1,67 @@
+"""What becomes of each kind of block: played, parsed, or shown only, and why."""
+
+import ast
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
+from tests.support.documents.fenced_blocks import ROOT, Block
+
+PLAYED = frozenset({"console", "python", "output"})
+SHOWN_ONLY = {
+    "text": "drawings, trees, and what is seen on a terminal that moves",
+    "sh": "what starts the service or runs the tests, which the tests do in ways of their own",
+}
+EXECUTED_ELSEWHERE = {
+    Path("docs/extending.md"): "tests/documents/test_extending.py runs its programs",
+    Path("docs/developing.md"): "tests/documents/test_developing.py runs its programs",
+}
+MAKE = re.compile(r"\bmake ([a-z]+)")
+
+
+def is_played(block: Block) -> bool:
+    """Whether a block is played from the page it stands on."""
+    return block.kind in PLAYED and block.page not in EXECUTED_ELSEWHERE
+
+
+def objections(block: Block) -> list[str]:
+    """What is wrong with a block, by itself."""
+    match block.kind:
+        case "console" | "output" | "text":
+            return []
+        case "python":
+            return raised(ast.parse, block.text)
+        case "toml":
+            return raised(tomllib.loads, block.text)
+        case "json":
+            return raised(json.loads, block.text) or raised(described, block.about, block.text)
+        case "sh":
+            targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            return [f"there is no `make {name}`" for name in MAKE.findall(block.text) if name not in targets]
+        case "":
+            return ["say of what kind it is, behind the opening fence"]
+        case kind:
+            return [f"nobody knows what to do with a block of kind {kind}"]
+
+
+def described(about: str, text: str) -> None:
+    """Reads JSON as what it is said to be: the value of a setting, or the body of a command."""
+    if not about:
+        return
+    if about.lower() in Settings.model_fields:
+        Settings(**{about.lower(): json.loads(text)})
+        return
+    command = next(operation.input for operation in REGISTRY if operation.input.__name__ == about)
+    command.model_validate_json(text)
+
+
+def raised(read: Callable[..., object], *text: str) -> list[str]:
+    try:
+        read(*text)
+    except (ValueError, SyntaxError, StopIteration) as error:
+        return [f"{type(error).__name__}: {error}"]
+    return []

@@ -1,0 +1,84 @@
+"""What differs between two runs of a document: ids, times, hashes and positions, each the same wherever it stands."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+HEX = "[0-9a-f]"
+SEEDED = "00000000-0000-0000-0000-|019a0000-0000-7000-8000-"
+"""How ids begin that are the same in every deployment."""
+VARYING = re.compile(
+    rf"(?P<id>(?!{SEEDED})\b{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}\b)"
+    r"|(?P<time>\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"
+    rf"|(?P<hash>\b{HEX}{{64}}\b)"
+    r"|(?:position|transaction_id|last-event-id|^id)\W{1,3}(?P<place>\d+)\b(?!-)"
+    r"|(?:\bin |\bafter )(?P<span>\d+:\d\d:\d\d|\d+\.\d s\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class VaryingText:
+    """Something that is another in every run, and where it stands in a text."""
+
+    kind: str
+    value: str
+    start: int
+    end: int
+
+
+def varying(text: str) -> Iterator[VaryingText]:
+    for found in VARYING.finditer(text):
+        kind = found.lastgroup
+        assert kind is not None, "every alternative has a name"
+        yield VaryingText(kind, found[kind], *found.span(kind))
+
+
+def skeleton(text: str) -> str:
+    """A text without what varies."""
+    return exchanged(text, lambda one: f"<{one.kind}>")
+
+
+def exchanged(text: str, other: Callable[[VaryingText], str]) -> str:
+    """A text with something else in the place of all that varies."""
+    written, at = [], 0
+    for one in varying(text):
+        written += [text[at : one.start], other(one)]
+        at = one.end
+    return "".join([*written, text[at:]])
+
+
+def alike(one: str, other: str) -> bool:
+    return skeleton(one) == skeleton(other)
+
+
+@dataclass
+class TranscriptMatch:
+    """Which id, time, hash or place of a document is which of a run."""
+
+    runs: dict[tuple[str, str], str] = field(default_factory=dict)
+    documents: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def differences(self, document: str, run: str) -> list[str]:
+        """What is not the same in both; what was seen for the first time is remembered."""
+        if not alike(document, run):
+            return [f"it says  {document}", f"it was   {self.in_document(run)}"]
+        pairs = [(here, there) for here, there in zip(varying(document), varying(run), strict=True) if here.kind != "span"]
+        return [found for here, there in pairs for found in self._pair(here.kind, here.value, there.value)]
+
+    def _pair(self, kind: str, here: str, there: str) -> Iterator[str]:
+        known = self.runs.setdefault((kind, here), there)
+        if known != there:
+            yield f"the {kind} {here} was {known} before, and is {there} now"
+        if kind in ("id", "place"):
+            back = self.documents.setdefault((kind, there), here)
+            if back != here:
+                yield f"the {kind} {here} is the one that is {back} elsewhere"
+
+    def in_run(self, text: str) -> str:
+        """A text of the document in the terms of the run."""
+        return exchanged(text, lambda one: self.runs.get((one.kind, one.value), one.value))
+
+    def in_document(self, text: str) -> str:
+        """A text of the run in the terms of the document, as far as they are known."""
+        return exchanged(text, lambda one: self.documents.get((one.kind, one.value), one.value))

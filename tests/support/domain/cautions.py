@@ -1,0 +1,73 @@
+"""Verbs to arrange cautions with."""
+
+from typing import Any
+from uuid import UUID
+
+from baton.domain.caution.caution import Caution, RegisterCaution, SupersedeCaution
+from baton.domain.equipment.asset import AssetRegistered
+from baton.domain.kernel import Event
+from baton.domain.operation.procedure.procedure import ProcedureRegistered
+from tests.support.domain.world import World
+
+DRIFT = "Rotation drifts in the first ten minutes after homing"
+WAIT = "Wait ten minutes, then re-home"
+
+
+def on_asset(id: UUID) -> dict[str, Any]:
+    return {"kind": "Asset", "id": id}
+
+
+def on_procedure(id: UUID) -> dict[str, Any]:
+    return {"kind": "Procedure", "id": id}
+
+
+def make_known(world: World, target: dict[str, Any]) -> None:
+    """Put an asset or a procedure on record, unless there is one under this id."""
+    begun: dict[str, Event] = {
+        "Asset": AssetRegistered(
+            name="Stage",
+            tier="Device",
+            parent_id=None,
+            facility_code=None,
+            family_ids=frozenset(),
+            model_id=None,
+            controller_id=None,
+            located_in_enclosure_id=None,
+            drawing=None,
+            alternate_identifiers=(),
+            owners=(),
+        ),
+        "Procedure": ProcedureRegistered(
+            name="Alignment",
+            kind="alignment",
+            target_asset_ids=frozenset(),
+            parent_run_id=None,
+            capability_id=None,
+            recipe_id=None,
+            max_consecutive_unconverged_iterations=None,
+        ),
+    }
+    if not world.streams[target["kind"], target["id"]] and target["kind"] in begun:
+        world.given(target["id"], begun[target["kind"]])
+
+
+def note(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """What a caution says."""
+    said = {"category": "OperationalWindow", "severity": "Caution", "text": DRIFT, "workaround": WAIT}
+    return {"target": target, **said, **fields}
+
+
+def registered(world: World, target: dict[str, Any], **fields: Any) -> UUID:
+    make_known(world, target)
+    return world.create(RegisterCaution(**note(target, **fields)))
+
+
+def superseded(world: World, id: UUID, target: dict[str, Any], **fields: Any) -> UUID:
+    """The successor of a caution."""
+    world.when(SupersedeCaution(**note(target, **fields)), on=id)
+    return UUID(world.answer["caution_id"])
+
+
+def caution_of(world: World, id: UUID) -> Caution:
+    state: Caution = world.state(Caution, id)
+    return state

@@ -1,0 +1,204 @@
+"""Verbs to arrange conducts with: something to conduct, how a conduct comes to its end, and what it waits for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import (
+    ConductFromProcedure,
+    ConductOrHoldProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
+)
+from baton.domain.operation.conduct.progress import ConductProgress, FilledSlot, OpenedConduct, WaitingFor
+from baton.domain.operation.conduct.results import ConductResult, Measured
+from baton.domain.operation.procedure.endings import (
+    AbortProcedure,
+    CompleteProcedure,
+    HoldProcedure,
+    RecordConductEnd,
+    TruncateProcedure,
+)
+from baton.domain.operation.procedure.procedure import (
+    ABORTED,
+    COMPLETED,
+    HELD,
+    RUNNING,
+    ConductMode,
+    HoldCause,
+    Procedure,
+    ProcedureOutcomeRecorded,
+    ProcedureStatus,
+)
+from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
+from baton.domain.operation.procedure.start import ResumeProcedure
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
+from baton.domain.recipe.capability import CODE_PREFIX
+from baton.domain.recipe.recipe import DefineRecipe
+from tests.support.domain.templates import capability
+from tests.support.domain.world import World, new_id
+from tests.support.workflows.step_json import capture, criterion, setpoint, steered
+
+Raw = dict[str, Any]
+
+FOCUS_STEPS = [setpoint("bl7:focus", steered("focus")), capture("bl7:camera:sharpness", "sharpness")]
+"""One pass of a search for the focus."""
+CLOSE_SHUTTER = [setpoint("bl7:shutter", 0)]
+LOOP: Raw = {"convergence_capture_name": "sharpness", "criterion": criterion(1.0, 0.05)}
+SEARCH: Raw = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": -2, "upper": 2}]},
+    "objective_capture_name": "sharpness",
+}
+BY_CALLER: Raw = {**SEARCH, "decide": {"substrate": "caller", "advice_timeout": 600}}
+STEPS = [setpoint("bl7:energy", 25.0), capture("bl7:camera:sharpness", "sharpness")]
+FORWARD: dict[str, Callable[..., Command]] = {
+    "conduct": lambda steps=(): ConductProcedure(steps=steps),
+    "conduct or hold": lambda steps=(): ConductOrHoldProcedure(steps=steps),
+    "converge": lambda steps=(): ConductUntilConverged(**LOOP, steps=steps),
+}
+"""The commands that take steps with them."""
+BEGINNING: dict[ConductMode, Command] = {
+    ConductMode.FLAT: ConductProcedure(),
+    ConductMode.CONVERGED: ConductUntilConverged(**LOOP),
+    ConductMode.ADVISED: ConductUntilAdvised(**SEARCH),
+}
+"""A command that conducts a recipe from the beginning, in each mode."""
+GOING_ON: dict[ConductMode, Command] = {
+    ConductMode.FLAT: ConductFromProcedure(re_establishment_boundary=0),
+    ConductMode.CONVERGED: ConductUntilConverged(**LOOP),
+    ConductMode.ADVISED: ConductUntilAdvisedFrom(**SEARCH),
+}
+"""The command that takes it up again."""
+ENDINGS: dict[str, tuple[Callable[[ConductResult], Command], tuple[str, ...], ProcedureStatus]] = {
+    "complete": (lambda said: CompleteProcedure(conducted=said), ("ProcedureConducted", "ProcedureCompleted"), COMPLETED),
+    "hold": (
+        lambda said: HoldProcedure(reason="stuck", cause=HoldCause.STEP_FAULT, conducted=said),
+        ("ProcedureConducted", "ProcedureHeld"),
+        HELD,
+    ),
+    "abort": (
+        lambda said: AbortProcedure(reason="stuck", conducted=said),
+        ("ProcedureConducted", "ProcedureAborted"),
+        ABORTED,
+    ),
+    "halt": (lambda said: RecordConductEnd(result=said), ("ProcedureConducted",), RUNNING),
+    "deny": (
+        lambda said: RecordConductEnd(result=said, abort_reason="withdrawn"),
+        ("ProcedureConducted", "ProcedureAborted"),
+        ABORTED,
+    ),
+}
+"""How a conduct comes to its end: what that appends, and where it leaves the procedure."""
+STOPS: dict[str, Callable[[ConductResult], Command]] = {
+    "conduct": lambda said: ConductProcedure(),
+    "take up": lambda said: ConductFromProcedure(re_establishment_boundary=1),
+    "hold": lambda said: HoldProcedure(reason="lunch"),
+    "resume": lambda said: ResumeProcedure(by_hand=True),
+    "abort": lambda said: AbortProcedure(reason="smoke"),
+    "close": lambda said: AbortProcedure(reason="smoke", run_closing=True),
+    "truncate": lambda said: TruncateProcedure(reason="power cut"),
+    **{f"{name} itself": ending for name, (ending, _, _) in ENDINGS.items()},
+}
+"""Whatever may happen to a procedure that is conducted, in any order."""
+
+
+def by_hand(world: World, **fields: Any) -> UUID:
+    """A procedure whose steps come with the request that conducts it."""
+    return world.create(RegisterProcedure(**{"name": "Set the energy", "kind": "beam_mode_change", **fields}))
+
+
+def from_recipe(
+    world: World, steps: list[Raw] = FOCUS_STEPS, closing_steps: list[Raw] = CLOSE_SHUTTER, **fields: Any
+) -> UUID:
+    """A procedure registered from a recipe of these steps."""
+    realised = capability(world, code=f"{CODE_PREFIX}{new_id()}", executor_shapes=["PROCEDURE"])
+    asked = {"name": "focus_recipe", "capability_id": realised, "steps": steps, "closing_steps": closing_steps}
+    task = {"name": "Focus", "kind": "focus_search", "recipe_id": world.create(DefineRecipe(**asked))}
+    return world.create(RegisterProcedureFromRecipe(**{**task, **fields}))
+
+
+def opened(world: World, command: Command, on: UUID) -> UUID:
+    """The conduct that a command opens."""
+    world.when(command, on=on)
+    return UUID(world.answer["conduct_id"])
+
+
+def procedure_of(world: World, id: UUID) -> Procedure:
+    state: Procedure = world.state(Procedure, id)
+    return state
+
+
+def progress_of(world: World, id: UUID) -> ConductProgress:
+    row = world.records[ConductProgress, id]
+    assert isinstance(row, ConductProgress)
+    return row
+
+
+def conduct_row(world: World, conduct_id: UUID) -> OpenedConduct:
+    row = world.records[OpenedConduct, conduct_id]
+    assert isinstance(row, OpenedConduct)
+    return row
+
+
+def shown(world: World, id: UUID, **fields: Any) -> None:
+    """The live conduct lets it be known where it stands."""
+    world.records[ConductProgress, id] = replace(progress_of(world, id), **fields)
+
+
+def asks_for_advice(world: World, id: UUID, until: datetime | None = None) -> None:
+    """The live conduct waits to be told where to measure next."""
+    deadline = until or world.now + timedelta(seconds=600)
+    shown(world, id, waiting_for=WaitingFor.ADVICE.value, waiting_until=deadline)
+
+
+def fills(world: World, id: UUID, slot: str, step_index: int, closing: bool = False) -> None:
+    """The ledger of the latest conduct holds this slot."""
+    entry_id = new_id()
+    world.records[FilledSlot, entry_id] = FilledSlot(
+        entry_id=entry_id,
+        procedure_id=id,
+        conduct_id=progress_of(world, id).conduct_id,
+        iteration_index=0,
+        closing=closing,
+        step_index=step_index,
+        slot=slot,
+        content={"value": 1.5},
+        recorded_at=world.now,
+    )
+
+
+def measured(iteration_index: int, value: float = 1.5, **fields: Any) -> ProcedureOutcomeRecorded:
+    """What a steered pass measured."""
+    sharpness = Measured(name="sharpness", value=value, kind="Scalar", quality="Good")
+    said = {"point": {"focus": value}, "measurements": (sharpness,), "succeeded": True, "actuation_kind": None}
+    return ProcedureOutcomeRecorded(iteration_index=iteration_index, **{**said, **fields})
+
+
+def result(world: World, id: UUID, **fields: Any) -> ConductResult:
+    """What the live conduct says when it comes to its end."""
+    row = progress_of(world, id)
+    said = {"procedure_id": id, "conduct_id": row.conduct_id, "command_name": row.command_name, "succeeded": True}
+    return ConductResult.model_validate({**said, **fields})
+
+
+def latest(world: World, id: UUID) -> ConductResult:
+    """What the latest conduct says of its end, live or not; before there was one, what a stranger says."""
+    conduct_id = procedure_of(world, id).last_conduct_id or new_id()
+    return ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
+
+
+def left_held(world: World, id: UUID, **fields: Any) -> None:
+    """The live conduct comes to its end in a hold."""
+    said = result(world, id, **{"succeeded": False, "held": True, **fields})
+    world.when(HoldProcedure(reason="shift change", conducted=said), on=id)
+
+
+def taken_to_hold(world: World, command: Command, on: UUID) -> UUID:
+    """A conduct that was opened and held again."""
+    conduct_id = opened(world, command, on)
+    left_held(world, on)
+    return conduct_id

@@ -1,0 +1,105 @@
+"""How the life of an aggregate is tabulated, apart from the code that must obey the table.
+
+A life says how its aggregate begins, by which verbs each state is reached, and for every verb the states it is allowed
+from, where it leads, how it is refused elsewhere, and the smallest input with which it succeeds.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Command
+from tests.support.domain.world import World
+
+Scene = SimpleNamespace
+"""What the world holds beside the aggregate, by name."""
+EVERY = "every state"
+
+
+def nothing(scene: Scene) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One row of a table of states and verbs."""
+
+    allowed: str = EVERY
+    leads_to: Mapping[str, str] = field(default_factory=dict)
+    refusal: str = ""
+    reason: str = ""
+    """The machine cause of the refusal; where none is tabulated, the state itself."""
+    quiet: bool = False
+    """Whether a repeat succeeds without an event."""
+    given: Callable[[Scene], Mapping[str, Any]] = nothing
+    before: tuple[tuple[str, Callable[[Scene], Mapping[str, Any]]], ...] = ()
+    """Verbs that must have happened for this one to succeed, with their input."""
+    arranged: Callable[[World, UUID, Scene], None] | None = None
+    """What must be true for this one to succeed, where no verb leads there from this state any more."""
+
+    def allows(self, state: "StateByAxis") -> bool:
+        return self.allowed == EVERY or next(iter(state.values())) in self.allowed.split()
+
+
+StateByAxis = Mapping[str, str]
+"""Where an aggregate stands on each of its axes."""
+
+
+@dataclass(frozen=True)
+class Lifecycle:
+    """An aggregate with states: its beginning, its axes (the first one is what verbs are allowed by) and its verbs."""
+
+    aggregate: str
+    creation: str
+    begin: Callable[[World], tuple[UUID, Scene]]
+    ways: Mapping[str, Mapping[str, str]]
+    verbs: Mapping[str, Verb]
+    world: Callable[[], World] = World
+    also_by: tuple[str, ...] = ()
+    """Other verbs that begin one."""
+
+    def standings(self) -> Iterator[StateByAxis]:
+        """Every state; on several axes, every combination."""
+        for states in itertools.product(*self.ways.values()):
+            yield dict(zip(self.ways, states, strict=True))
+
+    def reached(self, standing: StateByAxis) -> tuple[World, UUID, Scene]:
+        """A world in which the aggregate has come to stand there by its own verbs."""
+        world = self.world()
+        id, scene = self.begin(world)
+        for axis, state in standing.items():
+            for name in self.ways[axis][state].split():
+                world.when(self.command(name, scene), on=id)
+        return world, id, scene
+
+    def prepared(self, name: str, standing: StateByAxis) -> tuple[World, UUID, Scene]:
+        """The same, with everything the verb needs to succeed."""
+        world, id, scene = self.reached(standing)
+        verb = self.verbs[name]
+        for earlier, fields in verb.before:
+            world.when(command(earlier, fields(scene)), on=id)
+        if verb.arranged is not None:
+            verb.arranged(world, id, scene)
+        return world, id, scene
+
+    def command(self, name: str, scene: Scene) -> Command:
+        return command(name, self.verbs[name].given(scene))
+
+
+def command(name: str, fields: Mapping[str, Any]) -> Command:
+    """A command by the name of its operation."""
+    made = REGISTRY.operations[name].input(**fields)
+    assert isinstance(made, Command)
+    return made
+
+
+def at(status: str) -> dict[str, str]:
+    return {"status": status}
+
+
+def because(scene: Scene) -> dict[str, Any]:
+    return {"reason": "beam dump"}

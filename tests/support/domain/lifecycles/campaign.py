@@ -1,0 +1,58 @@
+"""The life of a campaign as the specification tabulates it."""
+
+from typing import Any
+from uuid import UUID
+
+from baton.domain.campaign.campaign import Campaign
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
+from tests.support.domain.lifecycles.run import run_begins, run_world
+from tests.support.domain.world import World, new_id
+
+
+def campaign_begins(world: World) -> tuple[UUID, Scene]:
+    run_id, _ = run_begins(world)
+    series = {"name": "Alloy fatigue series", "intent": "Series", "lead_actor_id": new_id()}
+    return world.create(command("register_campaign", series)), Scene(run_id=run_id)
+
+
+def the_run(scene: Scene) -> dict[str, Any]:
+    return {"run_id": scene.run_id}
+
+
+def leaving(scene: Scene) -> dict[str, Any]:
+    return {"run_id": scene.run_id, "reason": "wrong sample"}
+
+
+CAMPAIGN = Lifecycle(
+    Campaign.__name__,
+    "register_campaign",
+    campaign_begins,
+    {
+        "status": {
+            "Planned": "",
+            "Active": "start_campaign",
+            "Held": "start_campaign hold_campaign",
+            "Closed": "start_campaign close_campaign",
+            "Abandoned": "abandon_campaign",
+        }
+    },
+    {
+        "start_campaign": Verb("Planned", at("Active"), "CampaignCannotStartError"),
+        "hold_campaign": Verb("Active", at("Held"), "CampaignCannotHoldError", given=because),
+        "resume_campaign": Verb("Held", at("Active"), "CampaignCannotResumeError"),
+        "close_campaign": Verb("Active Held", at("Closed"), "CampaignCannotCloseError"),
+        "abandon_campaign": Verb("Planned Active Held", at("Abandoned"), "CampaignCannotAbandonError", given=because),
+        "add_run_to_campaign": Verb("Planned Active Held", {}, "CampaignCannotAddRunError", given=the_run),
+        "remove_run_from_campaign": Verb(
+            "Planned Active Held",
+            {},
+            "CampaignCannotRemoveRunError",
+            given=leaving,
+            before=(("add_run_to_campaign", the_run),),
+        ),
+    },
+    run_world,
+)
+
+LIVES = (CAMPAIGN,)
+STATELESS = ()

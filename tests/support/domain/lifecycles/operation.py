@@ -1,0 +1,145 @@
+"""The life of a procedure by hand and under conducts, and that of a schedule, as the specification tabulates them."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from baton.domain.kernel import Command
+from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.operation.procedure.procedure import HELD, Procedure, ProcedureIterationStarted
+from baton.domain.operation.procedure.start import ResumeProcedure
+from baton.domain.operation.schedule.schedule import Schedule
+from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from tests.support.domain.conducts import BY_CALLER, LOOP, SEARCH, asks_for_advice, from_recipe, procedure_of, taken_to_hold
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.lifecycles.run import run_world
+from tests.support.domain.schedules import defined
+from tests.support.domain.world import START, World, new_id
+
+
+def procedure_begins(world: World) -> tuple[UUID, Scene]:
+    """A procedure with a recipe, which can be conducted in every mode."""
+    return from_recipe(world), Scene()
+
+
+def first(scene: Scene) -> dict[str, Any]:
+    return {"iteration_index": 1}
+
+
+def ended(scene: Scene) -> dict[str, Any]:
+    return {"iteration_index": 1, "converged": False}
+
+
+def one_open(world: World, id: UUID, scene: Scene) -> None:
+    world.given(id, ProcedureIterationStarted(iteration_index=1))
+
+
+def one_activity(scene: Scene) -> dict[str, Any]:
+    written = {"address": "bl7:energy", "value": 25.0}
+    return {"entries": [{"event_id": new_id(), "step_kind": "setpoint", "payload": written, "sampled_at": START}]}
+
+
+def from_the_start(scene: Scene) -> dict[str, Any]:
+    return {"re_establishment_boundary": 0}
+
+
+def loop(scene: Scene) -> dict[str, Any]:
+    return LOOP
+
+
+def search(scene: Scene) -> dict[str, Any]:
+    return SEARCH
+
+
+def search_by_caller(scene: Scene) -> dict[str, Any]:
+    return BY_CALLER
+
+
+def stop(scene: Scene) -> dict[str, Any]:
+    return {"iteration_index": 1, "advice": {"verdict": "Stop"}}
+
+
+def waiting(world: World, id: UUID, scene: Scene) -> None:
+    asks_for_advice(world, id)
+
+
+def held_under(conduct: Command) -> Callable[[World, UUID, Scene], None]:
+    """Where the procedure is Held, it is so since this conduct."""
+
+    def arrange(world: World, id: UUID, scene: Scene) -> None:
+        if procedure_of(world, id).status is HELD:
+            world.when(ResumeProcedure(), on=id)
+            taken_to_hold(world, conduct, on=id)
+
+    return arrange
+
+
+START_REFUSED, RESUME_REFUSED = "ProcedureCannotStartError", "ProcedureCannotResumeError"
+PROCEDURE = Lifecycle(
+    Procedure.__name__,
+    "register_procedure_from_recipe",
+    procedure_begins,
+    {
+        "status": {
+            "Defined": "",
+            "Running": "start_procedure",
+            "Held": "start_procedure hold_procedure",
+            "Completed": "start_procedure complete_procedure",
+            "Aborted": "start_procedure abort_procedure",
+            "Truncated": "start_procedure truncate_procedure",
+        }
+    },
+    {
+        "start_procedure": Verb("Defined", at("Running"), START_REFUSED),
+        "hold_procedure": Verb("Running", at("Held"), "ProcedureCannotHoldError", given=because),
+        "resume_procedure": Verb("Held", at("Running"), RESUME_REFUSED),
+        "complete_procedure": Verb("Running", at("Completed"), "ProcedureCannotCompleteError"),
+        "abort_procedure": Verb("Running Held", at("Aborted"), "ProcedureCannotAbortError", given=because),
+        "truncate_procedure": Verb("Running Held", at("Truncated"), "ProcedureCannotTruncateError", given=because),
+        "start_iteration": Verb("Running", {}, "ProcedureCannotStartIterationError", given=first),
+        "end_iteration": Verb("Running Held", {}, "ProcedureCannotEndIterationError", given=ended, arranged=one_open),
+        "append_activities": Verb("Running", {}, "ProcedureActivitiesLogbookClosedError", given=one_activity),
+        "conduct_procedure": Verb("Defined Running", at("Running"), START_REFUSED),
+        "conduct_or_hold_procedure": Verb("Defined Running", at("Running"), START_REFUSED),
+        "conduct_from_procedure": Verb(
+            "Held", at("Running"), RESUME_REFUSED, given=from_the_start, arranged=held_under(ConductProcedure())
+        ),
+        "conduct_until_converged": Verb(
+            "Defined Running Held",
+            at("Running"),
+            START_REFUSED,
+            given=loop,
+            arranged=held_under(ConductUntilConverged(**LOOP)),
+        ),
+        "conduct_until_advised": Verb("Defined Running", at("Running"), START_REFUSED, given=search),
+        "conduct_until_advised_from": Verb(
+            "Held", at("Running"), RESUME_REFUSED, given=search, arranged=held_under(ConductUntilAdvised(**SEARCH))
+        ),
+        "advise_procedure": Verb(
+            "Running",
+            {},
+            "ProcedureCannotAdviseError",
+            given=stop,
+            before=(("conduct_until_advised", search_by_caller),),
+            arranged=waiting,
+        ),
+    },
+    run_world,
+    also_by=("register_procedure",),
+)
+
+SCHEDULE = Lifecycle(
+    Schedule.__name__,
+    "define_schedule",
+    lambda world: (defined(world), Scene()),
+    {"status": {"Active": "", "Held": "hold_schedule", "Retired": "retire_schedule"}},
+    {
+        "hold_schedule": Verb("Active", at("Held"), "ScheduleCannotHoldError", given=because),
+        "resume_schedule": Verb("Held", at("Active"), "ScheduleCannotResumeError"),
+        "trigger_schedule": Verb("Active Held", {}, "ScheduleCannotTriggerError"),
+        "retire_schedule": Verb("Active Held", at("Retired"), "ScheduleCannotRetireError", given=because),
+    },
+)
+
+LIVES = (PROCEDURE, SCHEDULE)
+STATELESS = ()

@@ -1,0 +1,61 @@
+"""The life of a plan as the specification tabulates it."""
+
+from typing import Any
+from uuid import UUID
+
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
+from tests.support.domain.plans import TRIGGER_IN, WINDOW, imaging_hutch, wired
+from tests.support.domain.world import World
+
+CURRENT = "Defined Versioned"
+
+
+def plan_begins(world: World) -> tuple[UUID, Scene]:
+    hutch = imaging_hutch(world)
+    hutch.role(required_ports=[TRIGGER_IN])
+    return world.create(command("define_plan", hutch.plan_fields())), Scene(hutch=hutch)
+
+
+def triggered(scene: Scene) -> dict[str, Any]:
+    return wired(scene.hutch.timing_box, "trigger_out", scene.hutch.camera, "trigger_in")
+
+
+def detecting(scene: Scene) -> dict[str, Any]:
+    return {"role_name": "detector", "asset_id": scene.hutch.camera}
+
+
+def in_spring(scene: Scene) -> dict[str, Any]:
+    return WINDOW
+
+
+def tagged(scene: Scene) -> dict[str, Any]:
+    return {"version_tag": "2026-Q2"}
+
+
+PLAN = Lifecycle(
+    "Plan",
+    "define_plan",
+    plan_begins,
+    {"status": {"Defined": "", "Versioned": "version_plan", "Deprecated": "deprecate_plan"}},
+    {
+        "reschedule_plan": Verb(CURRENT, {}, "PlanCannotRescheduleError", given=in_spring),
+        "update_plan_default_parameters": Verb(
+            given=lambda scene: {"default_parameters_patch": {"dwell": 0.1, "repetitions": 20}}
+        ),
+        "add_plan_wire": Verb(given=triggered),
+        "remove_plan_wire": Verb(given=triggered, before=(("add_plan_wire", triggered),)),
+        "bind_plan_role": Verb("Defined", {}, "PlanCannotBindRoleError", given=detecting),
+        "unbind_plan_role": Verb(
+            "Defined",
+            {},
+            "PlanCannotUnbindRoleError",
+            given=lambda scene: {"role_name": "detector"},
+            before=(("bind_plan_role", detecting),),
+        ),
+        "version_plan": Verb(CURRENT, at("Versioned"), "PlanCannotVersionError", given=tagged),
+        "deprecate_plan": Verb(CURRENT, at("Deprecated"), "PlanCannotDeprecateError", given=because),
+    },
+)
+
+LIVES = (PLAN,)
+STATELESS: tuple[Lifecycle, ...] = ()

@@ -1,0 +1,230 @@
+"""A world in memory for domain tests: given these events, when this command, then those events or that refusal."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, Self
+from uuid import UUID
+
+import pytest
+import uuid_utils.compat
+
+from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
+from baton.domain.registry import REGISTRY
+from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.reads import (
+    AllMembers,
+    AskPort,
+    Grants,
+    Holders,
+    LatestEvents,
+    Members,
+    PastEvents,
+    Permission,
+    PermittedCommands,
+    Reads,
+    Records,
+    Rows,
+    RunInThread,
+    Streams,
+)
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
+from baton.domain.trust.surface import SYSTEM_HTTP
+
+OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
+LENIENT = {"clearance_four_eyes": False, "policies_enforced": False}
+"""What a deployment for development does not ask for."""
+START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
+
+
+def new_id() -> UUID:
+    return uuid_utils.compat.uuid7()
+
+
+@dataclass
+class World:
+    """Folds, claims, look-ups and rows, as the store would hold them."""
+
+    principal_id: UUID = OPERATOR
+    surface_id: UUID = SYSTEM_HTTP
+    now: datetime = START
+    streams: dict[tuple[str, UUID], list[Event]] = field(default_factory=lambda: defaultdict(list))
+    claims: dict[tuple[str, str], UUID] = field(default_factory=dict)
+    members: dict[tuple[str, str], set[UUID]] = field(default_factory=lambda: defaultdict(set))
+    records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
+    entries: dict[UUID, Entry] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
+    ports: dict[str, Any] = field(
+        default_factory=lambda: {"actuation_kind": None, "completed_step_count": 0, "deployment": SimpleNamespace(**LENIENT)}
+    )
+    call: Call | None = None
+    """The last call, and what it answered."""
+    answer: Any = None
+    status: int | None = None
+    """The status it answered with, where that is not its usual one."""
+
+    def given(self, id: UUID, *events: Event) -> Self:
+        for event in events:
+            event.stamp(id, self.now)
+            event.attribute(event.own_id or new_id(), self.principal_id)
+            self.streams[event.aggregate.name, id].append(event)
+        return self
+
+    def state(self, state: type[Any], id: UUID) -> Any:
+        return state.aggregate.fold(self.streams.get((state.__name__, id), ()))
+
+    def when(self, command: Command, on: UUID | None = None, *, opening: UUID | None = None) -> list[Event]:
+        """Decide and apply; the events of the command's own stream come back, everything else is in the world.
+
+        What it opens or creates is `opening`, where that is known beforehand.
+        """
+        operation = command.operation
+        self.now += timedelta(seconds=1)
+        self.answer = self.status = None
+        call = self.call = Call(self.principal_id, self.surface_id, self.now, opening or new_id(), new_id())
+        if hasattr(command, "examine"):
+            command.examine()
+        state = self._target(operation, on)
+        outcome = self.fulfil(operation.decision(command, state, call))
+        return self.apply(outcome, on or call.new_id)
+
+    def create(self, command: Command) -> UUID:
+        """Decide and apply a creation; the new aggregate's id comes back."""
+        return self.when(command)[0].stream_id
+
+    def ask(self, query: Query, on: UUID | None = None) -> Any:
+        call = Call(self.principal_id, self.surface_id, self.now, new_id(), new_id())
+        state = self._target(query.operation, on)
+        return self.fulfil(query.answer(*((state, call) if state is not None else (call,))))
+
+    def _target(self, operation: Any, on: UUID | None) -> State | None:
+        if operation.target is None:
+            return None
+        assert on is not None, f"{operation.name} needs a target"
+        state = self.state(operation.aggregate.state, on)
+        if state is None:
+            raise operation.aggregate.NotFound("absent")
+        return state
+
+    def fulfil(self, reads: Reads[Any]) -> Any:
+        """Run a generator of reads to its result."""
+        try:
+            request = next(reads)
+            while True:
+                try:
+                    answer = self._read(request)
+                except Refusal as refusal:
+                    request = reads.throw(refusal)
+                else:
+                    request = reads.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    def _read(self, request: Any) -> Any:
+        match request:
+            case Streams(state, ids):
+                return {id: found for id in ids if (found := self.state(state, id)) is not None}
+            case PastEvents(state, id, events):
+                return tuple(event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events))
+            case LatestEvents(state, id, events, count):
+                of_these = [event for event in self.streams.get((state.__name__, id), ()) if isinstance(event, events)]
+                return tuple(reversed(of_these[-count:]))
+            case Holders(kind, keys):
+                return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
+            case Members(kind, keys):
+                return tuple(sorted({id for key in keys for id in self.members[kind, key]}))
+            case AllMembers(kind):
+                return tuple(sorted({id for (among, _), ids in self.members.items() if among == kind for id in ids}))
+            case Records(record, where):
+                return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
+            case Permission(command_name):
+                return command_name not in self.denied
+            case Grants(command_names):
+                return None, tuple(name for name in command_names if name in self.denied)
+            case PermittedCommands():
+                return REGISTRY.command_names() - self.denied
+            case RunInThread(function, given):
+                return function(*given)
+            case AskPort(method, arguments):
+                answer = self.ports[method.__name__]
+                return answer(*arguments) if callable(answer) else answer
+            case Rows():
+                raise AssertionError("lists are tested against a projection")
+
+    def apply(self, outcome: Outcome, id: UUID) -> list[Event]:
+        """Write what was decided about one stream, and what goes with it."""
+        self._refuse_rivals(outcome)
+        events = [effect for effect in outcome if isinstance(effect, Event)]
+        self.given(id, *events)
+        for effect in outcome:
+            match effect:
+                case Claim(kind, key):
+                    self.claims[kind, key] = id
+                case Release(kind, key):
+                    assert self.claims.pop((kind, key)) == id, "only who holds a key gives it back"
+                case Enlist(kind, key):
+                    self.members[kind, key].add(id)
+                case Delist(kind, key):
+                    self.members[kind, key].discard(id)
+                case Also(_, other, others):
+                    self.apply(others, other)
+                case Put(record):
+                    self.records[_key(record)] = record
+                case Drop(record, where):
+                    gone = [key for key, row in self.records.items() if isinstance(row, record) and _matches(row, where)]
+                    for key in gone:
+                        del self.records[key]
+                case Enter(entries):
+                    for entry in entries:
+                        self.entries.setdefault(entry.event_id, entry)
+                case Answer(body, status):
+                    self.answer, self.status = body, status
+        return events
+
+    def _refuse_rivals(self, outcome: Outcome) -> None:
+        for effect in outcome:
+            match effect:
+                case Claim(kind, key, rival) if (kind, key) in self.claims:
+                    raise rival
+                case Put(record, rival) if rival is not None and _key(record) in self.records:
+                    raise rival
+                case Also(_, _, others):
+                    self._refuse_rivals(others)
+
+
+def refused(refusal: type[Refusal] | str, reason: str | None = None) -> Any:
+    """Expects this refusal, by class or by name, with this machine cause."""
+    return _Refused(refusal if isinstance(refusal, str) else refusal.__name__, reason)
+
+
+class _Refused:
+    def __init__(self, code: str, reason: str | None) -> None:
+        self.code, self.reason = code, reason
+        self.raises = pytest.raises(Refusal)
+
+    def __enter__(self) -> Any:
+        self.caught = self.raises.__enter__()
+        return self.caught
+
+    def __exit__(self, *error: Any) -> bool:
+        handled = self.raises.__exit__(*error)
+        assert self.caught.value.code == self.code, str(self.caught.value)
+        if self.reason is not None:
+            assert self.caught.value.reason == self.reason, str(self.caught.value)
+        return bool(handled)
+
+
+def _key(record: Any) -> tuple[Any, ...]:
+    return (type(record), *(getattr(record, name) for name in record.key))
+
+
+def _matches(row: Any, where: Any) -> bool:
+    return all(
+        getattr(row, name) in value if isinstance(value, tuple) else getattr(row, name) == value
+        for name, value in where.items()
+    )
+
+
+__all__ = ["NIL", "OPERATOR", "START", "World", "new_id", "refused"]

@@ -1,0 +1,95 @@
+"""The other end of each adapter of the control port: what makes its signals come, change and go."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from baton.application.control import Control, ControlNotConnectedError, ControlTimeoutError, Reading
+from baton.application.plant import ControlRoute, Substrate
+from baton.infrastructure.control.devices import PlainSignal
+from baton.infrastructure.control.routes import RoutedControl
+from baton.infrastructure.control.simulator import Simulator
+from tests.support.infrastructure.epics_servers import EpicsServer
+
+PATIENT, IMPATIENT = 30.0, 0.3
+"""Seconds to wait for an answer that comes, and for one that does not."""
+SEVERITIES = {"Good": 0, "Uncertain": 1, "Bad": 3}
+
+
+class Plant(Protocol):
+    def set_reading(self, address: str, reading: Reading) -> None: ...
+    def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
+        """A signal that takes what is written to it."""
+        ...
+
+    def simulate_connect(self, address: str) -> None: ...
+    def simulate_disconnect(self, address: str) -> None: ...
+    def subscriptions(self, address: str) -> int: ...
+
+
+@dataclass
+class WiredPlant:
+    """An adapter and its plant, and in what adapters may differ."""
+
+    control: Control
+    impatient: Control
+    """The same control system, for what is not there."""
+    plant: Plant
+    no_value: type[Exception] = ControlTimeoutError
+    """What a read raises when a signal exists and says nothing."""
+    no_writable: type[Exception] = ControlNotConnectedError
+    """What a write raises when there is no such signal."""
+    tells_silence: bool = True
+    """Whether a signal that says nothing is told from one that is not there."""
+    counts: bool = True
+    """Whether the plant knows how many follow a signal."""
+
+
+class SimulatedPlant(Simulator):
+    def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
+        self.add(PlainSignal(address, Reading(value=value), labels=tuple(labels or ())))
+
+
+class ServedPlant:
+    """The signals of an EPICS server."""
+
+    def __init__(self, server: EpicsServer) -> None:
+        self._server = server
+
+    def set_reading(self, address: str, reading: Reading) -> None:
+        sampled_at = reading.sampled_at and reading.sampled_at.timestamp()
+        self._server.tell(
+            "set",
+            address=address,
+            value=reading.value,
+            severity=SEVERITIES[reading.quality],
+            status=reading.quality_detail,
+            timestamp=sampled_at,
+        )
+
+    def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
+        self._server.tell("set", address=address, value=value, labels=labels)
+
+    def simulate_connect(self, address: str) -> None:
+        self._server.tell("silent", address=address)
+
+    def simulate_disconnect(self, address: str) -> None:
+        self._server.tell("drop", address=address)
+
+    def subscriptions(self, address: str) -> int:
+        count: int = self._server.tell("subscriptions", address=address)
+        return count
+
+
+def simulated() -> WiredPlant:
+    plant = SimulatedPlant(read_timeout=IMPATIENT)
+    return WiredPlant(plant, plant, plant)
+
+
+def routed() -> WiredPlant:
+    plant = SimulatedPlant(read_timeout=IMPATIENT)
+    adapters = {Substrate.EPICS_CA: Simulator(), Substrate.IN_MEMORY: plant}
+    routes = [
+        ControlRoute(prefix=prefix, substrate=substrate) for prefix, substrate in zip(("", "bl7:"), adapters, strict=True)
+    ]
+    control = RoutedControl(routes, adapters)
+    return WiredPlant(control, control, plant)

@@ -1,0 +1,76 @@
+"""What the server can tell about its connections, and rows written past the service."""
+
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from baton.infrastructure.postgres.projections import Projector
+from tests.support.domain.world import new_id
+from tests.support.waiting import until
+
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+INSERT = """
+INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name,
+    correlation_id, occurred_at)
+VALUES (%s, %s, %s, %s, %s, json_build_object('name', 'Hutch'), %s, 'Written', %s, clock_timestamp()) RETURNING position
+"""
+
+
+async def value(connection: Connection, query: str, *arguments: Any) -> Any:
+    """The one value a query answers."""
+    row = await (await connection.execute(query, arguments)).fetchone()
+    return row[0] if row else None
+
+
+async def rows(connection: Connection, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(query, arguments)).fetchall()
+
+
+async def insert_event(
+    connection: Connection,
+    stream_type: str = "Zone",
+    stream_id: UUID | None = None,
+    version: int = 1,
+    event_type: str = "ZoneDefined",
+) -> int:
+    """Insert one event in the connection's own transaction; answers its position."""
+    id = stream_id or new_id()
+    return int(await value(connection, INSERT, new_id(), stream_type, id, version, event_type, new_id(), new_id()))
+
+
+ADVISORY = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND ((classid::bigint << 32) | objid::bigint) = %s"
+
+
+async def lock_holders(connection: Connection, key: int) -> list[int]:
+    """The backends of this database that hold an advisory lock."""
+    here = " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    return [row[0] for row in await rows(connection, f"{ADVISORY}{here} AND granted", key)]
+
+
+async def lock_waiters(connection: Connection, key: int) -> list[int]:
+    """The backends of this database that wait for an advisory lock."""
+    here = " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    return [row[0] for row in await rows(connection, f"{ADVISORY}{here} AND NOT granted", key)]
+
+
+async def until_waiting(connection: Connection, count: int = 1) -> None:
+    """Until so many backends of this database wait for a lock of any kind."""
+    query = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
+        "AND pid <> pg_backend_pid()"
+    )
+
+    async def waiting() -> bool:
+        return bool(await value(connection, query) >= count)
+
+    await until(waiting)
+
+
+async def project(url: str, connection: Connection) -> Projector:
+    """Bring the projections up to the end of the log."""
+    projector = Projector(url)
+    while await projector.advance(connection):
+        pass
+    return projector

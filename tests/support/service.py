@@ -1,0 +1,92 @@
+"""The service as tests run it: on a real socket of this process, with its projector beside it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import httpx
+import uvicorn
+
+from baton.api.app import create_app
+from baton.api.connections import timed_connection
+from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
+from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres.projections import Projector
+from tests.support.workflows.step_json import PROGRAMS
+
+
+@dataclass
+class Api:
+    """A client of the running service, as one principal."""
+
+    client: httpx.AsyncClient
+    base_url: str
+    database_url: str
+    headers: Mapping[str, str]
+
+    def acting_as(self, principal_id: UUID | str) -> "Api":
+        return Api(self.client, self.base_url, self.database_url, {"X-Principal-Id": str(principal_id)})
+
+    async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = {**self.headers, **options.pop("headers", {})}
+        return await self.client.request(method, path, headers=headers, **options)
+
+    async def get(self, path: str, **parameters: Any) -> httpx.Response:
+        return await self.request("GET", path, params=parameters)
+
+    async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.request("POST", path, json=body if body is not None else {}, headers=named)
+
+    async def create(self, path: str, body: Any) -> str:
+        """The id of something just created."""
+        response = await self.post(path, body)
+        assert response.status_code == 201, response.text
+        return next(value for name, value in response.json().items() if name.endswith("_id"))
+
+    async def done(self, path: str, body: Any = None) -> int:
+        """The log position of a command that must succeed."""
+        response = await self.post(path, body)
+        assert response.status_code in (200, 201, 204), response.text
+        return int(response.headers["X-Baton-Position"])
+
+
+@asynccontextmanager
+async def running_api(
+    database_url: str, *, projecting: bool = True, any_host: bool = False, **settings: Any
+) -> AsyncIterator[Api]:
+    """The API on a free port, and the projector unless not wanted."""
+    settings = {"pid_minter": "development", "compute_programs": PROGRAMS, **settings}
+    chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
+    config = uvicorn.Config(
+        create_app(Runtime(chosen), any_host=any_host),
+        port=0,
+        log_level="error",
+        http=timed_connection(chosen.client_timeout_seconds),
+        ws="none",
+        proxy_headers=False,
+        access_log=False,
+        lifespan="on",
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        assert not serving.done(), "the service did not start"
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    base_url = f"http://127.0.0.1:{port}"
+    projector = Projector(database_url, poll=0.02)
+    try:
+        # There are no certificates to verify here, and loading them costs as much as starting the service.
+        async with (
+            Supervisor().supervise("projections", projector.run) if projecting else nullcontext(),
+            httpx.AsyncClient(base_url=base_url, timeout=30, verify=False) as client,
+        ):
+            yield Api(client, base_url, database_url, {})
+    finally:
+        server.should_exit = True
+        await serving

@@ -1,0 +1,59 @@
+"""Tables of many cheap cases, each table run as one test: collecting and reporting a test costs more than such a case."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+import pytest
+
+Failure = (Exception, pytest.fail.Exception)
+
+
+def for_each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Run a test with every case as `parametrize` would, as one test that reports all cases that fail."""
+    keys, rows = (names,) if isinstance(names, str) else names, list(cases)
+
+    def arguments(row: Any) -> dict[str, Any]:
+        return {keys[0]: row} if isinstance(names, str) else dict(zip(keys, row, strict=True))
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(test):
+
+            @wraps(test)
+            async def run(**fixtures: Any) -> None:
+                failures = []
+                for row in rows:
+                    try:
+                        await test(**arguments(row), **fixtures)
+                    except Failure as failure:
+                        failures.append(_with_case(failure, row))
+                _report(failures, len(rows))
+        else:
+
+            @wraps(test)
+            def run(**fixtures: Any) -> None:
+                failures = []
+                for row in rows:
+                    try:
+                        test(**arguments(row), **fixtures)
+                    except Failure as failure:
+                        failures.append(_with_case(failure, row))
+                _report(failures, len(rows))
+
+        signature = inspect.signature(test)
+        rest = [parameter for name, parameter in signature.parameters.items() if name not in keys]
+        run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _with_case(failure: BaseException, row: Any) -> BaseException:
+    failure.add_note(f"case: {row!r:.300}")
+    return failure
+
+
+def _report(failures: list[BaseException], count: int) -> None:
+    if failures:
+        raise BaseExceptionGroup(f"{len(failures)} of {count} cases failed", failures)

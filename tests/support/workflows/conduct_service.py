@@ -1,0 +1,108 @@
+"""A stage and an audience: a worker on a simulated plant, and the service on a real socket beside it, on one record."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from baton.application.control import Control
+from baton.application.ports import Timekeeper
+from baton.infrastructure.actions.registry import BUILT_IN, ActionRegistry
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from tests.support.service import Api, running_api
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.step_json import action
+
+SIGNALS = {"a": 0, "b": 1.5, "c": 0}
+PAUSE = action("pause")
+"""A step that lasts until the conductor of the play lets it end."""
+
+
+@dataclass
+class PausingAction:
+    """An action that waits; how many have begun, and how many may end."""
+
+    begun: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    may_end: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+
+    async def __call__(self, control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.begun.release()
+        await self.may_end.acquire()
+        return {}
+
+    async def reached(self) -> None:
+        """Returns when a step waits."""
+        async with asyncio.timeout(20):
+            await self.begun.acquire()
+
+    def end(self) -> None:
+        """Let one step that waits, or will, come to its end."""
+        self.may_end.release()
+
+
+@dataclass(frozen=True)
+class ConductService:
+    """What happens on the stage, and what can be seen of it from outside."""
+
+    stack: ConductStack
+    api: Api
+    pauses: PausingAction
+
+    @property
+    def operator(self) -> Api:
+        """The service as whoever the stage acts as sees it."""
+        return self.api.acting_as(OPERATOR)
+
+    async def conducting(self, *steps: Any, how: str = "conduct", **fields: Any) -> tuple[UUID, UUID]:
+        """A procedure and the conduct of these steps that was opened over REST, and not waited for."""
+        procedure_id = await self.stack.registered()
+        return procedure_id, await self.conduct(procedure_id, how, steps=list(steps), **fields)
+
+    async def conduct(self, procedure_id: UUID, how: str = "conduct", **fields: Any) -> UUID:
+        accepted = await self.operator.post(f"/procedures/{procedure_id}/{how}", {"wait": 0, **fields})
+        assert accepted.status_code in (200, 202), accepted.text
+        return UUID(accepted.json()["conduct_id"])
+
+    async def over(self, work_id: UUID, api: Api | None = None) -> dict[str, Any]:
+        """Long work as whoever began it reads it, as soon as it is over."""
+
+        async def ended() -> dict[str, Any] | None:
+            work: dict[str, Any] = (await (api or self.operator).get(f"/work-items/{work_id}")).json()
+            return None if work["state"] == "running" else work
+
+        work: dict[str, Any] = await until(ended)
+        return work
+
+    async def result(self, work_id: UUID) -> Any:
+        """What long work came to, as soon as it has."""
+        return (await self.over(work_id))["answer"]
+
+    async def take_up(self, procedure_id: UUID, conduct_id: UUID) -> None:
+        """Have a worker be heard of that then does nothing."""
+        await PostgresLedger(self.stack.runtime.store).mark_walking(procedure_id, conduct_id)
+
+    async def let_pass(self, procedure_id: UUID, seconds: int) -> None:
+        """Let time pass for a conduct that nobody works on."""
+        async with self.stack.runtime.pool.connection() as connection:
+            await connection.execute(
+                "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - make_interval(secs => %s) "
+                "WHERE procedure_id = %s",
+                [seconds, procedure_id],
+            )
+
+
+@asynccontextmanager
+async def open_conduct_service(
+    database_url: str, temporal_address: str, *, service: Mapping[str, Any] | None = None, **stack: Any
+) -> AsyncIterator[ConductService]:
+    """A theatre until the end of the block; `service` are settings of the service, the others those of the stage."""
+    pauses = PausingAction()
+    furniture = {"simulated_signals": SIGNALS, "actions": ActionRegistry({**BUILT_IN, "pause": pauses}), **stack}
+    async with (
+        open_conduct_stack(database_url, temporal_address, **furniture) as on_stage,
+        running_api(database_url, projecting=False, temporal_address=temporal_address, **(service or {})) as api,
+    ):
+        yield ConductService(on_stage, api, pauses)

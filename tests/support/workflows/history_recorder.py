@@ -1,0 +1,469 @@
+"""Records the histories that every change is held against: `python -m tests.support.workflows.history_recorder [form ...]`.
+
+A form is one way that a workflow can go. Its history is what a running workflow looks like to the next release, which must
+be able to replay it; record again only where workflows of the old code may be forgotten.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from temporalio import activity
+from temporalio.client import Client, WorkflowHandle
+from temporalio.worker import Worker
+
+from baton.application.agents.model_agents import LeaseResult
+from baton.application.settings import Settings
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.up import SEARCH_ATTRIBUTES
+from baton.cli.worker import WORKFLOWS
+from baton.domain.agent.conclusions import ConclusionOrder
+from baton.domain.agent.promotion import ProposalOrder
+from baton.domain.agent.rule_agents import DuePage
+from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.messages import conduct_workflow_id
+from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.steering.steered_conduct import (
+    AdviseProcedure,
+    ConductUntilAdvised,
+    ConductUntilAdvisedFrom,
+    GetProcedureSteering,
+)
+from baton.domain.recipe.recipe import DeprecateRecipe
+from baton.domain.run.messages import run_workflow_id
+from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
+from baton.infrastructure.postgres.migrate import migrate
+from baton.infrastructure.temporal.engine import connect
+from baton.workflows.activity_stubs import MintRequest
+from tests.support.databases import with_database
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.run_cases import PLANT, furnished
+from tests.support.workflows.schedule_cases import darks, recipe, scheduled
+from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
+
+HISTORIES = Path(__file__).parents[2] / "workflows" / "histories"
+NEUTRAL = "worker@facility"
+"""Whose identity stands in the files instead of this machine's."""
+FEW_EVENTS = {"limit.historyCount.suggestContinueAsNew": "25"}
+"""A server that suggests to go on in a fresh history when there are so many events."""
+
+GATE = check("gate", 1, timeout=60)
+CLOSING = [setpoint("shutter", 0)]
+FOCUS = [setpoint("a", steered("focus")), capture("sharpness", "sharpness")]
+SEARCH = {
+    "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
+    "space": {"axes": [{"name": "focus", "lower": 0.0, "upper": 2.0}]},
+    "objective_capture_name": "sharpness",
+    "wait": 60,
+}
+ASKING = {**SEARCH, "decide": {"substrate": "caller"}}
+
+Form = Callable[[ConductStack], Awaitable[str]]
+FORMS: dict[str, Form] = {}
+"""The ways a conduct, of a procedure or of a run, can go; each answers the id of its workflow."""
+
+
+def form(conduct: Form) -> Form:
+    FORMS[conduct.__name__.replace("_", "-")] = conduct
+    return conduct
+
+
+@form
+async def conduct_flat(stack: ConductStack) -> str:
+    steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured("seen")), action("collect")]
+    id, result = await stack.conducted(steps)
+    assert result["succeeded"], result
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_closing(stack: ConductStack) -> str:
+    """A step fails, what is to be closed is closed, and the procedure is aborted."""
+    id = await stack.from_recipe([setpoint("a", 1), check("a", 2), setpoint("c", 1)], CLOSING)
+    result = await stack.conduct(ConductProcedure(wait=60), id)
+    assert result["failure"]["error_class"] == "CheckFailedError", result
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_held(stack: ConductStack) -> str:
+    return conduct_workflow_id(await held(stack, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+
+
+@form
+async def conduct_resumed(stack: ConductStack) -> str:
+    id = await held(stack, [setpoint("a", 1), GATE, setpoint("c", 1)])
+    result = await stack.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), id)
+    assert result["succeeded"], result
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_aborted(stack: ConductStack) -> str:
+    id = await at_the_gate(stack, [setpoint("a", 1), GATE])
+    await stack.do(AbortProcedure(reason="wrong sample"), id)
+    await reaches(stack, id, ProcedureStatus.ABORTED)
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_cancelled(stack: ConductStack) -> str:
+    """Cancelled in the engine, by somebody who did not ask the service."""
+    id = await at_the_gate(stack, [setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
+    await stack.client.get_workflow_handle(conduct_workflow_id(id)).cancel()
+    await reaches(stack, id, ProcedureStatus.ABORTED)
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_closing_only(stack: ConductStack) -> str:
+    """What was held is aborted, and only its closing steps are done."""
+    id = await held(stack, [setpoint("a", 1), GATE], CLOSING)
+    await stack.do(AbortProcedure(reason="not needed any more", run_closing=True), id)
+    await reaches(stack, id, ProcedureStatus.ABORTED)
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_waiting(stack: ConductStack) -> str:
+    """Still at a step when the next release comes."""
+    return conduct_workflow_id(await at_the_gate(stack, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+
+
+@form
+async def conduct_converged(stack: ConductStack) -> str:
+    steps = [compute("find-offset", capture_name="offset"), setpoint("a", captured("offset"))]
+    id = await stack.from_recipe(steps, CLOSING)
+    command = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=60)
+    result = await stack.conduct(command, id)
+    assert result["iteration_count"] == 2, result
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_advised(stack: ConductStack) -> str:
+    id = await stack.from_recipe(FOCUS, CLOSING)
+    decide = {"substrate": "grid_walk", "points_per_axis": 2}
+    result = await stack.conduct(ConductUntilAdvised(**SEARCH, decide=decide), id)
+    assert result["succeeded"], result
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_advised_by_caller(stack: ConductStack) -> str:
+    """A search that somebody outside steers, held while it waits and taken up again."""
+    id = await stack.from_recipe(FOCUS)
+    await stack.do(ConductUntilAdvised(**{**ASKING, "wait": 0}), id)
+    await advise(stack, id, measure(0.5))
+    await asked(stack, id)
+    await stack.do(HoldProcedure(reason="shift change"), id)
+    await reaches(stack, id, ProcedureStatus.HELD)
+    await stack.do(ConductUntilAdvisedFrom(**{**ASKING, "wait": 0}), id)
+    await advise(stack, id, measure(1.5))
+    await advise(stack, id, {"verdict": "Stop"})
+    await reaches(stack, id, ProcedureStatus.COMPLETED)
+    return conduct_workflow_id(id)
+
+
+@form
+async def conduct_of_a_held_run(stack: ConductStack) -> str:
+    """A phase that waits for its run to be resumed."""
+    series = await (await furnished(stack)).start()
+    phase = await series.recipe_phase([setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
+    await stack.do(ConductProcedure(wait=0), phase)
+    await series.at_step(phase, 2)
+    await series.give("hold_run", reason="beam dump")
+    await stack.plant.write("gate", 1)
+
+    async def waiting() -> bool:
+        async with stack.runtime.pool.connection() as connection:
+            found = await connection.execute("SELECT waiting_for FROM conduct_progress WHERE procedure_id = %s", [phase])
+            return await found.fetchone() == ("run",)
+
+    await until(waiting)
+    await series.give("resume_run")
+    await reaches(stack, phase, ProcedureStatus.COMPLETED)
+    return conduct_workflow_id(phase)
+
+
+@form
+async def conduct_closing_with_its_run(stack: ConductStack) -> str:
+    """Done, but not closed before its run is resumed."""
+    series = await (await furnished(stack)).start()
+    phase = await series.recipe_phase([GATE], CLOSING)
+    await series.conduct(phase, wait=0)
+    await series.reaches_conduct(phase)
+    await series.give("hold_run", reason="beam dump")
+    await stack.plant.write("gate", 1)
+    await series.waits_for("run")
+    await series.give("resume_run")
+    assert (await series.result())["succeeded"]
+    return conduct_workflow_id(phase)
+
+
+@form
+async def conduct_run_flat(stack: ConductStack) -> str:
+    """Two phases, and a hold between them."""
+    series = await (await furnished(stack)).start()
+    first, second = await series.recipe_phase([GATE]), await series.recipe_phase([setpoint("c", 1)], CLOSING)
+    await series.conduct(first, second, wait=0)
+    await series.reaches_conduct(first)
+    await series.give("hold_run", reason="beam dump")
+    await stack.plant.write("gate", 1)
+    await series.waits_for("run")
+    await series.give("resume_run")
+    assert (await series.result())["succeeded"]
+    return run_workflow_id(series.run_id)
+
+
+@form
+async def conduct_run_failed(stack: ConductStack) -> str:
+    series = await (await furnished(stack)).start()
+    first, second = await series.recipe_phase([check("a", 5)]), await series.recipe_phase([setpoint("c", 1)])
+    executed = await series.conduct(first, second)
+    assert not (executed.body or {})["succeeded"], executed.body
+    return run_workflow_id(series.run_id)
+
+
+@form
+async def schedule_firing(stack: ConductStack) -> str:
+    """By its calendar; it lasts until its conduct has ended."""
+    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])))
+    await table.set_off()
+    (fired,) = await table.outcomes(1)
+    await reaches(stack, fired.procedure_id, ProcedureStatus.COMPLETED)
+    (firing,) = await table.firings()
+    return str(firing)
+
+
+@form
+async def schedule_firing_refused(stack: ConductStack) -> str:
+    """On request, of a recipe that is not in service any more."""
+    recipe_id = await recipe(stack, [setpoint("a", 1)])
+    table = await scheduled(stack, darks(recipe_id))
+    await stack.do(DeprecateRecipe(reason="outdated"), recipe_id)
+    firing = await table.trigger()
+    await table.outcomes(1)
+    return firing
+
+
+async def conduct_continued(stack: ConductStack) -> str:
+    """So many steps that it goes on in a fresh history."""
+    id, result = await stack.conducted([setpoint("a", value) for value in range(9)])
+    assert result["succeeded"], result
+    return conduct_workflow_id(id)
+
+
+async def at_the_gate(stack: ConductStack, steps: list[Any], closing: list[Any] | None = None) -> UUID:
+    """A conduct that waits at the step before which its ledger has two rows."""
+    await stack.plant.write("gate", 0)
+    id = await stack.from_recipe(steps, closing or ())
+    await stack.do(ConductProcedure(wait=0), id)
+
+    async def there() -> bool:
+        return len(await stack.ledger(id)) >= 2
+
+    await until(there)
+    return id
+
+
+async def held(stack: ConductStack, steps: list[Any], closing: list[Any] | None = None) -> UUID:
+    """A conduct that was held at its gate."""
+    id = await at_the_gate(stack, steps, closing)
+    await stack.do(HoldProcedure(reason="shift change"), id)
+    await stack.plant.write("gate", 1)
+    await reaches(stack, id, ProcedureStatus.HELD)
+    return id
+
+
+async def asked(stack: ConductStack, id: UUID) -> int:
+    """The pass for which a search waits for advice, once it does."""
+
+    async def waiting() -> int | None:
+        index: int | None = (await stack.ask(GetProcedureSteering(), id)).iteration_index
+        return index
+
+    index: int = await until(waiting)
+    return index
+
+
+async def advise(stack: ConductStack, id: UUID, advice: dict[str, Any]) -> None:
+    await stack.do(AdviseProcedure(iteration_index=await asked(stack, id), advice=advice), id)
+
+
+def measure(at: float) -> dict[str, Any]:
+    return {"verdict": "Measure", "next_point": {"focus": at}}
+
+
+async def reaches(stack: ConductStack, id: UUID, status: ProcedureStatus) -> None:
+    async def reached() -> bool:
+        return (await stack.procedure(id)).status is status
+
+    await until(reached)
+
+
+async def collected(control: Any, time: Any, params: Any) -> dict[str, Any]:
+    return {"frames": 1}
+
+
+def offsets(*values: float) -> SimulatedCompute:
+    """A program that finds these offsets, one after the other."""
+
+    def finding(value: float) -> Callable[[Any], SimulatedOutcome]:
+        measured = Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good")
+        return lambda job: SimulatedOutcome(measurements=(measured,))
+
+    program = SimulatedCompute()
+    program.seed(("find-offset",), *map(finding, values))
+    return program
+
+
+async def simple_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
+    """The workflows that are told an id and know nothing else; those who do their work are stood in for."""
+    batches = [["0197a100-0000-7000-8000-0000000000a1", "0197a100-0000-7000-8000-0000000000a2"], []]
+
+    @activity.defn(name="mint_sweep_candidates")
+    async def candidates(sweep_id: str) -> list[str]:
+        return batches.pop(0)
+
+    @activity.defn(name="mint_sweep_asset")
+    async def mint(request: MintRequest) -> None: ...
+
+    @activity.defn(name="mint_sweep_finish")
+    async def finish(sweep_id: str) -> None: ...
+
+    @activity.defn(name="sign_calibration_publication")
+    async def sign(receipt_id: str) -> bool:
+        return True
+
+    @activity.defn(name="send_calibration_publication")
+    async def send(receipt_id: str) -> bool:
+        return receipt_id.endswith("1")
+
+    @activity.defn(name="record_calibration_publication")
+    async def record(receipt_id: str) -> None: ...
+
+    async with Worker(
+        client, task_queue="recording", workflows=WORKFLOWS, activities=[candidates, mint, finish, sign, send, record]
+    ):
+        for name, kind, id in (
+            ("mint-sweep", "mint-sweep", "0197a100-0000-7000-8000-0000000000b0"),
+            ("calibration-publication", "calibration-publication", "0197a100-0000-7000-8000-0000000000c1"),
+            ("calibration-publication-refused", "calibration-publication", "0197a100-0000-7000-8000-0000000000c2"),
+        ):
+            handle = await client.start_workflow(kind, id, id=f"{kind}:{id}", task_queue="recording")
+            await handle.result()
+            await keep(name, handle)
+
+
+async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
+    """The workflows of agents; those who do their work are stood in for."""
+    first, second = (UUID(f"0197a100-0000-7000-8000-0000000000a{number}") for number in "12")
+
+    @activity.defn(name="take_lease")
+    async def take_lease(order: ConclusionOrder) -> LeaseResult:
+        return LeaseResult.HELD if order.agent_id == first else LeaseResult.LOST
+
+    @activity.defn(name="conclude")
+    async def conclude(order: ConclusionOrder) -> bool:
+        return True
+
+    @activity.defn(name="due_clearances")
+    async def due(after: str | None) -> DuePage:
+        return DuePage(clearance_ids=(first,), next_cursor="more") if after is None else DuePage(clearance_ids=(second,))
+
+    def silent(name: str) -> Any:
+        @activity.defn(name=name)
+        async def done(*given: Any) -> None: ...
+
+        return done
+
+    others = ("write_up_debrief", "regenerate_debrief", "promote_caution", "supervise_runs", "expire_clearance")
+    ids = {"run_id": second, "terminal_event_id": second, "correlation_id": second}
+    proposal = ProposalOrder(proposal_decision_id=first, event_id=second, agent_id=first, correlation_id=second)
+    forms: dict[str, tuple[str, list[Any]]] = {
+        "debrief": ("debrief", [ConclusionOrder(kind="RunDebriefer", agent_id=first, **ids)]),
+        "debrief-lost": ("debrief", [ConclusionOrder(kind="RunDebriefer", agent_id=second, **ids)]),
+        "draft-caution": ("draft-caution", [ConclusionOrder(kind="CautionDrafter", agent_id=first, **ids)]),
+        "regenerate-debrief": ("regenerate-debrief", [str(first)]),
+        "promote-caution": ("promote-caution", [proposal]),
+        "supervise-runs": ("supervise-runs", []),
+        "expire-clearances": ("expire-clearances", []),
+        "expire-clearance": ("expire-clearance", [str(first)]),
+    }
+    activities = [take_lease, conclude, due, *map(silent, others)]
+    async with Worker(client, task_queue="recording", workflows=WORKFLOWS, activities=activities):
+        for name, (kind, told) in forms.items():
+            handle = await client.start_workflow(kind, args=told, id=f"recorded:{name}", task_queue="recording")
+            await handle.result()
+            await keep(name, handle)
+
+
+async def record(names: set[str], directory: Path) -> None:
+    """Run each form on servers of its own and keep what the engine says of it."""
+    here = f"{os.getpid()}@{socket.gethostname()}"
+
+    async def keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
+        if not names or name in names:
+            history = (await handle.fetch_history()).to_json().replace(here, NEUTRAL)
+            events = [json.dumps(event, separators=(",", ":")) for event in json.loads(history)["events"]]
+            (HISTORIES / f"{name}.json").write_text('{"events":[\n' + ",\n".join(events) + "\n]}\n")
+            print(f"{name}: {len(events)} events")
+
+    async def conduct(name: str, act: Form, stack: ConductStack) -> None:
+        if names and name not in names:
+            return
+        id = await act(stack)
+        latest = await stack.client.get_workflow_handle(id).describe()
+        first = latest.raw_description.workflow_execution_info.first_run_id
+        if act is not FORMS.get("conduct-waiting"):
+            await stack.client.get_workflow_handle(id).result()
+        if act is conduct_continued:
+            await keep(f"{name}-from", stack.client.get_workflow_handle(id, run_id=first))
+        await keep(name, stack.client.get_workflow_handle(id, run_id=latest.run_id))
+
+    numbers = count(1)
+
+    def database(postgres: EmbeddedPostgres) -> str:
+        name = f"form_{next(numbers)}"
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE forms STRATEGY file_copy")
+        return with_database(postgres.url, name)
+
+    plant: dict[str, Any] = {**PLANT, "actions": ActionRegistry({"collect": collected})}
+    known = {"headless": True, "search_attributes": SEARCH_ATTRIBUTES}
+    with EmbeddedPostgres(directory / "postgres") as postgres:
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE forms")
+        migrate(with_database(postgres.url, "forms"))
+        with EmbeddedTemporal(directory / "temporal", **known) as temporal:
+            client = await connect(Settings(temporal_address=temporal.address))
+            await simple_workflows(client, keep)
+            await agent_workflows(client, keep)
+            for name, act in FORMS.items():
+                program = offsets(3.2, 0.3)
+                async with open_conduct_stack(database(postgres), temporal.address, compute=program, **plant) as stack:
+                    await conduct(name, act, stack)
+        with EmbeddedTemporal(directory / "short", settings=FEW_EVENTS, **known) as temporal:
+            async with open_conduct_stack(database(postgres), temporal.address, **plant) as stack:
+                await conduct("conduct-continued", conduct_continued, stack)
+
+
+if __name__ == "__main__":
+    HISTORIES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(record(set(sys.argv[1:]), Path(place)))
