@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-package baton-facility
 
-.PHONY: install demo up test check unit bench reference transcripts lock clean
+.PHONY: install demo up test quick check unit bench reference transcripts lock clean
 
 install: $(INSTALLED)
 
@@ -21,11 +21,18 @@ up: install
 
 test: check unit
 
+quick: check
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not server" $(ARGS)
+
 check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.checks
+
+quick unit: export PYTHONDONTWRITEBYTECODE :=
+quick unit: export PYTHONPYCACHEPREFIX := $(CURDIR)/.pytest_cache/bytecode
 
 unit: install
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 $(ARGS)
