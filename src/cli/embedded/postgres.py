@@ -76,6 +76,7 @@ SETTINGS: Mapping[str, str] = {
 }
 
 ENVIRONMENT = {"LC_ALL": "C"}  # nothing of this process's environment, which the other user could read
+DEATH_NOTICE_SECONDS = 1.0  # in which a server that broke off a connection is seen to have ended
 
 
 class EmbeddedPostgres(ChildServer):
@@ -112,8 +113,13 @@ class EmbeddedPostgres(ChildServer):
             self._initialise(binaries, account)
         self._remove_stale_pid_files()
         retry_on_lost_port(lambda: self._serve(binaries, account))
-        self._create_database()
-        self._create_logins()
+        try:
+            self._create_database()
+            self._create_logins()
+        except (StartError, psycopg.Error):
+            if self._child is not None and self._child.ended.wait(DEATH_NOTICE_SECONDS):
+                raise self.start_failure() from None
+            raise
 
     def _refuse_foreign_data(self) -> None:
         try:
