@@ -71,13 +71,13 @@ class EngineAttempt:
         return details is not None and (details.timed_out or details.not_found) and not self.is_cancelled
 
 
-def waiting(work: Callable[[Q, EngineAttempt], Coroutine[Any, Any, T]]) -> Callable[[Q], Coroutine[Any, Any, T]]:
+def until_shutdown(work: Callable[[Q, EngineAttempt], Coroutine[Any, Any, T]]) -> Callable[[Q], Coroutine[Any, Any, T]]:
     """Return work that sends its own heartbeats while it waits, and yields when the worker stops."""
     return lambda request: yield_on_shutdown(work(request, EngineAttempt()))
 
 
 @asynccontextmanager
-async def heartbeating() -> AsyncIterator[None]:
+async def send_heartbeats() -> AsyncIterator[None]:
     """Send a heartbeat each second for work that sends none itself."""
 
     async def beat() -> None:

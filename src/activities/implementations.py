@@ -11,7 +11,7 @@ from uuid import UUID
 
 from temporalio.exceptions import ApplicationError
 
-from baton.activities.heartbeats import EngineAttempt, heartbeating, implement, waiting
+from baton.activities.heartbeats import EngineAttempt, implement, send_heartbeats, until_shutdown
 from baton.application.agents.model_agents import ModelAgents
 from baton.application.agents.model_consultation import BusyError
 from baton.application.agents.regenerations import Regenerations
@@ -38,7 +38,7 @@ async def retry_when_busy() -> AsyncIterator[None]:
         raise ApplicationError(str(busy), type="Busy", next_retry_delay=BUSY_RETRY) from None
 
 
-short, budgeted = heartbeating(), retry_when_busy()  # as decorators
+short, budgeted = send_heartbeats(), retry_when_busy()  # as decorators
 
 
 def conduct_activities(conductor: Conductor, passes: Passes, steps: StepRunner) -> Activities:
@@ -48,12 +48,12 @@ def conduct_activities(conductor: Conductor, passes: Passes, steps: StepRunner) 
         implement(declared.brief_conduct, short(conductor.brief)),
         implement(declared.do_step, lambda request: steps.do(request, attempt)),
         implement(declared.collect_job, lambda request: steps.collect(request, attempt)),
-        implement(declared.await_run, waiting(conductor.await_run)),
+        implement(declared.await_run, until_shutdown(conductor.await_run)),
         implement(declared.start_pass, short(passes.start)),
         implement(declared.judge_pass, short(passes.judge)),
         implement(declared.record_outcome, short(passes.record_outcome)),
-        implement(declared.advise_pass, waiting(passes.advise)),
-        implement(declared.take_up_search, waiting(passes.take_up)),
+        implement(declared.advise_pass, until_shutdown(passes.advise)),
+        implement(declared.take_up_search, until_shutdown(passes.take_up)),
         implement(declared.begin_closing, short(conductor.begin_closing)),
         implement(declared.end_conduct, short(conductor.end)),
     ]
@@ -65,8 +65,8 @@ def run_conduct_activities(conductor: RunConductor) -> Activities:
     return [
         implement(declared.brief_run_conduct, short(conductor.brief)),
         implement(declared.open_phase, short(conductor.open_phase)),
-        implement(declared.await_run_resumed, waiting(conductor.await_run)),
-        implement(declared.await_phase, waiting(conductor.await_phase)),
+        implement(declared.await_run_resumed, until_shutdown(conductor.await_run)),
+        implement(declared.await_phase, until_shutdown(conductor.await_phase)),
         implement(declared.end_run_conduct, short(conductor.end)),
     ]
 
@@ -76,7 +76,7 @@ def schedule_firing_activities(firings: Firings) -> Activities:
     declared = stubs.ScheduleFiringActivityStubs
     return [
         implement(declared.open_firing, short(firings.open)),
-        implement(declared.await_firing, waiting(firings.await_end)),
+        implement(declared.await_firing, until_shutdown(firings.await_end)),
     ]
 
 

@@ -185,7 +185,9 @@ def refusal_response(error: Exception, context: str, correlation_id: UUID, scope
     """Return the response to a failed request, or a constant one where even that cannot be made."""
     try:
         return response_to(as_refusal(error, correlation_id), context, correlation_id, scope)
-    except Exception:
+    except Exception as unexpected:
+        with suppress(Exception):
+            log.error("error_response_failed", error=type(unexpected).__name__, correlation_id=str(correlation_id))
         return Response(500, (LAST_RESORT % correlation_id).encode())
 
 

@@ -70,7 +70,7 @@ class PermissiveAuthorizer:
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
         if self._standings is None or caller.principal_id == NIL:
             return FoldedStanding(caller.principal_id)
         return await self._standings.standing_of(caller.principal_id, known_only=False)
@@ -106,7 +106,7 @@ class PolicyAuthorizer:
         standing, place = await self._standings.of(caller.principal_id), (caller.conduit_id, caller.surface_id)
         return permitted_commands(standing, await self._applicable(*place), caller.principal_id, *place)
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
         if is_system(caller, caller.surface_id):
             return FoldedStanding(caller.principal_id)
         return await self._standings.standing_of(caller.principal_id, known_only=True)

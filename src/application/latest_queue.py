@@ -37,7 +37,7 @@ class LatestQueue(Generic[T]):
             self._readable.set()
 
     @property
-    def waiting(self) -> bool:
+    def has_items(self) -> bool:
         """Whether an item or the end is there to be read."""
         return self._readable.is_set()
 
@@ -46,7 +46,7 @@ class LatestQueue(Generic[T]):
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._readable.wait()
-        return self.waiting
+        return self.has_items
 
     def __aiter__(self) -> Self:
         return self

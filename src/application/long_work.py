@@ -39,7 +39,7 @@ class RowWork(Generic[W]):
     async def progress(self, work_id: UUID) -> WorkProgress | None:
         return None
 
-    async def unfinished(self) -> Sequence[UUID]:
+    async def unfinished_ids(self) -> Sequence[UUID]:
         async with self.commands.store.session() as session:
             rows = await session.records(self.row_type, {"status": self.running})
         return [getattr(row, self.row_type.key[0]) for row in rows]

@@ -243,7 +243,7 @@ class Authorizer(Protocol):
     async def permitted(self, caller: Caller) -> frozenset[str]:
         """Return every command the caller may call on its surface; record nothing."""
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
         """Return whether the caller may act at all, by the very latest event; record nothing."""
 
 
@@ -315,7 +315,7 @@ class Work(Protocol):
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         """Return the answer once the work is done; raise the refusal it ended with."""
 
-    async def unfinished(self) -> Sequence[UUID]:
+    async def unfinished_ids(self) -> Sequence[UUID]:
         """Return the work under way on the record, which the engine may not know of."""
 
     async def item(self, work_id: UUID) -> WorkItem | None:
@@ -413,4 +413,4 @@ class LogbookMirror(Protocol):
     """Copies narratives out once their decisions are committed; it retries and logs by itself and never raises."""
 
     async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
-        """Copy the narrative of a decision, to the letter and once, to a logbook of the outside system."""
+        """Copy the narrative of a decision, unchanged and once, to a logbook of the outside system."""

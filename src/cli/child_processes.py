@@ -79,7 +79,7 @@ class Restarter:
             self._limit_starts()
             self._pause = SHORTEST_PAUSE if now - self._begun > LONGEST_PAUSE else min(2 * self._pause, LONGEST_PAUSE)
             self._due = now + self._pause
-            print(f"{self.name} ended unexpectedly ({self.server.ending}); starting it again", file=sys.stderr, flush=True)
+            print(f"{self.name} ended unexpectedly ({self.server.end_text}); starting it again", file=sys.stderr, flush=True)
         if now < self._due:
             return
         self._begun, self._due = now, None

@@ -236,7 +236,7 @@ async def repeat(task: Callable[[], Awaitable[None]], interval: float, retry_int
 
 async def start_unfinished(runtime: Runtime, work: Work) -> None:
     """Start the unfinished items of one kind of work; an item that cannot be started does not delay the others."""
-    for work_id in await work.unfinished():
+    for work_id in await work.unfinished_ids():
         try:
             if (job := await work.job(work_id)) is not None:
                 await runtime.engine.start(job)

@@ -52,7 +52,7 @@ async def check_control(control: Control, address: str, values: tuple[Any, Any],
     _require((await control.read(address)).value == first, f"{address} does not read what was written to it")
     for wait in (True, False):
         async with _raises("a write whose fence is closed passes on what the fence raised", ClosedFenceError):
-            await control.write(address, second, wait, fence=_closed)
+            await control.write(address, second, wait, fence=_refuse_late_write)
     _require((await control.read(address)).value == first, "a write whose fence was closed was sent all the same")
     changes = control.subscribe(address)
     try:
@@ -123,7 +123,7 @@ def _evidence(space: SteeringSpace, observations: list[SteeringObservation]) -> 
     )
 
 
-def _closed() -> None:
+def _refuse_late_write() -> None:
     raise ClosedFenceError
 
 

@@ -92,7 +92,7 @@ class MemoryCalendars:
         for kept in (self.entries, self.missed, self.skipped):
             kept.pop(id, None)
 
-    async def listed(self, prefix: str) -> Sequence[str]:
+    async def list_ids(self, prefix: str) -> Sequence[str]:
         self._reach()
         return sorted(id for id in self.entries if id.startswith(prefix))
 

@@ -89,7 +89,7 @@ class ConductWorkflow:
             case None:
                 return ConductOutcome(finish=Finish.COMPLETED)
             case ConductMode.FLAT:
-                return await self._walk() or self._completed()
+                return await self._walk() or self._completed_outcome()
             case ConductMode.CONVERGED | ConductMode.ADVISED:
                 return await self._loop()
 
@@ -97,18 +97,18 @@ class ConductWorkflow:
         """Walk the main list pass after pass, until it has converged or the decider stops it."""
         if self._start.asks_first and not self._at.passes:
             decision = await self._take_up_search()
-            if (outcome := self._ended(decision)) is not None:
+            if (outcome := self._outcome_after(decision)) is not None:
                 return outcome
             self._enter_pass(decision)
         while True:
             if not self._at.iteration_index:
                 decision = await self._start_pass()
-                if (outcome := self._ended(decision)) is not None:
+                if (outcome := self._outcome_after(decision)) is not None:
                     return outcome
             if (outcome := await self._walk()) is not None:
                 return outcome
             decision = await self._end_pass(PassRequest(**self._ids, iteration_index=self._at.iteration_index))
-            if (outcome := self._ended(decision)) is not None:
+            if (outcome := self._outcome_after(decision)) is not None:
                 return outcome
             self._move(iteration_index=0, point=decision.point)
 
@@ -242,13 +242,13 @@ class ConductWorkflow:
         first = self._start.boundary if self._start.mode is ConductMode.FLAT else 0
         return max(0, self._at.step_index - first)
 
-    def _completed(self, reason: TerminationReason | None = None) -> ConductOutcome:
+    def _completed_outcome(self, reason: TerminationReason | None = None) -> ConductOutcome:
         return ConductOutcome(finish=Finish.COMPLETED, completed_count=self._completed_count, termination_reason=reason)
 
-    def _ended(self, decision: PassDecision) -> ConductOutcome | None:
+    def _outcome_after(self, decision: PassDecision) -> ConductOutcome | None:
         """Return the outcome where a decision about a pass ends the main list; None where it continues."""
         if decision.verdict is ConductVerdict.DONE:
-            return self._completed(decision.termination_reason) if decision.stop or decision.converged else None
+            return self._completed_outcome(decision.termination_reason) if decision.stop or decision.converged else None
         finish, count = FINISH_BY_VERDICT[decision.verdict], self._completed_count
         finish = Finish.STOOD_DOWN if decision.stood_down else finish
         return ConductOutcome(finish=finish, failure=decision.failure, completed_count=count, denied=decision.denied)

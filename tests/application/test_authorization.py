@@ -376,7 +376,7 @@ class TestStandings:
     """Whether a principal may act at all, with the versions of the streams that say so."""
 
     async def standing_of(self, seam: Seam, principal_id: UUID, authorizer: Authorizer | None = None) -> FoldedStanding:
-        return await (authorizer or seam.admin.authorizer).standing(Caller(principal_id, SYSTEM_HTTP, new_id()))
+        return await (authorizer or seam.admin.authorizer).read_standing(Caller(principal_id, SYSTEM_HTTP, new_id()))
 
     async def test_somebody_on_record_has_nothing_said_against_them(self, seam: Seam) -> None:
         person = await seam.admin.create(RegisterActor(name="Mira Okafor"))
@@ -401,4 +401,4 @@ class TestStandings:
 
     async def test_the_service_itself_always_may(self, seam: Seam) -> None:
         caller = Caller.system(new_id())
-        assert await seam.admin.authorizer.standing(caller) == FoldedStanding(NIL)
+        assert await seam.admin.authorizer.read_standing(caller) == FoldedStanding(NIL)

@@ -53,7 +53,7 @@ class Gatekeeper:
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return frozenset()
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
         return FoldedStanding(caller.principal_id)
 
 

@@ -84,7 +84,7 @@ async def test_a_finished_sweep_takes_no_further_assets(runtime: Runtime) -> Non
     assert await runtime.mint_sweeps.candidates(sweep_id) == [asset_id]
     await runtime.mint_sweeps.finish(sweep_id)
     assert await runtime.mint_sweeps.candidates(sweep_id) == []
-    assert await runtime.mint_sweeps.unfinished() == []
+    assert await runtime.mint_sweeps.unfinished_ids() == []
 
 
 async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtime) -> None:
@@ -120,7 +120,7 @@ async def test_without_a_registry_nothing_is_minted_and_no_sweep_begins(database
             await assigned(runtime, asset_id)
         with pytest.raises(ExternalIdMintingNotConfiguredError):
             await begun(runtime)
-        assert await runtime.mint_sweeps.unfinished() == []
+        assert await runtime.mint_sweeps.unfinished_ids() == []
         assert await identifier(runtime, asset_id) is None
 
 

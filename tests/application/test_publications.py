@@ -133,11 +133,11 @@ async def scene() -> Scene:
 
 
 async def test_step_by_step_a_revision_is_published(scene: Scene) -> None:
-    assert await scene.publications.unfinished() == [scene.receipt_id]
+    assert await scene.publications.unfinished_ids() == [scene.receipt_id]
     assert await scene.publications.answer(scene.receipt_id) is None
     assert await scene.walked()
     assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
-    assert await scene.publications.unfinished() == []
+    assert await scene.publications.unfinished_ids() == []
     assert (await scene.published(), list(scene.publisher.artifacts)) == ((1, 1), [scene.receipt_id])
 
 
@@ -245,7 +245,7 @@ async def test_a_late_signature_does_not_take_back_what_was_published(scene: Sce
     signer.let_go.set()
     await late
     assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
-    assert await scene.publications.unfinished() == []
+    assert await scene.publications.unfinished_ids() == []
 
 
 async def test_what_is_on_its_way_is_recorded_although_the_permit_is_gone(scene: Scene) -> None:
@@ -266,7 +266,7 @@ async def test_what_may_have_been_sent_is_tried_again(scene: Scene) -> None:
     with pytest.raises(ConnectionError):
         await scene.walked()
     assert await scene.publications.answer(scene.receipt_id) is None
-    assert await scene.publications.unfinished() == [scene.receipt_id]
+    assert await scene.publications.unfinished_ids() == [scene.receipt_id]
 
 
 async def test_streams_that_moved_meanwhile_are_followed_with_their_new_versions(scene: Scene) -> None:

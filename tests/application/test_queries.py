@@ -47,7 +47,7 @@ class Permits:
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return self._names
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
         return FoldedStanding(caller.principal_id)
 
 

@@ -22,7 +22,7 @@ async def asked_for(facility: MemoryAgents, run_id: UUID, **fields: Any) -> UUID
     facility.people.ports = SimpleNamespace(**{**vars(facility.people.ports), "is_model_configured": configured})
     executed = await facility.do(RegenerateRunDebrief(**fields), run_id)
     assert executed.body is not None
-    assert await facility.regenerations.unfinished() == [UUID(executed.body["work_id"])]
+    assert await facility.regenerations.unfinished_ids() == [UUID(executed.body["work_id"])]
     return UUID(executed.body["decision_id"])
 
 
@@ -48,7 +48,7 @@ async def test_it_is_written_entered_and_answered_once() -> None:
     assert (decision.decided_by, inputs["trigger"], inputs["requested_by"]) == (DEBRIEFER, "on-demand", str(UUID(int=0)))
     assert inputs["terminal_event_id"] == str(event.event_id)
     assert (len(facility.models.model.requests), len(entered(facility))) == (1, 1)
-    assert await facility.regenerations.unfinished() == []
+    assert await facility.regenerations.unfinished_ids() == []
 
 
 async def test_a_run_that_has_not_ended_can_be_debriefed_too() -> None:

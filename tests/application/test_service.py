@@ -51,7 +51,7 @@ class Conducting:
             raise self.done
         return self.done
 
-    async def unfinished(self) -> Sequence[UUID]:
+    async def unfinished_ids(self) -> Sequence[UUID]:
         return ()
 
     async def item(self, work_id: UUID) -> WorkItem | None:

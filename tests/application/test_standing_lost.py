@@ -375,9 +375,9 @@ class TestGrants:
         standing_of: list[UUID] = []
 
         class Counting(RevocablePermits):
-            async def standing(self, caller: Any) -> Any:
+            async def read_standing(self, caller: Any) -> Any:
                 standing_of.append(caller.principal_id)
-                return await super().standing(caller)
+                return await super().read_standing(caller)
 
         store = MemoryStore()
         stand = rehearsed(time, store=store, permits=Counting(PrincipalStandings(store)))

@@ -16,7 +16,7 @@ ENTRY = re.compile(r"^\| \*\*(?P<word>[^*]+)\*\* \| (?P<meaning>.+?) \| (?P<plac
 NAME = re.compile(r"`(?:(?P<path>src/[\w/.]+|worker\.py)(?::(?P<name>\w+))?)`")
 BARE_PARTICIPLES = re.compile(
     "_*(told|asked|found|had|seen|kept|shown|noted|given|taken|brought|carried|opened|named|offered|stamped|attended|folded|heard|known"
-    "|left|made|met|said|being|doing|going|having|telling|looking)"
+    "|left|made|met|said|listed|measured|registered|denied|unfinished|scheduled|captured|ended|ending|waiting|closing|standing|being|doing|going|having|telling|looking)"
 )
 """Names that say of a function neither what it does nor what it returns."""
 AVOIDED = re.compile(r"\b(whoever|what comes of|be had|its affair|told of|the affair of)\b", re.IGNORECASE)

@@ -333,7 +333,7 @@ def test_binaries_that_only_root_can_reach_are_copied_and_nothing_is_opened(tmp_
         shutil.rmtree(reachable)
 
 
-@pytest.mark.skipif(not AS_ROOT, reason="whoever is not root is an ordinary user in every other test")
+@pytest.mark.skipif(not AS_ROOT, reason="somebody who is not root is an ordinary user in every other test")
 def test_an_ordinary_user_starts_postgres_as_well() -> None:
     script = (
         "import os, sys; from baton.cli.embedded.postgres import EmbeddedPostgres; import psycopg, psutil\n"

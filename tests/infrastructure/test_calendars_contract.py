@@ -207,10 +207,10 @@ async def test_entries_are_listed_by_how_their_ids_begin(
         await machine.calendars.put(one)
 
     async def listed() -> bool:
-        return entry.id in await machine.calendars.listed("schedule:")
+        return entry.id in await machine.calendars.list_ids("schedule:")
 
     await until(listed)
-    assert tick.id not in await machine.calendars.listed("schedule:")
+    assert tick.id not in await machine.calendars.list_ids("schedule:")
     for one in (entry, tick):
         await machine.calendars.remove(one.id)
 
@@ -220,7 +220,7 @@ async def test_nothing_is_done_without_an_engine(machine: Machine, entry: Calend
         machine.unreachable.put(entry),
         machine.unreachable.look(entry),
         machine.unreachable.remove(entry.id),
-        machine.unreachable.listed("schedule:"),
+        machine.unreachable.list_ids("schedule:"),
     ):
         with pytest.raises(EngineUnavailableError):
             await asked

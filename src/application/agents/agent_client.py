@@ -28,7 +28,7 @@ class AgentClient:
     async def read(self, reads: Reads[T], caller: Caller) -> T:
         return await self.commands.read(reads, caller)
 
-    async def denied(self, caller: Caller, commands: Iterable[str]) -> list[str]:
+    async def denied_commands(self, caller: Caller, commands: Iterable[str]) -> list[str]:
         """Return those of these commands that the agent may not give now."""
         authorizer = self.commands.authorizer
         return [name for name in sorted(commands) if not (await authorizer.authorize(caller, name)).allowed]

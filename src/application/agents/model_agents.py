@@ -48,13 +48,13 @@ class ModelAgents:
 
     async def take_lease(self, order: ConclusionOrder) -> LeaseResult:
         """Take the lease for the agent, if it may act at all; a holder keeps it, whatever happened to the agent since."""
-        if (row := await self._ending(order)) is None:
+        if (row := await self._load_end_event(order)) is None:
             return LeaseResult.ENDED
         task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id)
         markers = await self.client.read(events_of(order.run_id, conclusions.DecisionDebriefRequested), caller)
         holder = conclusions.lease_holder(markers, task.kind, order.terminal_event_id)
-        if holder != order.agent_id and (denied := await self.client.denied(caller, task.commands)):
+        if holder != order.agent_id and (denied := await self.client.denied_commands(caller, task.commands)):
             log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
             return LeaseResult.ENDED
         if holder is None:
@@ -85,7 +85,7 @@ class ModelAgents:
 
     async def conclude(self, order: ConclusionOrder) -> bool:
         """Conclude about the end of a run, once, for a lease that is held; return false where the agent may not."""
-        if (row := await self._ending(order)) is None:
+        if (row := await self._load_end_event(order)) is None:
             return False
         task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
@@ -93,7 +93,7 @@ class ModelAgents:
         if await self.client.read(existing(Decision, decision_id), caller) is not None:
             await self.consultation.lock.release(order.agent_id, decision_id)
             return True
-        if denied := await self.client.denied(caller, task.commands & COMPLETING):
+        if denied := await self.client.denied_commands(caller, task.commands & COMPLETING):
             log.error("agent_denied", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
             return False
         agent = await self.client.read(required(Agent, order.agent_id), caller)
@@ -121,7 +121,7 @@ class ModelAgents:
 
     async def write_up(self, order: ConclusionOrder) -> None:
         """Write the narrative of a debrief where people read it."""
-        if (row := await self._ending(order)) is None:
+        if (row := await self._load_end_event(order)) is None:
             return
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         await self.enter(order.run_id, decision_of(order, row), caller)
@@ -143,7 +143,7 @@ class ModelAgents:
             own = await self.client.read(read_facility_code(run_id, self.facility_code), caller)
             await self.mirror.mirror_decision(decision_id, narrative, self.mirror_target or own)
 
-    async def _ending(self, order: ConclusionOrder) -> EventRow | None:
+    async def _load_end_event(self, order: ConclusionOrder) -> EventRow | None:
         row = await self.client.commands.store.event(order.terminal_event_id)
         ends = {event.__name__ for event in conclusions.RUN_END_EVENTS}
         if row is None or row.stream_id != order.run_id or row.event_type not in ends or order.kind not in TASKS:

@@ -65,11 +65,11 @@ class Regenerations(RowWork[DebriefRequest]):
 
     async def _decide(self, request: DebriefRequest, caller: Caller) -> bool:
         """Have the agent conclude; return false where it may not, without asking one that lacks a permission it takes."""
-        if await self._client.denied(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
+        if await self._client.denied_commands(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
             return False
         agent = await self._client.read(required(Agent, request.agent_id), caller)
         run = await self._client.read(required(Run, request.run_id), caller)
-        terminal = await self._ending(run)
+        terminal = await self._find_run_end(run)
         occasion = Occasion(
             run=run,
             terminal=terminal,
@@ -81,7 +81,7 @@ class Regenerations(RowWork[DebriefRequest]):
         )
         return await self._agents.decide(DEBRIEF, agent, caller, occasion)
 
-    async def _ending(self, run: Run) -> RunEnd | None:
+    async def _find_run_end(self, run: Run) -> RunEnd | None:
         async with self.commands.store.session() as session:
             rows = await session.load_of(Run.__name__, run.id, [event.__name__ for event in RUN_END_EVENTS])
         return run_end(rows[-1]) if rows else None

@@ -40,7 +40,7 @@ class Expirer:
     async def due(self, after: str | None) -> rules.DuePage:
         """Return a page of the clearances that have run out by now, and where the next one begins."""
         caller, now = self._caller(), self.queries.clock()
-        if denied := await self.client.denied(caller, SEEDED[rules.CLEARANCE_EXPIRER].commands):
+        if denied := await self.client.denied_commands(caller, SEEDED[rules.CLEARANCE_EXPIRER].commands):
             log.warning("expirer_stands_down", denied=denied)
             return rules.DuePage()
         page = await self.queries.ask(ListClearances(status=ACTIVE, due_by=now, limit=PAGE, cursor=after), caller)
@@ -99,7 +99,7 @@ class RunSupervisor:
     async def look(self) -> None:
         """Look at every run once, and act by the rule."""
         caller = in_process(SUPERVISOR_ID, self.queries.new_id())
-        if denied := await self.client.denied(caller, SEEDED[rules.RUN_SUPERVISOR].commands - ACTING):
+        if denied := await self.client.denied_commands(caller, SEEDED[rules.RUN_SUPERVISOR].commands - ACTING):
             if not self.stood_down:
                 log.warning("supervisor_stands_down", denied=denied)
             self.stood_down = True
@@ -176,7 +176,7 @@ class Promoter:
         """Judge a proposal, once; where somebody else promotes it meanwhile it is judged again."""
         proposal_id, agent_id = order.proposal_decision_id, order.agent_id
         caller = in_process(agent_id, order.correlation_id, order.event_id)
-        if denied := await self.client.denied(caller, JUDGING_COMMANDS):
+        if denied := await self.client.denied_commands(caller, JUDGING_COMMANDS):
             log.warning("promoter_stands_down", agent_id=str(agent_id), denied=denied)
             return
         proposal = await self.client.read(required(Decision, proposal_id), caller)

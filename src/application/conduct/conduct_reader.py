@@ -63,7 +63,7 @@ class ConductReader(Protocol):
     async def read(self, outline: Outline, cursor: ReadCursor, limit: int) -> RecordSlice:
         """Return the next rows and events after a cursor, at most so many of each."""
 
-    async def measured(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
+    async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         """Return the last measurement of what a loop is judged by."""
 
 

@@ -72,13 +72,13 @@ class Submitters:
     authorizer: Authorizer
     _folded: dict[UUID, FoldedStanding] = field(default_factory=dict)
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
         """Return the standing that was folded last; it is read only if it never was."""
         return self._folded.get(caller.principal_id) or await self.fold(caller)
 
     async def fold(self, caller: Caller) -> FoldedStanding:
         """Return the standing by the latest event."""
-        standing = self._folded[caller.principal_id] = await self.authorizer.standing(caller)
+        standing = self._folded[caller.principal_id] = await self.authorizer.read_standing(caller)
         return standing
 
     async def has_stood_down(self, caller: Caller) -> bool:
@@ -88,7 +88,7 @@ class Submitters:
     async def signals(self, ledger: Ledger, plan: StepPlan) -> ConductSignals:
         """Send a heartbeat between two steps, and return what the record says, with the submitter's standing."""
         while True:
-            submitter = await self.standing(plan.caller)
+            submitter = await self.read_standing(plan.caller)
             signals = await ledger.beat(plan.between, None, plan.run_id, submitter)
             if not signals.submitter_moved:
                 return signals
@@ -96,7 +96,7 @@ class Submitters:
 
     async def failure(self, plan: StepPlan) -> Failure:
         """Return the failure of a conduct whose submitter stood down."""
-        standing = await self.standing(plan.caller)
+        standing = await self.read_standing(plan.caller)
         return submitter_stood_down(standing.objection, steers=plan.steering is not None and standing.is_agent)
 
 

@@ -112,7 +112,7 @@ class ConductWork(ABC):
         ends: list[Any] = await load_events(self._store, self._subject_id(opened), self.ended)
         return next((end.result.model_dump(mode="json") for end in ends if end.conduct_id == work_id), None)
 
-    async def unfinished(self) -> Sequence[UUID]:
+    async def unfinished_ids(self) -> Sequence[UUID]:
         """Return the conducts that no worker has begun."""
         async with self._store.session() as session:
             rows: Any = await session.records(self.progress_row, {"phase": ConductPhase.OPENED.value})
@@ -195,7 +195,7 @@ class ProcedureConductWork(ConductWork):
     async def _describe(self, opened: OpenedConduct, progress: ConductProgress) -> WorkProgress:
         """Return how many steps are done, of how many where there are no passes."""
         looping = MODES.get(opened.command_name) in LOOPS
-        measured = await self._reader.measured(opened.procedure_id, opened.conduct_id) if looping else None
+        measured = await self._reader.read_objective(opened.procedure_id, opened.conduct_id) if looping else None
         done = progress.step_index or 0
         if progress.phase == ConductPhase.CLOSING:
             done += opened.step_count

@@ -269,7 +269,7 @@ class Passes:
             if not await self._is_walked(plan, iteration_index):
                 return reject(plan, "judge_pass")
             name, criterion = plan.convergence.capture_name, plan.convergence.criterion
-            measured = await self._captured(plan, iteration_index, name)
+            measured = await self._captured_value(plan, iteration_index, name)
             if measured is None:
                 return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
             converged = meets(criterion, criterion.expected, measured)
@@ -292,7 +292,7 @@ class Passes:
             return REQUESTED[procedure.pending_request]
         tally = await self.ledger.tally(plan.conduct_id, iteration_index, of_pass=True)
         name, measurements = plan.steering.objective_capture_name, tally.measurements
-        measured = await self._captured(plan, iteration_index, name)
+        measured = await self._captured_value(plan, iteration_index, name)
         if measured is None:
             return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
         if not any(item.name == name for item in measurements):
@@ -334,7 +334,7 @@ class Passes:
         last = plan.last(iteration_index)
         return last is None or await self.ledger.has_passed(last)
 
-    async def _captured(self, plan: StepPlan, iteration_index: int, name: str) -> Any:
+    async def _captured_value(self, plan: StepPlan, iteration_index: int, name: str) -> Any:
         """Return what a pass has left in a slot; None where it has left nothing."""
         slots = await self.ledger.slots(plan.procedure_id, plan.conduct_id, iteration_index, 0)
         return next((row.content["value"] for row in slots if row.slot == name and "value" in row.content), None)

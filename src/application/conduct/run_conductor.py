@@ -193,10 +193,10 @@ class RunConductor:
                 return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
             if run.status in LIVE and await self.submitters.has_stood_down(plan.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
-            await self.progress.note(request.run_id, request.conduct_id, index, await self._waiting(run, phase))
+            await self.progress.note(request.run_id, request.conduct_id, index, await self._find_wait(run, phase))
             pause = await wait_longer(pause)
 
-    async def _waiting(self, run: Run, phase: Procedure) -> RunWait | None:
+    async def _find_wait(self, run: Run, phase: Procedure) -> RunWait | None:
         """Return what a phase that has not ended waits for; None while its conduct is at work."""
         if run.status is HELD:
             return RunWait(for_=RunWaitingFor.RUN)
@@ -232,13 +232,13 @@ class RunConductor:
             if stood_down and outcome.finish is RunFinish.COMPLETED:
                 outcome = RunOutcome(finish=RunFinish.STOOD_DOWN)
             if outcome.finish is RunFinish.STOOD_DOWN:
-                objection = (await self.submitters.standing(plan.caller)).objection
+                objection = (await self.submitters.read_standing(plan.caller)).objection
                 failure = failure or submitter_stood_down(objection, steers=False)
                 if run.status is HELD:
                     break
             if outcome.finish is RunFinish.COMPLETED and run.status is HELD:
                 return PhaseVerdict.RUN_HELD
-            command = await self._ending(plan, outcome, failure)
+            command = await self._end_command(plan, outcome, failure)
             as_service = stood_down or outcome.finish in (RunFinish.DENIED, RunFinish.STOOD_DOWN)
             caller = Caller.system(plan.opened.correlation_id) if as_service else plan.caller
             try:
@@ -295,7 +295,7 @@ class RunConductor:
             return None
         return await require_state(self.store, Procedure, plan.phases[index].procedure_id)
 
-    async def _ending(self, plan: PhasePlan, outcome: RunOutcome, failure: Failure | None) -> Command:
+    async def _end_command(self, plan: PhasePlan, outcome: RunOutcome, failure: Failure | None) -> Command:
         """Return the command that an outcome leads to: this is the one table from a run's finish to its command."""
         match outcome.finish:
             case RunFinish.COMPLETED:

@@ -222,7 +222,7 @@ class StepExecution:
             longest_pause=restart + wait if main else None,
             once=plan.resumed and main and self.kind in OUTCOME_UNKNOWN,
             again=attempt > 1,
-            submitter=await self._runner.submitters.standing(plan.caller) if main else None,
+            submitter=await self._runner.submitters.read_standing(plan.caller) if main else None,
         )
         while (result := await self._send(request)).submitter_moved:
             request = replace(request, submitter=await self._runner.submitters.fold(plan.caller))

@@ -64,5 +64,5 @@ class Calendars(Protocol):
     async def remove(self, id: str) -> None:
         """Remove the entry under this id; what it has started goes on."""
 
-    async def listed(self, prefix: str) -> Sequence[str]:
+    async def list_ids(self, prefix: str) -> Sequence[str]:
         """Return the ids of all entries that begin like this; one that was just put may be missing."""

@@ -116,12 +116,12 @@ class Firings:
     ) -> None:
         id = due.procedure_id(index)
 
-        async def registered() -> bool:
+        async def is_registered() -> bool:
             return await load_state(self.store, Procedure, id) is not None
 
-        if not await registered():
+        if not await is_registered():
             command = what.registration(due.scheduled_at, schedule.firing_count + 1, run_id)
-            await self._execute(command, caller_of(schedule, due), None, id, registered)
+            await self._execute(command, caller_of(schedule, due), None, id, is_registered)
 
     async def _execute(
         self, command: Command, caller: Caller, target_id: UUID | None, new_id: UUID, done: IsDone | None = None

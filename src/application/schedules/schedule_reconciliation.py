@@ -57,12 +57,12 @@ class ScheduleReconciler:
 
     async def reconcile_all(self) -> None:
         """Compare every schedule that is not removed with the engine; raise EngineUnavailableError."""
-        await self._each(await self._scheduled(), self.reconcile)
+        await self._each(await self._schedule_ids(), self.reconcile)
 
     async def remove_unknown(self) -> None:
         """Remove calendars that the record does not know: it may have been restored from an older backup."""
-        listed = await self.calendars.listed(PREFIX)
-        known = {f"{PREFIX}{id}" for id in await self._scheduled()}
+        listed = await self.calendars.list_ids(PREFIX)
+        known = {f"{PREFIX}{id}" for id in await self._schedule_ids()}
         for id in listed:
             if id not in known:
                 log.warning("unknown_schedule_removed", calendar=id)
@@ -140,7 +140,7 @@ class ScheduleReconciler:
         caller = Caller.system(self.commands.new_id())
         await execute_with_retry(self.commands, schedules.TakeOverSchedulePause(), caller, target_id=schedule.id)
 
-    async def _scheduled(self) -> tuple[UUID, ...]:
+    async def _schedule_ids(self) -> tuple[UUID, ...]:
         async with self.commands.store.session() as session:
             rows = await session.records(ScheduleEngineState, {"removed": False})
         return tuple(row.schedule_id for row in rows)

@@ -82,7 +82,7 @@ class RuntimePorts:
         return await self._runtime.feed.page(Caller.of(call), query)
 
     async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
-        return await self._runtime.conduct_reader.measured(procedure_id, conduct_id)
+        return await self._runtime.conduct_reader.read_objective(procedure_id, conduct_id)
 
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind

@@ -244,7 +244,7 @@ class ChildProcess:
         return self._process.returncode if self.ended.is_set() else None
 
     @property
-    def ending(self) -> str:
+    def end_text(self) -> str:
         """How it ended, for messages."""
         code = self.exit_code
         if code is None or code >= 0:
@@ -312,9 +312,9 @@ class ChildServer(ABC):
         return self._child is not None and not self._child.ended.is_set()
 
     @property
-    def ending(self) -> str:
+    def end_text(self) -> str:
         """How the process ended, for messages."""
-        return self._child.ending if self._child is not None else "did not start"
+        return self._child.end_text if self._child is not None else "did not start"
 
     @property
     def has_refused(self) -> bool:
@@ -323,7 +323,7 @@ class ChildServer(ABC):
 
     def start_failure(self) -> StartError:
         """Return the error of a process that ended while it was starting."""
-        sentence = f"{self._owned.server} ended while it was starting ({self.ending}); the end of {self.log} says why."
+        sentence = f"{self._owned.server} ended while it was starting ({self.end_text}); the end of {self.log} says why."
         return EarlyEndError(sentence, output=self.log_file.output())
 
     @property

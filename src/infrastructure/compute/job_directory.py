@@ -76,7 +76,9 @@ class JobDirectory:
             raise compute.ComputeTimeoutError(f"Job {self.path.name} has not ended; wait for its end first.")
         if outcome["status"] != "Succeeded":
             words = self.last_words()
-            raise compute.ComputeJobFailedError(f"{job_name(spec)} {_ending(spec, outcome)}{': ' if words else '.'}{words}")
+            raise compute.ComputeJobFailedError(
+                f"{job_name(spec)} {_end_sentence(spec, outcome)}{': ' if words else '.'}{words}"
+            )
         return spec
 
     def last_words(self) -> str:
@@ -164,7 +166,7 @@ def job_name(spec: dict[str, Any]) -> str:
     return " ".join(spec["command"])[: compute.TAIL]
 
 
-def _ending(spec: dict[str, Any], outcome: dict[str, Any]) -> str:
+def _end_sentence(spec: dict[str, Any], outcome: dict[str, Any]) -> str:
     match outcome["status"]:
         case "Rejected":
             return f"could not be run ({outcome['detail']})"

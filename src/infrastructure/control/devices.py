@@ -1,6 +1,7 @@
 """The devices of a simulated plant; what one reads at a moment follows from what was written to it before, and when."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from baton.application.plant import SimulatedMotor
 ReadOther = Callable[[str], Reading | None]  # what another signal reads now, None without a value
 
 
-class Device:
+class Device(ABC):
     """One part of a simulated plant; it can only be read unless it overrides `accept` and `write`."""
 
     changes_by_itself = True  # whether what it reads can change without being written
@@ -21,16 +22,17 @@ class Device:
     def __init__(self, *addresses: str) -> None:
         self.addresses: Sequence[str] = addresses
 
+    @abstractmethod
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
         """Return what it reads at a time, or None while it has no value."""
-        raise NotImplementedError
 
     def accept(self, address: str, value: Any) -> Any:
         """Return a value as the device stores it; raise ControlError for one that it refuses."""
         raise read_only(address)
 
     def write(self, address: str, value: Any, at: datetime) -> None:
-        """Take an accepted value."""
+        """Take an accepted value; a device that accepts none is never asked."""
+        raise read_only(address)
 
     def is_busy(self, address: str, at: datetime) -> bool:
         """Return whether the last write to the address is still in progress."""

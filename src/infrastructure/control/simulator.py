@@ -265,10 +265,10 @@ class Simulator:
             await self._time.sleep(min(POLL_SECONDS, left))
 
     async def _wait_for_change(self, address: str, queue: LatestQueue[Reading], last: Reading | None) -> None:
-        while not queue.waiting:
+        while not queue.has_items:
             await self._time.sleep(POLL_SECONDS)
             self._apply_new_entries()
-            reading = None if queue.waiting else self._reading_at(address, self._time.now())
+            reading = None if queue.has_items else self._reading_at(address, self._time.now())
             if reading and (last is None or (reading.value, reading.quality) != (last.value, last.quality)):
                 queue.put(reading)
 

@@ -139,7 +139,7 @@ class PostgresConductReader:
             status=None if status is None else status_of(*status),
         )
 
-    async def measured(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
+    async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         if conduct_id not in self._objectives:
             position = await self.position(procedure_id, conduct_id)
             if len(self._objectives) >= MAX_CACHED_OBJECTIVES:

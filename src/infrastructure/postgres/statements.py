@@ -98,14 +98,14 @@ def _names(stream_type: str, flag: str, *, having: bool = True) -> list[str]:
     return sorted(name for name, event in events.items() if getattr(event, flag) is having)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted_list(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
 @cache
 def fold_columns(stream_type: str) -> str:
     """Return the columns that a fold needs; the payload of an event that changes no state stays in the database."""
-    inert = _listed(_names(stream_type, "inert"))
+    inert = _quoted_list(_names(stream_type, "inert"))
     payload = f"CASE WHEN event_type IN ({inert}) THEN '{{}}' ELSE payload::text END" if inert else "payload::text"
     return STREAM_COLUMNS.replace("payload::text", payload)
 
@@ -125,7 +125,7 @@ def many_streams(stream_type: str) -> str:
 @cache
 def long_stream(stream_type: str) -> str:
     """Return the query of a long stream without its overwritten events."""
-    columns, names = fold_columns(stream_type), _listed(_names(stream_type, "overwrites"))
+    columns, names = fold_columns(stream_type), _quoted_list(_names(stream_type, "overwrites"))
     if not names:
         return f"SELECT {columns} {NAMED_STREAM} ORDER BY version"
     latest = f"SELECT max(version) {NAMED_STREAM} AND event_type IN ({names}) GROUP BY event_type"
@@ -138,7 +138,7 @@ def endless_stream(stream_type: str) -> str:
     """Return the same with the types as literals, so that the planner uses the index that finds events by type."""
     columns = fold_columns(stream_type)
     stream = f"FROM events WHERE stream_type = '{stream_type}' AND stream_id = %(id)s"
-    kept = f"SELECT {columns} {stream} AND event_type IN ({_listed(_names(stream_type, 'overwrites', having=False))})"
+    kept = f"SELECT {columns} {stream} AND event_type IN ({_quoted_list(_names(stream_type, 'overwrites', having=False))})"
     latest = (
         f"(SELECT {columns} {stream} AND event_type = '{name}' ORDER BY version DESC LIMIT 1)"
         for name in _names(stream_type, "overwrites")

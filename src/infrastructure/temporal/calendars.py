@@ -81,7 +81,7 @@ class TemporalCalendars:
             with ignore_not_found():
                 await client.get_schedule_handle(id).delete()
 
-    async def listed(self, prefix: str) -> Sequence[str]:
+    async def list_ids(self, prefix: str) -> Sequence[str]:
         async with self._client() as client:
             found = [listing.id async for listing in await client.list_schedules()]
         return sorted(id for id in found if id.startswith(prefix))

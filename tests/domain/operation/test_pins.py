@@ -1,4 +1,4 @@
-"""Pins: the steps of a procedure had again to the letter, and virtual axes taken apart before anything starts."""
+"""Pins: the steps of a procedure derived again exactly, and virtual axes taken apart before anything starts."""
 
 from typing import Any
 from uuid import UUID

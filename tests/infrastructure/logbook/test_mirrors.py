@@ -1,4 +1,4 @@
-"""What every mirror promises: each narrative to the letter and once, in the logbook it was meant for, and no complaint."""
+"""What every mirror promises: each narrative unchanged and once, in the logbook it was meant for, and no complaint."""
 
 import asyncio
 import os

@@ -104,15 +104,15 @@ class RevocablePermits:
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         if caller.surface_id == SYSTEM_HTTP and command_name in self.withdrawn:
             return deny("command_not_permitted")
-        if self.enforced and (objection := (await self.standing(caller)).objection) is not None:
+        if self.enforced and (objection := (await self.read_standing(caller)).objection) is not None:
             return deny(objection)
         return await PermissiveAuthorizer().authorize(caller, command_name, surface_id)
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return await PermissiveAuthorizer().permitted(caller) - self.withdrawn
 
-    async def standing(self, caller: Caller) -> FoldedStanding:
-        return await PermissiveAuthorizer(self.standings).standing(caller)
+    async def read_standing(self, caller: Caller) -> FoldedStanding:
+        return await PermissiveAuthorizer(self.standings).read_standing(caller)
 
 
 @dataclass(frozen=True)

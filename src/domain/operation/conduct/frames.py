@@ -74,11 +74,11 @@ class Outline:
     @property
     def end(self) -> int:
         """The ordinal of the last frame."""
-        return self._closing + PER_STEP * self.closing_count + 1
+        return self._closing_rank + PER_STEP * self.closing_count + 1
 
     def step(self, position: LedgerPosition, mark: Mark) -> int:
         """Return the ordinal of a ledger row."""
-        before = self._closing if position.closing else self._pass(position.iteration_index) + self.loops
+        before = self._closing_rank if position.closing else self._pass(position.iteration_index) + self.loops
         return before + PER_STEP * position.step_index + MOMENTS[mark] + 1
 
     def iteration(self, index: int, *, ended: bool) -> int:
@@ -96,8 +96,8 @@ class Outline:
 
     def position(self, ordinal: int) -> LedgerPosition:
         """Return the first ledger position that a reader behind this ordinal may not know."""
-        if ordinal > self._closing:
-            return LedgerPosition(True, 0, min((ordinal - self._closing - 1) // PER_STEP, self.closing_count))
+        if ordinal > self._closing_rank:
+            return LedgerPosition(True, 0, min((ordinal - self._closing_rank - 1) // PER_STEP, self.closing_count))
         if not self.loops:
             return LedgerPosition(False, 0, max(0, ordinal - 1) // PER_STEP)
         passed, within = divmod(max(0, ordinal - 1), self._block)
@@ -109,7 +109,7 @@ class Outline:
         return PER_STEP * self.step_count + 2
 
     @property
-    def _closing(self) -> int:
+    def _closing_rank(self) -> int:
         """The last ordinal of the main list, for the largest number of passes."""
         return MAX_PASSES * self._block if self.loops else PER_STEP * self.step_count
 

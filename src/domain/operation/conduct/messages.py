@@ -3,6 +3,7 @@
 Histories record them, so they stay small and keep their keys; `wire` names a key that differs from its attribute.
 """
 
+from abc import abstractmethod
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, assert_never
@@ -56,9 +57,9 @@ class OwnedRequest(Message):
     """The argument of an activity that only one workflow may call."""
 
     @property
+    @abstractmethod
     def workflow_id(self) -> str:
         """Return the id of that workflow."""
-        raise NotImplementedError
 
 
 class ConductRequest(OwnedRequest):
