@@ -30,8 +30,7 @@ COUNTS = {
     "skipped_count": "Number of steps or firings that were skipped.",
     "staged_threshold": "Number of observations.",
     "unprocessed": "Number of events.",
-}
-"""Descriptions by property name, for names other than `<thing>_count`."""
+}  # Descriptions by property name, for names other than `<thing>_count`.
 NUMERIC = frozenset({"integer", "number"})
 
 

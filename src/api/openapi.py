@@ -57,8 +57,7 @@ CORRELATION_HEADER = {"description": "Names this request in logs and events.", "
 STREAM_ID_SCHEMAS: dict[type[Any], dict[str, Any]] = {
     StreamEvents: {"type": "integer", "minimum": 0},
     StreamProcedureConduct: {"type": "string", "pattern": "^[0-9a-fA-F-]{36}:[0-9]{1,10}$"},
-}
-"""The streams, each with the schema of its frame ids."""
+}  # The streams, each with the schema of its frame ids.
 
 
 def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:

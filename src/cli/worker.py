@@ -59,8 +59,7 @@ WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
     *(DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow),
     *(PromoteCautionWorkflow, SuperviseRunsWorkflow, ExpireClearancesWorkflow, ExpireClearanceWorkflow),
-)
-"""Every workflow type; each must be able to replay its recorded histories."""
+)  # Every workflow type; each must be able to replay its recorded histories.
 UNSTARTED_WORK_SECONDS, COMPARISON_SECONDS = 2.0, 60.0
 """Intervals of starting work that nobody has begun, and of comparing all live work with the engine."""
 CHANGED_SCHEDULES_SECONDS, ALL_SCHEDULES_SECONDS, UNKNOWN_CALENDARS_SECONDS = 1.0, 10.0, 600.0

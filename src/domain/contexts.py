@@ -31,8 +31,7 @@ CONTEXTS = {
         "reactions",
     ),
     "federation": ("facility", "credential", "permit"),
-}
-"""The modules of each context that declare something, in the order a reader meets them."""
+}  # The modules of each context that declare something, in the order a reader meets them.
 MODULES = [f"baton.domain.{context}.{module}" for context, modules in CONTEXTS.items() for module in modules]
 
 for name in MODULES:

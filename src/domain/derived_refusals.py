@@ -10,8 +10,7 @@ from typing import Any
 
 from baton.domain.shared.refusals import Refusal
 
-RULES = "baton.domain."
-"""The package whose functions are followed: what adapters raise is declared by the operation."""
+RULES = "baton.domain."  # The package whose functions are followed: what adapters raise is declared by the operation.
 PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")
 """The modules whose functions pass refusals on and choose none themselves."""
 ATTRIBUTE_LOADS = ("LOAD_ATTR", "LOAD_METHOD")

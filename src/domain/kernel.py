@@ -37,10 +37,8 @@ from baton.domain.shared.text import MayContainPersonalData, Text, hiding
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Write
 
-NIL = UUID(int=0)
-"""The SYSTEM principal, and the surface of in-process callers."""
-SYSTEM_CONDUIT = UUID(int=0x10)
-"""The conduit every call goes through."""
+NIL = UUID(int=0)  # The SYSTEM principal, and the surface of in-process callers.
+SYSTEM_CONDUIT = UUID(int=0x10)  # The conduit every call goes through.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,20 +107,16 @@ class Event(BaseModel):
         def recorded_by(self) -> UUID: ...
 
     aggregate: ClassVar["Aggregate[Any]"]
-    schema_version: ClassVar[int] = 1
-    """The version of the payload that this class writes."""
-    upcasters: ClassVar[Mapping[int, Upcaster]] = {}
-    """From each older version, the function to the next one."""
+    schema_version: ClassVar[int] = 1  # The version of the payload that this class writes.
+    upcasters: ClassVar[Mapping[int, Upcaster]] = {}  # From each older version, the function to the next one.
     leads_to: ClassVar[Enum | None] = None
     """The status that is all it changes, where that is so; other events are folded by `evolve`."""
     dates: ClassVar[str | None] = None
     """The field of the state that keeps the time of an event with `leads_to`, where there is one."""
-    personal: ClassVar[frozenset[str]] = frozenset()
-    """The keys that are free text as a whole."""
+    personal: ClassVar[frozenset[str]] = frozenset()  # The keys that are free text as a whole.
     overwrites: ClassVar[bool] = False
     """Whether nothing is left of an earlier event of this type once a later one is folded."""
-    inert: ClassVar[bool] = False
-    """Whether it never changes the state: it is kept for readers, and passed over by the fold."""
+    inert: ClassVar[bool] = False  # Whether it never changes the state: it is kept for readers, and passed over by the fold.
 
     def __init_subclass__(
         cls,
@@ -300,8 +294,7 @@ class Query(Value):
     """A request to read; `answer(state, call)`, or `answer(call)` without a target in the path, generates the answer."""
 
     operation: ClassVar["Operation"]
-    reads_projections: ClassVar[bool] = False
-    """Whether the answer may be behind the log, and waits for `min_position`."""
+    reads_projections: ClassVar[bool] = False  # Whether the answer may be behind the log, and waits for `min_position`.
     of_one_moment: ClassVar[bool] = False
     """Whether everything that the answer puts together must be as it was at one moment."""
     if TYPE_CHECKING:
@@ -368,8 +361,7 @@ class Aggregate(Generic[S]):
         self.events: dict[str, type[Event]] = {}
         self.operations: list[Operation] = []
         self._invalid: dict[str, type[Refusal]] = {}
-        self.absences: dict[UUID, str] = {}
-        """What is said of ids that stand for something else than a stream of this kind."""
+        self.absences: dict[UUID, str] = {}  # What is said of ids that stand for something else than a stream of this kind.
         self._fields = frozenset(field.name for field in fields(state))
         required = (field.name for field in fields(state) if field.default is field.default_factory is MISSING)
         self._times = tuple(name for name in required if name.endswith("_at"))

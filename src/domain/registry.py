@@ -79,38 +79,25 @@ class Operation:
     input: "type[Command] | type[Query]"
     aggregate: "Aggregate[Any] | None" = None
     creates: bool = False
-    allowed: Collection[Enum] | None = None
-    """The states it is possible from; all, when not said."""
-    state_reason: str | None = None
-    """The machine cause of a refusal for the state, where that is not the state's own name."""
-    reasons: Sequence[str] = ()
-    """The machine causes of its own refusal class that its rules do not spell out."""
+    allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
+    state_reason: str | None = None  # The machine cause of a refusal for the state, where that is not the state's own name.
+    reasons: Sequence[str] = ()  # The machine causes of its own refusal class that its rules do not spell out.
     refuses: Sequence[type[Refusal]] = ()
     """The refusal classes that its rules do not name: those of ports, and those of verbs it stands in for."""
     status: int = 200
     returns: Any = None
-    work: str | None = None
-    """The long work that it opens, and whose answer becomes its own."""
-    accepted: Any = None
-    """The model of its answer while its long work is still under way."""
-    starts_workflow: str | None = None
-    """The kind of workflow that is started, or signalled, about what it wrote."""
-    terminates_workflow: str | None = None
-    """The kind of workflow that is terminated after it."""
-    lock: str | None = None
-    """The lock it holds from before it reads until it has written."""
-    attempts: int = 1
-    """How often it is decided anew when somebody else changed the same stream first."""
-    destructive: bool = False
-    """Whether agents are warned that it takes something away."""
+    work: str | None = None  # The long work that it opens, and whose answer becomes its own.
+    accepted: Any = None  # The model of its answer while its long work is still under way.
+    starts_workflow: str | None = None  # The kind of workflow that is started, or signalled, about what it wrote.
+    terminates_workflow: str | None = None  # The kind of workflow that is terminated after it.
+    lock: str | None = None  # The lock it holds from before it reads until it has written.
+    attempts: int = 1  # How often it is decided anew when somebody else changed the same stream first.
+    destructive: bool = False  # Whether agents are warned that it takes something away.
     callers: Sequence[Enum] = ()
     """The kinds of actor that may call this, whatever policies permit; every kind, when not said."""
-    mcp: bool = True
-    """Whether it is a tool of agents."""
-    essential: bool = False
-    """Whether agents see its tool without searching for it."""
-    open: bool = False
-    """Whether every caller may ask it, whatever policies permit."""
+    mcp: bool = True  # Whether it is a tool of agents.
+    essential: bool = False  # Whether agents see its tool without searching for it.
+    open: bool = False  # Whether every caller may ask it, whatever policies permit.
 
     @cached_property
     def target(self) -> str | None:
@@ -199,8 +186,7 @@ class Registry:
         self.operations: dict[str, Operation] = {}
         self.projections: dict[str, Projection] = {}
         self.permissions: set[str] = set()
-        self.inner: set[str] = set()
-        """The names under which commands are permitted that only the service itself gives."""
+        self.inner: set[str] = set()  # The names under which commands are permitted that only the service itself gives.
 
     def declare(self, operation: Operation) -> None:
         """Adds an operation; its name must be free."""

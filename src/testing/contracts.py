@@ -26,8 +26,7 @@ from baton.domain.operation.steering.steering import (
 from baton.domain.shared.citation import Citation
 
 OBJECTIVE = "objective"
-CHANGE_SECONDS = 10.0
-"""How long a subscription has to yield what was written."""
+CHANGE_SECONDS = 10.0  # How long a subscription has to yield what was written.
 
 
 class ContractBrokenError(AssertionError):

@@ -408,8 +408,7 @@ FAILURE_BY_FINISH = {
         "AcquisitionResumeRequiresOperator",
         "The next step was begun by an earlier conduct and is not repeated; settle it by hand first.",
     ),
-}
-"""What a result says about an end in which no step failed."""
+}  # What a result says about an end in which no step failed.
 
 
 def unwalked_closing(plan: StepPlan, outcome: ConductOutcome) -> Sequence[Failure]:

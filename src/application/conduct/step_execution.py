@@ -83,8 +83,7 @@ OUTCOME_UNKNOWN = {
         ComputeOutcomeUnknown.__name__,
         "The worker was lost while it submitted this, and no job is known of; it may have run.",
     ),
-}
-"""The failure of a step that may have had its effect and is not begun again."""
+}  # The failure of a step that may have had its effect and is not begun again.
 FORESEEN = (StepFault, ControlError, ComputeError, ActionRefusedError, ActionTimeoutError, UnknownActionError)
 """The errors of the ports and of our own rules; any other is a fault of a program."""
 

@@ -14,13 +14,10 @@ from baton.domain.shared.reads import Reads, every, permitted_commands, records_
 
 SYSTEM_NAME = "Baton"
 NOT_SIGNED_IN = "not signed in"
-SYSTEM_OR_NOT_SIGNED_IN = f"{SYSTEM_NAME}, or {NOT_SIGNED_IN}"
-"""The nil id in events from before surfaces were recorded."""
-NOT_REGISTERED = "not registered"
-"""A principal that a development client claims to be and that no actor stands for."""
+SYSTEM_OR_NOT_SIGNED_IN = f"{SYSTEM_NAME}, or {NOT_SIGNED_IN}"  # The nil id in events from before surfaces were recorded.
+NOT_REGISTERED = "not registered"  # A principal that a development client claims to be and that no actor stands for.
 
-Appearance = tuple[UUID, UUID | None]
-"""A principal, and the surface it called on where that is known."""
+Appearance = tuple[UUID, UUID | None]  # A principal, and the surface it called on where that is known.
 Names = Mapping[Appearance, str | None]
 
 actor.absences[NIL] = (

@@ -24,16 +24,14 @@ from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Also, Enlist, Put
 
-AGENTS_BY_KIND = "agent-kind"
-"""Look-up kind: the agents of one kind."""
+AGENTS_BY_KIND = "agent-kind"  # Look-up kind: the agents of one kind.
 MAX_TOOLS = 32
 MAX_CAPABILITIES = 32
 
 
 class AgentStatus(StrEnum):
     DEFINED = "Defined"
-    VERSIONED = "Versioned"
-    """In service."""
+    VERSIONED = "Versioned"  # In service.
     SUSPENDED = "Suspended"
     DEPRECATED = "Deprecated"
 

@@ -20,15 +20,12 @@ from baton.domain.kernel import Call, State, Value
 from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads
 
-DATED = re.compile(r"-[0-9]{8}\Z")
-"""The date that providers append to a model's name for one snapshot of it."""
+DATED = re.compile(r"-[0-9]{8}\Z")  # The date that providers append to a model's name for one snapshot of it.
 
 
 class ReproducibilityGrade(StrEnum):
-    RE_EXECUTABLE = "ReExecutable"
-    """The facility can ask the same model again."""
-    ATTRIBUTABLE_ONLY = "AttributableOnly"
-    """It is known which model answered, and no more."""
+    RE_EXECUTABLE = "ReExecutable"  # The facility can ask the same model again.
+    ATTRIBUTABLE_ONLY = "AttributableOnly"  # It is known which model answered, and no more.
 
 
 def reproducibility_grade(entry: LanguageModel) -> ReproducibilityGrade:

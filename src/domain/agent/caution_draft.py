@@ -14,14 +14,12 @@ from baton.domain.run.run import Run
 from baton.domain.shared.reads import Reads, required
 
 CAUTION_DRAFTER = "CautionDrafter"
-EXCERPT = 200
-"""How many characters of a caution's texts a model is shown."""
+EXCERPT = 200  # How many characters of a caution's texts a model is shown.
 SEVERITIES: Mapping[str, CautionSeverity] = {
     DraftChoice.PROPOSE_NOTICE: CautionSeverity.NOTICE,
     DraftChoice.PROPOSE_CAUTION: CautionSeverity.CAUTION,
     DraftChoice.PROPOSE_WARNING: CautionSeverity.WARNING,
-}
-"""The severity that each choice stands for; a proposal that supersedes a caution may have any."""
+}  # The severity that each choice stands for; a proposal that supersedes a caution may have any.
 MAX_CAUTIONS = 100
 
 

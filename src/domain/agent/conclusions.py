@@ -22,8 +22,7 @@ from baton.domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunT
 from baton.domain.shared.reads import Reads, events_of, required
 from baton.domain.shared.writes import Answer
 
-RUN_END_EVENTS: tuple[type[Event], ...] = (RunCompleted, RunAborted, RunStopped, RunTruncated)
-"""The events that end a run."""
+RUN_END_EVENTS: tuple[type[Event], ...] = (RunCompleted, RunAborted, RunStopped, RunTruncated)  # The events that end a run.
 MAX_PHASES = 50
 MAX_CHANNELS = 200
 MAX_CLOSING_FAILURES = 10
@@ -81,13 +80,10 @@ class AgentTask:
     kind: str
     workflow: str
     context: str
-    conflicted: str
-    """The choice of an agent that did not get the lease."""
-    deferred: str
-    """The choice where there is no usable answer."""
+    conflicted: str  # The choice of an agent that did not get the lease.
+    deferred: str  # The choice where there is no usable answer.
     prompt: Prompt
-    commands: frozenset[str]
-    """The commands that an agent must be permitted before it begins."""
+    commands: frozenset[str]  # The commands that an agent must be permitted before it begins.
     material: Callable[[Run, RunEnd | None], Reads[Material]]
     conclude: Callable[[Mapping[str, Any], Material], Conclusion]
 
@@ -172,10 +168,8 @@ class LeaseResult(StrEnum):
     """The result of asking for a lease."""
 
     HELD = "held"
-    LOST = "lost"
-    """Another agent of the kind has it, which is recorded."""
-    ENDED = "ended"
-    """There is nothing to do, or nothing may be done."""
+    LOST = "lost"  # Another agent of the kind has it, which is recorded.
+    ENDED = "ended"  # There is nothing to do, or nothing may be done.
 
 
 class ConclusionOrder(Value):
@@ -185,8 +179,7 @@ class ConclusionOrder(Value):
     agent_id: UUID
     run_id: UUID
     terminal_event_id: UUID
-    correlation_id: UUID
-    """That of the request with which the run ended."""
+    correlation_id: UUID  # That of the request with which the run ended.
 
     @property
     def principal_id(self) -> UUID:

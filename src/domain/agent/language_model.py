@@ -21,16 +21,13 @@ from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
-IDENTITY = "language-model"
-"""Claim kind: the entry of one provider, model and snapshot, until it is deprecated."""
+IDENTITY = "language-model"  # Claim kind: the entry of one provider, model and snapshot, until it is deprecated.
 CATALOGUED = "language-model-priced"
 """Look-up kind: the entries of one provider and model that are not deprecated, whatever snapshot they pin."""
 
 
-DETERMINISTIC = "deterministic"
-"""The provider of agents that follow rules and ask no model."""
-SETTING = "setting"
-"""The provider of a model that a setting of the deployment names; it is looked up at each call."""
+DETERMINISTIC = "deterministic"  # The provider of agents that follow rules and ask no model.
+SETTING = "setting"  # The provider of a model that a setting of the deployment names; it is looked up at each call.
 
 
 class InvalidModelRefError(Invalid, context="agent"):
@@ -81,10 +78,8 @@ class DataTier(StrEnum):
 
 
 class Archivability(StrEnum):
-    PINNED = "Pinned"
-    """The facility holds the weights."""
-    ALIAS = "Alias"
-    """The provider may move or remove what the name leads to."""
+    PINNED = "Pinned"  # The facility holds the weights.
+    ALIAS = "Alias"  # The provider may move or remove what the name leads to.
 
 
 Price = Annotated[float, Field(strict=True), DollarsPerMillionTokens]
@@ -112,8 +107,7 @@ class LanguageModel(State):
     archivability: Archivability
     status: LanguageModelStatus = DEFINED
     retirement_effective_at: datetime | None = None
-    end_reason: FreeText | None = None
-    """The latest that was given for announcing, retiring or deprecating."""
+    end_reason: FreeText | None = None  # The latest that was given for announcing, retiring or deprecating.
 
     @property
     def provider(self) -> str:

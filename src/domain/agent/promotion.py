@@ -199,16 +199,13 @@ def promotion_outcome(proposal: Decision, call: Call, facts: Promotable) -> Outc
 class Circumstances:
     """The facts that the rule of promotion judges."""
 
-    known: bool
-    """Whether it has decided about this proposal before."""
+    known: bool  # Whether it has decided about this proposal before.
     proposal: Decision
     author: Agent | None
-    note: RegisterCaution | None
-    """The proposed caution, where it obeys the rules for cautions and its target exists."""
+    note: RegisterCaution | None  # The proposed caution, where it obeys the rules for cautions and its target exists.
     promoted: bool
     in_effect: tuple[Caution, ...]
-    withdrawn: tuple[Caution, ...]
-    """Cautions of such agents on this target that a person has retired."""
+    withdrawn: tuple[Caution, ...]  # Cautions of such agents on this target that a person has retired.
     permitted: bool
 
 
@@ -329,7 +326,6 @@ class ProposalOrder(Value):
     """The message that asks an agent to judge a proposal."""
 
     proposal_decision_id: UUID
-    event_id: UUID
-    """The event that registered it."""
+    event_id: UUID  # The event that registered it.
     agent_id: UUID
     correlation_id: UUID

@@ -20,8 +20,7 @@ from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Put, Record
 
-REACTION_LOCK = "reactions"
-"""The lock under which a subscriber's bookmark is moved."""
+REACTION_LOCK = "reactions"  # The lock under which a subscriber's bookmark is moved.
 MAX_ERROR_LENGTH = 500
 
 
@@ -64,8 +63,7 @@ class ReactionView(Value):
     subscriber_name: str
     enabled: bool
     bookmark: LogPlace
-    unprocessed: int
-    """How many events that concern it are still before it, up to a thousand."""
+    unprocessed: int  # How many events that concern it are still before it, up to a thousand.
     last_event_recorded_at: datetime | None
     consecutive_failures: int
     last_error_at: datetime | None
@@ -134,8 +132,7 @@ class LoggedEvent:
     place: tuple[int, int]
     recorded_at: datetime
     matching: bool
-    next_id: UUID | None
-    """The next event that concerns the subscriber, where there is one."""
+    next_id: UUID | None  # The next event that concerns the subscriber, where there is one.
 
 
 @decision.creation(context="agent", path="/reactions/{subscriber_name}/dismiss-event", lock=REACTION_LOCK)

@@ -16,27 +16,21 @@ UNTOUCHED = re.compile(
     r"(?<![^\W_])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^\W_])"
     r"|(?<!\d)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?(?!\d)",
     re.IGNORECASE,
-)
-"""Ids and times, whose letters and digits name nobody."""
-INVISIBLE = r"\xad\u200b-\u200d\u2060\ufeff"
-"""Invisible characters that may stand inside a word."""
+)  # Ids and times, whose letters and digits name nobody.
+INVISIBLE = r"\xad\u200b-\u200d\u2060\ufeff"  # Invisible characters that may stand inside a word.
 MARKS = "".join(mark for mark in map(chr, range(0x300, 0x1E00)) if unicodedata.category(mark).startswith("M"))
 UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     r"\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-"""Scripts whose words follow each other without a space, or take endings without one."""
+)  # Scripts whose words follow each other without a space, or take endings without one.
 WORD = re.compile(rf"(?:[^\W\d_{UNSPACED}]+[{MARKS}{INVISIBLE}]*)+")
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 ATOM = re.compile(rf"(?:[^\W_]+[{MARKS}{INVISIBLE}]*)+")
-BETWEEN_PARTS = re.compile(r"[^\S\r\n]?[.,_'\u2019·・-]?[^\S\r\n]?")
-"""The separators between the parts of one name."""
-UNSPELLED = re.compile(rf"[\u0300-\u036f{INVISIBLE}]")
-"""Accents, which some writers leave out, and invisible characters."""
+BETWEEN_PARTS = re.compile(r"[^\S\r\n]?[.,_'\u2019·・-]?[^\S\r\n]?")  # The separators between the parts of one name.
+UNSPELLED = re.compile(rf"[\u0300-\u036f{INVISIBLE}]")  # Accents, which some writers leave out, and invisible characters.
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff\uac00-\ud7a3]{3,4}")
 """Names of a family name and a given name without anything between them."""
-SHORTEST_NAME = 3
-"""Letters of a part of a name that is blanked by itself, however it is written."""
+SHORTEST_NAME = 3  # Letters of a part of a name that is blanked by itself, however it is written.
 SHORTEST_IDENTIFIER, SHORTEST_NUMBER = 3, 5
 """Characters of an identifier, and digits of a number: anything shorter is a measurement."""
 
@@ -56,12 +50,10 @@ class KnownPerson(NamedTuple):
 class NameBook:
     """Every word that names somebody here."""
 
-    parts: frozenset[str] = frozenset()
-    """The parts of names that are spelled with spaces between them."""
+    parts: frozenset[str] = frozenset()  # The parts of names that are spelled with spaces between them.
     unspaced: frozenset[str] = frozenset()
     identifiers: frozenset[str] = frozenset()
-    openings: frozenset[str] = frozenset()
-    """The beginnings of the identifiers, by which most words are passed over quickly."""
+    openings: frozenset[str] = frozenset()  # The beginnings of the identifiers, by which most words are passed over quickly.
     longest_unspaced: int = 0
     longest_identifier: int = 0
 

@@ -43,8 +43,7 @@ CHOICES = {
         "SupervisionDeferred",
         "Somebody resumed the run during this outage, and that is respected: {detail}.",
     ),
-}
-"""The choice that each action is recorded as, and its reason."""
+}  # The choice that each action is recorded as, and its reason.
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ class WatchedRun:
     run: Run
     outage: Outage
     holds: Sequence[RunHeld]
-    decided: frozenset[UUID]
-    """The decisions about this run and outage that exist."""
+    decided: frozenset[UUID]  # The decisions about this run and outage that exist.
 
 
 def needs_beam(run: Run) -> Reads[AssetScope | None]:
@@ -121,8 +119,7 @@ class SupervisorCommand(Command):
     decision_id: UUID
     outage_event_id: UUID
     reason: str
-    beam: Callable[[AssetScope, str], Reads[Outage | None]]
-    """The read that tells whether the beam is lost."""
+    beam: Callable[[AssetScope, str], Reads[Outage | None]]  # The read that tells whether the beam is lost.
 
     def require_outage(self, run: Run) -> Reads[Sequence[RunHeld]]:
         """Return the holds of the run; refuse where the beam is back, or is lost by another event."""

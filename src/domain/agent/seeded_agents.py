@@ -27,8 +27,7 @@ class SeededAgent:
     model_ref: ModelRef
     commands: frozenset[str]
     prompt: Prompt | None = None
-    list_number: int = 1
-    """Raised whenever the commands change: the newer policy then replaces the older."""
+    list_number: int = 1  # Raised whenever the commands change: the newer policy then replaces the older.
 
     def begin(self, call: Call) -> Outcome:
         """Return the beginning of the agent, which is in service at once."""
@@ -76,5 +75,4 @@ SEEDED: Mapping[str, SeededAgent] = {
         rule_agent(CAUTION_PROMOTER, 4, PROMOTION_COMMANDS),
         rule_agent(CLEARANCE_EXPIRER, 5, EXPIRER_COMMANDS),
     )
-}
-"""Every seeded agent by its kind, which is also its name."""
+}  # Every seeded agent by its kind, which is also its name.

@@ -36,8 +36,7 @@ from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Remark, Text
 from baton.domain.shared.writes import Answer, Claim
 
-IDENTITY = "calibration-identity"
-"""Claim kind: the calibration of one target, quantity and operating point."""
+IDENTITY = "calibration-identity"  # Claim kind: the calibration of one target, quantity and operating point.
 
 
 class CalibrationStatus(StrEnum):
@@ -77,8 +76,7 @@ SOURCES: dict[SourceKind, tuple[type[MeasuredSource | ComputedSource | AssertedS
     SourceKind.MEASURED: (MeasuredSource, "procedure_id"),
     SourceKind.COMPUTED: (ComputedSource, "dataset_id"),
     SourceKind.ASSERTED: (AssertedSource, "asserted_by"),
-}
-"""The class of each kind of source, and the one id that it names."""
+}  # The class of each kind of source, and the one id that it names.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +102,7 @@ class Revision:
     established_by: UUID
     decided_by_decision_id: UUID | None
     supersedes_revision_id: UUID | None
-    superseded_by_revision_id: UUID | None = None
-    """The latest revision that names this one."""
+    superseded_by_revision_id: UUID | None = None  # The latest revision that names this one.
     content_hash: str
     publications: tuple[Publication, ...] = ()
 

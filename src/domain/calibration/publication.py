@@ -51,8 +51,7 @@ LOCK = "calibration-publication"
 
 class PublicationStatus(StrEnum):
     RUNNING = "Running"
-    SENDING = "Sending"
-    """The permit let it go: from here on it is recorded once it is sent, whatever becomes of the permit."""
+    SENDING = "Sending"  # The permit let it go: from here on it is recorded once it is sent, whatever becomes of the permit.
     PUBLISHED = "Published"
     REFUSED = "Refused"
 

@@ -16,8 +16,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.schema import DIALECT, Schema, check_values
 
 ENERGY_DECIMALS = 3
-LARGEST = 2**53
-"""Beyond this a whole number has no exact form as the double that canonical JSON writes."""
+LARGEST = 2**53  # Beyond this a whole number has no exact form as the double that canonical JSON writes.
 
 
 class CalibrationQuantity(StrEnum):
@@ -155,5 +154,4 @@ RULES = {"positive": _positive, "one_throughout": _one_throughout, "at_least_one
 QUANTITIES: Mapping[CalibrationQuantity, Quantity] = {
     CalibrationQuantity(name): Quantity(**{part: _form(declared) for part, declared in parts.items()})
     for name, parts in json.loads(files(__package__).joinpath("quantities.json").read_bytes()).items()
-}
-"""The catalog; widths are full widths at half maximum, and the index of a table's point is its slot."""
+}  # The catalog; widths are full widths at half maximum, and the index of a table's point is its slot.

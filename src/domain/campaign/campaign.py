@@ -32,19 +32,14 @@ class CampaignStatus(StrEnum):
 
 
 PLANNED, ACTIVE, HELD, CLOSED, ABANDONED = CampaignStatus
-OPEN = (PLANNED, ACTIVE, HELD)
-"""The states in which runs may join and leave."""
+OPEN = (PLANNED, ACTIVE, HELD)  # The states in which runs may join and leave.
 
 
 class CampaignIntent(StrEnum):
-    SERIES = "Series"
-    """Repeats over time."""
-    SWEEP = "Sweep"
-    """Exploration of parameters."""
-    COORDINATION = "Coordination"
-    """Several techniques or subjects."""
-    BLOCK = "Block"
-    """A scheduling envelope: proposal, beamtime, cycle."""
+    SERIES = "Series"  # Repeats over time.
+    SWEEP = "Sweep"  # Exploration of parameters.
+    COORDINATION = "Coordination"  # Several techniques or subjects.
+    BLOCK = "Block"  # A scheduling envelope: proposal, beamtime, cycle.
 
 
 @dataclass(frozen=True, kw_only=True)

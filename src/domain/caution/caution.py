@@ -22,10 +22,8 @@ from baton.domain.shared.text import FreeText, MayContainPersonalData
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist
 
-TARGETED = "caution-target"
-"""Look-up kind: the Active cautions on one target."""
-WITHDRAWN = "caution-withdrawn"
-"""Look-up kind: the Retired cautions on one target."""
+TARGETED = "caution-target"  # Look-up kind: the Active cautions on one target.
+WITHDRAWN = "caution-withdrawn"  # Look-up kind: the Retired cautions on one target.
 
 
 class CautionTargetKind(StrEnum):

@@ -26,8 +26,7 @@ from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Put, Record, Release
 
-NAMES = "enclosure-name"
-"""Claim kind: the names of Active enclosures, each within its facility."""
+NAMES = "enclosure-name"  # Claim kind: the names of Active enclosures, each within its facility.
 
 
 class EnclosurePermitStatus(StrEnum):

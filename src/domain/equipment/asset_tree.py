@@ -44,10 +44,8 @@ from baton.domain.shared.refusals import Invalid, NotFound, Refusal
 from baton.domain.shared.text import Reason
 from baton.domain.shared.writes import Delist, Enlist
 
-CHILDREN = "asset-child"
-"""Look-up kind: the assets right below one asset."""
-MAX_DEPTH = 50
-"""How deep an asset may stand; a root stands at 0."""
+CHILDREN = "asset-child"  # Look-up kind: the assets right below one asset.
+MAX_DEPTH = 50  # How deep an asset may stand; a root stands at 0.
 
 
 class AssetParentNotFoundError(NotFound, context="equipment"):

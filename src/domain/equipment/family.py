@@ -36,8 +36,7 @@ from baton.domain.shared.stored_values import Units
 from baton.domain.shared.text import FreeText, OptionalReason, name_key
 from baton.domain.shared.writes import Claim
 
-FAMILY_NAME = "family-name"
-"""Claim kind: the family that holds a name."""
+FAMILY_NAME = "family-name"  # Claim kind: the family that holds a name.
 
 
 class FamilyStatus(StrEnum):

@@ -15,8 +15,7 @@ from baton.domain.shared.writes import Delist, Enlist
 
 TREE_LOCK = "frame-tree"
 """Held wherever something comes to stand on a frame or a frame is retired, so that nothing slips under a retired one."""
-CONSUMERS = "frame-consumer"
-"""Look-up kind: the mounts and child frames placed in one frame."""
+CONSUMERS = "frame-consumer"  # Look-up kind: the mounts and child frames placed in one frame.
 
 
 class FrameStatus(StrEnum):

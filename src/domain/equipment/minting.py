@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from baton.domain.equipment.asset import Asset
     from baton.domain.equipment.fixture import Fixture
 
-SUFFIX = re.compile(r"[-._;()/:*~$=a-zA-Z0-9]+")
-"""What registries accept behind their prefix."""
+SUFFIX = re.compile(r"[-._;()/:*~$=a-zA-Z0-9]+")  # What registries accept behind their prefix.
 
 
 class InvalidExternalIdSuffixError(Invalid, context="equipment"):

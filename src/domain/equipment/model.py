@@ -29,8 +29,7 @@ from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
 from baton.domain.shared.writes import Claim, Release
 
-VENDOR_KEY = "model-vendor-key"
-"""Claim kind: the model that holds a manufacturer's part number."""
+VENDOR_KEY = "model-vendor-key"  # Claim kind: the model that holds a manufacturer's part number.
 UNIDENTIFIED = "unknown-pending-confirmation"
 """The part number of units nobody has identified yet; any number of models may carry it."""
 

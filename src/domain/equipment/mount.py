@@ -23,12 +23,9 @@ from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.text import FreeText, Reason, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
-SLOT_CODES = "mount-slot-code"
-"""Claim kind: the slot codes of Active mounts."""
-INSTALLED = "asset-installed"
-"""Claim kind: the assets that are in a mount, each held by that mount."""
-CHILDREN = "mount-child"
-"""Look-up kind: the mounts under one mount."""
+SLOT_CODES = "mount-slot-code"  # Claim kind: the slot codes of Active mounts.
+INSTALLED = "asset-installed"  # Claim kind: the assets that are in a mount, each held by that mount.
+CHILDREN = "mount-child"  # Look-up kind: the mounts under one mount.
 
 
 class MountStatus(StrEnum):

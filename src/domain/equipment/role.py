@@ -15,8 +15,7 @@ from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text, name_key
 from baton.domain.shared.writes import Claim
 
-ROLE_NAME = "role-name"
-"""Claim kind: the role that holds a name."""
+ROLE_NAME = "role-name"  # Claim kind: the role that holds a name.
 
 
 @dataclass(frozen=True, kw_only=True)

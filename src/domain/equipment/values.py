@@ -45,8 +45,7 @@ class ExternalIdScheme(StrEnum):
     HANDLE = "Handle"
 
 
-IdentifierSuffix = Annotated[str, Word(200)]
-"""The part of a persistent identifier behind the registrant's prefix."""
+IdentifierSuffix = Annotated[str, Word(200)]  # The part of a persistent identifier behind the registrant's prefix.
 
 
 class ExternalIdEvent(Event):

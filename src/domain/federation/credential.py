@@ -31,8 +31,7 @@ from baton.domain.shared.text import FreeText, MayContainPersonalData, OptionalR
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Release
 
-IDENTITY = "credential-identity"
-"""Claim kind: the credential of one facility, audience and purpose, until it is revoked."""
+IDENTITY = "credential-identity"  # Claim kind: the credential of one facility, audience and purpose, until it is revoked.
 
 
 class CredentialPurpose(StrEnum):

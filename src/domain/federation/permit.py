@@ -22,10 +22,8 @@ from baton.domain.shared.text import FreeText, OptionalReason, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
-GRANT = "permit-grant"
-"""Claim kind: the permit of one peer, audience, purpose and direction, until it is revoked."""
-FLOWS = "permit-flow"
-"""Look-up kind: the permits of one peer, direction and artifact kind that are not revoked."""
+GRANT = "permit-grant"  # Claim kind: the permit of one peer, audience, purpose and direction, until it is revoked.
+FLOWS = "permit-flow"  # Look-up kind: the permits of one peer, direction and artifact kind that are not revoked.
 CANONICALIZATION_VERSIONS = frozenset({1})
 """The canonical forms this service can check; 1 is the canonical JSON it writes itself."""
 

@@ -31,10 +31,8 @@ from baton.domain.shared.text import OptionalReason, Remark, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist
 
 CODE_PREFIX = "baton.capability."
-CAPABILITY_CODE = "capability-code"
-"""Claim kind: the capability that holds a code, for ever."""
-CAPABILITIES = "capability"
-"""Look-up kind: the capabilities that are not Deprecated, all under one key."""
+CAPABILITY_CODE = "capability-code"  # Claim kind: the capability that holds a code, for ever.
+CAPABILITIES = "capability"  # Look-up kind: the capabilities that are not Deprecated, all under one key.
 ON_OFFER = "on-offer"
 
 

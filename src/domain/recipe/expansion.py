@@ -28,10 +28,8 @@ from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.refusals import Invalid, Unprocessable
 from baton.domain.shared.schema import Schema, check_values
 
-EXPANDER_VERSION = 1
-"""Raised when the same steps and bindings would expand differently; recorded with every expansion."""
-MAX_STEPS = 10_000
-"""Steps and closing steps of one procedure together."""
+EXPANDER_VERSION = 1  # Raised when the same steps and bindings would expand differently; recorded with every expansion.
+MAX_STEPS = 10_000  # Steps and closing steps of one procedure together.
 
 RESOLVED: TypeAdapter[Step] = TypeAdapter(Step)
 

@@ -21,8 +21,7 @@ class TemplateStatus(StrEnum):
 
 
 DEFINED, VERSIONED, DEPRECATED = TemplateStatus
-CURRENT = (DEFINED, VERSIONED)
-"""The states a template can be versioned and deprecated from."""
+CURRENT = (DEFINED, VERSIONED)  # The states a template can be versioned and deprecated from.
 
 
 @dataclass(frozen=True, kw_only=True)

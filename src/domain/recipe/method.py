@@ -86,11 +86,9 @@ class Method(Template):
     needed_family_ids: IdSet
     needed_supplies: SortedSet[str]
     parameters_schema: Schema | None
-    units_by_revision: Mapping[int, Units]
-    """The units of every revision of the schema, for parameters stored under them."""
+    units_by_revision: Mapping[int, Units]  # The units of every revision of the schema, for parameters stored under them.
     parameters_schema_revision: int = 0
-    required_roles: tuple[RoleRequirement, ...] = ()
-    """Each role once, by name."""
+    required_roles: tuple[RoleRequirement, ...] = ()  # Each role once, by name.
 
     @property
     def parameters_schema_present(self) -> bool:

@@ -61,8 +61,7 @@ class Plan(Template):
     parameters_schema_revision: int | None = None
     """The revision of the method's schema that the default parameters were last written under."""
     wires: tuple[Wire, ...] = ()
-    role_bindings: tuple[RoleBinding, ...] = ()
-    """Each role once, by name."""
+    role_bindings: tuple[RoleBinding, ...] = ()  # Each role once, by name.
 
     @property
     def default_parameters_present(self) -> bool:

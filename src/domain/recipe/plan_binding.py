@@ -28,12 +28,9 @@ class Binding:
     method: Method
     capability: Capability
     assets: Mapping[UUID, Asset]
-    needed_family_ids: frozenset[UUID]
-    """The families that the method or the practice asks for."""
-    families: Mapping[UUID, Family]
-    """Those families, and all families of the assets."""
-    affordances: Mapping[UUID, frozenset[Affordance]]
-    """What each asset can do, by all its families together."""
+    needed_family_ids: frozenset[UUID]  # The families that the method or the practice asks for.
+    families: Mapping[UUID, Family]  # Those families, and all families of the assets.
+    affordances: Mapping[UUID, frozenset[Affordance]]  # What each asset can do, by all its families together.
 
     @property
     def missing_family_ids(self) -> tuple[UUID, ...]:

@@ -22,8 +22,7 @@ from baton.domain.recipe.practice import Practice
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.reads import Reads, Rows, every
 
-MOST_CANDIDATES = 100
-"""Assets shown for one affordance, as many as on the longest page of a list."""
+MOST_CANDIDATES = 100  # Assets shown for one affordance, as many as on the longest page of a list.
 
 
 class BindingStatus(StrEnum):

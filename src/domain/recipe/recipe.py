@@ -58,8 +58,7 @@ class Recipe(Template):
 
     name: str
     capability_id: UUID
-    versions: tuple[RecipeVersion, ...]
-    """Every content of the recipe, oldest first; the last one counts."""
+    versions: tuple[RecipeVersion, ...]  # Every content of the recipe, oldest first; the last one counts.
     replaced_by_recipe_id: UUID | None = None
 
     @property

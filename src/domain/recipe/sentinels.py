@@ -15,8 +15,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from baton.domain.kernel import Value
 from baton.domain.shared.text import TRIMMED
 
-MAX_DEPTH = 32
-"""Levels of lists and objects in one literal; every reader of JSON that a step meets takes that many."""
+MAX_DEPTH = 32  # Levels of lists and objects in one literal; every reader of JSON that a step meets takes that many.
 
 ParameterName = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 """The exact name of a parameter; a schema may declare any."""
@@ -147,8 +146,7 @@ def _no_sentinel_itself(members: Any) -> Any:
     return members
 
 
-MEMBERS = BeforeValidator(_no_sentinel_itself)
-"""Marks an object whose members are operands, and which is none itself."""
+MEMBERS = BeforeValidator(_no_sentinel_itself)  # Marks an object whose members are operands, and which is none itself.
 VALUE = Operand("a number, a text, true, false or a list", (bool, int, float, str, tuple))
 NUMBER = Operand("a number", (int, float))
 TEXT = Operand("a text", (str,))

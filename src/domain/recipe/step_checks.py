@@ -44,8 +44,7 @@ class DocumentedForm:
         return handler(TypeAdapter(self.form).core_schema)
 
 
-RawSteps = Annotated[tuple[Any, ...], DocumentedForm(tuple[RecipeStep, ...])]
-"""A list of steps as it was sent."""
+RawSteps = Annotated[tuple[Any, ...], DocumentedForm(tuple[RecipeStep, ...])]  # A list of steps as it was sent.
 
 ARMS: TypeAdapter[RecipeStep] = TypeAdapter(RecipeStep)
 
@@ -67,8 +66,7 @@ FAULTS = {
     "greater_than": ("out_of_bounds", "must be greater than {gt:g}"),
     "greater_than_equal": ("out_of_bounds", "must be at least {ge:g}"),
     "less_than_equal": ("out_of_bounds", "must be at most {le:g}"),
-}
-"""The reason and the words for each kind of fault."""
+}  # The reason and the words for each kind of fault.
 
 
 def read_steps(raw: Sequence[Any]) -> tuple[RecipeStep, ...]:

@@ -37,8 +37,7 @@ BoundValue = Annotated[Plain | BindingRef | CaptureRef | SteeringRef, VALUE]
 BoundNumber = Annotated[Number | BindingRef | CaptureRef | SteeringRef, NUMBER]
 ResolvedValue = Annotated[Plain | CaptureRef | SteeringRef, VALUE]
 ResolvedNumber = Annotated[Number | CaptureRef | SteeringRef, NUMBER]
-AS_READ = Field(union_mode="left_to_right")
-"""A plain object is never tried as a sentinel: `Operand` tells the two apart."""
+AS_READ = Field(union_mode="left_to_right")  # A plain object is never tried as a sentinel: `Operand` tells the two apart.
 ActionParameter = Annotated[Any | BindingRef, AS_READ, JSON]
 ComputeParameter = Annotated[Any | BindingRef | CaptureRef | SteeringRef, AS_READ, JSON]
 ResolvedActionParameter = Annotated[Any, JSON]

@@ -59,8 +59,7 @@ HOLDING = (
     ProcedureSupplyCoverageMismatchError,
     ProcedureRequiresPermittedEnclosureError,
     ProcedureEnclosureCoverageMismatchError,
-)
-"""The gates that hold the run when a phase is to start, until somebody resumes it."""
+)  # The gates that hold the run when a phase is to start, until somebody resumes it.
 JUDGED_LATER = (*HOLDING, ProcedureAssetDecommissionedError, ConductProcedure.Cannot)
 """What may have changed by the time a phase has its turn, and is not asked before."""
 
@@ -273,10 +272,8 @@ class RecordRunConductEnd(JudgedVerb[Run, tuple[RunConductProgress | None, Phase
     """Record the end of a conduct of the run, with the result that the record of its phases gives."""
 
     conduct_id: UUID
-    failure: Failure | None = None
-    """What went wrong, where no phase has it on its record."""
-    failed_id: UUID | None = None
-    """The phase that could not even start for it."""
+    failure: Failure | None = None  # What went wrong, where no phase has it on its record.
+    failed_id: UUID | None = None  # The phase that could not even start for it.
 
     @classmethod
     def for_lost(cls, conduct_id: UUID) -> Self:

@@ -65,14 +65,12 @@ class Preconditions:
     now: datetime
     deployment: Deployment
     scope: AssetScope
-    asset_ids: frozenset[UUID]
-    """The assets of the plan, or the targets of the procedure."""
+    asset_ids: frozenset[UUID]  # The assets of the plan, or the targets of the procedure.
     needed_supplies: frozenset[str]
     supplies: tuple[Supply, ...]
     enclosures: Enclosures
     contacts: Contacts
-    resuming: bool
-    """Whether the work is under way, and may go on with a Degraded supply."""
+    resuming: bool  # Whether the work is under way, and may go on with a Degraded supply.
     clearances: tuple[Clearance, ...] = ()
     run_id: UUID | None = None
 

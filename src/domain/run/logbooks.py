@@ -24,10 +24,8 @@ from baton.domain.shared.writes import Answer, Enter, Record
 
 
 class SamplingProcedure(StrEnum):
-    BASELINE = "baseline"
-    """A snapshot at a boundary of the run."""
-    MONITOR = "monitor"
-    """A slow series during the run."""
+    BASELINE = "baseline"  # A snapshot at a boundary of the run.
+    MONITOR = "monitor"  # A slow series during the run.
 
 
 class InvalidChannelNameError(Invalid, context="run"):
@@ -134,8 +132,7 @@ class Channel(Record):
     latest_value: float
     units: str | None
     latest_sampled_at: datetime
-    simulated: bool
-    """Whether any of its readings is."""
+    simulated: bool  # Whether any of its readings is.
 
 
 def channels_of(readings: Iterable[Observation]) -> tuple[Channel, ...]:

@@ -67,8 +67,7 @@ RUN_FINISH_BY_VERDICT = {
     PhaseVerdict.DENIED: RunFinish.DENIED,
     PhaseVerdict.STOOD_DOWN: RunFinish.STOOD_DOWN,
     PhaseVerdict.GONE: RunFinish.GONE,
-}
-"""How the phases end at each verdict after which they do not continue."""
+}  # How the phases end at each verdict after which they do not continue.
 
 
 class RunOutcome(Message):

@@ -18,14 +18,10 @@ from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayC
 class RunStatus(StrEnum):
     RUNNING = "Running"
     HELD = "Held"
-    COMPLETED = "Completed"
-    """Done as intended."""
-    STOPPED = "Stopped"
-    """Ended early by choice; the data up to there is good."""
-    ABORTED = "Aborted"
-    """Ended in an emergency; the data is suspect."""
-    TRUNCATED = "Truncated"
-    """Died by itself, and the books were closed later."""
+    COMPLETED = "Completed"  # Done as intended.
+    STOPPED = "Stopped"  # Ended early by choice; the data up to there is good.
+    ABORTED = "Aborted"  # Ended in an emergency; the data is suspect.
+    TRUNCATED = "Truncated"  # Died by itself, and the books were closed later.
 
 
 RUNNING, HELD, COMPLETED, STOPPED, ABORTED, TRUNCATED = RunStatus
@@ -45,8 +41,7 @@ class Run(State):
     status: RunStatus = RUNNING
     override_parameters: Parameters
     effective_parameters: Parameters
-    parameters_schema_revision: int
-    """The revision of the method's schema that the effective parameters were written under."""
+    parameters_schema_revision: int  # The revision of the method's schema that the effective parameters were written under.
     pinned_calibration_ids: IdSet
     external_refs: dict[str, str]
     trigger_source: FreeText | None

@@ -236,8 +236,7 @@ GATES: tuple[Gate[RunStart], ...] = (
     Gate(name_given),
     Gate(pins_bounded, lambda start: start.request.pinned_calibration_ids),
     Gate(refs_bounded),
-)
-"""The gates of a start in order, after everything it refers to was found."""
+)  # The gates of a start in order, after everything it refers to was found.
 NOT_FOUND = (
     Plan.aggregate.NotFound,
     Practice.aggregate.NotFound,

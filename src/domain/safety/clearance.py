@@ -47,12 +47,9 @@ from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Write
 
-CURRENT = "clearance-current"
-"""Look-up kind: the clearances that are or may come into force, by what they cover."""
-ENDED = "clearance-ended"
-"""Look-up kind: the clearances that never will again, by what they cover."""
-OF_RUNS = ("Subject", "Asset", "Run")
-"""The kinds of binding that can let a run start; the others only inform."""
+CURRENT = "clearance-current"  # Look-up kind: the clearances that are or may come into force, by what they cover.
+ENDED = "clearance-ended"  # Look-up kind: the clearances that never will again, by what they cover.
+OF_RUNS = ("Subject", "Asset", "Run")  # The kinds of binding that can let a run start; the others only inform.
 
 
 class ClearanceStatus(StrEnum):

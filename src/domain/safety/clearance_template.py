@@ -20,8 +20,7 @@ from baton.domain.shared.refusals import Conflict, NotFound
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Claim, Release
 
-TEMPLATE_CODE = "clearance-template-code"
-"""Claim kind: the template that holds a code of a facility until it is Withdrawn."""
+TEMPLATE_CODE = "clearance-template-code"  # Claim kind: the template that holds a code of a facility until it is Withdrawn.
 SEEDED_TITLES = {
     "ESAF": "Experiment safety assessment form (ESAF)",
     "SAF": "Safety approval form (SAF)",
@@ -33,8 +32,7 @@ SEEDED_TITLES = {
     "DOOR": "Safety form of the online user office (DOOR)",
     "BTR": "Beam time request (BTR)",
     "Form9": "List of samples and reagents (Form 9)",
-}
-"""The forms that light sources commonly ask for, by code."""
+}  # The forms that light sources commonly ask for, by code.
 
 
 class ClearanceTemplateStatus(StrEnum):

@@ -104,8 +104,7 @@ class ListClearances(ListQuery):
     binds_to_asset_id: UUID | None = None
     binds_to_run_id: UUID | None = None
     binds_to_procedure_id: UUID | None = None
-    due_by: Instant | None = None
-    """Only those that are valid until then at most."""
+    due_by: Instant | None = None  # Only those that are valid until then at most.
 
     def where(self) -> Iterator[Where]:
         yield from super().where()

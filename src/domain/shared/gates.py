@@ -13,8 +13,7 @@ from baton.domain.shared.refusals import Refusal
 F = TypeVar("F", contravariant=True)
 T = TypeVar("T")
 Commands = tuple[str, ...]
-NOT_JUDGED = "not_judged"
-"""The reason of a gate that cannot be asked, because the facts it judges cannot be loaded."""
+NOT_JUDGED = "not_judged"  # The reason of a gate that cannot be asked, because the facts it judges cannot be loaded.
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from baton.domain.shared.reads import Reads, holder_of
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.text import Text
 
-FACILITY_CODE = "facility-code"
-"""Claim kind: the facility that holds a code, for ever."""
+FACILITY_CODE = "facility-code"  # Claim kind: the facility that holds a code, for ever.
 
 
 class InvalidFacilityCodeError(Invalid):

@@ -26,8 +26,7 @@ class _Hidden:
 
 
 T = TypeVar("T")
-Hidden = Annotated[T, _Hidden()]
-"""A column that is stored to filter by and not shown."""
+Hidden = Annotated[T, _Hidden()]  # A column that is stored to filter by and not shown.
 
 
 class Order(StrEnum):
@@ -153,10 +152,8 @@ class ListQuery(Query):
     """A keyset list over a projection."""
 
     summary: ClassVar[type[Summary]]
-    filters: ClassVar[dict[str, str]] = {}
-    """Filters whose column has another name."""
-    indexed: ClassVar[tuple[str, ...]] = ()
-    """Columns that an own `where` asks about, besides those that filters name."""
+    filters: ClassVar[dict[str, str]] = {}  # Filters whose column has another name.
+    indexed: ClassVar[tuple[str, ...]] = ()  # Columns that an own `where` asks about, besides those that filters name.
 
     limit: PageLimit = 50
     cursor: CursorText | None = None

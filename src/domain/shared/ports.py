@@ -37,16 +37,12 @@ class Deployment:
     deciders: frozenset[str]
     compute_programs: frozenset[str]
     approved_models_only: bool
-    action_timeout: float
-    """Seconds that an action may take at the most."""
-    compute_timeout: float
-    """Seconds that a program may take at the most."""
+    action_timeout: float  # Seconds that an action may take at the most.
+    compute_timeout: float  # Seconds that a program may take at the most.
     clearance_four_eyes: bool
     policies_enforced: bool
-    monitored_enclosures: frozenset[str]
-    """The enclosures that the monitor watches, by the keys of their names."""
-    monitored_supplies: frozenset[str]
-    """The supplies that the monitor watches, by the keys of their addresses."""
+    monitored_enclosures: frozenset[str]  # The enclosures that the monitor watches, by the keys of their names.
+    monitored_supplies: frozenset[str]  # The supplies that the monitor watches, by the keys of their addresses.
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ class Refusal(Exception):
     declared_at: ClassVar[tuple[str, int] | None] = None
     """Module and line of the declaration that generated this class; None where it has a class statement."""
 
-    default_reason: ClassVar[str | None] = None
-    """The reason of a class that has only one."""
+    default_reason: ClassVar[str | None] = None  # The reason of a class that has only one.
 
     def __init_subclass__(cls, context: str | None = None, reason: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -29,12 +29,9 @@ KEYWORDS = CLOSING | {
     *("$schema", "type", "title", "description", "properties", "required", "enum", "minimum", "maximum", "pattern"),
     *("minLength", "maxLength", "items", "minItems", "maxItems", "unit"),
 }
-RESERVED = frozenset({"compatible", "backend"})
-"""Property names that nothing may declare."""
-MAX_DEPTH = 20
-"""Levels of a schema, the root being the first."""
-ELEMENT = "[]"
-"""The segment that stands for the elements of an array in a property path."""
+RESERVED = frozenset({"compatible", "backend"})  # Property names that nothing may declare.
+MAX_DEPTH = 20  # Levels of a schema, the root being the first.
+ELEMENT = "[]"  # The segment that stands for the elements of an array in a property path.
 
 Schema = dict[str, Any]
 Path = tuple[str, ...]
@@ -52,8 +49,7 @@ VIOLATIONS = {
     "required": ("missing_key", "is required; give it too"),
     "additionalProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
     "unevaluatedProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
-}
-"""The reason of a violation of each keyword, and its sentence."""
+}  # The reason of a violation of each keyword, and its sentence.
 
 
 class UnitSystem(StrEnum):
@@ -318,8 +314,7 @@ CONSTRUCTS = (
     (re.compile(r"\(\?>"), "has an atomic group"),
     (POSSESSIVE, "repeats possessively"),
     (SETS_WITHIN_SETS, "nests sets"),
-)
-"""Syntax that cannot be matched without backtracking, and what it is called."""
+)  # Syntax that cannot be matched without backtracking, and what it is called.
 
 
 def unmatchable(pattern: str) -> str | None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from baton.domain.shared.schema import ELEMENT
 
-Units = Mapping[str, tuple[str, str]]
-"""The declared units of one schema: dotted property path -> (system, code)."""
+Units = Mapping[str, tuple[str, str]]  # The declared units of one schema: dotted property path -> (system, code).
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

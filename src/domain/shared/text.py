@@ -40,8 +40,7 @@ PROSE = frozenset(
         "choice",
         "alternative",
     }
-)
-"""The labels of texts that run over lines; every other text is a name."""
+)  # The labels of texts that run over lines; every other text is a name.
 
 
 class Blank(str):
@@ -74,8 +73,7 @@ class MayContainPersonalData:
         return {**handler(schema), PERSONAL_MARK: True}
 
 
-FreeText = Annotated[str, MayContainPersonalData()]
-"""Free text on an event."""
+FreeText = Annotated[str, MayContainPersonalData()]  # Free text on an event.
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,7 @@ def _is_id(text: str) -> bool:
     return True
 
 
-Hiding = Callable[[Any], Any]
-"""What is left of a stored value for somebody who may not read free texts."""
+Hiding = Callable[[Any], Any]  # What is left of a stored value for somebody who may not read free texts.
 
 
 def hiding(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:

@@ -58,8 +58,7 @@ class Answer:
 
     body: Mapping[str, Any]
     status: int | None = None
-    replayed: bool = False
-    """Whether it is the answer to an earlier request, which this one repeats."""
+    replayed: bool = False  # Whether it is the answer to an earlier request, which this one repeats.
 
 
 class Record:

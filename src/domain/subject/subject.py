@@ -27,8 +27,7 @@ class SubjectStatus(StrEnum):
 
 
 RECEIVED, MOUNTED, MEASURED, REMOVED, RETURNED, STORED, DISCARDED = SubjectStatus
-IN_PLACE = (MOUNTED, MEASURED)
-"""Where a subject sits on an asset, as a run that names it needs."""
+IN_PLACE = (MOUNTED, MEASURED)  # Where a subject sits on an asset, as a run that names it needs.
 
 
 @dataclass(frozen=True, kw_only=True)

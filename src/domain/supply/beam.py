@@ -22,8 +22,7 @@ from baton.domain.supply.supply import (
 
 PHOTON_BEAM = "photon_beam"
 PROVIDING = (AVAILABLE, DEGRADED)
-RECENT = 20
-"""Events of a supply among which its last departure is looked for first."""
+RECENT = 20  # Events of a supply among which its last departure is looked for first.
 LEAVING = (SupplyMarkedUnavailable, SupplyMarkedRecovering, SupplyDeregistered)
 """The events with which a supply stops to provide; Degraded, it still does."""
 

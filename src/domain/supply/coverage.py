@@ -26,8 +26,7 @@ ADVICE = {
     RECOVERING: "restore it once it is back",
     UNKNOWN: "mark it available once somebody has looked",
     UNAVAILABLE: "mark it recovering when it comes back, and then restore it",
-}
-"""What brings a supply back from each status, the shortest way first."""
+}  # What brings a supply back from each status, the shortest way first.
 
 
 def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:

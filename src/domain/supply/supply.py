@@ -24,12 +24,9 @@ from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
 
-ADDRESSES = "supply-address"
-"""Claim kind: the addresses of supplies that are not Decommissioned."""
-KINDS = "supply-kind"
-"""Look-up kind: the supplies of one kind that are not Decommissioned."""
-FORMER = "supply-former-kind"
-"""Look-up kind: the supplies of one kind that are Decommissioned."""
+ADDRESSES = "supply-address"  # Claim kind: the addresses of supplies that are not Decommissioned.
+KINDS = "supply-kind"  # Look-up kind: the supplies of one kind that are not Decommissioned.
+FORMER = "supply-former-kind"  # Look-up kind: the supplies of one kind that are Decommissioned.
 
 
 class SupplyStatus(StrEnum):
@@ -267,8 +264,7 @@ MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
     DEGRADED: DegradeSupply,
     UNAVAILABLE: MarkSupplyUnavailable,
     RECOVERING: MarkSupplyRecovering,
-}
-"""What a monitor may report, and the operator's verb that says the same."""
+}  # What a monitor may report, and the operator's verb that says the same.
 
 
 @supply.command(

@@ -34,8 +34,7 @@ from baton.domain.trust.authorization import Standing, judge, permitted_commands
 from baton.domain.trust.conduit import AccessDecision, Conduit
 from baton.domain.trust.surface import Surface
 
-POLICIES_BY_SURFACE = "policy-of"
-"""Look-up kind: the policies of one conduit and surface."""
+POLICIES_BY_SURFACE = "policy-of"  # Look-up kind: the policies of one conduit and surface.
 
 REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDecisionDebrief", "RecordAgentDecision"}
 

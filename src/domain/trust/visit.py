@@ -167,8 +167,7 @@ class VisitSurfaceControlReleased(Event, of=visit, inert=True):
 
 ENDS: Mapping[type[Event], VisitStatus] = dict(
     zip((VisitCompleted, VisitCancelled, VisitAborted, VisitVoided), TERMINAL, strict=True)
-)
-"""The status that each ending leads to; those who were still present leave with it."""
+)  # The status that each ending leads to; those who were still present leave with it.
 VisitEvent = VisitHeld | VisitCompleted | VisitCancelled | VisitAborted | VisitVoided | VisitCheckedIn | VisitCheckedOut
 
 

@@ -12,8 +12,7 @@ BOUNDS = (
     *("minLength", "maxLength", "pattern", "format"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minItems", "maxItems", "uniqueItems"),
-)
-"""Keywords that some servers refuse in a strict schema. The model reads them in descriptions, and its answer is checked."""
+)  # Keywords that some servers refuse in a strict schema. The model reads them in descriptions, and its answer is checked.
 FOREIGN = frozenset({"oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "dependentRequired", "prefixItems"})
 JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 

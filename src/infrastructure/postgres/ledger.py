@@ -38,8 +38,7 @@ LIVE = "procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s AND phas
 ASKED = (
     "(SELECT kind FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct_id)s::text "
     f"AND stream_id = %(procedure_id)s::uuid ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1)"
-)
-"""What was asked of the conduct; an abort counts before a hold."""
+)  # What was asked of the conduct; an abort counts before a hold.
 RUN = (
     "(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid "
     "AND event_type = ANY(%(run_events)s) ORDER BY version DESC LIMIT 1)"

@@ -27,8 +27,7 @@ LEADERS: Mapping[str, int] = {
     "reactions": REACTIONS_LOCK,
     "schedules": SCHEDULES_LOCK,
     "projections": PROJECTIONS_LOCK,
-}
-"""The tasks that one process does for all, and the lock that its session holds."""
+}  # The tasks that one process does for all, and the lock that its session holds.
 REPORT = """
 INSERT INTO process_reports VALUES (%s, %s, %s, %s, %s, clock_timestamp(), %s::jsonb, %s) ON CONFLICT (process_id) DO UPDATE
 SET reported_at = excluded.reported_at, tasks = excluded.tasks, dropped_lines = excluded.dropped_lines

@@ -41,8 +41,7 @@ log = structlog.get_logger()
 UNAVAILABLE = (
     *(PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError),
     *(errors.ReadOnlySqlTransaction, errors.InternalError_, errors.DataCorrupted, errors.IndexCorrupted),
-)
-"""What is raised when the database is away, full, read-only or broken, rather than a statement wrong."""
+)  # What is raised when the database is away, full, read-only or broken, rather than a statement wrong.
 
 R = TypeVar("R", bound=Record)
 

@@ -64,15 +64,13 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
 
-CONDUCTED_ASSETS = "conducted-asset"
-"""Claim kind: the procedure whose live conduct has an asset to itself."""
+CONDUCTED_ASSETS = "conducted-asset"  # Claim kind: the procedure whose live conduct has an asset to itself.
 
 Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to wait for the result.")]
 Steps = Annotated[tuple[Any, ...], DocumentedForm(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 SkipReason = Annotated[str, Text(500, InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
-Rivals = Mapping[UUID, Procedure]
-"""The procedures whose live conducts have target assets to themselves, by asset."""
+Rivals = Mapping[UUID, Procedure]  # The procedures whose live conducts have target assets to themselves, by asset.
 
 
 class ConductAccepted(BaseModel):

@@ -26,8 +26,7 @@ from baton.domain.operation.procedure.procedure import (
 )
 from baton.domain.operation.steering.steering import Point
 
-MOMENTS = {Mark.IN_FLIGHT: 0, Mark.OUTCOME: 1, Mark.DEPOSIT: 2}
-"""The order of the rows of a step."""
+MOMENTS = {Mark.IN_FLIGHT: 0, Mark.OUTCOME: 1, Mark.DEPOSIT: 2}  # The order of the rows of a step.
 PER_STEP = len(MOMENTS)
 
 
@@ -40,8 +39,7 @@ class FrameKind(StrEnum):
     ENDED = "ended"
 
 
-LAST = frozenset({FrameKind.HELD, FrameKind.HALTED, FrameKind.ENDED})
-"""The frames behind which nothing comes."""
+LAST = frozenset({FrameKind.HELD, FrameKind.HALTED, FrameKind.ENDED})  # The frames behind which nothing comes.
 
 
 @dataclass(frozen=True, order=True)
@@ -62,10 +60,8 @@ class Outline:
     command_name: str
     step_count: int
     closing_count: int
-    opened_version: int
-    """The version of the event that opened it; all its other events come later."""
-    objective: str | None = None
-    """The slot that its passes are judged by, where there are passes."""
+    opened_version: int  # The version of the event that opened it; all its other events come later.
+    objective: str | None = None  # The slot that its passes are judged by, where there are passes.
 
     @property
     def loops(self) -> bool:
@@ -192,8 +188,7 @@ class StreamFrame:
     kind: FrameKind
     ordinal: int
     data: BaseModel
-    version: int = 0
-    """The version of the event that it tells of; 0 where it tells of none."""
+    version: int = 0  # The version of the event that it tells of; 0 where it tells of none.
 
     @property
     def is_last(self) -> bool:

@@ -223,8 +223,7 @@ FINISH_BY_VERDICT: dict[ConductVerdict, Finish] = {
     ConductVerdict.HALT: Finish.HALTED,
     ConductVerdict.STOOD_DOWN: Finish.STOOD_DOWN,
     ConductVerdict.GONE: Finish.GONE,
-}
-"""How the main list ends at each verdict after which it does not continue."""
+}  # How the main list ends at each verdict after which it does not continue.
 
 
 class ConductOutcome(Message):
@@ -328,8 +327,7 @@ OBJECTIONS = {
     "principal_deactivated": "The account that asked for this conduct is deactivated",
     "agent_not_versioned": "The agent that asked for this conduct is not in service",
     "principal_unknown": "The account that asked for this conduct is not on record",
-}
-"""The sentence for each reason why a principal may not act at all."""
+}  # The sentence for each reason why a principal may not act at all.
 DRIVER_STOOD_DOWN, SUBMITTER_STOOD_DOWN = "SteeringDriverStoodDown", "SubmitterStoodDown"
 
 

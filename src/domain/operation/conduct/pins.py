@@ -77,8 +77,7 @@ UNPINNABLE = (
     ProcedureVirtualAxisUnresolvedError,
     ProcedureVirtualAxisOutOfRangeError,
     ProcedureVirtualAxisEvaluationError,
-)
-"""The refusals that keep registered steps from being pinned, whatever was asked for."""
+)  # The refusals that keep registered steps from being pinned, whatever was asked for.
 
 
 def prepare_steps(procedure: Procedure, sent: Sequence[Any], run: Run | None) -> Reads[Expansion]:

@@ -16,19 +16,16 @@ from baton.domain.shared.writes import Record
 
 HOLD_ASKED = "conduct-hold"
 """Look-up kind: a live conduct that is to be held. Its ledger reads this before every row of the main list."""
-ABORT_ASKED = "conduct-abort"
-"""Look-up kind: a live conduct that is to be aborted."""
+ABORT_ASKED = "conduct-abort"  # Look-up kind: a live conduct that is to be aborted.
 
 
 class ConductPhase(StrEnum):
-    OPENED = "Opened"
-    """On the record; no worker has taken it up."""
+    OPENED = "Opened"  # On the record; no worker has taken it up.
     WALKING = "Walking"
     WAITING = "Waiting"
     CLOSING = "Closing"
     ENDED = "Ended"
-    STALLED = "Stalled"
-    """The engine cannot make progress with it, and says so."""
+    STALLED = "Stalled"  # The engine cannot make progress with it, and says so.
 
 
 class WaitingFor(StrEnum):
@@ -37,12 +34,9 @@ class WaitingFor(StrEnum):
 
 
 class RunWaitingFor(StrEnum):
-    RUN = "run"
-    """The run is held."""
-    PHASE = "phase"
-    """The phase is held or halted, and somebody must bring it to an end."""
-    GATE = "gate"
-    """The phase may not start; the run is held until somebody resumes it."""
+    RUN = "run"  # The run is held.
+    PHASE = "phase"  # The phase is held or halted, and somebody must bring it to an end.
+    GATE = "gate"  # The phase may not start; the run is held until somebody resumes it.
 
 
 class RunWait(Value):
@@ -109,12 +103,10 @@ class Progress(Record):
     """The position of a conduct and its heartbeat, overwritten as it goes on."""
 
     conduct_id: UUID
-    phase: str = ConductPhase.OPENED.value
-    """The phase in the life of a conduct; the phases of a run are something else."""
+    phase: str = ConductPhase.OPENED.value  # The phase in the life of a conduct; the phases of a run are something else.
     started_at: datetime
     heartbeat_at: datetime | None = None
-    stalled_at: datetime | None = None
-    """When the engine was last seen to fail repeatedly; a later heartbeat overrides that."""
+    stalled_at: datetime | None = None  # When the engine was last seen to fail repeatedly; a later heartbeat overrides that.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +155,5 @@ class FilledSlot(Record):
     closing: bool
     step_index: int
     slot: str
-    content: dict[str, Any]
-    """`{"value": number}` for a capture, `{"artifact": {...}}` for an output."""
+    content: dict[str, Any]  # `{"value": number}` for a capture, `{"artifact": {...}}` for an output.
     recorded_at: datetime

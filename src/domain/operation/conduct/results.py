@@ -120,8 +120,7 @@ class ConductResult(Value):
     command_name: str
     succeeded: bool
     completed_count: int = 0
-    skipped_count: int = 0
-    """Steps that were left out on request when the procedure was taken up."""
+    skipped_count: int = 0  # Steps that were left out on request when the procedure was taken up.
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()
     held: bool = False
@@ -130,12 +129,9 @@ class ConductResult(Value):
     iteration_count: int | None = None
     termination_reason: TerminationReason | None = None
     actuation_kind: ActuationKind | None = None
-    captures: dict[str, CapturedValue] = {}
-    """What the steps captured, in the last pass where there are passes."""
-    objective: LastObjective | None = None
-    """Of a loop that runs until it converges."""
-    best: BestPoint | None = None
-    """Of a search for the largest, the smallest or a wanted value."""
+    captures: dict[str, CapturedValue] = {}  # What the steps captured, in the last pass where there are passes.
+    objective: LastObjective | None = None  # Of a loop that runs until it converges.
+    best: BestPoint | None = None  # Of a search for the largest, the smallest or a wanted value.
     measurements: tuple[Measured, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     outputs: dict[str, Artifact] = {}
@@ -156,8 +152,7 @@ class PhaseResult(Value):
     conduct_id: UUID | None = None
     succeeded: bool
     completed_count: int = 0
-    skipped_count: int = 0
-    """Steps that were left out on request, whenever the phase was taken up."""
+    skipped_count: int = 0  # Steps that were left out on request, whenever the phase was taken up.
     iteration_count: int | None = None
     failure: Failure | None = None
     closing_failures: tuple[Failure, ...] = ()

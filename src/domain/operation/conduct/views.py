@@ -29,15 +29,13 @@ from baton.domain.operation.procedure.procedure import (
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
 
-LOST_AFTER = timedelta(seconds=6)
-"""A worker with a heartbeat every second counts as lost after this silence."""
+LOST_AFTER = timedelta(seconds=6)  # A worker with a heartbeat every second counts as lost after this silence.
 AT_A_STEP = (ConductPhase.WALKING, ConductPhase.CLOSING)
 LOOPS = frozenset({ConductMode.CONVERGED, ConductMode.ADVISED})
 
 
 class WorkerContact(StrEnum):
-    AWAITED = "awaited"
-    """No worker has taken the conduct up."""
+    AWAITED = "awaited"  # No worker has taken the conduct up.
     HEARD = "heard"
     LOST = "lost"
     """Nothing was heard of its worker for longer than one can be silent; another one takes over, if there is any."""
@@ -57,8 +55,7 @@ class StepInProgress(BaseModel):
     step_index: int
     closing: bool
     kind: str
-    label: str
-    """What it does, in words."""
+    label: str  # What it does, in words.
 
 
 class PendingRequestView(BaseModel):
@@ -66,8 +63,7 @@ class PendingRequestView(BaseModel):
 
     request: PendingRequest
     since: datetime
-    step: StepInProgress | None = None
-    """Null while the conduct is between two steps."""
+    step: StepInProgress | None = None  # Null while the conduct is between two steps.
     until: Annotated[
         datetime | None,
         Field(
@@ -82,8 +78,7 @@ class ConductView(BaseModel):
 
     procedure_id: UUID
     status: ProcedureStatus
-    message: str
-    """Its progress in words."""
+    message: str  # Its progress in words.
     conduct_id: UUID | None = None
     command_name: str | None = None
     phase: ConductPhase | None = None
@@ -104,8 +99,7 @@ class ConductView(BaseModel):
         ),
     ] = None
     pending_request: PendingRequest | None = None
-    pending: PendingRequestView | None = None
-    """What the pending request waits for."""
+    pending: PendingRequestView | None = None  # What the pending request waits for.
     measurement: MeasuredObjective | None = None
     result: ConductResult | None = None
 

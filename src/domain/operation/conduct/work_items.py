@@ -20,11 +20,9 @@ class WorkNotFoundError(NotFound, context="operation"):
 
 
 class WorkState(StrEnum):
-    RUNNING = "running"
-    """It is on the record and has not come to its end."""
+    RUNNING = "running"  # It is on the record and has not come to its end.
     DONE = "done"
-    FAILED = "failed"
-    """It was refused on its way; what it would have answered, `error` says why not."""
+    FAILED = "failed"  # It was refused on its way; what it would have answered, `error` says why not.
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,7 @@ class WorkFound:
 
     principal_id: UUID
     readable_with: str
-    correlation_id: UUID | None
-    """That of the request which began it, where that is kept."""
+    correlation_id: UUID | None  # That of the request which began it, where that is kept.
     ids: Mapping[str, Any]
     answer: Mapping[str, Any] | None = None
     refusal: Refusal | None = None
@@ -58,8 +55,7 @@ class WorkView(BaseModel):
     work_id: UUID
     state: WorkState
     ids: dict[str, Any]
-    message: str | None = None
-    """How far it is, in words, where that is known."""
+    message: str | None = None  # How far it is, in words, where that is known.
     answer: dict[str, Any] | None = None
     error: WorkError | None = None
 

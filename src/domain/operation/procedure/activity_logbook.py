@@ -52,8 +52,7 @@ class Activity(Entry):
     step_index: Hidden[int | None]
     mark: Hidden[str | None]
     attempt: Hidden[int | None]
-    slot: Hidden[str | None]
-    """The capture or output that the row fills."""
+    slot: Hidden[str | None]  # The capture or output that the row fills.
 
 
 BY_HAND = dict.fromkeys(("conduct_id", "iteration_index", "closing", "step_index", "mark", "attempt", "slot"))

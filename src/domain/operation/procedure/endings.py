@@ -41,8 +41,7 @@ from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put, Release
 
-SILENT_FOR = timedelta(seconds=60)
-"""After this long without a heartbeat a live conduct may be given up."""
+SILENT_FOR = timedelta(seconds=60)  # After this long without a heartbeat a live conduct may be given up.
 
 
 class InvalidProcedureInterruptedAtError(Invalid, context="operation"):
@@ -171,8 +170,7 @@ class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
         return [ProcedureCompleted(actuation_kind=procedure.actuation_kind, termination_reason=None)]
 
 
-Closing = tuple[int, Rivals]
-"""What a conduct of the closing steps alone is judged by: their number, and the rivals."""
+Closing = tuple[int, Rivals]  # What a conduct of the closing steps alone is judged by: their number, and the rivals.
 
 
 @procedure.command(

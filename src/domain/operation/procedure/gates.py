@@ -113,8 +113,7 @@ GATES = (
     Gate(targets_in_service, lambda facts: facts.asset_ids),
     Gate(supplies_available, supply_ids),
     Gate(enclosures_permitted, enclosure_ids),
-)
-"""The gates that a procedure passes, in order, to start and to resume."""
+)  # The gates that a procedure passes, in order, to start and to resume.
 
 ENDINGS = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
 PASSES = ("EndProcedureIteration", "StartProcedureIteration")
@@ -122,8 +121,7 @@ ISSUED: Mapping[ConductMode, tuple[str, ...]] = {
     ConductMode.FLAT: ENDINGS,
     ConductMode.CONVERGED: (*ENDINGS, *PASSES),
     ConductMode.ADVISED: (*ENDINGS, *PASSES),
-}
-"""The commands that a conduct issues as its submitter, in each mode."""
+}  # The commands that a conduct issues as its submitter, in each mode.
 RUN_ISSUED = ("AbortRun", "CompleteRun", "HoldRun")
 """The commands that the conduct of a run issues as its submitter, besides those of its phases."""
 

@@ -33,11 +33,9 @@ from baton.domain.shared.gates import CommandVerdict, GateReport, GateVerdict
 from baton.domain.shared.reads import Reads, events_of
 from baton.domain.shared.refusals import Refusal
 
-STARTING = ("start_procedure", "conduct_procedure")
-"""The usual commands that begin a procedure, by hand and by a conduct."""
+STARTING = ("start_procedure", "conduct_procedure")  # The usual commands that begin a procedure, by hand and by a conduct.
 FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_until_converged")
-STEERED_CONDUCTS = (*FIRST_CONDUCTS, "conduct_until_advised")
-"""The conducts that begin a procedure with a recipe."""
+STEERED_CONDUCTS = (*FIRST_CONDUCTS, "conduct_until_advised")  # The conducts that begin a procedure with a recipe.
 
 
 class ProcedurePreflight(BaseModel):
@@ -51,8 +49,7 @@ class ProcedurePreflight(BaseModel):
 
     procedure_id: UUID
     resuming: bool
-    taken_up_by: str | None
-    """The command that takes a held procedure up; null where it is not held."""
+    taken_up_by: str | None  # The command that takes a held procedure up; null where it is not held.
     passed: bool
     commands: tuple[CommandVerdict, ...]
     gates: tuple[GateVerdict, ...]

@@ -35,8 +35,7 @@ class ProcedureStatus(StrEnum):
     TRUNCATED = "Truncated"
 
 
-PHASES = "phase"
-"""Look-up kind: the procedures that are phases of a run."""
+PHASES = "phase"  # Look-up kind: the procedures that are phases of a run.
 DEFINED, RUNNING, HELD, COMPLETED, ABORTED, TRUNCATED = ProcedureStatus
 UNDER_WAY = (RUNNING, HELD)
 
@@ -44,19 +43,14 @@ UNDER_WAY = (RUNNING, HELD)
 class HoldCause(StrEnum):
     OPERATOR = "Operator"
     STEP_FAULT = "StepFault"
-    DRIVER_STOOD_DOWN = "DriverStoodDown"
-    """Who steers a search does not any more."""
-    SUBMITTER_STOOD_DOWN = "SubmitterStoodDown"
-    """Who asked for the conduct may not act any more."""
+    DRIVER_STOOD_DOWN = "DriverStoodDown"  # Who steers a search does not any more.
+    SUBMITTER_STOOD_DOWN = "SubmitterStoodDown"  # Who asked for the conduct may not act any more.
 
 
 class ConductMode(StrEnum):
-    FLAT = "Flat"
-    """The steps once, from beginning to end."""
-    CONVERGED = "Converged"
-    """The steps again and again, until a criterion is met."""
-    ADVISED = "Advised"
-    """The steps again and again, where a decider says."""
+    FLAT = "Flat"  # The steps once, from beginning to end.
+    CONVERGED = "Converged"  # The steps again and again, until a criterion is met.
+    ADVISED = "Advised"  # The steps again and again, where a decider says.
 
 
 class PendingRequest(StrEnum):
@@ -82,8 +76,7 @@ MODES: Mapping[str, ConductMode] = {
     ConductCommand.UNTIL_CONVERGED: ConductMode.CONVERGED,
     ConductCommand.UNTIL_ADVISED: ConductMode.ADVISED,
     ConductCommand.UNTIL_ADVISED_FROM: ConductMode.ADVISED,
-}
-"""How each command conducts."""
+}  # How each command conducts.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +101,8 @@ class Procedure(State):
     pending_request: PendingRequest | None = None
     hold_cause: HoldCause | None = None
     actuation_kind: ActuationKind | None = None
-    skipped_count: int = 0
-    """Steps that were left out when the procedure was taken up."""
-    failure: Annotated[Failure | None, MayContainPersonalData()] = None
-    """What the latest conduct failed with, if it did."""
+    skipped_count: int = 0  # Steps that were left out when the procedure was taken up.
+    failure: Annotated[Failure | None, MayContainPersonalData()] = None  # What the latest conduct failed with, if it did.
     closing_failures: Annotated[tuple[Failure, ...], MayContainPersonalData()] = ()
     registered_at: datetime
     last_status_changed_at: datetime
@@ -234,8 +225,7 @@ class ProcedureIterationEnded(Event, of=procedure):
     advised_next_point: Point | None = None
     advised_by: UUID | None = None
     advice_latency: float | None = None
-    discarded: bool = False
-    """Whether the pass was cut off by no fault of its own and does not count as unconverged."""
+    discarded: bool = False  # Whether the pass was cut off by no fault of its own and does not count as unconverged.
     measurements: tuple[Measured, ...] | None = None
     """What a pass measured that was judged by what it captured; what a steered one did is recorded before."""
 
@@ -266,8 +256,7 @@ class ProcedureResumed(Event, of=procedure):
     decided_by_decision_id: UUID | None
     max_consecutive_unconverged_iterations: int | None = None
     """The limit of unconverged passes in a row, where it was tightened."""
-    skipped_count: int = 0
-    """Steps that were not done and are left out."""
+    skipped_count: int = 0  # Steps that were not done and are left out.
     skip_reason: FreeText | None = None
     acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
     """The cautions that were in force when a conduct took it up."""
@@ -321,8 +310,7 @@ ProcedureEvent = (
     | ProcedureCompleted
     | ProcedureAborted
     | ProcedureTruncated
-)
-"""The events that change the state; those that only keep something for a conduct are passed over."""
+)  # The events that change the state; those that only keep something for a conduct are passed over.
 
 
 @procedure.evolve

@@ -26,8 +26,7 @@ RESUMING = {
     ConductMode.FLAT: "conduct_from_procedure",
     ConductMode.CONVERGED: "conduct_until_converged",
     ConductMode.ADVISED: "conduct_until_advised_from",
-}
-"""The command that resumes a procedure conducted in each mode."""
+}  # The command that resumes a procedure conducted in each mode.
 
 
 class InvalidProcedureReEstablishmentBoundaryError(Invalid, context="operation"):

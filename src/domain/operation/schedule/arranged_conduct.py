@@ -12,8 +12,7 @@ from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 COMMANDS: Mapping[str, type[Conduct]] = {
     command.operation.name: command
     for command in (ConductProcedure, ConductOrHoldProcedure, ConductUntilConverged, ConductUntilAdvised)
-}
-"""The commands that conduct from the beginning, by the names under which they are asked for."""
+}  # The commands that conduct from the beginning, by the names under which they are asked for.
 USUAL = ConductProcedure.operation.name
 
 
@@ -40,8 +39,7 @@ def form_of(name: str, command: type[Conduct]) -> type[Arrangement]:
 
 
 FORMS = {name: form_of(name, command) for name, command in COMMANDS.items()}
-DEFAULT_ARRANGEMENT = FORMS[USUAL](command=USUAL)
-"""All the steps once, from beginning to end."""
+DEFAULT_ARRANGEMENT = FORMS[USUAL](command=USUAL)  # All the steps once, from beginning to end.
 
 
 def _asked_for(given: Any) -> Any:

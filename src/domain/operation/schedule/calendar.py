@@ -23,10 +23,8 @@ MAX_EXPRESSIONS = 10
 MIN_INTERVAL_SECONDS = 10
 DAY, LONGEST_MONTH = timedelta(days=1), timedelta(days=31)
 LARGEST_CLOCK_JUMP = timedelta(hours=3)
-END = datetime(2101, 1, 1, tzinfo=UTC)
-"""No firing is computed from this time on."""
-MACHINE_ZONES = frozenset({"localtime", "Factory"})
-"""Zone names that mean another zone on another machine."""
+END = datetime(2101, 1, 1, tzinfo=UTC)  # No firing is computed from this time on.
+MACHINE_ZONES = frozenset({"localtime", "Factory"})  # Zone names that mean another zone on another machine.
 LAST_DAYS = dict.fromkeys(range(1, 13), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
 """The last day of each month, in a leap year."""
 
@@ -67,8 +65,7 @@ class Column:
     name: str
     first: int
     last: int
-    names: tuple[str, ...] = ()
-    """Names that stand for the values, beginning with the first."""
+    names: tuple[str, ...] = ()  # Names that stand for the values, beginning with the first.
 
     def values(self, text: str) -> frozenset[int]:
         """Return the values that a field names."""
@@ -130,8 +127,7 @@ class Cron:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
-    either: bool
-    """Whether a day of the month or a weekday is enough; so it is where both are restricted."""
+    either: bool  # Whether a day of the month or a weekday is enough; so it is where both are restricted.
 
     def admits(self, day: date) -> bool:
         """Return whether the expression names this day."""

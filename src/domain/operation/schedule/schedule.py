@@ -45,11 +45,9 @@ from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
 from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
 from baton.domain.shared.writes import Also, Claim, Put, Record
 
-FIRINGS = "schedule-firing"
-"""Claim kind: a firing whose outcome is on record."""
+FIRINGS = "schedule-firing"  # Claim kind: a firing whose outcome is on record.
 PAUSED_IN_THE_ENGINE = "paused in the engine"
-DETAIL = 500
-"""Characters of a refusal's sentence that are kept."""
+DETAIL = 500  # Characters of a refusal's sentence that are kept.
 
 
 class ScheduleStatus(StrEnum):
@@ -96,8 +94,7 @@ class Schedule(State):
     status: ScheduleStatus = ACTIVE
     last_status_reason: FreeText | None = None
     firing_count: int = 0
-    late_count: int = 0
-    """How many of them nobody took up in time."""
+    late_count: int = 0  # How many of them nobody took up in time.
     last_firing: Firing | None = None
 
     @property
@@ -208,16 +205,11 @@ class ScheduleEngineState(Record):
     relation: ClassVar[str] = "schedule_standings"
     key: ClassVar[tuple[str, ...]] = ("schedule_id",)
     schedule_id: UUID
-    removed: bool = False
-    """Whether a retired one is gone from the engine."""
-    paused: bool = False
-    """Whether a pause that was marked as taken over in the engine is on the record."""
-    missed_count: int = 0
-    """Firings that the engine dropped because they were missed for longer than the catch-up window."""
-    skipped_count: int = 0
-    """Firings that the engine skipped because an earlier one still went on."""
-    missed_seen: int = 0
-    """The engine's own count when last read; it begins again where its schedule was made anew."""
+    removed: bool = False  # Whether a retired one is gone from the engine.
+    paused: bool = False  # Whether a pause that was marked as taken over in the engine is on the record.
+    missed_count: int = 0  # Firings that the engine dropped because they were missed for longer than the catch-up window.
+    skipped_count: int = 0  # Firings that the engine skipped because an earlier one still went on.
+    missed_seen: int = 0  # The engine's own count when last read; it begins again where its schedule was made anew.
     skipped_seen: int = 0
 
 
@@ -373,8 +365,7 @@ class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool,
 
     code: str
     detail: str
-    procedure_ids: tuple[UUID, ...] = ()
-    """What the firing may have registered."""
+    procedure_ids: tuple[UUID, ...] = ()  # What the firing may have registered.
 
     def gather(self, schedule: Schedule, call: Call) -> Reads[tuple[bool, tuple[Procedure, ...]]]:
         recorded = yield from self.is_recorded(schedule)

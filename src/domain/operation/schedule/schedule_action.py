@@ -18,8 +18,7 @@ from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text
 
 MAX_NAME_LENGTH = 200
-FIRED_AT, COUNT = "{fired_at}", "{count}"
-"""The placeholders of a name: the time a firing was due, and its number."""
+FIRED_AT, COUNT = "{fired_at}", "{count}"  # The placeholders of a name: the time a firing was due, and its number.
 
 
 class InvalidScheduleTargetError(Invalid, context="operation"):

@@ -29,12 +29,10 @@ from baton.domain.shared.listing import ListQuery, Page, Summary
 from baton.domain.shared.reads import Reads, Rows, every, latest_events, record_of
 from baton.domain.shared.text import FreeText
 
-COMING, PAST = 5, 10
-"""Firings that are shown ahead, and behind."""
+COMING, PAST = 5, 10  # Firings that are shown ahead, and behind.
 CALENDAR: TypeAdapter[Calendar] = TypeAdapter(Calendar)
 LAST: TypeAdapter[Firing | None] = TypeAdapter(Firing | None)
-Outcomes = Mapping[UUID, str]
-"""The statuses of the procedures and runs that firings opened, by id."""
+Outcomes = Mapping[UUID, str]  # The statuses of the procedures and runs that firings opened, by id.
 
 
 class FiringView(Firing):

@@ -32,10 +32,8 @@ class DecideSubstrate(StrEnum):
 class DeciderSetup(Value):
     """How a decider is set up, and which searches it can serve."""
 
-    bounded_only: ClassVar[bool] = False
-    """Whether it knows intervals only, no choices."""
-    extremum_only: ClassVar[bool] = False
-    """Whether it looks for a minimum or a maximum only."""
+    bounded_only: ClassVar[bool] = False  # Whether it knows intervals only, no choices.
+    extremum_only: ClassVar[bool] = False  # Whether it looks for a minimum or a maximum only.
 
 
 class InMemoryDecide(DeciderSetup):

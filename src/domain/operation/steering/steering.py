@@ -17,8 +17,7 @@ from baton.domain.shared.refusals import Invalid
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Number = Annotated[float, Field(strict=True)]
 Coordinate = Number | Name
-Point = dict[str, Any]
-"""A coordinate for each axis, by name."""
+Point = dict[str, Any]  # A coordinate for each axis, by name.
 
 
 class SteeringObjectiveKind(StrEnum):
