@@ -1,9 +1,6 @@
 """The stable surface for a site's own package: everything that actions, control adapters, deciders and minters need.
-
 A package offers them by entry points, each under a name: `baton.actions`, `baton.control`, `baton.deciders` and
-`baton.minters`. Names listed here keep their meaning within a major version; nothing else of `baton` is promised.
-`docs/extending.md` shows one of each.
-"""
+`baton.minters` (see `docs/extending.md`). Names listed here keep their meaning within a major version, others need not."""
 
 from baton.application.conduct.actions import ActionBody, ActionRefusedError, InvalidActionParametersError
 from baton.application.conduct.deciders import (

@@ -1,9 +1,13 @@
 """The API application: every operation of the registry behind the edge, with health, documentation, metrics and MCP."""
 
 import asyncio
+import base64
+import hashlib
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
@@ -15,29 +19,29 @@ from starlette.requests import Request as PageRequest
 from starlette.responses import Response as PageResponse
 
 from baton.api.authentication import Authentication
-from baton.api.conduct_streams import ConductStream
-from baton.api.docs import DOCS_PAGE, page_headers
-from baton.api.edge import Edge, TraceContinuation, response_to, route_not_found
+from baton.api.edge import Edge, TraceContinuation, response_to
+from baton.api.errors import RouteNotFoundError
 from baton.api.http import Endpoint, Request, Response
-from baton.api.mcp import McpEndpoint
+from baton.api.mcp.transports import McpEndpoint
 from baton.api.metrics import observe_processes
 from baton.api.openapi import openapi_document
 from baton.api.rest import OperationEndpoint
-from baton.api.streams import AppendListener, EventStream, OpenStreams
+from baton.api.streams import AppendListener, ConductStream, EventStream, OpenStreams
 from baton.application.conduct.conduct_reader import ConductFeed
-from baton.application.feed import Feed
 from baton.application.identity import METADATA_PATH, IdentityRegistry
 from baton.application.ports import Authorizer, Caller
+from baton.application.queries import Feed
 from baton.application.service import Service
 from baton.application.settings import Settings
 from baton.application.telemetry import ProcessReport
 from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.contexts import REGISTRY
-from baton.domain.operation.conduct.actuation import actuation_of
+from baton.domain.operation.conduct.results import actuation_of
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.shared.refusals import Refusal
 
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
+DOCS_PAGE = (Path(__file__).parent / "docs.html").read_text()  # shows the OpenAPI document, loads nothing from other hosts
 
 
 class ServiceHost(Protocol):
@@ -120,16 +124,30 @@ def pages(host: ServiceHost, mcp: McpEndpoint) -> FastAPI:
         return PlainTextResponse(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
     @app.exception_handler(Refusal)
-    async def refuse(request: PageRequest, refusal: Refusal) -> PageResponse:
-        answer = response_to(refusal, "edge", request.scope["correlation_id"], request.scope)
-        return PageResponse(answer.body, answer.status, media_type="application/json")
-
     @app.exception_handler(HTTPException)
-    async def refuse_path(request: PageRequest, error: HTTPException) -> PageResponse:
-        answer = response_to(route_not_found(), "edge", request.scope["correlation_id"], request.scope)
-        return PageResponse(answer.body, error.status_code, media_type="application/json")
+    async def refuse(request: PageRequest, error: Refusal | HTTPException) -> PageResponse:
+        missing = RouteNotFoundError("There is nothing at this path; /docs lists every operation.")
+        refusal, status = (error, error.status) if isinstance(error, Refusal) else (missing, error.status_code)
+        answer = response_to(refusal, "edge", request.scope["correlation_id"], request.scope)
+        return PageResponse(answer.body, status, media_type="application/json")
 
     return app
+
+
+def page_headers(page: str) -> dict[str, str]:
+    """Return the security headers of a page: only its own inline parts run, only this service is asked, no framing."""
+    own = f"script-src {inline_hashes(page, 'script')}; style-src {inline_hashes(page, 'style')}"
+    rest = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    policy = {"Content-Security-Policy": f"default-src 'none'; connect-src 'self'; {own}; {rest}"}
+    same = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
+    return {**policy, "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", **same}
+
+
+def inline_hashes(page: str, tag: str) -> str:
+    """Return the hashes of a page's inline elements as a content security policy lists them."""
+    parts = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts]
+    return " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
 
 
 async def health(request: Request, caller: Caller) -> Response:
@@ -139,9 +157,7 @@ async def health(request: Request, caller: Caller) -> Response:
 
 def readiness(host: ServiceHost) -> Endpoint:
     """Return the endpoint that is ready when the database answers, projections are built and permits were settled once.
-
-    Faults of other processes are listed and do not make this one unready. Every answer names what writes can reach.
-    """
+    Faults of other processes are listed and do not make this one unready. Every answer names what writes can reach."""
     settled = False
     actuation = actuation_of(host.settings.control_routes, host.settings.control_writes_enabled).value
 

@@ -11,6 +11,7 @@ from baton.api.errors import RequestTimeoutError, error_body
 from baton.api.metrics import observe
 
 CHECKS_PER_LIMIT = 4
+LINGER_SECONDS = 2.0  # for the client to read a refusal while it is still sending
 
 
 class TimedConnection(HttpToolsProtocol):
@@ -23,11 +24,16 @@ class TimedConnection(HttpToolsProtocol):
         self._reading_since: float | None = self.loop.time()
         self._stalled_since: float | None = None
         self._unsent = 0
+        self._refused = False
         self._timer = self.loop.call_later(self.limit / CHECKS_PER_LIMIT, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._refused:
+            super().data_received(data)
 
     def on_message_begin(self) -> None:
         self._reading_since = self.loop.time()
@@ -38,7 +44,8 @@ class TimedConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        self._stalled_since, self._unsent = self.loop.time(), self.transport.get_write_buffer_size()
+        self._stalled_since = self.loop.time()
+        self._unsent = self.transport.get_write_buffer_size()
         super().pause_writing()
 
     def resume_writing(self) -> None:
@@ -59,7 +66,8 @@ class TimedConnection(HttpToolsProtocol):
         if self._stalled_since is None:
             return False
         if (unsent := self.transport.get_write_buffer_size()) < self._unsent:
-            self._stalled_since, self._unsent = self.loop.time(), unsent
+            self._stalled_since = self.loop.time()
+            self._unsent = unsent
         return self.loop.time() - self._stalled_since >= self.limit
 
     def _is_late(self) -> bool:
@@ -73,17 +81,22 @@ class TimedConnection(HttpToolsProtocol):
         return True
 
     def _send_timeout(self) -> None:
-        """Answer 408 unless a response has begun, and close."""
+        """Answer 408 and close; where a response has begun, only close.
+
+        What still arrives is dropped for a while first: closing on it would reset the connection before the answer is read.
+        """
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            refusal = RequestTimeoutError(
-                f"The request did not arrive within {self.limit:g} s; send it without pauses, or have "
-                "CLIENT_TIMEOUT_SECONDS raised."
-            )
+            remedy = "send it without pauses, or have CLIENT_TIMEOUT_SECONDS raised"
+            refusal = RequestTimeoutError(f"The request did not arrive within {self.limit:g} s; {remedy}.")
             body = orjson.dumps(error_body(refusal, "edge", uuid_utils.compat.uuid7()))
             head = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: %d\r\n" % len(body)
             self.transport.write(head + b"x-content-type-options: nosniff\r\nconnection: close\r\n\r\n" + body)
             observe("unrouted", refusal.status, self.limit)
-        self.transport.close()
+            self._refused = True
+            self.transport.write_eof()
+            self._timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
 
 
 def timed_connection(seconds: float) -> Any:

@@ -1,13 +1,13 @@
 """The outermost ASGI application: correlation id, origin and size checks, routing, authentication, errors and counts.
-
-Paths without an endpoint go to the fallback application.
-"""
+Paths are matched segment by segment, so hundreds of routes cost as much as one; unknown ones go to the fallback."""
 
 import asyncio
 import errno
 import time
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import orjson
@@ -17,22 +17,9 @@ from opentelemetry.context import attach, detach
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from baton.api.authentication import Authentication, challenge
-from baton.api.errors import InternalError, MethodNotAllowedError, RouteNotFoundError, ServiceStoppingError, error_body
-from baton.api.http import (
-    NOSNIFF,
-    ClientDisconnected,
-    Endpoint,
-    Headers,
-    Receive,
-    Request,
-    Response,
-    Scope,
-    Send,
-    header,
-    too_large_error,
-)
+from baton.api.errors import InternalError, MethodNotAllowedError, ServiceStoppingError, error_body
+from baton.api.http import NOSNIFF, ClientDisconnected, Endpoint, Receive, Request, Response, Scope, Send, header, too_large
 from baton.api.metrics import observe
-from baton.api.routing import Routes
 from baton.application.ports import Caller, StoreUnavailableError
 from baton.application.telemetry import error_location
 from baton.domain.kernel import NIL
@@ -42,6 +29,57 @@ log = structlog.get_logger()
 
 FAILED = "Something failed inside the service; give the correlation id to its operators."
 LAST_RESORT = f'{{"detail":"{FAILED}","code":"InternalError","context":"edge","correlation_id":"%s"}}'
+
+E = TypeVar("E")
+
+
+@dataclass
+class _Node(Generic[E]):
+    literal: dict[str, "_Node[E]"] = field(default_factory=dict)
+    parameter: "_Node[E] | None" = None
+    methods: dict[str, tuple[E, tuple[str, ...]]] = field(default_factory=dict)
+
+
+class Routes(Generic[E]):
+    """Maps method and path to endpoints; a literal segment is preferred to a parameter."""
+
+    def __init__(self) -> None:
+        self._root: _Node[E] = _Node()
+
+    def add(self, method: str, path: str, endpoint: E) -> None:
+        node, names = self._root, []
+        for segment in path.strip("/").split("/"):
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.literal.setdefault(segment, _Node())
+        if method in node.methods:
+            raise TypeError(f"{method} {path} is routed twice")
+        node.methods[method] = (endpoint, tuple(names))
+
+    def match(self, method: str, path: str) -> tuple[E, dict[str, str]] | frozenset[str]:
+        """Return the endpoint and its path parameters, or the methods of the path (empty where it does not exist)."""
+        segments = path[1:].split("/")
+        for node, values in self._reach(self._root, segments, 0):
+            if method in node.methods:
+                endpoint, names = node.methods[method]
+                return endpoint, dict(zip(names, values, strict=True))
+            if node.methods:
+                return frozenset(node.methods)
+        return frozenset()
+
+    def _reach(self, node: _Node[E], segments: list[str], depth: int) -> Iterator[tuple[_Node[E], list[str]]]:
+        if depth == len(segments):
+            yield node, []
+            return
+        segment = segments[depth]
+        if (literal := node.literal.get(segment)) is not None:
+            yield from self._reach(literal, segments, depth + 1)
+        if node.parameter is not None and segment:
+            for reached, values in self._reach(node.parameter, segments, depth + 1):
+                yield reached, [segment, *values]
 
 
 class Edge:
@@ -125,7 +163,7 @@ class Edge:
     def _check_size(self, scope: Scope) -> None:
         length = header(scope, b"content-length") or ""
         if length.isdigit() and int(length) > self._max_body:
-            raise too_large_error(self._max_body)
+            raise too_large(self._max_body)
 
 
 class TraceContinuation:
@@ -156,7 +194,7 @@ def bounded_receive(receive: Receive, limit: int) -> Receive:
         message = await receive()
         received += len(message.get("body", b""))
         if received > limit:
-            raise too_large_error(limit)
+            raise too_large(limit)
         return message
 
     return receive_within
@@ -204,13 +242,9 @@ def log_failure(error: Exception, correlation_id: UUID) -> None:
 
 def response_to(refusal: Refusal, context: str, correlation_id: UUID, scope: Scope) -> Response:
     """Return the response to a refused request."""
-    headers: Headers = []
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", challenge(refusal, scope)))
-    if isinstance(refusal, IdempotencyClaimLostError):
-        headers.append((b"retry-after", b"1"))
-    if refusal.status == 503:
-        headers.append((b"retry-after", b"5"))
+    headers = [(b"www-authenticate", challenge(refusal, scope))] if refusal.status == 401 else []
+    if refusal.status == 503 or isinstance(refusal, IdempotencyClaimLostError):
+        headers.append((b"retry-after", b"5" if refusal.status == 503 else b"1"))
     return Response(refusal.status, orjson.dumps(error_body(refusal, context, correlation_id)), headers)
 
 
@@ -219,7 +253,3 @@ def method_not_allowed(method: str, methods: frozenset[str], correlation_id: UUI
     allow = ", ".join(sorted(methods))
     body = orjson.dumps(error_body(MethodNotAllowedError(f"This path takes {allow}, not {method}."), "edge", correlation_id))
     return Response(405, body, [(b"allow", allow.encode())])
-
-
-def route_not_found() -> RouteNotFoundError:
-    return RouteNotFoundError("There is nothing at this path; /docs lists every operation.")

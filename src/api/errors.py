@@ -50,40 +50,28 @@ class RequestValidationError(Unprocessable):
         return cls([{"loc": list(loc), "msg": msg, "type": type}])
 
 
-class RouteNotFoundError(Refusal):
+class RouteNotFoundError(Refusal, status=404):
     """There is nothing at this path."""
 
-    status = 404
 
-
-class MethodNotAllowedError(Refusal):
+class MethodNotAllowedError(Refusal, status=405):
     """This path exists but does not take this method."""
 
-    status = 405
 
-
-class RepeatedHeaderError(Refusal):
+class RepeatedHeaderError(Refusal, status=400):
     """A header that may stand once stands more often."""
 
-    status = 400
 
-
-class RequestTimeoutError(Refusal):
+class RequestTimeoutError(Refusal, status=408):
     """The request did not arrive as a whole in time."""
 
-    status = 408
 
-
-class UnsupportedMediaTypeError(Refusal):
+class UnsupportedMediaTypeError(Refusal, status=415):
     """A page sent a body that it does not call application/json."""
 
-    status = 415
 
-
-class RequestTooLargeError(Refusal):
+class RequestTooLargeError(Refusal, status=413):
     """The request body is larger than this service takes."""
-
-    status = 413
 
 
 class ServiceStoppingError(Unavailable):
@@ -94,22 +82,17 @@ class TooManyStreamsError(Unavailable):
     """This process serves as many live streams as it may."""
 
 
-class InternalError(Refusal):
+class InternalError(Refusal, status=500):
     """Something failed inside the service; the correlation id leads to the log."""
-
-    status = 500
 
 
 def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:
     """Return the error body; a refusal without a context of its own gets that of the operation."""
-    body: dict[str, Any] = {
+    optional = {"reason": refusal.reason, "facts": refusal.facts}
+    return {
         "detail": refusal.errors if isinstance(refusal, RequestValidationError) else refusal.detail,
         "code": refusal.code,
         "context": context if refusal.context == "edge" else refusal.context,
         "correlation_id": str(correlation_id),
+        **{name: value for name, value in optional.items() if value is not None},
     }
-    if refusal.reason is not None:
-        body["reason"] = refusal.reason
-    if refusal.facts is not None:
-        body["facts"] = refusal.facts
-    return body

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from baton.api.errors import RequestTooLargeError
 from baton.application.ports import Caller
@@ -48,7 +48,7 @@ class Request:
                 raise ClientDisconnected
             body += message.get("body", b"")
             if len(body) > self.max_body:
-                raise too_large_error(self.max_body)
+                raise too_large(self.max_body)
             if not message.get("more_body"):
                 return bytes(body)
 
@@ -81,7 +81,7 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def too_large_error(limit: int) -> RequestTooLargeError:
+def too_large(limit: int) -> RequestTooLargeError:
     return RequestTooLargeError(f"The request body is larger than {limit} bytes; send less, or in parts.")
 
 
@@ -117,7 +117,4 @@ class Response:
             self.release()
 
 
-class Endpoint(Protocol):
-    """A callable that answers requests."""
-
-    async def __call__(self, request: Request, caller: Caller) -> Response: ...
+Endpoint = Callable[[Request, Caller], Awaitable[Response]]

@@ -8,12 +8,8 @@ from prometheus_client import Counter, Gauge, Histogram
 from baton.application.telemetry import ProcessReport
 
 REQUESTS = Counter("baton_requests_total", "Requests by operation and status.", ["operation", "status"])
-DURATION = Histogram(
-    "baton_request_seconds",
-    "Request duration by operation.",
-    ["operation"],
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60),
-)
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+DURATION = Histogram("baton_request_seconds", "Request duration by operation.", ["operation"], buckets=BUCKETS)
 UNLED = Gauge("baton_unled_tasks", "Tasks that one process should do for all, and none does.")
 RESTARTS = Gauge("baton_task_restarts", "How often a running process had to start a task again.", ["process", "task"])
 DROPPED = Gauge("baton_dropped_log_lines", "Log lines that a running process could not write.", ["process"])
@@ -32,15 +28,8 @@ def observe_processes(processes: Iterable[ProcessReport], unled: Iterable[str]) 
 
 def observe(operation: str, status: int, seconds: float) -> None:
     """Count one finished request."""
-    _counter(operation, status).inc()
-    _histogram(operation).observe(seconds)
+    counter_of(operation, str(status)).inc()
+    histogram_of(operation).observe(seconds)
 
 
-@cache
-def _counter(operation: str, status: int) -> Counter:
-    return REQUESTS.labels(operation, str(status))
-
-
-@cache
-def _histogram(operation: str) -> Histogram:
-    return DURATION.labels(operation)
+counter_of, histogram_of = cache(REQUESTS.labels), cache(DURATION.labels)

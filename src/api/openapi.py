@@ -1,47 +1,39 @@
 """The OpenAPI document, derived from the registry: typed inputs and answers, every refusal, and where each is declared."""
 
+import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 import baton
 from baton.api import errors
-from baton.api.counts import describe_counts
 from baton.api.origins import ForeignRequestError
 from baton.api.parsing import MAX_KEY_LENGTH
-from baton.api.source_lines import operation_source, refusal_source
-from baton.application.identity import (
-    IntrospectionUnavailableError,
-    InvalidTokenError,
-    KeySetUnavailableError,
-    UnauthenticatedError,
-)
+from baton.application import identity
 from baton.application.ports import StoreUnavailableError
 from baton.application.settings import Settings
 from baton.domain.access.edge_queries import EventView, StreamEvents
 from baton.domain.kernel import Command, History, Query
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.registry import Operation, Registry
-from baton.domain.shared.refusals import (
-    ConcurrencyError,
-    IdempotencyClaimLostError,
-    IdempotencyConflictError,
-    InvalidCursorError,
-    Refusal,
-    UnauthorizedError,
-)
+from baton.domain.shared import refusals as domain
+from baton.domain.shared.refusals import Refusal
 
+PACKAGE = Path(baton.__file__).parent
 REF = "#/components/schemas/{model}"
 ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (
-    *(UnauthenticatedError, InvalidTokenError, UnauthorizedError, ForeignRequestError),
+    *(identity.UnauthenticatedError, identity.InvalidTokenError, domain.UnauthorizedError, ForeignRequestError),
     *(errors.RepeatedHeaderError, errors.RequestTimeoutError, errors.RequestValidationError),
     *(errors.InternalError, errors.ServiceStoppingError),
-    *(StoreUnavailableError, KeySetUnavailableError, IntrospectionUnavailableError),
+    *(StoreUnavailableError, identity.KeySetUnavailableError, identity.IntrospectionUnavailableError),
 )
 COMMAND_REFUSALS: tuple[type[Refusal], ...] = (
-    *(ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError),
+    *(domain.ConcurrencyError, domain.IdempotencyClaimLostError, domain.IdempotencyConflictError),
     *(errors.RequestTooLargeError, errors.UnsupportedMediaTypeError),
 )
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
@@ -58,6 +50,36 @@ STREAM_ID_SCHEMAS: dict[type[Any], dict[str, Any]] = {
     StreamEvents: {"type": "integer", "minimum": 0},
     StreamProcedureConduct: {"type": "string", "pattern": "^[0-9a-fA-F-]{36}:[0-9]{1,10}$"},
 }  # The streams, each with the schema of its frame ids.
+ITERATIONS = "Number of iterations in a row that did not converge"
+COUNTS = {
+    "attempt": "Number of the attempt, from 1.",
+    "byte_size": "In bytes.",
+    "closing_count": "Number of closing steps.",
+    "completed_count": "Number of steps or phases that were completed.",
+    "consecutive_failures": "Number of failures in a row.",
+    "consecutive_unconverged_iterations": f"{ITERATIONS}.",
+    "count": "Number of readings.",
+    "daily_token_cap": "Number of tokens in a day, at most.",
+    "depth": "Number of levels below the root.",
+    "entry_count": "Number of entries.",
+    "input_tokens": "Number of tokens.",
+    "iterations_remaining": "Number of iterations.",
+    "limit": "Number of items on a page, at most.",
+    "max_consecutive_unconverged_iterations": f"{ITERATIONS}, at most.",
+    "max_depth": "Number of levels, at most.",
+    "min_observations": "Number of observations.",
+    "missed_count": "Number of firings that were missed.",
+    "num_restarts": "Number of restarts of the search.",
+    "output_tokens": "Number of tokens.",
+    "points_per_axis": "Number of points on each axis.",
+    "raw_samples": "Number of samples.",
+    "request_max_tokens": "Number of tokens, at most.",
+    "scanned": "Number of assets.",
+    "skipped_count": "Number of steps or firings that were skipped.",
+    "staged_threshold": "Number of observations.",
+    "unprocessed": "Number of events.",
+}  # Descriptions by property name, for names other than `<thing>_count`.
+NUMERIC = frozenset({"integer", "number"})
 
 
 def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
@@ -91,12 +113,11 @@ def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, A
     wanted: list[tuple[tuple[str, str], Any, TypeAdapter[Any]]] = []
     for operation in registry:
         wanted.append(((operation.name, "input"), "validation", TypeAdapter(operation.input)))
-        if operation.returns is not None:
-            wanted.append(((operation.name, "answer"), "serialization", TypeAdapter(operation.returns)))
-        if operation.accepted is not None:
-            wanted.append(((operation.name, "accepted"), "serialization", TypeAdapter(operation.accepted)))
-    wanted.append((("", "error"), "serialization", TypeAdapter(errors.ErrorBody)))
-    wanted.append((("", "event"), "serialization", TypeAdapter(EventView)))
+        for role, form in (("answer", operation.returns), ("accepted", operation.accepted)):
+            if form is not None:
+                wanted.append(((operation.name, role), "serialization", TypeAdapter(form)))
+    for role, model in (("error", errors.ErrorBody), ("event", EventView)):
+        wanted.append((("", role), "serialization", TypeAdapter(model)))
     generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)
     return {key: schema for (key, _), schema in generated.items()}, definitions.get("$defs", {})
 
@@ -135,8 +156,7 @@ def input_schema(model: type[Command] | type[Query]) -> dict[str, Any]:
 def description_of(operation: Operation) -> str:
     text = (operation.input.__doc__ or "").strip()
     if operation.allowed is not None and operation.aggregate is not None:
-        states = ", ".join(sorted(state.value for state in operation.allowed))
-        text += f"\n\nAllowed from: {states}."
+        text += f"\n\nAllowed from: {', '.join(sorted(state.value for state in operation.allowed))}."
     if operation.own_reasons:
         text += f"\n\nReasons of refusal: {', '.join(f'`{reason}`' for reason in operation.own_reasons)}."
     return text
@@ -202,7 +222,7 @@ def common_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
         return (*COMMAND_REFUSALS, *created)
     if operation.input in STREAM_ID_SCHEMAS:
         return (errors.TooManyStreamsError,)
-    return (InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
+    return (domain.InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
 
 
 def refusal_response(refusals: list[type[Refusal]]) -> dict[str, Any]:
@@ -230,13 +250,73 @@ def refusal_entries(registry: Registry) -> dict[str, Any]:
 
 def history_schema(operation: Operation) -> dict[str, Any]:
     assert operation.aggregate is not None, "only an aggregate has a history"
-    id_name = operation.aggregate.id_name
-    return {
-        "type": "object",
-        "properties": {
-            id_name: UUID_SCHEMA,
-            "items": {"type": "array", "items": {"$ref": REF.format(model="EventView")}},
-            "next_cursor": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
-        "required": [id_name, "items", "next_cursor"],
+    properties = {
+        operation.aggregate.id_name: UUID_SCHEMA,
+        "items": {"type": "array", "items": {"$ref": REF.format(model="EventView")}},
+        "next_cursor": {"anyOf": [{"type": "string"}, {"type": "null"}]},
     }
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def describe_counts(form: Any) -> Any:
+    """Return the schema or document with a description of every count that has none."""
+    match form:
+        case {"name": str(name), "in": str(), "schema": dict(schema)}:
+            return {**form, "schema": describe_property(name, describe_counts(schema))}
+        case {"properties": dict(properties), **rest}:
+            members = {name: describe_property(name, describe_counts(schema)) for name, schema in properties.items()}
+            return {key: members if key == "properties" else describe_counts(rest[key]) for key in form}
+        case dict():
+            return {key: describe_counts(part) for key, part in form.items()}
+        case list():
+            return [describe_counts(part) for part in form]
+        case _:
+            return form
+
+
+def describe_property(name: str, schema: Any) -> Any:
+    """Return the schema of a property, described where it is a count without description."""
+    if not isinstance(schema, dict):
+        return schema
+    options: list[dict[str, Any]] = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if not any(part.get("type") in NUMERIC for part in options) or any(part.get("description") for part in options):
+        return schema
+    thing = name.removesuffix("_count").replace("_", " ")
+    description = COUNTS.get(name) or (f"Number of {thing}s." if name.endswith("_count") else None)
+    return schema if description is None else {**schema, "description": description}
+
+
+def operation_source(operation: Operation) -> str | None:
+    """Return `src/...py:line` of the class that declares an operation, or of its aggregate where that generates it."""
+    source = class_source(operation.input)
+    return refusal_source(operation.aggregate.NotFound) if source is None and operation.aggregate else source
+
+
+def refusal_source(refusal: type[Refusal]) -> str | None:
+    """Return `src/...py:line` of a refusal, or of the declaration that generates it."""
+    if refusal.declared_at is None:
+        return class_source(refusal)
+    module, line = refusal.declared_at
+    return f"{repository_path(module)}:{line}"
+
+
+def class_source(cls: type[Any]) -> str | None:
+    """Return `src/...py:line` of a class statement; None for a generated class."""
+    line = class_lines(cls.__module__).get(cls.__name__)
+    return None if line is None else f"{repository_path(cls.__module__)}:{line}"
+
+
+def repository_path(module: str) -> str:
+    """Return the path of a module in the repository, or its name where it belongs to another distribution."""
+    path = Path(sys.modules[module].__file__ or "")
+    return f"src/{path.relative_to(PACKAGE)}" if path.is_relative_to(PACKAGE) else module
+
+
+@cache
+def class_lines(module: str) -> dict[str, int]:
+    """Return the lines of a module's class statements."""
+    try:
+        text = Path(sys.modules[module].__file__ or "").read_text()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r"^class (\w+)", text, re.MULTILINE)}

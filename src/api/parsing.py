@@ -20,11 +20,8 @@ MAX_KEY_LENGTH = 255
 
 
 def from_json(model: type[M], body: bytes, place: str = "body", path: Mapping[str, str] | None = None) -> M:
-    """Return a model from JSON text and the fields that the path gives, without coercion, unknown or repeated keys.
-
-    The text is read twice: the model's own reader, alone strict as JSON wants it, takes repeated keys and NaN (ADR 4).
-    """
-    body = body or b"{}"
+    """Return a model from JSON text and the fields that the path gives, without coercion, unknown or repeated keys."""
+    body = body or b"{}"  # read twice: the model's own reader, alone strict as JSON wants it, takes repeated keys and NaN
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -107,11 +104,8 @@ def _is_collection(annotation: Any) -> bool:
 
 
 def refuse_repeated_keys(body: bytes, content: Any, place: str) -> None:
-    """Raise where an object names a key twice: another reader of the same text may have used the other value.
-
-    Content written again lacks the members that reading dropped, so it has fewer colons. Only an escaped colon could hide
-    that; text with such an escape is parsed by the slow reader.
-    """
+    """Raise where an object names a key twice: another reader of the same text may have used the other value."""
+    # Content written again lacks the members that reading dropped, so it has fewer colons, unless a colon was escaped.
     try:
         if body.count(b":") == orjson.dumps(content).count(b":") and b"\\u003" not in body:
             return

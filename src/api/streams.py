@@ -1,25 +1,29 @@
-"""Server-sent events: limits of live streams, and the stream of committed events."""
+"""Server-sent events: limits of live streams, the stream of committed events, and that of a conduct. Each reader reads the
+log or the record itself, so a slow one delays no other."""
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from uuid import UUID
 
 from baton.api.authentication import is_expired
 from baton.api.errors import RequestValidationError, TooManyStreamsError
 from baton.api.http import Request, Response
-from baton.api.parsing import from_query
+from baton.api.parsing import from_query, uuid_from
 from baton.api.rest import plain_json
 from baton.application.commands import refuse_denied
-from baton.application.feed import Feed, FeedAccess
+from baton.application.conduct.conduct_reader import ConductFeed, ConductWatch
 from baton.application.ports import Authorizer, Bookmark, Caller, EventRow
-from baton.application.queries import event_envelope
+from baton.application.queries import Feed, FeedAccess, event_envelope
+from baton.application.service import Service
+from baton.domain.access.actor import Names
 from baton.domain.access.edge_queries import EventFilter, StreamEvents
-from baton.domain.access.principals import Names
+from baton.domain.operation.conduct.frames import FrameKind, StreamFrame
+from baton.domain.operation.conduct.views import ConductView, StreamProcedureConduct, may_be_conducted
 from baton.domain.shared.refusals import UnauthorizedError
 
-KEEP_ALIVE = b": still here\n\n"
 MAX_ROWS = 200  # events that one read of the log returns for a reader
 MAX_BYTES = 128 * 1024  # about how much is buffered for a reader; rows beyond that are read again
 POOL_SHARE = 4  # all streams together use one database connection in four
@@ -78,18 +82,20 @@ class ReaderTimer:
 
     def note_sent(self) -> None:
         """Note that a frame was sent; the next read comes soon."""
-        self._sent_at, self._pause = time.monotonic(), self._intervals.shortest
+        self._sent_at = time.monotonic()
+        self._pause = self._intervals.shortest
 
     def pause(self) -> float:
         """Return the seconds until the next read, and lengthen them for the one after."""
         pause, self._pause = self._pause, min(self._pause * 1.5, self._intervals.longest)
         return pause
 
-    def is_comment_due(self) -> bool:
-        """Return whether a comment is due; it then counts as sent."""
-        if due := time.monotonic() - self._sent_at >= self._intervals.comment:
-            self._sent_at = time.monotonic()
-        return due
+    def due_comment(self) -> bytes:
+        """Return the comment that keeps an idle connection open, where it is due; it then counts as sent."""
+        if time.monotonic() - self._sent_at < self._intervals.comment:
+            return b""
+        self._sent_at = time.monotonic()
+        return b": still here\n\n"
 
     def is_check_due(self) -> bool:
         """Return whether the permission is to be checked; it then counts as checked."""
@@ -100,7 +106,7 @@ class ReaderTimer:
 
 @dataclass(frozen=True)
 class EventStream:
-    """`GET /events/stream`: each reader reads the log itself, so a slow one delays no other."""
+    """`GET /events/stream`."""
 
     feed: Feed
     authorizer: Authorizer
@@ -144,8 +150,8 @@ class EventStream:
                         yield frames
                 else:
                     await wait_unless_over(over, self.listener.wait(1.0))
-                if reader.is_comment_due():
-                    yield KEEP_ALIVE
+                if comment := reader.due_comment():
+                    yield comment
         finally:
             over.cancel()
 
@@ -185,3 +191,98 @@ def last_event_id(request: Request) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) < 2**63):
         raise RequestValidationError.at("header", "Last-Event-ID", msg="Give the id of an event frame", type="int_parsing")
     return int(text)
+
+
+@dataclass(frozen=True)
+class ConductStream:
+    """`GET /procedures/{procedure_id}/conduct/stream`."""
+
+    feed: ConductFeed
+    service: Service
+    listener: AppendListener
+    streams: OpenStreams
+    intervals: StreamIntervals = field(default_factory=StreamIntervals)
+
+    async def __call__(self, request: Request, caller: Caller) -> Response:
+        self.streams.refuse_more()
+        procedure_id = uuid_from(request.path["procedure_id"], "path", "procedure_id")
+        query = from_query(StreamProcedureConduct, request.query, {})
+        mark = resume_mark(request)
+        view: ConductView = await self.service.ask(query, caller, target_id=procedure_id)
+        if mark is None:
+            watch = await self.feed.latest(procedure_id)
+        elif (watch := await self.feed.behind(procedure_id, *mark)) is None:
+            raise unknown_mark_error()
+        elif watch.cursor.ordinal >= watch.outline.end and (watch := await self.feed.after(watch)) is None:
+            return Response(204)
+        return self.streams.respond(self._frames(request, caller, view, watch))
+
+    async def _frames(
+        self, request: Request, caller: Caller, view: ConductView, watch: ConductWatch | None
+    ) -> AsyncGenerator[bytes, None]:
+        over, reader = asyncio.create_task(request.wait_for_end()), ReaderTimer(self.intervals)
+        try:
+            if watch is None:
+                yield frame_bytes(StreamFrame(FrameKind.SNAPSHOT, 0, view), None)
+            while not over.done() and not is_expired(caller) and await self._may_read(caller, reader):
+                if watch is None:
+                    if not may_be_conducted(view):
+                        return
+                    await wait_unless_over(over, self._pause_unopened())
+                    async with self.streams.reading:
+                        view = await self.feed.view(view.procedure_id, caller)
+                        watch = await self.feed.latest(view.procedure_id, whole=True)
+                    if watch is None and not may_be_conducted(view):
+                        yield frame_bytes(StreamFrame(FrameKind.SNAPSHOT, 0, view), None)
+                else:
+                    async with self.streams.reading:
+                        frames = await self.feed.look(watch, caller)
+                    for frame in frames:
+                        reader.note_sent()
+                        yield frame_bytes(frame, watch.outline.conduct_id)
+                        if frame.is_last:
+                            return
+                    await asyncio.wait({over}, timeout=reader.pause())
+                if comment := reader.due_comment():
+                    yield comment
+        finally:
+            over.cancel()
+
+    async def _may_read(self, caller: Caller, reader: ReaderTimer) -> bool:
+        """Return whether the caller still has the permission; checked at intervals, and not recorded as a verdict."""
+        if not reader.is_check_due():
+            return True
+        async with self.streams.reading:
+            return StreamProcedureConduct.operation.command_name in await self.service.authorizer.permitted(caller)
+
+    async def _pause_unopened(self) -> None:
+        """Wait until something was appended, at least the longest interval between two reads."""
+        await self.listener.wait(self.intervals.unopened)
+        await asyncio.sleep(self.intervals.longest)
+
+
+def frame_bytes(frame: StreamFrame, conduct_id: UUID | None) -> bytes:
+    """Return the bytes of a frame; before there is a conduct it has no id."""
+    data = frame.data.model_dump_json().encode()
+    if conduct_id is None:
+        return b"event: %b\ndata: %b\n\n" % (frame.kind.value.encode(), data)
+    return sse_frame(f"{conduct_id}:{frame.ordinal}", frame.kind.value, data)
+
+
+def resume_mark(request: Request) -> tuple[UUID, int] | None:
+    """Return the conduct and ordinal after which a reconnecting reader goes on."""
+    text = request.header(b"last-event-id")
+    if text is None:
+        return None
+    conduct_id, _, ordinal = text.partition(":")
+    if not (ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 10):
+        raise unknown_mark_error()
+    try:
+        return UUID(conduct_id), int(ordinal)
+    except ValueError:
+        raise unknown_mark_error() from None
+
+
+def unknown_mark_error() -> RequestValidationError:
+    """Return the refusal of a mark that no stream of this procedure handed out."""
+    return RequestValidationError.at("header", "Last-Event-ID", msg="Give the id of a frame of this procedure's stream")

@@ -9,9 +9,9 @@ from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.agent import Agent, AgentStatus
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
 from baton.domain.registry import REGISTRY
-from baton.domain.trust.authorization import AuthzResult, Standing, deny, judge, permitted_commands
+from baton.domain.trust import policy as rules
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, policy_key
+from baton.domain.trust.policy import AuthzResult, Policy, Standing
 
 ALLOWED = AuthzResult(AccessDecision.ALLOW)
 
@@ -65,7 +65,7 @@ class PermissiveAuthorizer:
             return ALLOWED
         standing = await self._standings.of(caller.principal_id)
         objection = standing.objection_to(command_name, caller.completing)
-        return ALLOWED if objection is None else deny(objection)
+        return ALLOWED if objection is None else rules.deny(objection)
 
     async def permitted(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
@@ -90,13 +90,9 @@ class PolicyAuthorizer:
         surface_id = caller.surface_id if surface_id is None else surface_id
         if is_system(caller, surface_id):
             return ALLOWED
-        standing, principal_id, conduit_id = (
-            await self._standings.of(caller.principal_id),
-            caller.principal_id,
-            caller.conduit_id,
-        )
-        policies, completing = await self._applicable(conduit_id, surface_id), caller.completing
-        result = judge(standing, policies, principal_id, command_name, conduit_id, surface_id, completing=completing)
+        who, conduit_id, completing = caller.principal_id, caller.conduit_id, caller.completing
+        standing, policies = await self._standings.of(who), await self._applicable(conduit_id, surface_id)
+        result = rules.judge(standing, policies, who, command_name, conduit_id, surface_id, completing=completing)
         self._verdicts.record(caller, surface_id, command_name, result)
         return result
 
@@ -104,7 +100,7 @@ class PolicyAuthorizer:
         if is_system(caller, caller.surface_id):
             return REGISTRY.command_names()
         standing, place = await self._standings.of(caller.principal_id), (caller.conduit_id, caller.surface_id)
-        return permitted_commands(standing, await self._applicable(*place), caller.principal_id, *place)
+        return rules.permitted_commands(standing, await self._applicable(*place), caller.principal_id, *place)
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         if is_system(caller, caller.surface_id):
@@ -112,10 +108,10 @@ class PolicyAuthorizer:
         return await self._standings.standing_of(caller.principal_id, known_only=True)
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:
-        key = policy_key(conduit_id, surface_id)
+        key = rules.policy_key(conduit_id, surface_id)
         known = self._policies.get(key, {})
         versions = {id: version for id, (version, _) in known.items()}
-        for row in await self._store.newer(Policy.__name__, versions, (POLICIES_BY_SURFACE, key)):
+        for row in await self._store.newer(Policy.__name__, versions, (rules.POLICIES_BY_SURFACE, key)):
             version, policy = known.get(row.stream_id, (0, None))
             if row.version == version + 1:
                 known[row.stream_id] = (row.version, Policy.aggregate.after(policy, decode_event(Policy.aggregate, row)))

@@ -7,12 +7,12 @@ from ipaddress import ip_address
 from os.path import isabs, normpath
 from uuid import UUID
 
-from baton.application.identity_providers import is_absolute_url, provider_objections
+from baton.application.identity import is_absolute_url, provider_objections
 from baton.application.language_models import OFFLINE, parse_model_name
 from baton.application.settings import ComputeSubstrate, PidMinter, Settings, TraceExporter
-from baton.domain.access.principals import SEEDED_AGENT_IDS
+from baton.domain.access.actor import SEEDED_AGENT_IDS
 from baton.domain.kernel import NIL
-from baton.domain.operation.steering.decider_choice import DecideSubstrate
+from baton.domain.operation.steering.steering import DecideSubstrate
 
 OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
@@ -26,40 +26,27 @@ def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
 
 
 def _access_guards(settings: Settings) -> Iterator[str]:
-    tier = f"APP_ENV={settings.app_env}"
+    tier, demanded = f"APP_ENV={settings.app_env}", "REQUIRE_AUTHENTICATED_PRINCIPAL=true"
     if settings.production and not settings.require_authenticated_principal:
-        yield f"{tier} answers authenticated callers only; set REQUIRE_AUTHENTICATED_PRINCIPAL=true."
+        yield f"{tier} answers authenticated callers only; set {demanded}."
     if settings.require_authenticated_principal and not settings.identity_providers:
-        yield (
-            "REQUIRE_AUTHENTICATED_PRINCIPAL=true without an identity provider would lock everyone out; configure "
-            "IDENTITY_PROVIDERS."
-        )
+        yield f"{demanded} without an identity provider would lock everyone out; configure IDENTITY_PROVIDERS."
     if settings.enforced and settings.app_env != "test" and not settings.require_authenticated_principal:
-        yield (
-            "AUTHORIZATION_MODE=policy judges principals that anybody could claim to be; set "
-            "REQUIRE_AUTHENTICATED_PRINCIPAL=true."
-        )
+        yield f"AUTHORIZATION_MODE=policy judges principals that anybody could claim to be; set {demanded}."
     if settings.production and not settings.enforced and not settings.allow_permissive_authz:
-        yield (
-            f"{tier} with AUTHORIZATION_MODE=permissive lets every caller do everything; set AUTHORIZATION_MODE=policy, or "
-            "ALLOW_PERMISSIVE_AUTHZ=true if that is meant."
-        )
-    if settings.production:
-        for number, provider in enumerate(settings.identity_providers, start=1):
-            for flag in ("allow_insecure_jwks_url", "allow_insecure_introspection_url"):
-                if getattr(provider, flag):
-                    yield (
-                        f"Identity provider {number} ({provider.issuer}) sets {flag}, which {tier} does not accept; remove "
-                        "it and use https."
-                    )
+        remedy = "set AUTHORIZATION_MODE=policy, or ALLOW_PERMISSIVE_AUTHZ=true if that is meant"
+        yield f"{tier} with AUTHORIZATION_MODE=permissive lets every caller do everything; {remedy}."
+    for number, provider in enumerate(settings.identity_providers, start=1):
+        for flag in ("allow_insecure_jwks_url", "allow_insecure_introspection_url"):
+            if settings.production and getattr(provider, flag):
+                which = f"Identity provider {number} ({provider.issuer})"
+                yield f"{which} sets {flag}, which {tier} does not accept; remove it and use https."
     for name in ("bootstrap_principal_id", "mcp_stdio_principal_id"):
         if getattr(settings, name) == NIL:
             yield f"{name.upper()} is the nil UUID, which stands for the service itself; give the id of an actor."
     if settings.bootstrap_principal_id in SEEDED_AGENT_IDS:
-        yield (
-            f"BOOTSTRAP_PRINCIPAL_ID is {settings.bootstrap_principal_id}, which is an agent of the service itself; choose "
-            "another id for the administrator."
-        )
+        taken = f"{settings.bootstrap_principal_id}, which is an agent of the service itself"
+        yield f"BOOTSTRAP_PRINCIPAL_ID is {taken}; choose another id for the administrator."
 
 
 def _plant_guards(settings: Settings) -> Iterator[str]:
@@ -69,34 +56,26 @@ def _plant_guards(settings: Settings) -> Iterator[str]:
         yield f"SIMULATED_DEVICES lists {address} more than once; keep one device at each address."
     for code in _repeated(supply.code for supply in settings.monitored_supplies):
         yield f"MONITORED_SUPPLIES lists {code} more than once; keep one signal for each supply."
-    monitored = {
-        "MONITORED_ENCLOSURES": settings.monitored_enclosures.values(),
-        "MONITORED_SUPPLIES": [supply.signal for supply in settings.monitored_supplies],
-    }
-    for variable, signals in monitored.items():
-        for signal in signals if settings.control_routes else ():
-            if not any(signal.startswith(route.prefix) for route in settings.control_routes):
-                yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
+    monitored = [("MONITORED_ENCLOSURES", signal) for signal in settings.monitored_enclosures.values()]
+    monitored += [("MONITORED_SUPPLIES", supply.signal) for supply in settings.monitored_supplies]
+    for variable, signal in monitored if settings.control_routes else ():
+        if not any(signal.startswith(route.prefix) for route in settings.control_routes):
+            yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
     for name in ("simulated_signals", "simulated_devices"):
         if settings.production and getattr(settings, name):
-            yield (
-                f"{name.upper()} makes up what the plant says, which APP_ENV={settings.app_env} does not accept; unset it."
-            )
+            yield f"{name.upper()} makes up what the plant says, {_unaccepted(settings)}; unset it."
 
 
 def _work_guards(settings: Settings) -> Iterator[str]:
     if settings.compute_substrate is ComputeSubstrate.LOCAL_PROCESS and settings.compute_job_directory is None:
         yield "COMPUTE_SUBSTRATE=local_process needs a place for its jobs; set COMPUTE_JOB_DIRECTORY to a directory."
-    if settings.compute_substrate is ComputeSubstrate.IN_MEMORY:
-        if settings.production:
-            yield (
-                f"COMPUTE_SUBSTRATE=in_memory makes up what programs bring, which APP_ENV={settings.app_env} does not "
-                "accept; set COMPUTE_SUBSTRATE=local_process and COMPUTE_JOB_DIRECTORY."
-            )
-    else:
-        for program in settings.compute_programs:
-            if not isabs(program) or normpath(program) != program:
-                yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
+    made_up = settings.compute_substrate is ComputeSubstrate.IN_MEMORY
+    if made_up and settings.production:
+        remedy = "set COMPUTE_SUBSTRATE=local_process and COMPUTE_JOB_DIRECTORY"
+        yield f"COMPUTE_SUBSTRATE=in_memory makes up what programs bring, {_unaccepted(settings)}; {remedy}."
+    for program in () if made_up else settings.compute_programs:
+        if not isabs(program) or normpath(program) != program:
+            yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
     if settings.compute_user == "root":
         yield "COMPUTE_USER=root lets programs read and change everything; name a user of their own."
     built_in = [name for name in settings.decide_substrates if isinstance(name, DecideSubstrate)]
@@ -108,10 +87,7 @@ def _work_guards(settings: Settings) -> Iterator[str]:
 
 def _minter_guards(settings: Settings) -> Iterator[str]:
     if settings.production and settings.pid_minter is PidMinter.DEVELOPMENT:
-        yield (
-            f"PID_MINTER=development makes identifiers up, which APP_ENV={settings.app_env} does not accept; set "
-            "PID_MINTER=datacite, or none."
-        )
+        yield f"PID_MINTER=development makes identifiers up, {_unaccepted(settings)}; set PID_MINTER=datacite, or none."
     if settings.pid_minter is not PidMinter.DATACITE:
         return
     needed = ("datacite_prefix", "datacite_repository_id", "datacite_password")
@@ -123,10 +99,8 @@ def _minter_guards(settings: Settings) -> Iterator[str]:
     if template is not None and not is_absolute_url(template, ("http", "https")):
         yield "LANDING_PAGE_TEMPLATE is no absolute URL, so identifiers would lead nowhere; begin it with https://."
     if template is None and settings.public_base_url is None:
-        yield (
-            "PID_MINTER=datacite registers identifiers that would lead nowhere; set LANDING_PAGE_TEMPLATE to the address of "
-            "an asset's page, with {asset_id}, or PUBLIC_BASE_URL."
-        )
+        remedy = "set LANDING_PAGE_TEMPLATE to the address of an asset's page, with {asset_id}, or PUBLIC_BASE_URL"
+        yield f"PID_MINTER=datacite registers identifiers that would lead nowhere; {remedy}."
 
 
 def _model_guards(settings: Settings) -> Iterator[str]:
@@ -147,10 +121,8 @@ def _model_guards(settings: Settings) -> Iterator[str]:
 def _engine_guards(settings: Settings) -> Iterator[str]:
     address = settings.temporal_address
     if settings.production and address is not None and not settings.temporal_tls and not is_on_this_machine(address):
-        yield (
-            f"APP_ENV={settings.app_env} reaches Temporal at {address} in the clear, where anybody can disturb what is "
-            "conducted; set TEMPORAL_TLS=true."
-        )
+        danger = "in the clear, where anybody can disturb what is conducted"
+        yield f"APP_ENV={settings.app_env} reaches Temporal at {address} {danger}; set TEMPORAL_TLS=true."
     if (settings.temporal_tls_cert is None) != (settings.temporal_tls_key is None):
         yield "TEMPORAL_TLS_CERT and TEMPORAL_TLS_KEY go together; set both, or none."
     for name in ("temporal_tls_ca", "temporal_tls_cert", "temporal_tls_key"):
@@ -162,10 +134,8 @@ def _engine_guards(settings: Settings) -> Iterator[str]:
     if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
         yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
     if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
-        yield (
-            "TRACE_EXPORTER=otlp needs an exporter that is not installed; install baton-facility[otlp], or choose console "
-            "or none."
-        )
+        remedy = "install baton-facility[otlp], or choose console or none"
+        yield f"TRACE_EXPORTER=otlp needs an exporter that is not installed; {remedy}."
 
 
 def is_on_this_machine(address: str) -> bool:
@@ -195,29 +165,25 @@ def bootstrap_objections(settings: Settings, stored: Iterable[UUID]) -> list[str
     """Return the objection to a bootstrap principal that no binding, configured or stored, names."""
     if not bootstrap_awaits_binding(settings) or settings.bootstrap_principal_id in set(stored):
         return []
-    return [
-        "BOOTSTRAP_PRINCIPAL_ID is bound to no token subject, so nobody could act as it; add a subject binding for it to "
-        "IDENTITY_PROVIDERS, or unset it."
-    ]
+    remedy = "add a subject binding for it to IDENTITY_PROVIDERS, or unset it"
+    return [f"BOOTSTRAP_PRINCIPAL_ID is bound to no token subject, so nobody could act as it; {remedy}."]
 
 
 def database_objections(settings: Settings, *, can_rewrite_log: bool) -> list[str]:
     """Return the objection to a production login that can rewrite the log."""
     if not settings.production or not can_rewrite_log:
         return []
-    return [
-        f"DATABASE_URL logs in as a user who can rewrite the log, which APP_ENV={settings.app_env} does not accept; log in "
-        "as baton_runtime, or as a member of it and of nothing else, and give the owner's login to the projector as "
-        "DATABASE_OWNER_URL."
-    ]
+    login = "log in as baton_runtime, or as a member of it and of nothing else"
+    remedy = f"{login}, and give the owner's login to the projector as DATABASE_OWNER_URL"
+    return [f"DATABASE_URL logs in as a user who can rewrite the log, {_unaccepted(settings)}; {remedy}."]
 
 
 def idle_agents(settings: Settings) -> list[str]:
     """Return the agents that are on although their model cannot be asked here, each with what mends it."""
-    chosen = {
-        "RunDebriefer": ("RUN_DEBRIEFER_MODEL", settings.run_debriefer_enabled, settings.run_debriefer_model),
-        "CautionDrafter": ("CAUTION_DRAFTER_MODEL", settings.caution_drafter_enabled, settings.caution_drafter_model),
-    }
+    chosen = (
+        ("RunDebriefer", "RUN_DEBRIEFER_MODEL", settings.run_debriefer_enabled and settings.run_debriefer_model),
+        ("CautionDrafter", "CAUTION_DRAFTER_MODEL", settings.caution_drafter_enabled and settings.caution_drafter_model),
+    )
     reachable = {
         OFFLINE.provider: True,
         "anthropic": settings.anthropic_api_key is not None,
@@ -226,9 +192,13 @@ def idle_agents(settings: Settings) -> list[str]:
     return [
         f"{agent} is on and does nothing: {name} is {model}, and there are no credentials of that provider; set "
         f"{model.partition('/')[0].upper()}_API_KEY."
-        for agent, (name, on, model) in chosen.items()
-        if on and model is not None and not reachable.get(model.partition("/")[0], False)
+        for agent, name, model in chosen
+        if model and not reachable.get(model.partition("/")[0], False)
     ]
+
+
+def _unaccepted(settings: Settings) -> str:
+    return f"which APP_ENV={settings.app_env} does not accept"
 
 
 def _installed(module: str) -> bool:

@@ -1,42 +1,35 @@
 """The command path: authorize, claim the idempotency key, load, decide, and write everything in one transaction. Every event
-comes from here: from a command, or with `add_outcome` from seeds and from a finished publication. Rows outside any command
+comes from here: from a command, or with `Batch.add` from seeds and from a finished publication. Rows outside any command
 (bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
 
 from baton.application.authorization import is_system
-from baton.application.ports import (
-    Authorizer,
-    Batch,
-    Caller,
-    Clock,
-    CommandResult,
-    IdGenerator,
-    KeyClaim,
-    Session,
-    Store,
-    StreamAppend,
-)
-from baton.application.record_reader import load_state
-from baton.application.unit_of_work import UnitOfWork
+from baton.application.ports import Authorizer, Batch, Caller, Clock, CommandResult, IdGenerator, KeyClaim, Session, Store
+from baton.application.unit_of_work import UnitOfWork, load_state
 from baton.domain.access.actor import Actor
-from baton.domain.kernel import Call, Command, Event, Outcome
+from baton.domain.kernel import Call, Command
 from baton.domain.registry import Operation
 from baton.domain.shared.canonical import content_hash, derived_uuid7
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
-from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Release
-from baton.domain.trust.authorization import AuthzResult
+from baton.domain.shared.writes import Answer, Drop, Put
+from baton.domain.trust.policy import AuthzResult
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0  # seconds before a command that lost more than one race is given again
-
 T = TypeVar("T")
+DENIALS: dict[str, str] = {
+    "principal_deactivated": "Your actor is deactivated; ask an administrator to reactivate it.",
+    "agent_not_versioned": "This agent is not in service; version or resume it first.",
+    "no_applicable_policy": "No policy is defined for this surface; ask an administrator to define one.",
+    "principal_not_permitted": "No policy on this surface lists you; ask an administrator for a grant.",
+    "command_not_permitted": "Your policies do not permit this operation here; ask an administrator for it.",
+}
 
 
 @dataclass
@@ -65,10 +58,10 @@ class Commands:
         await self._refuse_other_kinds(operation, caller)
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
         if claim is not None:
-            stored = await self.store.claim_key(claim, claim.claimed_at - self.lock_stale_after)
-            if stored is not None:
+            if (stored := await self.store.claim_key(claim, claim.claimed_at - self.lock_stale_after)) is not None:
                 return stored
-            new_id = new_id or claimed_id(claim)
+            at, whose = claim.claimed_at.timestamp() * 1000, f"{claim.principal_id}:{claim.surface_id}:{claim.key}"
+            new_id = new_id or derived_uuid7(int(at), whose, claim.fingerprint)  # a repeat finds it with the key's outcome
         try:
             for remaining in reversed(range(operation.attempts)):
                 try:
@@ -100,10 +93,8 @@ class Commands:
         actor = await load_state(self.store, Actor, caller.principal_id)
         if actor is None or actor.kind not in operation.callers:
             kinds = " or ".join(sorted(kind.value for kind in operation.callers))
-            raise UnauthorizedError(
-                f"{operation.command_name} is for actors of kind {kinds} only; call it with such an account's token.",
-                reason="caller_kind_not_permitted",
-            )
+            detail = f"{operation.command_name} is for actors of kind {kinds} only; call it with such an account's token."
+            raise UnauthorizedError(detail, reason="caller_kind_not_permitted")
 
     async def _attempt(
         self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
@@ -111,14 +102,13 @@ class Commands:
         operation = command.operation
         if hasattr(command, "examine"):
             command.examine()
-        unit = self.unit_of_work(session, caller)
-        state = None
+        unit, state = self.unit_of_work(session, caller), None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)
         outcome = await unit.fulfil(operation.decision(command, state, call))
         stream_id = call.new_id if target_id is None else target_id
         batch = Batch(call, operation.command_name)
-        add_outcome(batch, outcome, stream_id, unit.version, self.new_id)
+        batch.add(outcome, stream_id, unit.version, self.new_id)
         result = CommandResult(operation.status, None, unit.position)
         if (answer := next((effect for effect in outcome if isinstance(effect, Answer)), None)) is not None:
             result = CommandResult(answer.status or operation.status, answer.body, unit.position, answer.replayed)
@@ -144,48 +134,12 @@ class Commands:
         return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self.clock())
 
 
-def add_outcome(
-    batch: Batch, outcome: Outcome, stream_id: UUID, version: Callable[[str, UUID], int], new_id: IdGenerator
-) -> None:
-    """Add the outcome of one stream to a batch; `version` returns the last version seen of a stream."""
-    if events := [effect for effect in outcome if isinstance(effect, Event)]:
-        name = events[0].aggregate.name
-        stamped = [(event.own_id or new_id(), event.stamp(stream_id, batch.call.now)) for event in events]
-        batch.appends.append(StreamAppend(name, stream_id, version(name, stream_id), stamped))
-    for effect in outcome:
-        match effect:
-            case Claim():
-                batch.claims.append((effect, stream_id))
-            case Release():
-                batch.releases.append((effect, stream_id))
-            case Enlist():
-                batch.enlistments.append((effect, stream_id))
-            case Delist():
-                batch.delistments.append((effect, stream_id))
-            case Also(_, other, others):
-                add_outcome(batch, others, other, version, new_id)
-            case Put():
-                batch.puts.append(effect)
-            case Drop():
-                batch.drops.append(effect)
-            case Enter(entries):
-                batch.entries.append(entries)
-            case Event() | Answer():
-                pass
-
-
-def system_batch(
-    command_name: str,
-    clock: Clock,
-    new_id: IdGenerator,
-    *,
-    correlation_id: UUID | None = None,
-    puts: Sequence[Put] = (),
-    drops: Sequence[Drop] = (),
-) -> Batch:
+def system_batch(command_name: str, clock: Clock, new_id: IdGenerator, *rows: Put | Drop, work: UUID | None = None) -> Batch:
     """Return a batch of rows that the service writes outside any command: bookmarks, locks, the state of long work."""
-    call = Caller.system(correlation_id or new_id()).call(clock(), new_id())
-    return Batch(call, command_name, puts=list(puts), drops=list(drops))
+    batch = Batch(Caller.system(work or new_id()).call(clock(), new_id()), command_name)
+    batch.puts += [row for row in rows if isinstance(row, Put)]
+    batch.drops += [row for row in rows if isinstance(row, Drop)]
+    return batch
 
 
 async def execute_with_retry(
@@ -199,21 +153,6 @@ async def execute_with_retry(
         except ConcurrencyError:
             await asyncio.sleep(pause)
             pause = min(pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
-
-
-def claimed_id(claim: KeyClaim) -> UUID:
-    """Return the id of what a request with a key opens; a repeat of the request finds it with the key's outcome."""
-    at = int(claim.claimed_at.timestamp() * 1000)
-    return derived_uuid7(at, f"{claim.principal_id}:{claim.surface_id}:{claim.key}", claim.fingerprint)
-
-
-DENIALS: dict[str, str] = {
-    "principal_deactivated": "Your actor is deactivated; ask an administrator to reactivate it.",
-    "agent_not_versioned": "This agent is not in service; version or resume it first.",
-    "no_applicable_policy": "No policy is defined for this surface; ask an administrator to define one.",
-    "principal_not_permitted": "No policy on this surface lists you; ask an administrator for a grant.",
-    "command_not_permitted": "Your policies do not permit this operation here; ask an administrator for it.",
-}
 
 
 def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:

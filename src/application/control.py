@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 READ_TIMEOUT = 5.0  # seconds a control system has to connect and to give a value
 WRITE_TIMEOUT = 30.0  # seconds a control system has to confirm a write, unless the writer says otherwise
-
 Fence = Callable[[], None]  # called right before a send; raises where nothing may be sent any more
 
 
@@ -128,7 +127,8 @@ class FencedControl:
     ) -> None:
         """Set a signal unless the fence is closed; a task that is being cancelled stops what it started, and passes."""
         self._touched[address] = None
-        check = fence or (always_open if is_cancelled() else self._fence)
+        task = asyncio.current_task()
+        check = fence or (always_open if task is not None and task.cancelling() else self._fence)
         before = self.unconfirmed.get(address, [])
 
         def send() -> None:
@@ -151,9 +151,3 @@ class FencedControl:
 
     async def close(self) -> None:
         """Close nothing: the channels belong to the wrapped control."""
-
-
-def is_cancelled() -> bool:
-    """Return whether the current task is being cancelled."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

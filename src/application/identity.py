@@ -1,17 +1,27 @@
-"""Authentication: verified tokens, the ports that verify them, and refusals. No token or subject is ever logged or shown."""
+"""Authentication: verified tokens, the ports that verify them, refusals, and the settings of identity providers. No token or
+subject is ever logged or shown."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from baton.domain.access.actor import ActorKind
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from baton.domain.access.actor import SEEDED_AGENT_IDS, ActorKind
+from baton.domain.kernel import NIL
 from baton.domain.shared.refusals import Refusal, Unavailable
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
+UNQUOTABLE = re.compile(r'[^ -~]|["\\]')  # what a quoted string in a header cannot hold
+BEARER = re.compile(r"[ \t]*bearer[ \t]+([^ \t]+)[ \t]*", re.IGNORECASE)
+SIGNATURE_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "ES256K", "EdDSA")
+TokenText = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 @dataclass(frozen=True)
@@ -25,15 +35,11 @@ class VerifiedToken:
 
 
 @dataclass(frozen=True)
-class VerifiedPrincipal:
+class VerifiedPrincipal(VerifiedToken):
     """The actor a genuine token stands for; `kind` informs, rules that ask for it fold the Actor."""
 
     principal_id: UUID
-    subject: str = field(repr=False)
-    issuer: str
     kind: ActorKind
-    scopes: frozenset[str]
-    expires_at: datetime | None
 
 
 class TokenFault(StrEnum):
@@ -69,9 +75,8 @@ class UnauthenticatedError(Refusal):
     status = 401
 
     def __init__(self) -> None:
-        super().__init__(
-            f"This request carries no credentials; send a bearer token from a server that {METADATA_PATH} names."
-        )
+        remedy = f"send a bearer token from a server that {METADATA_PATH} names"
+        super().__init__(f"This request carries no credentials; {remedy}.")
 
 
 class InvalidTokenError(Refusal):
@@ -89,9 +94,8 @@ class ProviderUnavailable(Unavailable):
     retry_after: ClassVar[int] = 5
 
     def __init__(self) -> None:
-        super().__init__(
-            "The identity provider cannot be reached, so the token could not be checked; try again in a few seconds."
-        )
+        unchecked = "The identity provider cannot be reached, so the token could not be checked"
+        super().__init__(f"{unchecked}; try again in a few seconds.")
 
 
 class KeySetUnavailableError(ProviderUnavailable):
@@ -135,13 +139,9 @@ class IdentityRegistry(Protocol):
         """Return the audiences accepted on each surface, sorted; surfaces that accept none are left out."""
 
 
-BEARER = re.compile(r"[ \t]*bearer[ \t]+([^ \t]+)[ \t]*", re.IGNORECASE)
-
-
 def bearer_token(authorization: str) -> str:
     """Return the token in an `Authorization` header; refuse any other shape as malformed."""
-    found = BEARER.fullmatch(authorization)
-    if found is None:
+    if (found := BEARER.fullmatch(authorization)) is None:
         raise InvalidTokenError(TokenFault.MALFORMED)
     return found[1]
 
@@ -151,8 +151,78 @@ def challenge(refusal: UnauthenticatedError | InvalidTokenError, resource_metada
     parameters = {"realm": "baton", "resource_metadata": resource_metadata}
     if isinstance(refusal, InvalidTokenError):
         parameters |= {"error": "invalid_token", "error_description": refusal.reason or ""}
-    return "Bearer " + ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items())
+    return "Bearer " + ", ".join(f'{name}="{UNQUOTABLE.sub("", value)}"' for name, value in parameters.items())
 
 
-def _quotable(text: str) -> str:
-    return "".join(character for character in text if " " <= character <= "~" and character not in '"\\')
+class ProviderBinding(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    subject: TokenText = Field(repr=False)
+    actor_id: UUID
+    kind: ActorKind | None = None
+
+
+class IdentityProvider(BaseModel):
+    """One issuer whose tokens are accepted, and how they are checked: by its key set or by asking it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    issuer: TokenText
+    jwks_url: str | None = None
+    introspection_url: str | None = None
+    introspection_client_id: str | None = None
+    introspection_client_secret: SecretStr | None = None
+    audiences: dict[UUID, Annotated[str, Field(min_length=1)]] = {}
+    allowed_algorithms: tuple[str, ...] = ("RS256", "ES256")
+    require_access_token_type: bool = True
+    principal_kind: ActorKind = ActorKind.HUMAN
+    introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, le=86400)] = 30
+    allow_insecure_jwks_url: bool = False
+    allow_insecure_introspection_url: bool = False
+    subject_bindings: tuple[ProviderBinding, ...] = ()
+
+
+def provider_objections(providers: Sequence[IdentityProvider]) -> Iterator[str]:
+    """Yield why these identity providers cannot be used, each alone and all together."""
+    for number, provider in enumerate(providers, start=1):
+        for fault in _provider_faults(provider):
+            yield f"Identity provider {number} ({provider.issuer}) {fault}"
+    for issuer, count in Counter(provider.issuer for provider in providers).items():
+        if count > 1:
+            yield f"IDENTITY_PROVIDERS lists the issuer {issuer} {count} times; merge the entries into one."
+    pairs = Counter((provider.issuer, binding.subject) for provider in providers for binding in provider.subject_bindings)
+    for issuer in dict.fromkeys(issuer for (issuer, _), count in pairs.items() if count > 1):
+        yield f"IDENTITY_PROVIDERS binds a subject of {issuer} more than once; keep one binding for each subject."
+    if sum(provider.introspection_url is not None for provider in providers) > 1:
+        doubt = "so a token that names no issuer could belong to either; keep one and use jwks_url for the others"
+        yield f"More than one identity provider has an introspection_url, {doubt}."
+
+
+def _provider_faults(provider: IdentityProvider) -> Iterator[str]:
+    if provider.jwks_url is None and provider.introspection_url is None:
+        yield "has neither jwks_url nor introspection_url, so its tokens cannot be checked; give one of them."
+    secret = provider.introspection_client_secret
+    credentials = provider.introspection_client_id and secret and secret.get_secret_value()
+    if provider.introspection_url is not None and not credentials:
+        yield "has an introspection_url without credentials; give introspection_client_id and introspection_client_secret."
+    if not provider.audiences:
+        yield "has no audiences, so all its tokens would be refused; give one for each surface its tokens are meant for."
+    if unusable := [name for name in provider.allowed_algorithms if name not in SIGNATURE_ALGORITHMS]:
+        yield f"allows {', '.join(unusable)}; only public-key algorithms are accepted: {', '.join(SIGNATURE_ALGORITHMS)}."
+    if not provider.allowed_algorithms:
+        yield "has an empty list of allowed_algorithms; name at least one, or leave the list out for RS256 and ES256."
+    for name in ("jwks_url", "introspection_url"):
+        url, insecure = getattr(provider, name), getattr(provider, f"allow_insecure_{name}")
+        if url is not None and not is_absolute_url(url, ("http", "https") if insecure else ("https",)):
+            yield f"has a {name} that is no https URL; use https (in development, allow_insecure_{name} admits http)."
+    if any(binding.actor_id == NIL for binding in provider.subject_bindings):
+        yield "binds a subject to the nil UUID, which stands for the service itself; give the id of an actor."
+    for taken in sorted({binding.actor_id for binding in provider.subject_bindings} & SEEDED_AGENT_IDS):
+        yield f"binds a subject to {taken}, which is an agent of the service itself; choose another id for the actor."
+
+
+def is_absolute_url(url: str, schemes: tuple[str, ...]) -> bool:
+    """Return whether this is an absolute URL of one of these schemes."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0 and not re.search(r"\s", url)
+    except ValueError:
+        return False

@@ -136,21 +136,18 @@ def pause_after(attempt: int, error: LanguageModelError) -> float:
     return min(LONGEST_WAIT, max(FIRST_WAIT * float(2**attempt), wanted or 0.0))
 
 
-def checked_answer(
-    answer: Any, request: ChatRequest, *, usage: Usage | None = None, model_id: str | None = None
-) -> Mapping[str, Any]:
-    """Return an answer that can be stored and fits the schema; raise an error that does not quote it."""
+def chat_response(request: ChatRequest, answer: Any, *, usage: Usage, stop_reason: str, model_id: str) -> ChatResponse:
+    """Return an answer that can be stored and fits the request's schema; raise an error that does not quote it."""
     if not isinstance(answer, Mapping):
-        raise LanguageModelSchemaValidationError("The answer is no JSON object.", usage=usage, model_id=model_id)
-    if not writable(answer):
+        said = "The answer is no JSON object."
+    elif not writable(answer):
         said = "The answer holds control characters or broken surrogates."
-        raise LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)
-    fault = next(validator(json.dumps(request.structured_output_schema, sort_keys=True)).iter_errors(answer), None)
-    if fault is not None:
+    elif fault := next(validator(json.dumps(request.structured_output_schema, sort_keys=True)).iter_errors(answer), None):
         place = ".".join(map(str, fault.absolute_path)) or "the answer"
         said = f"The answer does not fit its schema: {place} breaks {fault.validator}."
-        raise LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)
-    return answer
+    else:
+        return ChatResponse(parsed=answer, usage=usage, stop_reason=stop_reason, model_id=model_id)
+    raise LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)
 
 
 @lru_cache(maxsize=64)

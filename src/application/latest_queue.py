@@ -7,8 +7,6 @@ from contextlib import suppress
 from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
-
-
 MOST = 256  # items that wait for a reader; of more, the oldest are dropped
 
 
@@ -33,7 +31,8 @@ class LatestQueue(Generic[T]):
     def end(self, failure: Exception | None = None) -> None:
         """End the queue, with this failure if there is one; the first end counts."""
         if not self._ended:
-            self._ended, self._failure = True, failure
+            self._ended = True
+            self._failure = failure
             self._readable.set()
 
     @property

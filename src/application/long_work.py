@@ -7,7 +7,7 @@ from uuid import UUID
 
 from baton.application.commands import Commands, system_batch
 from baton.application.ports import Job, Work, WorkItem, WorkProgress
-from baton.application.record_reader import load_row
+from baton.application.unit_of_work import load_row
 from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.shared.refusals import Refusal, Unavailable
 from baton.domain.shared.writes import Put, WorkRecord
@@ -58,8 +58,7 @@ class RowWork(Generic[W]):
                 return False
             if (changed := change(row)) != row:
                 clock, new_id, work = self.commands.clock, self.commands.new_id, row.correlation_id
-                batch = system_batch(self.command_name, clock, new_id, correlation_id=work, puts=[Put(changed)])
-                await session.append(batch)
+                await session.append(system_batch(self.command_name, clock, new_id, Put(changed), work=work))
             return True
 
     async def _find(self, work_id: UUID) -> W | None:

@@ -1,13 +1,15 @@
 """Mint sweeps: what the workflow's activities do, and where its answer is read."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from baton.application.long_work import RowWork
 from baton.application.ports import Caller, WorkProgress
+from baton.application.unit_of_work import load_event_rows
 from baton.domain.equipment import asset_external_id as rules
-from baton.domain.equipment.asset import Asset, AssetExternalIdAssigned
+from baton.domain.equipment.asset import AssetExternalIdAssigned
 from baton.domain.equipment.asset_external_id import MintSweep, MintSweepStatus
 from baton.domain.equipment.asset_views import AssetSummary, ListAssets
 from baton.domain.equipment.values import AssignedExternalId
@@ -73,12 +75,12 @@ class MintSweeps(RowWork[MintSweep]):
 
     async def finish(self, sweep_id: UUID) -> None:
         """Close the sweep, once."""
-        await self.change(sweep_id, lambda current: rules.finish_sweep(current, self.commands.clock()))
+        finished, now = MintSweepStatus.FINISHED, self.commands.clock()
+        await self.change(sweep_id, lambda current: replace(current, status=finished, finished_at=now))
 
     async def _assigned_before(self, sweep: MintSweep, asset_id: UUID) -> AssignedExternalId | None:
         """Return the identifier that this sweep assigned before its worker died without recording so."""
-        async with self.commands.store.session() as session:
-            rows = await session.load_of(Asset.__name__, asset_id, [AssetExternalIdAssigned.__name__])
+        rows = await load_event_rows(self.commands.store, asset_id, AssetExternalIdAssigned)
         own = [row.payload for row in rows if row.causation_id == sweep.sweep_id]
         return AssignedExternalId.model_validate_json(own[0], extra="ignore") if own else None
 

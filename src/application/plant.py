@@ -21,8 +21,7 @@ SignalAddress = Annotated[str, StringConstraints(strip_whitespace=True, min_leng
 MonitoredName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 FacilityCode = Annotated[str, AfterValidator(_facility_code)]
 SignalValue = bool | int | float | str
-PluginName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,49}$")]
-"""The name under which an installed package offers a plugin."""
+PluginName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,49}$")]  # by which a package offers a plugin
 
 
 class Substrate(StrEnum):
@@ -34,15 +33,12 @@ class Substrate(StrEnum):
 
 
 class ControlRoute(BaseModel):
-    """The control system that serves every address with this prefix: a built-in one, or that of an installed package.
-
-    `simulated` is declared, never inferred.
-    """
+    """The control system that serves every address with this prefix: a built-in one, or that of an installed package."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     prefix: Annotated[str, Field(max_length=200)]
     substrate: Annotated[Substrate | PluginName, Field(union_mode="left_to_right")]
-    simulated: bool = False
+    simulated: bool = False  # declared, never inferred
     read_only: bool = False
 
 

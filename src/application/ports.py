@@ -2,26 +2,28 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from baton.domain.agent.budget import SpentAmounts
+from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
 from baton.domain.calibration.publication import Signature
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, StoredEvent
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, Outcome, StoredEvent
+from baton.domain.operation.schedule.calendar import Calendar
+from baton.domain.operation.schedule.schedule import Overlap
 from baton.domain.shared.citation import Citation
 from baton.domain.shared.listing import ListQuery, Page, Summary, Where
 from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
-from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Record, Release
-from baton.domain.trust.authorization import AuthzResult
+from baton.domain.shared.writes import Also, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
+from baton.domain.trust.policy import AuthzResult
 
 R = TypeVar("R", bound=Record)
 Clock = Callable[[], datetime]
@@ -150,13 +152,37 @@ class Batch:
         rows = self.puts or self.drops or self.entries
         return not (self.appends or self.claims or self.releases or self.enlistments or self.delistments or rows)
 
+    def add(self, outcome: Outcome, stream_id: UUID, version: Callable[[str, UUID], int], new_id: IdGenerator) -> None:
+        """Add the outcome of one stream; `version` returns the last version seen of a stream."""
+        if events := [effect for effect in outcome if isinstance(effect, Event)]:
+            name = events[0].aggregate.name
+            stamped = [(event.own_id or new_id(), event.stamp(stream_id, self.call.now)) for event in events]
+            self.appends.append(StreamAppend(name, stream_id, version(name, stream_id), stamped))
+        for effect in outcome:
+            match effect:
+                case Claim():
+                    self.claims.append((effect, stream_id))
+                case Release():
+                    self.releases.append((effect, stream_id))
+                case Enlist():
+                    self.enlistments.append((effect, stream_id))
+                case Delist():
+                    self.delistments.append((effect, stream_id))
+                case Put():
+                    self.puts.append(effect)
+                case Drop():
+                    self.drops.append(effect)
+                case Enter(entries):
+                    self.entries.append(entries)
+                case Also(_, other, others):
+                    self.add(others, other, version, new_id)
+
 
 class Session(Protocol):
     """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
 
     async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        """Return the events of these streams in version order; an event that a later one of its type overwrites may be
-        left out, and so may the payload of an event that never changes the state."""
+        """Return the events of streams in version order; overwritten events and payloads without effect may be left out."""
 
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
         """Return the events of these types on a stream in version order, with their envelopes."""
@@ -177,8 +203,8 @@ class Session(Protocol):
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
 
     async def append(self, batch: Batch) -> int | None:
-        """Write a batch and return its highest position; raise ConcurrencyError or the claim's rival for a lost race,
-        and IdempotencyClaimLostError where another request took over the idempotency key that the batch finishes."""
+        """Write a batch and return its highest position; raise ConcurrencyError or the claim's rival for a lost race, and
+        IdempotencyClaimLostError where another request took over the idempotency key that the batch finishes."""
 
 
 class Store(Protocol):
@@ -333,23 +359,20 @@ class VerdictLog(Protocol):
 
 def lost_race() -> ConcurrencyError:
     """Return the refusal of a write to a record that was changed since it was read."""
-    return ConcurrencyError(
-        "Somebody else changed this record first; read it again and repeat the request.", reason="version_taken"
-    )
+    detail = "Somebody else changed this record first; read it again and repeat the request."
+    return ConcurrencyError(detail, reason="version_taken")
 
 
 def still_in_flight() -> IdempotencyClaimLostError:
     """Return the refusal of a repeat that comes while the first request is being worked on."""
-    return IdempotencyClaimLostError(
-        "A request with this idempotency key is still being worked on; repeat it in a second.", reason="in_flight"
-    )
+    detail = "A request with this idempotency key is still being worked on; repeat it in a second."
+    return IdempotencyClaimLostError(detail, reason="in_flight")
 
 
 def other_request() -> IdempotencyConflictError:
     """Return the refusal of a key that was used for another request."""
-    return IdempotencyConflictError(
-        "This idempotency key was used for another request; take a fresh key for a new request.", reason="other_request"
-    )
+    detail = "This idempotency key was used for another request; take a fresh key for a new request."
+    return IdempotencyConflictError(detail, reason="other_request")
 
 
 class Minter(Protocol):
@@ -414,3 +437,62 @@ class LogbookMirror(Protocol):
 
     async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
         """Copy the narrative of a decision, unchanged and once, to a logbook of the outside system."""
+
+
+class CalendarRefusedError(Exception):
+    """The engine refuses a calendar; no request fails by it, so people read of it in the log."""
+
+
+@dataclass(frozen=True)
+class CalendarEntry:
+    """A workflow to be started on a calendar, with everything the engine is to know of it."""
+
+    id: str
+    workflow: str
+    calendar: Calendar
+    argument: Any = None  # the workflow's argument; none where this is None
+    time_zone: str = "UTC"
+    overlap: Overlap = Overlap.SKIP
+    catchup_window: int = 60  # seconds for which a missed firing is made up for
+    jitter: int = 0
+    paused: bool = False
+    note: str = ""
+    lifts: frozenset[str] = field(default=frozenset(), compare=False)
+    """Notes of the pauses that end where this is not paused; one with any other note is somebody's, and stays."""
+    attributes: Mapping[str, str] = field(default_factory=dict)  # search attributes of what is started
+    summary: str | None = None
+
+    @property
+    def workflow_id(self) -> str:
+        """Return the prefix of the started workflows' ids; the engine adds the time."""
+        return f"{self.workflow}:{self.id.partition(':')[2] or self.id}"
+
+    def over(self, paused: bool, note: str) -> "CalendarEntry":
+        """Return the entry as it replaces an existing one: with a pause that is not ours to end."""
+        return replace(self, paused=True, note=note) if paused and not self.paused and note not in self.lifts else self
+
+
+@dataclass(frozen=True)
+class CalendarView:
+    as_defined: bool  # whether it is as it would be put, apart from a pause
+    paused: bool
+    note: str  # the note of the last pause or unpause
+    missed_count: int  # firings dropped because they were missed for too long, since the entry was made
+    skipped_count: int  # firings skipped because an earlier one still went on
+    next_times: tuple[datetime, ...]
+
+
+class Calendars(Protocol):
+    """The calendars of the workflow engine. Everything raises EngineUnavailableError."""
+
+    async def put(self, entry: CalendarEntry) -> None:
+        """Put exactly this entry into the engine, apart from somebody's pause; raise CalendarRefusedError."""
+
+    async def look(self, entry: CalendarEntry) -> CalendarView | None:
+        """Return the state of an entry; None where the engine has none under its id."""
+
+    async def remove(self, id: str) -> None:
+        """Remove the entry under this id; what it has started goes on."""
+
+    async def list_ids(self, prefix: str) -> Sequence[str]:
+        """Return the ids of all entries that begin like this; one that was just put may be missing."""

@@ -6,17 +6,12 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
-from baton.application.commands import Commands, add_outcome
+from baton.application.commands import Commands
 from baton.application.long_work import RowWork
 from baton.application.ports import Batch, Caller, Job, Publisher, SendingFailedError, Signer, SigningFailedError
 from baton.domain.calibration import publication as rules
 from baton.domain.calibration.calibration import Calibration, required_revision
-from baton.domain.calibration.publication import (
-    UNDER_WAY,
-    CalibrationPublication,
-    PublicationStatus,
-    PublishCalibrationRevision,
-)
+from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.credential import Credential
 from baton.domain.federation.facility import Facility, own_facility
 from baton.domain.federation.permit import Permit
@@ -30,9 +25,9 @@ class Publications(RowWork[CalibrationPublication]):
 
     workflow = "calibration-publication"
     row_type = CalibrationPublication
-    command_name = PublishCalibrationRevision.__name__
+    command_name = rules.PublishCalibrationRevision.__name__
     readable_with = "GetCalibration"
-    running = UNDER_WAY
+    running = rules.UNDER_WAY
 
     def __init__(self, commands: Commands, signer: Signer, publisher: Publisher) -> None:
         super().__init__(commands)
@@ -56,14 +51,16 @@ class Publications(RowWork[CalibrationPublication]):
     async def sign(self, receipt_id: UUID) -> bool:
         """Sign the revision, once; return false where the publication has ended."""
         publication = await self.load(receipt_id)
-        if publication.status not in UNDER_WAY:
+        if publication.status not in rules.UNDER_WAY:
             return False
         if publication.signature is not None:
             return True
         parts = await self._parts(publication)
         credential = rules.signing_credential(parts.permit, parts.credentials, parts.own, self.commands.clock())
         if credential is None:
-            return await self._refuse(receipt_id, command_of(publication).no_credential_refusal(publication.permit_id))
+            revision_id, peer_id = publication.revision_id, publication.peer_facility_id
+            asked = rules.PublishCalibrationRevision(revision_id=revision_id, peer_facility_id=peer_id)
+            return await self._refuse(receipt_id, asked.no_credential_refusal(publication.permit_id))
         revision = required_revision(parts.calibration, publication.revision_id)
         try:
             signature = await self._signer.sign(credential.secret_ref, rules.published_bytes(parts.calibration, revision))
@@ -76,7 +73,7 @@ class Publications(RowWork[CalibrationPublication]):
     async def send(self, receipt_id: UUID) -> bool:
         """Send the signed revision, once, if the permit still allows it; one that was sent needs none any more."""
         publication = await self.load(receipt_id)
-        if publication.status not in UNDER_WAY:
+        if publication.status not in rules.UNDER_WAY:
             return False
         try:
             if await self._publisher.is_sent(receipt_id):
@@ -88,9 +85,8 @@ class Publications(RowWork[CalibrationPublication]):
                 if not await self.change(receipt_id, lambda current: replace(current, status=PublicationStatus.SENDING)):
                     return False
             assert parts.own is not None, "what is signed comes from the own facility"
-            await self._publisher.send(
-                receipt_id, rules.artifact_bytes(publication, parts.calibration, parts.permit, parts.own)
-            )
+            artifact = rules.artifact_bytes(publication, parts.calibration, parts.permit, parts.own)
+            await self._publisher.send(receipt_id, artifact)
         except SendingFailedError as error:
             return await self._refuse(receipt_id, rules.CalibrationPublicationError(str(error), reason="sending_failed"))
         return True
@@ -98,7 +94,7 @@ class Publications(RowWork[CalibrationPublication]):
     async def record(self, receipt_id: UUID) -> None:
         """Append what was sent to both streams, in one transaction; raise ConcurrencyError where one moved meanwhile."""
         publication = await self.load(receipt_id)
-        if publication.status not in UNDER_WAY or not await self._publisher.is_sent(receipt_id):
+        if publication.status not in rules.UNDER_WAY or not await self._publisher.is_sent(receipt_id):
             return
         caller = Caller(publication.principal_id, publication.surface_id, publication.correlation_id, receipt_id)
         call = caller.call(self.commands.clock(), self.commands.new_id())
@@ -106,12 +102,12 @@ class Publications(RowWork[CalibrationPublication]):
             unit = self.commands.unit_of_work(session, caller)
             calibration: Any = await unit.target(Calibration.aggregate, publication.calibration_id)
             await unit.target(Permit.aggregate, publication.permit_id)
-            batch = Batch(call, PublishCalibrationRevision.__name__)
+            batch = Batch(call, rules.PublishCalibrationRevision.__name__)
             streams = (publication.calibration_id, publication.permit_id)
             if not rules.is_recorded(publication, calibration):
                 for id, event in zip(streams, rules.publication_events(publication, calibration, call.now), strict=True):
                     event_id = partial(uuid5, receipt_id, type(event).__name__)
-                    add_outcome(batch, [event], id, unit.version, event_id)
+                    batch.add([event], id, unit.version, event_id)
             batch.puts.append(Put(replace(publication, status=PublicationStatus.PUBLISHED)))
             await session.append(batch)
 
@@ -136,7 +132,3 @@ def read_parts(publication: CalibrationPublication) -> Reads[PublicationParts]:
     credentials = yield from rules.credentials_of([permit])
     own = yield from own_facility()
     return PublicationParts(calibration, permit, credentials, own)
-
-
-def command_of(publication: CalibrationPublication) -> PublishCalibrationRevision:
-    return PublishCalibrationRevision(revision_id=publication.revision_id, peer_facility_id=publication.peer_facility_id)

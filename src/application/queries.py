@@ -1,4 +1,4 @@
-"""The query path: authorize, wait for own writes where asked, then answer from streams, rows or a projection."""
+"""The query path: authorize, wait for own writes where asked, answer from streams, rows or a projection; and the feed."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -9,17 +9,20 @@ from uuid import UUID
 import orjson
 
 from baton.application.commands import refuse_denied
-from baton.application.ports import Authorizer, Caller, Clock, EventRow, IdGenerator, Session, Store
+from baton.application.ports import Authorizer, Bookmark, Caller, Clock, EventRow, IdGenerator, Session, Store
 from baton.application.unit_of_work import UnitOfWork, refuse_missing
-from baton.domain.access.principals import Names, names_of
+from baton.domain.access.actor import Names, names_of
+from baton.domain.access.edge_queries import EventFilter, ListEvents, StreamEvents
 from baton.domain.kernel import Call, History, Query, State, TimeTravel
 from baton.domain.registry import REGISTRY
-from baton.domain.shared.listing import decode_cursor, encode_cursor, malformed_cursor
+from baton.domain.shared.listing import Page, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.ports import Ports
 
 READ_EVENT_TEXTS = "ReadEventTexts"
 PROJECTIONS = "projections"  # the follower that keeps every projection
 OWN_WRITES_WAIT_SECONDS = 2.0
+SCAN = 1000
+MOST_SCANNED = 20_000  # events that one page looks through before it answers with what it found and a cursor to go on
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,12 @@ class Queries:
         assert aggregate is not None, "only an aggregate has a history"
         texts = (await self.authorizer.authorize(caller, READ_EVENT_TEXTS)).allowed
         async with self.store.session() as session:
-            rows = await session.history(aggregate.name, id, version_after(query.cursor), query.limit + 1)
+            after = 0 if query.cursor is None else numbers_in(query.cursor, 1, 2**31)[0]
+            rows = await session.history(aggregate.name, id, after, query.limit + 1)
             if not rows and query.cursor is None:
                 refuse_missing(aggregate, id)
             unit = UnitOfWork(session, caller, self.authorizer, self.ports)
-            names = await recorder_names(unit, rows[: query.limit])
+            names = await unit.fulfil(names_of((row.principal_id, row.surface_id) for row in rows[: query.limit]))
         shown = tuple(event_envelope(row, texts, names) for row in rows[: query.limit])
         more = len(rows) > query.limit
         return HistoryPage(aggregate.id_name, id, shown, encode_cursor(rows[query.limit - 1].version) if more else None)
@@ -87,27 +91,76 @@ class Queries:
             pause = min(pause * 1.5, 0.05)
 
 
-async def recorder_names(unit: UnitOfWork, rows: Sequence[EventRow]) -> Names:
-    return await unit.fulfil(names_of((row.principal_id, row.surface_id) for row in rows))
-
-
 def event_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
     """Return an event as histories and the feed show it: at its class's version, personal texts null unless permitted."""
     event = REGISTRY.aggregates[row.stream_type].events[row.event_type]
     payload = event.upcast(orjson.loads(row.payload), row.schema_version)
-    shown = {
-        "payload": payload if texts else event.without_texts(payload),
-        "schema_version": max(row.schema_version, event.schema_version),
-        "principal_name": names[row.principal_id, row.surface_id],
-    }
-    return row._asdict() | shown
+    shown = payload if texts else event.without_texts(payload)
+    current = {"payload": shown, "schema_version": max(row.schema_version, event.schema_version)}
+    return row._asdict() | current | {"principal_name": names[row.principal_id, row.surface_id]}
 
 
-def version_after(cursor: str | None) -> int:
-    """Return the version that a history page starts behind."""
-    if cursor is None:
-        return 0
-    (version,) = decode_cursor(cursor, 1)
-    if not (version.isascii() and version.isdigit() and int(version) < 2**31):
+def numbers_in(cursor: str, count: int, below: int) -> list[int]:
+    """Return the numbers that a cursor holds; refuse one that no page ended with."""
+    parts = decode_cursor(cursor, count)
+    if not all(part.isascii() and part.isdigit() and int(part) < below for part in parts):
         raise malformed_cursor()
-    return int(version)
+    return [int(part) for part in parts]
+
+
+@dataclass(frozen=True)
+class FeedAccess:
+    stream_types: frozenset[str]
+    texts: bool
+    streams: bool  # whether it may follow the log as it grows
+
+    def shows(self, row: EventRow, query: EventFilter) -> bool:
+        """Return whether an event is wanted and may be seen."""
+        streams, events = query.stream_type or self.stream_types, query.event_type or (row.event_type,)
+        return row.stream_type in self.stream_types and row.stream_type in streams and row.event_type in events
+
+
+@dataclass
+class Feed:
+    store: Store
+    authorizer: Authorizer
+    ports: Ports
+
+    async def access(self, caller: Caller) -> FeedAccess:
+        """Return what this caller may see now: the stream types it may get, and texts if it holds `ReadEventTexts`."""
+        permitted = await self.authorizer.permitted(caller)
+        types = frozenset(name for name in REGISTRY.aggregates if f"Get{name}" in permitted)
+        return FeedAccess(types, READ_EVENT_TEXTS in permitted, StreamEvents.__name__ in permitted)
+
+    async def start(self, after: int | None) -> Bookmark:
+        """Return the place in the log behind a position; one that holds no event stands for the newest before it."""
+        return (await self.store.locate(after) if after else None) or Bookmark(0, 0)
+
+    async def page(self, caller: Caller, query: ListEvents) -> Page[dict[str, Any]]:
+        access = await self.access(caller)
+        bookmark = Bookmark(*numbers_in(query.cursor, 2, 2**63)) if query.cursor else await self.start(query.after)
+        found: list[EventRow] = []
+        scanned, rows = 0, await self.store.follow(bookmark, SCAN)
+        while rows and len(found) <= query.limit and scanned < MOST_SCANNED:
+            scanned += len(rows)
+            found += [row for row in rows if access.shows(row, query)]
+            bookmark = Bookmark(rows[-1].transaction_id, rows[-1].position)
+            rows = await self.store.follow(bookmark, SCAN) if len(rows) == SCAN else ()
+        shown = found[: query.limit]
+        if len(found) > query.limit:
+            bookmark = Bookmark(shown[-1].transaction_id, shown[-1].position)
+        names = await self.names(shown, caller)
+        items = tuple(event_envelope(row, access.texts, names) for row in shown)
+        return Page(items, encode_cursor(*bookmark) if rows or len(found) > query.limit else None)
+
+    async def names(self, rows: Sequence[EventRow], caller: Caller) -> Names:
+        """Return the names of those who recorded these events, as far as the caller may know them."""
+        if not rows:
+            return {}
+        async with self.store.session() as session:
+            unit = UnitOfWork(session, caller, self.authorizer, self.ports)
+            return await unit.fulfil(names_of((row.principal_id, row.surface_id) for row in rows))
+
+    async def behind(self, bookmark: Bookmark, limit: int) -> Sequence[EventRow]:
+        """Return the next rows behind a bookmark, before any access is judged."""
+        return await self.store.follow(bookmark, limit)

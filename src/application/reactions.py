@@ -12,14 +12,13 @@ import structlog
 
 from baton.application.commands import system_batch
 from baton.application.ports import Batch, Bookmark, Clock, Engine, EngineUnavailableError, EventRow, IdGenerator, Job, Store
-from baton.application.record_reader import load_row
 from baton.application.telemetry import error_location, error_text
+from baton.application.unit_of_work import load_row
 from baton.domain.agent.reactions import MAX_ERROR_LENGTH, REACTION_LOCK, LoggedEvent, OpenItem, Reaction
 from baton.domain.kernel import Event
 from baton.domain.shared.writes import Put
 
 log = structlog.get_logger()
-
 BATCH = 2000  # events of the log that are read at a time
 MOST_COUNTED = 1000  # unprocessed events up to which they are counted
 POLL_SECONDS = 1.0  # the log is read this often even where no notification came
@@ -85,8 +84,7 @@ class Dispatcher:
 
     async def advance(self, subscriber: Subscriber) -> bool:
         """Lead a subscriber through one batch of the log; return false where nothing was new."""
-        name, wanted = subscriber.name, event_types_of(subscriber)
-        enabled = subscriber.enabled
+        name, wanted, enabled = subscriber.name, event_types_of(subscriber), subscriber.enabled
         if name not in self._bookmarks:
             self._bookmarks[name] = await self._load_bookmark(subscriber)
         rows = await self.store.follow(bookmark_of(self._passed.get(name, self._bookmarks[name])), BATCH, wanted)
@@ -115,8 +113,7 @@ class Dispatcher:
 
     async def _load_bookmark(self, subscriber: Subscriber) -> Reaction:
         """Return a subscriber's bookmark; one that is new or was off begins at the end: nobody reacts to the past."""
-        enabled = subscriber.enabled
-        stored = await self._load(subscriber)
+        enabled, stored = subscriber.enabled, await self._load(subscriber)
         if stored is not None and (stored.enabled or not enabled):
             return stored
         end = await self.store.end()
@@ -139,8 +136,7 @@ class Dispatcher:
             following = without_failure(stored, enabled)
             if row is None or bookmark_of(row) <= bookmark_of(stored):
                 return following
-            transaction_id, position = bookmark_of(row)
-            moved = replace(following, transaction_id=transaction_id, position=position)
+            moved = replace(following, transaction_id=row.transaction_id, position=row.position)
             return replace(moved, last_event_recorded_at=row.recorded_at)
 
         if move(known) != known:
@@ -176,13 +172,12 @@ class Dispatcher:
             rows = await session.records(Reaction, {"subscriber_name": subscriber.name})
             if not rows:
                 return None
-            changed = change(rows[0])
-            if changed != rows[0]:
+            if (changed := change(rows[0])) != rows[0]:
                 await session.append(self._put(changed))
         return changed
 
     def _put(self, reaction: Reaction) -> Batch:
-        return system_batch("FollowLog", self.clock, self.new_id, puts=[Put(reaction)])
+        return system_batch("FollowLog", self.clock, self.new_id, Put(reaction))
 
 
 def without_failure(reaction: Reaction, enabled: bool) -> Reaction:
@@ -221,8 +216,7 @@ class ReactionReader:
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""
-        row = await self._store.event(event_id)
-        if row is None:
+        if (row := await self._store.event(event_id)) is None:
             return None
         return LoggedEvent(
             event_id=row.event_id,

@@ -5,11 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from baton.application.commands import add_outcome
-from baton.application.ports import Batch, Clock, IdGenerator, Store
-from baton.application.record_reader import load_state
-from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
-from baton.domain.access.principals import monitor_id
+from baton.application.ports import Batch, Clock, IdGenerator, Session, Store
+from baton.application.unit_of_work import load_state
+from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered, monitor_id
 from baton.domain.agent.agent import Agent
 from baton.domain.agent.seeded_agents import SEEDED, SeededAgent
 from baton.domain.equipment.catalog import SEEDED_ROLES
@@ -22,19 +20,16 @@ from baton.domain.shared.identifiers import FACILITY_CODE
 from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.text import name_key
 from baton.domain.shared.writes import Enlist, Put
-from baton.domain.trust import surface as surfaces
-from baton.domain.trust.conduit import Conduit, ConduitDefined, open_verdict_logbook
+from baton.domain.trust import conduit, surface, zone
 from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, PolicyDefined, PolicyGrantRevoked, policy_key
-from baton.domain.trust.surface import SYSTEM_HTTP, Surface, SurfaceDefined
-from baton.domain.trust.zone import Zone, ZoneDefined
 
 COMMAND_NAME = "SystemBootstrap"
 SYSTEM_ZONE = UUID(int=0x30)
 SYSTEM_SURFACES = {
-    SYSTEM_HTTP: SurfaceDefined(name="System HTTP", kind=surfaces.SurfaceKind.HTTP),
-    surfaces.SYSTEM_MCP_STDIO: SurfaceDefined(name="System MCP stdio", kind=surfaces.SurfaceKind.MCP_STDIO),
-    surfaces.SYSTEM_MCP_STREAMABLE_HTTP: SurfaceDefined(
-        name="System MCP streamable HTTP", kind=surfaces.SurfaceKind.MCP_STREAMABLE_HTTP
+    surface.SYSTEM_HTTP: surface.SurfaceDefined(name="System HTTP", kind=surface.SurfaceKind.HTTP),
+    surface.SYSTEM_MCP_STDIO: surface.SurfaceDefined(name="System MCP stdio", kind=surface.SurfaceKind.MCP_STDIO),
+    surface.SYSTEM_MCP_STREAMABLE_HTTP: surface.SurfaceDefined(
+        name="System MCP streamable HTTP", kind=surface.SurfaceKind.MCP_STREAMABLE_HTTP
     ),
 }
 BOOTSTRAP_COMMANDS = frozenset({"DefinePolicy", "RegisterActor", "RevokePolicyGrant"})
@@ -62,10 +57,10 @@ class Seeds:
     ) -> None:
         """Write every seed that is missing."""
         for surface_id, defined in SYSTEM_SURFACES.items():
-            await self._begin(Surface, surface_id, [defined])
-        await self._begin(Zone, SYSTEM_ZONE, [ZoneDefined(name="System zone")])
-        conduit = ConduitDefined(name="System conduit", source_zone_id=SYSTEM_ZONE, target_zone_id=SYSTEM_ZONE)
-        await self._begin(Conduit, SYSTEM_CONDUIT, [conduit, open_verdict_logbook(self.new_id())])
+            await self._begin(surface.Surface, surface_id, [defined])
+        await self._begin(zone.Zone, SYSTEM_ZONE, [zone.ZoneDefined(name="System zone")])
+        path = conduit.ConduitDefined(name="System conduit", source_zone_id=SYSTEM_ZONE, target_zone_id=SYSTEM_ZONE)
+        await self._begin(conduit.Conduit, SYSTEM_CONDUIT, [path, conduit.open_verdict_logbook(self.new_id())])
         await self._facility(facility_code)
         await self._roles()
         for name in MONITORS:
@@ -75,30 +70,28 @@ class Seeds:
         for seeded in agents:
             await self._begin(Agent, seeded.id, seeded.begin(self._call(seeded.id)))
         if bootstrap_principal_id is not None:
-            await self._policy("Bootstrap administration", bootstrap_principal_id, SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
+            await self._policy("Bootstrap administration", bootstrap_principal_id, surface.SYSTEM_HTTP, BOOTSTRAP_COMMANDS)
         for name, commands in MONITORS.items():
             await self._policy(f"{name}, in process", monitor_id(name), NIL, commands)
         for seeded in agents:
-            if await self._exists(Agent, seeded.id):
+            if await load_state(self.store, Agent, seeded.id) is not None:
                 await self._agent_policy(seeded)
         await self._templates(facility_code, template_codes)
 
     async def objections(self, *, bootstrap_principal_id: UUID | None) -> list[str]:
         """Return what enforced authorization lacks to start; nothing, unless the log was tampered with."""
-        wanted = {
-            **{("Surface", id): f"the surface {defined.name}" for id, defined in SYSTEM_SURFACES.items()},
-            ("Conduit", SYSTEM_CONDUIT): "the System conduit",
-        }
+        wanted = {("Surface", id): f"the surface {defined.name}" for id, defined in SYSTEM_SURFACES.items()}
+        wanted["Conduit", SYSTEM_CONDUIT] = "the System conduit"
         for name in MONITORS:
             wanted["Actor", monitor_id(name)] = f"the actor {name}"
             wanted["Policy", await self._policy_id(monitor_id(name))] = f"the policy of {name}"
-        objections, conflicts = [], await self._id_conflicts()
+        objections = []
         for seeded in SEEDED.values():
-            if (kind := conflicts.get(seeded.id)) is not None:
-                objections.append(
-                    f"The id {seeded.id} of the agent {seeded.kind} is held by an actor of kind {kind.value}; "
-                    "begin with an empty database and another id for that actor, or restore a backup from before it."
-                )
+            actor = await load_state(self.store, Actor, seeded.id)
+            if actor is not None and actor.kind is not ActorKind.AGENT:
+                conflict = f"The id {seeded.id} of the agent {seeded.kind} is held by an actor of kind {actor.kind.value}"
+                remedy = "begin with an empty database and another id for that actor, or restore a backup from before it"
+                objections.append(f"{conflict}; {remedy}.")
                 continue
             wanted["Agent", seeded.id] = f"the agent {seeded.kind}"
             wanted["Policy", await self._policy_id(seeded.id, seeded.list_number)] = f"the policy of {seeded.kind}"
@@ -109,10 +102,6 @@ class Seeds:
                 if not await session.load(stream_type, [id]):
                     objections.append(f"The log lacks {what}, which policies rest on; restore the database from a backup.")
         return objections
-
-    async def _id_conflicts(self) -> dict[UUID, ActorKind]:
-        actors = [await load_state(self.store, Actor, seeded.id) for seeded in SEEDED.values()]
-        return {actor.id: actor.kind for actor in actors if actor is not None and actor.kind is not ActorKind.AGENT}
 
     async def _facility(self, code: str) -> None:
         async with self.store.session() as session:
@@ -136,15 +125,13 @@ class Seeds:
             if own is None or own.kind is not FacilityKind.SITE:
                 return
             present = await session.holders(TEMPLATE_CODE, list(by_key))
-            missing = [code for key, code in by_key.items() if key not in present]
-            if not missing:
-                return
             batch = Batch(self._call(self.new_id()), COMMAND_NAME)
-            for code in missing:
+            for code in [code for key, code in by_key.items() if key not in present]:
                 call = replace(batch.call, new_id=self.new_id())
-                add_outcome(batch, seeded_template(facility_code, code, call), call.new_id, lambda *_: 0, self.new_id)
-            with suppress(Conflict):
-                await session.append(batch)
+                batch.add(seeded_template(facility_code, code, call), call.new_id, lambda *_: 0, self.new_id)
+            if not batch.empty:
+                with suppress(Conflict):
+                    await session.append(batch)
 
     async def _decide(self, state: type[State], decide: Callable[[Call], Outcome]) -> None:
         call = self._call(self.new_id())
@@ -168,10 +155,7 @@ class Seeds:
             if policy is None or principal_id not in policy.permitted_principal_ids:
                 return
             revoked = PolicyGrantRevoked(principal_id=principal_id, revoked_by=NIL, reason="A newer list took its place.")
-            batch = Batch(self._call(self.new_id()), COMMAND_NAME)
-            add_outcome(batch, [revoked], policy_id, lambda *_: rows[-1].version, self.new_id)
-            with suppress(Conflict):
-                await session.append(batch)
+            await self._append(session, policy_id, [revoked], after=rows[-1].version)
 
     async def _policy(
         self, name: str, principal_id: UUID, surface_id: UUID, commands: frozenset[str], number: int | None = None
@@ -190,18 +174,16 @@ class Seeds:
         whose = str(principal_id) if number is None else f"{principal_id}:{number}"
         return derived_uuid7(int(at.timestamp() * 1000), "policy", whose)
 
-    async def _exists(self, state: type, id: UUID) -> bool:
-        async with self.store.session() as session:
-            return bool(await session.load(state.__name__, [id]))
-
     async def _begin(self, state: type, id: UUID, outcome: Outcome) -> None:
         async with self.store.session() as session:
-            if await session.load(state.__name__, [id]):
-                return
-            batch = Batch(self._call(id), COMMAND_NAME)
-            add_outcome(batch, outcome, id, lambda *_: 0, self.new_id)
-            with suppress(Conflict):
-                await session.append(batch)
+            if not await session.load(state.__name__, [id]):
+                await self._append(session, id, outcome)
+
+    async def _append(self, session: Session, id: UUID, outcome: Outcome, after: int = 0) -> None:
+        batch = Batch(self._call(id), COMMAND_NAME)
+        batch.add(outcome, id, lambda *_: after, self.new_id)
+        with suppress(Conflict):
+            await session.append(batch)
 
     def _call(self, id: UUID) -> Call:
         return Call(principal_id=NIL, surface_id=NIL, now=self.clock(), new_id=id, correlation_id=self.new_id())

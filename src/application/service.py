@@ -15,11 +15,9 @@ from baton.application.telemetry import error_location
 from baton.domain.kernel import Command, Query
 
 log = structlog.get_logger()
-
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.02, 0.5  # grows with the time it takes
 START_ATTEMPTS = 5  # times that a workflow is started while one that has just ended may still hold its id
 ENGINE_WAIT_SECONDS = 0.5  # how long an answer waits for an engine that does not respond
-
 ProgressListener = Callable[[WorkProgress], Awaitable[None]]
 T = TypeVar("T")
 

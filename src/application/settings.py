@@ -12,16 +12,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringCo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from baton.application import plant
-from baton.application.identity_providers import IdentityProvider, is_absolute_url
-from baton.domain.operation.steering.decider_choice import DecideSubstrate
+from baton.application.identity import IdentityProvider, is_absolute_url
+from baton.domain.operation.steering.steering import DecideSubstrate
 from baton.domain.safety.clearance_template import SEEDED_TITLES
 
 HIDDEN = "***"
-MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")
-"""The settings that a model reference may name instead of a model."""
-LONGEST_TICK, LONGEST_OUTAGE = 86_400, 31_536_000
-"""Seconds: at most a day between two looks of an agent, and a year without beam."""
+MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")  # may be named as a model reference instead of a model
+DAY, YEAR = 86_400, 31_536_000  # seconds
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
+LogbookName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Offerable = Literal[DecideSubstrate.SOBOL, DecideSubstrate.BOTORCH, DecideSubstrate.STAGED, DecideSubstrate.LLM]
+OfferedDecider = Annotated[Offerable | plant.PluginName, Field(union_mode="left_to_right")]
 
 
 class AuthorizationMode(StrEnum):
@@ -62,12 +63,6 @@ class PidMinter(StrEnum):
 class ComputeSubstrate(StrEnum):
     IN_MEMORY = "in_memory"
     LOCAL_PROCESS = "local_process"
-
-
-OfferedDecider = Annotated[
-    Literal[DecideSubstrate.SOBOL, DecideSubstrate.BOTORCH, DecideSubstrate.STAGED, DecideSubstrate.LLM] | plant.PluginName,
-    Field(union_mode="left_to_right"),
-]
 
 
 class Settings(BaseSettings):
@@ -206,9 +201,7 @@ class Settings(BaseSettings):
     """Where published artifacts are put for the peers; unset, nothing is published."""
     logbook_mirror_directory: Path | None = None
     """Where debriefs are copied to for the facility's own electronic logbook; unset, nothing is copied."""
-    logbook_mirror_target: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)] | None = (
-        None
-    )
+    logbook_mirror_target: LogbookName | None = None
     """The logbook they are copied to; unset, the one named like the run's facility."""
     run_debriefer_enabled: bool = True
     """Whether debriefs are written when runs end."""
@@ -222,13 +215,13 @@ class Settings(BaseSettings):
     """How sure a proposal must be of itself for that."""
     run_supervisor_enabled: bool = False
     """Whether runs that need beam are held when it is lost."""
-    run_supervisor_tick_seconds: Annotated[int, Field(ge=1, le=LONGEST_TICK)] = 30
+    run_supervisor_tick_seconds: Annotated[int, Field(ge=1, le=DAY)] = 30
     """How often the supervisor looks; it looks at once besides when a beam supply goes."""
-    run_supervisor_stop_after_seconds: Annotated[int, Field(ge=0, le=LONGEST_OUTAGE)] | None = None
+    run_supervisor_stop_after_seconds: Annotated[int, Field(ge=0, le=YEAR)] | None = None
     """After this long without beam a run that the supervisor holds is stopped; unset, it stays held."""
     clearance_expirer_enabled: bool = True
     """Whether clearances are taken out of force when their validity has run out."""
-    clearance_expirer_tick_seconds: Annotated[int, Field(ge=1, le=LONGEST_TICK)] = 300
+    clearance_expirer_tick_seconds: Annotated[int, Field(ge=1, le=DAY)] = 300
     """How often the expirer looks."""
     max_request_body_size_bytes: Annotated[int, Field(ge=1)] = 8 * 1024 * 1024
     """Larger request bodies are refused before anything else is looked at."""
@@ -286,7 +279,7 @@ class RecordedSettings(Settings):
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Return every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
     shown = settings.model_dump(mode="json")
-    for name in ("database_url", "database_owner_url"):
+    for name in ("database_url", "database_owner_url", "anthropic_base_url", "openai_base_url", "datacite_address"):
         shown[name] = shown[name] and _without_password(shown[name])
     for provider in shown["identity_providers"]:
         for name in ("jwks_url", "introspection_url"):
@@ -296,8 +289,6 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
             binding["subject"] = HIDDEN
     for name in ("anthropic_api_key", "openai_api_key", "datacite_password", "temporal_api_key"):
         shown[name] = shown[name] and HIDDEN
-    for name in ("anthropic_base_url", "openai_base_url", "datacite_address"):
-        shown[name] = shown[name] and _without_password(shown[name])
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
 

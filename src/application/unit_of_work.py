@@ -1,17 +1,23 @@
-"""A unit of work: fulfils what decisions and answers ask to know, and remembers which versions it has seen."""
+"""A unit of work fulfils what decisions and answers ask to know, and remembers which versions it has seen; and the reads of
+the record outside any decision: states, events, rows, and streams that are polled."""
 
 import asyncio
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, NoReturn, TypeVar, cast
 from uuid import UUID
 
-from baton.application.ports import Authorizer, Caller, EventRow, Session
+from baton.application.ports import Authorizer, Caller, EventRow, Session, Store
 from baton.domain.kernel import Aggregate, Event, State, StoredEvent
 from baton.domain.shared import reads
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Read, Reads, Streams
 from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.writes import Record
 
 T = TypeVar("T")
+S = TypeVar("S", bound=State)
+E = TypeVar("E", bound=Event)
+R = TypeVar("R", bound=Record)
 
 
 class UnitOfWork:
@@ -106,3 +112,67 @@ def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> NoReturn:
     """Refuse: there is no such aggregate."""
     detail = f"There is no {aggregate.label} {id}; check the id or list what exists."
     raise aggregate.NotFound(aggregate.absences.get(id, detail))
+
+
+async def load_state(store: Store, state: type[S], id: UUID) -> S | None:
+    """Return an aggregate's present state; None where there is none."""
+    async with store.session() as session:
+        rows = await session.load(state.aggregate.name, [id])
+    return cast("S | None", state.aggregate.replay(rows))
+
+
+async def require_state(store: Store, state: type[S], id: UUID) -> S:
+    """Return the present state of an aggregate that exists."""
+    known = await load_state(store, state, id)
+    assert known is not None, "what is worked on is on record"
+    return known
+
+
+async def load_events(store: Store, id: UUID, *events: type[E]) -> list[E]:
+    """Return the events of these types on one stream, oldest first."""
+    return [cast("E", decode_event(events[0].aggregate, row)) for row in await load_event_rows(store, id, *events)]
+
+
+async def load_event_rows(store: Store, id: UUID, *events: type[Event]) -> Sequence[EventRow]:
+    """Return the stored events of these types on one stream with their envelopes, oldest first."""
+    async with store.session() as session:
+        return await session.load_of(events[0].aggregate.name, id, [event.__name__ for event in events])
+
+
+async def load_row(store: Store, record: type[R], **where: Any) -> R | None:
+    """Return the row with these values; None where there is none."""
+    async with store.session() as session:
+        rows = await session.records(record, where)
+    return rows[0] if rows else None
+
+
+class StreamWatch(Generic[S]):
+    """A stream that is polled; only newer events are read each time."""
+
+    def __init__(self, store: Store, state: type[S], id: UUID) -> None:
+        self._store = store
+        self._id = id
+        self._aggregate: Any = state.aggregate
+        self._state: S | None = None
+        self._version = 0
+        self._pause = 0.05
+
+    async def look(self) -> S:
+        """Return the present state."""
+        if self._state is None:
+            async with self._store.session() as session:
+                rows = await session.load(self._aggregate.name, [self._id])
+            self._state = self._aggregate.replay(rows)
+            assert self._state is not None, "what is watched exists"
+        else:
+            rows = await self._store.newer(self._aggregate.name, {self._id: self._version})
+            for row in rows:
+                if not self._aggregate.events[row.event_type].inert:
+                    self._state = self._aggregate.after(self._state, decode_event(self._aggregate, row))
+        self._version = rows[-1].version if rows else self._version
+        return self._state
+
+    async def wait(self) -> None:
+        """Wait before another look, longer each time, up to a second."""
+        await asyncio.sleep(self._pause)
+        self._pause = min(self._pause * 1.5, 1.0)

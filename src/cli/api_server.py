@@ -1,4 +1,4 @@
-"""The API process: a uvicorn server that ends streams when it stops, and prints in sentences why it does not start."""
+"""The API processes: a uvicorn server, which ends streams when it stops, and MCP for one agent over standard streams."""
 
 import asyncio
 import logging
@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+import uvloop
 
 from baton.api.app import create_app
 from baton.api.connections import timed_connection
+from baton.api.mcp.transports import serve_stdio
 from baton.application.settings import Settings
-from baton.cli.api_socket import open_listener, require_loopback, url_of
+from baton.cli.child_processes import open_listener, require_loopback, url_of
 from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.embedded.process import StartError
 from baton.cli.startup import limit_stop_time, refuse, start_garbage_collection
@@ -94,3 +96,19 @@ class Startup:
         finally:
             if failed:
                 await send(failed)
+
+
+def run_mcp(settings: Settings) -> None:
+    """Answer frames on standard input and output until the client closes the streams."""
+
+    async def serve() -> None:
+        async with Runtime(settings) as runtime:
+            await runtime.plant_seeds()
+            await serve_stdio(settings, runtime.service)
+
+    configure_sdk_logging()
+    start_garbage_collection()
+    try:
+        uvloop.run(serve())
+    except BootRefused as refusal:
+        refuse(*refusal.sentences)

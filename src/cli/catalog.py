@@ -1,8 +1,9 @@
 """`baton catalog load`: defines the starter catalog through the running service, as any client would."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -12,36 +13,33 @@ from rich.progress import track
 from baton.cli.embedded.process import wait_until
 from baton.cli.service_client import error_members, open_client, refuse_unanswered, refuse_unauthorized
 from baton.cli.startup import refuse
-from baton.domain.equipment.catalog import (
-    STARTER_ASSEMBLIES,
-    STARTER_FAMILIES,
-    STARTER_MODELS,
-    CatalogAssembly,
-    CatalogFamily,
-    CatalogModel,
-    CatalogSlot,
-)
+from baton.domain.equipment import catalog
+from baton.domain.equipment.catalog import CatalogAssembly, CatalogFamily, CatalogModel
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.text import name_key
 
 WAIT_SECONDS = 10.0  # how long to wait for a service that is not ready, and for what exists already to appear in its list
 
 Row = dict[str, Any]
-CatalogEntry = CatalogFamily | CatalogModel | CatalogAssembly
 
 
 def load_catalog(url: str, token: str | None) -> None:
     """Define what is missing; what exists under the same name is left alone."""
-    entries: list[CatalogEntry] = [*STARTER_FAMILIES, *STARTER_MODELS, *STARTER_ASSEMBLIES]
     console = Console(stderr=True, emoji=False)
     try:
         with open_client(url, token, httpx.Timeout(30)) as client:
             loader = Loader(CatalogClient(url, client))
-            for entry in track(entries, "loading", console=console, transient=True, disable=not console.is_terminal):
-                loader.load(entry)
+            loads: list[Callable[[], None]] = [
+                *(partial(loader.load_family, family) for family in catalog.STARTER_FAMILIES),
+                *(partial(loader.load_model, model) for model in catalog.STARTER_MODELS),
+                *(partial(loader.load_assembly, assembly) for assembly in catalog.STARTER_ASSEMBLIES),
+            ]
+            for load in track(loads, "loading", console=console, transient=True, disable=not console.is_terminal):
+                load()
     except RefusedError as refused:
         refuse(str(refused))
-    counts = f"{len(STARTER_FAMILIES)} families, {len(STARTER_MODELS)} models and {len(STARTER_ASSEMBLIES)} assemblies"
+    models = f"{len(catalog.STARTER_FAMILIES)} families, {len(catalog.STARTER_MODELS)} models"
+    counts = f"{models} and {len(catalog.STARTER_ASSEMBLIES)} assemblies"
     print(f"{counts}: {loader.defined} defined, {loader.found} found and left alone.")
 
 
@@ -107,25 +105,14 @@ class Loader:
     """Defines entries in their order; keeps the ids of everything they refer to by name."""
 
     def __init__(self, service: CatalogClient) -> None:
-        self.defined = 0
-        self.found = 0
+        self.defined = self.found = 0
         self._service = service
         self._listed = {path: self._list(path) for path in ("/roles", "/families")}
         self._models = {vendor_key(row["manufacturer"]["name"], row["part_number"]) for row in service.rows("/models")}
         listed = [row for row in service.rows("/assemblies") if row["status"] != "Deprecated"]
         self._assemblies = {row["name"]: row for row in reversed(listed)}
 
-    def load(self, entry: CatalogEntry) -> None:
-        """Define one entry, or find it defined."""
-        match entry:
-            case CatalogFamily():
-                self._family(entry)
-            case CatalogModel():
-                self._model(entry)
-            case CatalogAssembly():
-                self._assembly(entry)
-
-    def _family(self, entry: CatalogFamily) -> None:
+    def load_family(self, entry: CatalogFamily) -> None:
         """Define a family and the roles it presents; complete a load that was cut off between the two."""
         families, key = self._listed["/families"], name_key(entry.name)
         body = {"name": entry.name, "affordances": sorted(entry.affordances), "settings_schema": entry.settings_schema}
@@ -142,7 +129,7 @@ class Loader:
                 path = f"/families/{family['family_id']}/add-role"
                 self._service.post_unless("FamilyCannotAddRoleError", path, {"role_id": role_id})
 
-    def _model(self, entry: CatalogModel) -> None:
+    def load_model(self, entry: CatalogModel) -> None:
         """Define a vendor's model."""
         body = {
             "name": entry.name,
@@ -155,30 +142,29 @@ class Loader:
             and self._service.post_unless("ModelAlreadyExistsError", "/models", body) is not None
         )
 
-    def _assembly(self, entry: CatalogAssembly) -> None:
+    def load_assembly(self, entry: CatalogAssembly) -> None:
         """Define a blueprint, which pins its sub-assemblies to their present content."""
         if entry.name in self._assemblies:
             self._count(False)
             return
+        ids = self._family_ids
         included = {slot_name: self._assemblies[name] for slot_name, name in entry.sub_assemblies.items()}
         body = {
             "name": entry.name,
             "presented_role_ids": sorted(map(self._role_id, entry.presents)),
-            "required_slots": [self._slot(slot) for slot in entry.slots],
+            "required_slots": [
+                {"slot_name": slot.slot_name, "required_family_ids": ids(slot.families), "cardinality": slot.cardinality}
+                for slot in entry.slots
+            ],
             "required_sub_assemblies": [
                 {"slot_name": slot_name, "sub_assembly_id": row["assembly_id"], "content_hash": row["content_hash"]}
                 for slot_name, row in included.items()
             ],
         }
         assembly_id = self._service.post("/assemblies", body)["assembly_id"]
-        self._assemblies[entry.name] = self._service.answer("GET", f"/assemblies/{assembly_id}") | {
-            "assembly_id": assembly_id
-        }
+        defined = self._service.answer("GET", f"/assemblies/{assembly_id}")
+        self._assemblies[entry.name] = defined | {"assembly_id": assembly_id}
         self._count(True)
-
-    def _slot(self, slot: CatalogSlot) -> Row:
-        families = self._family_ids(slot.families)
-        return {"slot_name": slot.slot_name, "required_family_ids": families, "cardinality": slot.cardinality}
 
     def _count(self, defined: bool) -> None:
         self.defined += defined

@@ -1,19 +1,26 @@
-"""Processes of the service as children, and restarting those and the embedded servers when they die."""
+"""Processes of the service as children, the socket that the API inherits, and restarting what dies."""
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
-from baton.cli.embedded.process import ChildServer, EarlyEndError, Escalation, StartError
+import structlog
+
+from baton.application.settings import Settings
+from baton.cli.embedded.process import ChildServer, EarlyEndError, Escalation, StartError, available_ports
 from baton.cli.startup import DATABASE_FAULT, MESSAGE_PREFIX
 
+log = structlog.get_logger()
+
+Environment = Callable[[], Mapping[str, str]]
 STOPPING: Escalation = ((signal.SIGTERM, 20.0), (signal.SIGKILL, 5.0))
 MAX_STARTS = 4  # how often a server is started that ends before the stack is ready
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-"""Seconds before a restart; doubled each time, until the server has lived for a while."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds before a restart; doubled until the server has lived for a while
 
 
 class ServiceProcess(ChildServer):
@@ -22,12 +29,7 @@ class ServiceProcess(ChildServer):
     stopping = STOPPING
 
     def __init__(
-        self,
-        name: str,
-        arguments: Sequence[str],
-        directory: Path,
-        environment: Callable[[], Mapping[str, str]],
-        inherited: Sequence[int] = (),
+        self, name: str, arguments: Sequence[str], directory: Path, environment: Environment, inherited: Sequence[int] = ()
     ) -> None:
         super().__init__(directory / name, f"The {name}", directory / name / f"{name}.log")
         self._arguments = arguments
@@ -36,9 +38,8 @@ class ServiceProcess(ChildServer):
 
     def _launch(self) -> None:
         """Start the process, and do not wait until it is ready."""
-        command = [sys.executable, "-P", *self._arguments]
-        environment = {**os.environ, **self._environment()}
-        self._spawn(command, Path.cwd(), signal.SIGTERM, environment=environment, inherited=self._inherited)
+        options = {"environment": {**os.environ, **self._environment()}, "inherited": self._inherited}
+        self._spawn([sys.executable, "-P", *self._arguments], Path.cwd(), signal.SIGTERM, **options)
 
     @property
     def has_refused(self) -> bool:
@@ -61,11 +62,9 @@ class Restarter:
         self.name = name
         self.server = server
         self._pause = SHORTEST_PAUSE
-        self._begun = time.monotonic()
+        self._begun = self._rotated = time.monotonic()
         self._due: float | None = None
-        self._rotated = self._begun
-        self.starts: int | None = None
-        """How often it was restarted while the stack is starting; None once the stack is ready."""
+        self.starts: int | None = None  # how often it was restarted while the stack is starting; None once that is ready
 
     def check(self) -> None:
         """Restart the server if it died and its pause is over; raise where that failed too often during the start."""
@@ -76,25 +75,22 @@ class Restarter:
         if self.server.running:
             return
         if self._due is None:
-            self._limit_starts()
+            if self.starts is not None:
+                self.starts += 1
+                if self.server.has_refused or self.starts >= MAX_STARTS:
+                    raise self.server.start_failure()
             self._pause = SHORTEST_PAUSE if now - self._begun > LONGEST_PAUSE else min(2 * self._pause, LONGEST_PAUSE)
             self._due = now + self._pause
             print(f"{self.name} ended unexpectedly ({self.server.end_text}); starting it again", file=sys.stderr, flush=True)
         if now < self._due:
             return
-        self._begun, self._due = now, None
+        self._begun = now
+        self._due = None
         try:
             self.server.stop()
             self.server.start()
         except StartError as error:
             print(f"{self.name} could not be started again: {error.sentence}", file=sys.stderr, flush=True)
-
-    def _limit_starts(self) -> None:
-        if self.starts is None:
-            return
-        self.starts += 1
-        if self.server.has_refused or self.starts >= MAX_STARTS:
-            raise self.server.start_failure()
 
 
 def start_with_retries(name: str, server: ChildServer) -> None:
@@ -107,3 +103,36 @@ def start_with_retries(name: str, server: ChildServer) -> None:
             print(f"{name}: {error.sentence} Starting it again.", file=sys.stderr, flush=True)
             time.sleep(SHORTEST_PAUSE * 2**attempt)
     server.start()
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket on this port, or on a free one for 0; clients wait at it while the API restarts."""
+    [chosen] = available_ports(host, {"the API": port})
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, chosen), family=family, backlog=2048)
+    except OSError as error:
+        raise StartError(f"The API cannot listen on {host} port {chosen}: {error.strerror}.") from error
+
+
+def require_loopback(listening: socket.socket, settings: Settings, any_host: bool) -> None:
+    """Raise where other machines could connect without a token, or warn where --insecure-any-host allows that."""
+    address = listening.getsockname()[0]
+    if settings.tokens_required or ip_address(address).is_loopback:
+        return
+    if not any_host:
+        listening.close()
+        raise StartError(
+            f"Whoever reaches {address} could do everything, since no token is required; listen on 127.0.0.1, set "
+            "REQUIRE_AUTHENTICATED_PRINCIPAL=true with IDENTITY_PROVIDERS, or give --insecure-any-host if that is meant."
+        )
+    log.warning("insecure_any_host", address=address)
+    sentence = f"Whoever reaches {address} can do everything: no token is required, and --insecure-any-host was given."
+    print(f"{MESSAGE_PREFIX}{sentence}", file=sys.stderr, flush=True)
+
+
+def url_of(listening: socket.socket) -> str:
+    """Return the URL by which a client on this machine reaches this socket."""
+    host, port, *_ = listening.getsockname()
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # all addresses include that of this machine
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

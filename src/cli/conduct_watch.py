@@ -16,18 +16,12 @@ from rich.text import Text
 
 from baton.cli.service_client import error_members, open_client, refuse_unanswered, refuse_unauthorized
 from baton.cli.startup import refuse
+from baton.domain.operation.conduct import views
 from baton.domain.operation.conduct.frames import LAST, EndFrame, FrameKind, IterationFrame, StepFrame
 from baton.domain.operation.conduct.messages import reason_of
 from baton.domain.operation.conduct.progress import ConductPhase, WaitingFor
 from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.conduct.views import (
-    ConductView,
-    MeasuredObjective,
-    WorkerContact,
-    ending_text,
-    may_be_conducted,
-    pending_text,
-)
+from baton.domain.operation.conduct.views import ConductView, MeasuredObjective, WorkerContact
 
 RECONNECT_SECONDS = 60.0  # how long a lost service may be away
 READ_TIMEOUT_SECONDS = 40.0  # a connection without even a comment for so long counts as dead
@@ -71,44 +65,41 @@ class WatchedConduct:
         """Apply a frame; return whether it says more than that the next step has begun."""
         match kind:
             case FrameKind.SNAPSHOT:
-                return self._apply_view(ConductView.model_validate_json(data))
+                view = ConductView.model_validate_json(data)
+                self.view = view
+                self.seen_at = time.monotonic()
+                self.step_index = view.step_index or 0
+                self.closing = view.phase is ConductPhase.CLOSING
+                self.iteration_index = view.iteration_index or self.iteration_index
+                self.measurement = view.measurement or self.measurement
+                return True
             case FrameKind.STEP:
-                return self._apply_step(StepFrame.model_validate_json(data))
+                step = StepFrame.model_validate_json(data)
+                self.closing, self.iteration_index = step.closing, step.iteration_index or self.iteration_index
+                self.between = False
+                self.step_index = step.step_index + (step.state == "ok")
+                failed = " failed" if step.state == "failed" else ""
+                self.current_step = "" if step.state == "ok" else f"{step.kind} {step.target}{failed}"
+                if step.captured_value is not None:
+                    self.captured = f"{step.capture_name} {step.captured_value:.6g}"
+                return step.state == "failed"
             case FrameKind.ITERATION:
-                return self._apply_iteration(IterationFrame.model_validate_json(data))
+                iteration = IterationFrame.model_validate_json(data)
+                self.between = iteration.state == "ended"
+                self.iteration_index = iteration.iteration_index
+                self.step_index = self.count if self.between else 0
+                self.current_step, self.measurement = "", iteration.measurement or self.measurement
+                return self.between
             case FrameKind.HELD | FrameKind.HALTED | FrameKind.ENDED:
                 end = EndFrame.model_validate_json(data)
-                self.result, self.ended_at = end.result, end.occurred_at
+                self.result = end.result
+                self.ended_at = end.occurred_at
                 return False
-
-    def _apply_view(self, view: ConductView) -> bool:
-        self.view, self.seen_at = view, time.monotonic()
-        self.step_index, self.closing = view.step_index or 0, view.phase is ConductPhase.CLOSING
-        self.iteration_index = view.iteration_index or self.iteration_index
-        self.measurement = view.measurement or self.measurement
-        return True
-
-    def _apply_step(self, step: StepFrame) -> bool:
-        self.closing, self.iteration_index = step.closing, step.iteration_index or self.iteration_index
-        self.between = False
-        self.step_index = step.step_index + (step.state == "ok")
-        failed = " failed" if step.state == "failed" else ""
-        self.current_step = "" if step.state == "ok" else f"{step.kind} {step.target}{failed}"
-        if step.captured_value is not None:
-            self.captured = f"{step.capture_name} {step.captured_value:.6g}"
-        return step.state == "failed"
-
-    def _apply_iteration(self, iteration: IterationFrame) -> bool:
-        ended = iteration.state == "ended"
-        self.iteration_index, self.step_index = iteration.iteration_index, self.count if ended else 0
-        self.current_step, self.between = "", ended
-        self.measurement = iteration.measurement or self.measurement
-        return ended
 
     @property
     def is_unconductable(self) -> bool:
         """Whether the procedure has no conduct and cannot get one any more."""
-        return self.view is not None and self.view.conduct_id is None and not may_be_conducted(self.view)
+        return self.view is not None and self.view.conduct_id is None and not views.may_be_conducted(self.view)
 
     @property
     def count(self) -> int:
@@ -121,7 +112,7 @@ class WatchedConduct:
     def line(self) -> str:
         """The state in one line."""
         if self.result is not None:
-            return ending_text(self.result)
+            return views.ending_text(self.result)
         if self.view is None or self.view.conduct_id is None:
             return "waiting for a conduct to be opened"
         ended = " ended" if self.between else ""
@@ -133,7 +124,7 @@ class WatchedConduct:
         elif self.captured:
             parts.append(self.captured)
         if self.view.pending is not None:
-            parts.append(pending_text(self.view.pending))
+            parts.append(views.pending_text(self.view.pending))
         if self.view.worker is WorkerContact.LOST:
             parts.append(f"worker lost {(self.view.silence or 0) + time.monotonic() - self.seen_at:.0f} s ago")
         return " · ".join(parts)
@@ -234,7 +225,8 @@ class ConductStreamClient:
     """Reads the stream of a conduct; resumes a lost connection after the last frame."""
 
     def __init__(self, url: str, client: httpx.Client, procedure_id: UUID) -> None:
-        self._url, self._client = url, client
+        self._url = url
+        self._client = client
         self._path = f"/procedures/{procedure_id}/conduct/stream"
         self._last_id: str | None = None
         self._heard = False

@@ -6,26 +6,26 @@ from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
 import baton
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-projections = typer.Typer(no_args_is_help=True, help="The read models.")
-catalog = typer.Typer(no_args_is_help=True, help="The starter catalog of an imaging beamline.")
-conduct = typer.Typer(no_args_is_help=True, help="Procedures being conducted.")
+app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+projections = Typer(no_args_is_help=True, help="The read models.")
+catalog = Typer(no_args_is_help=True, help="The starter catalog of an imaging beamline.")
+conduct = Typer(no_args_is_help=True, help="Procedures being conducted.")
 app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
 app.add_typer(conduct, name="conduct")
 
-Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Host = Annotated[str, Option(help="Address to listen on.")]
 AnyHost = Annotated[
-    bool, typer.Option("--insecure-any-host", help="Let others than this machine in although no token is required.")
+    bool, Option("--insecure-any-host", help="Let others than this machine in although no token is required.")
 ]
-Port = Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")]
-DataDir = Annotated[Path, typer.Option(help="The data directory of `baton up`.")]
-Url = Annotated[str | None, typer.Option(help="The running service; by default that of the data directory.")]
-Token = Annotated[str | None, typer.Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")]
+Port = Annotated[int, Option(help="Port to listen on; 0 takes a free one.")]
+DataDir = Annotated[Path, Option(help="The data directory of `baton up`.")]
+Url = Annotated[str | None, Option(help="The running service; by default that of the data directory.")]
+Token = Annotated[str | None, Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")]
 
 
 def main() -> None:
@@ -45,26 +45,25 @@ def print_version(requested: bool) -> None:
     """Print the version and exit, where `--version` was given."""
     if requested:
         print(baton.__version__)
-        raise typer.Exit
+        raise Exit
+
+
+Version = Annotated[bool, Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")]
 
 
 @app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
+def options(version: Version = False) -> None:
     """Operations control for experiment facilities."""
 
 
 @app.command()
 def up(
-    data_dir: Annotated[Path, typer.Option(help="Where the embedded servers keep their data.")] = Path(".baton"),
+    data_dir: Annotated[Path, Option(help="Where the embedded servers keep their data.")] = Path(".baton"),
     host: Host = "127.0.0.1",
     port: Port = 8000,
     insecure_any_host: AnyHost = False,
-    temporal_port: Annotated[int, typer.Option(help="Port of the embedded Temporal; 0 takes a free one.")] = 7233,
-    temporal_ui_port: Annotated[int, typer.Option(help="Port of the Temporal UI; 0 takes a free one.")] = 8233,
+    temporal_port: Annotated[int, Option(help="Port of the embedded Temporal; 0 takes a free one.")] = 7233,
+    temporal_ui_port: Annotated[int, Option(help="Port of the Temporal UI; 0 takes a free one.")] = 8233,
 ) -> None:
     """Bring up the whole service: PostgreSQL and Temporal (unless outside ones are named), api, worker, projector."""
     from baton.cli.up import Stack
@@ -77,7 +76,7 @@ def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     insecure_any_host: AnyHost = False,
-    descriptor: Annotated[int | None, typer.Option(hidden=True, help="A listening socket that the parent opened.")] = None,
+    descriptor: Annotated[int | None, Option(hidden=True, help="A listening socket that the parent opened.")] = None,
 ) -> None:
     """Serve REST and MCP on outside servers (DATABASE_URL, TEMPORAL_ADDRESS)."""
     from baton.cli.startup import prepare_process
@@ -116,25 +115,25 @@ def mcp(data_dir: DataDir = Path(".baton")) -> None:
     from baton.cli.startup import prepare_process
 
     settings = prepare_process(stdio=True, data_dir=data_dir)
-    from baton.cli.mcp_stdio import run_mcp
+    from baton.cli.api_server import run_mcp
 
     run_mcp(settings)
 
 
 @app.command()
 def doctor(
-    only: Annotated[str | None, typer.Option(help="One check, by the name it is printed with.")] = None,
+    only: Annotated[str | None, Option(help="One check, by the name it is printed with.")] = None,
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Say what is wrong and how to mend it."""
-    from baton.cli.doctor import examine
+    from baton.cli.doctor.examination import examine
 
     raise SystemExit(examine(only, data_dir))
 
 
 @projections.command("rebuild")
 def rebuild(
-    names: Annotated[list[str] | None, typer.Argument(help="Projections to rebuild; all when none is named.")] = None,
+    names: Annotated[list[str] | None, Argument(help="Projections to rebuild; all when none is named.")] = None,
     data_dir: DataDir = Path(".baton"),
 ) -> None:
     """Fill projections anew from the log while the service goes on."""
@@ -154,7 +153,7 @@ def load(url: Url = None, token: Token = None, data_dir: DataDir = Path(".baton"
 
 @conduct.command("watch")
 def watch(
-    procedure_id: Annotated[UUID, typer.Argument(help="The procedure whose latest conduct is watched.")],
+    procedure_id: Annotated[UUID, Argument(help="The procedure whose latest conduct is watched.")],
     url: Url = None,
     token: Token = None,
     data_dir: DataDir = Path(".baton"),

@@ -11,25 +11,25 @@ from baton.application.settings import Settings
 from baton.cli import startup
 from baton.domain.contexts import REGISTRY
 from baton.infrastructure.background import Supervisor
-from baton.infrastructure.postgres.process_reports import ProcessReporter
+from baton.infrastructure.postgres.leadership import ProcessReporter
 from baton.infrastructure.postgres.projections import Projector, rebuild
 
 
 def run_projector(settings: Settings) -> None:
     """Keep the projections until SIGTERM or SIGINT."""
+    url, supervisor = startup.required_database(settings), Supervisor()
+
+    async def project() -> None:
+        stopping = asyncio.Event()
+        startup.stop_on_signals(stopping.set)
+        async with (
+            supervisor.supervise("reporting", ProcessReporter(url, "projector", supervisor).run),
+            supervisor.supervise("projections", Projector(url, owner_url=settings.database_owner_url).run),
+        ):
+            await stopping.wait()
+
     startup.start_garbage_collection()
-    uvloop.run(_project(startup.required_database(settings), settings.database_owner_url))
-
-
-async def _project(url: str, owner_url: str | None) -> None:
-    stopping = asyncio.Event()
-    startup.stop_on_signals(stopping.set)
-    supervisor = Supervisor()
-    async with (
-        supervisor.supervise("reporting", ProcessReporter(url, "projector", supervisor).run),
-        supervisor.supervise("projections", Projector(url, owner_url=owner_url).run),
-    ):
-        await stopping.wait()
+    uvloop.run(project())
 
 
 def rebuild_projections(names: list[str], data_dir: Path) -> None:

@@ -5,8 +5,7 @@ from typing import Any, NoReturn
 
 import httpx
 
-from baton.cli.stack_address import stack_address
-from baton.cli.startup import refuse
+from baton.cli.startup import refuse, stack_address
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 

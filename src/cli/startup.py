@@ -1,35 +1,30 @@
 """What every process does first and last: load settings, prepare the database, refuse in sentences, stop on signals."""
 
 import asyncio
+import fcntl
 import gc
+import json
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psycopg
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from baton.application.boot_guards import (
-    boot_objections,
-    bootstrap_awaits_binding,
-    bootstrap_objections,
-    database_objections,
-)
-from baton.application.log_stream import protect_streams
+from baton.application import boot_guards
 from baton.application.settings import Settings
-from baton.application.telemetry import configure_logging
-from baton.cli.embedded.process import wait_until
-from baton.cli.stack_address import stack_address
+from baton.application.telemetry import configure_logging, protect_streams
+from baton.cli.embedded.process import wait_until, write_private
 
-MESSAGE_PREFIX = "baton: "
-"""Begins each of our own sentences, on a terminal and in the log of a process, where `baton up` finds them by it."""
+MESSAGE_PREFIX = "baton: "  # of our own sentences on a terminal, and in the log of a process, where `baton up` finds them
 DATABASE_FAULT = "The database cannot be used"
 STOP_SECONDS = 18  # what is in progress has 5 seconds to end, and what it started twice as many to be halted
 MIGRATION_WAIT_SECONDS = 100.0
+NOTE = "stack.json"  # in the data directory of a running `baton up`: by it other commands find the stack
 
 
 def refuse(*sentences: str) -> NoReturn:
@@ -47,25 +42,22 @@ def load_settings(*, stdio: bool = False) -> Settings:
         refuse(*settings_faults(error))
     from baton.infrastructure.plugins import plugin_objections
 
-    if objections := [*boot_objections(settings, stdio=stdio), *plugin_objections(settings)]:
+    if objections := [*boot_guards.boot_objections(settings, stdio=stdio), *plugin_objections(settings)]:
         refuse(*objections)
     return settings
 
 
 def settings_faults(error: SettingsError | ValidationError) -> list[str]:
     """Return a sentence for each unreadable variable; values are not quoted, because some are secret."""
-    if isinstance(error, ValidationError):
-        return [
-            f"{_name(fault['loc'])} cannot be used: {fault['msg'].removeprefix('Value error, ').rstrip('.')}; correct it."
-            for fault in error.errors(include_url=False, include_context=False, include_input=False)
-        ]
-    field = re.search(r'field "(\w+)"', str(error))
-    return [f"{field[1].upper() if field else 'A setting'} is no valid JSON; correct it or unset it."]
-
-
-def _name(location: tuple[str | int, ...]) -> str:
-    variable, *inside = location
-    return str(variable).upper() + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in inside)
+    if isinstance(error, SettingsError):
+        field = re.search(r'field "(\w+)"', str(error))
+        return [f"{field[1].upper() if field else 'A setting'} is no valid JSON; correct it or unset it."]
+    sentences = []
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        variable, *inside = fault["loc"]
+        name = str(variable).upper() + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in inside)
+        sentences.append(f"{name} cannot be used: {fault['msg'].removeprefix('Value error, ').rstrip('.')}; correct it.")
+    return sentences
 
 
 def required_database(settings: Settings) -> str:
@@ -87,23 +79,21 @@ def prepare_process(*, stdio: bool = False, data_dir: Path | None = None) -> Set
     if settings.production:
         from baton.infrastructure.postgres.schema_version import can_rewrite_log
 
-        if objections := database_objections(settings, can_rewrite_log=can_rewrite_log(url)):
+        if objections := boot_guards.database_objections(settings, can_rewrite_log=can_rewrite_log(url)):
             refuse(*objections)
-    if bootstrap_awaits_binding(settings):
+    if boot_guards.bootstrap_awaits_binding(settings):
         with psycopg.connect(url) as connection:
             stored = connection.execute("SELECT actor_id FROM access_subject_binding").fetchall()
-        if objections := bootstrap_objections(settings, [row[0] for row in stored]):
+        if objections := boot_guards.bootstrap_objections(settings, [row[0] for row in stored]):
             refuse(*objections)
     return settings
 
 
 def with_stack_servers(settings: Settings, data_dir: Path) -> Settings:
     """Return the settings with the servers of the stack on this data directory, where none are set."""
-    if settings.database_url is None:
-        urls = {name: stack_address(data_dir, name) for name in ("database_url", "database_owner_url")}
-        settings = settings.model_copy(update=urls)
-    if settings.temporal_address is None:
-        settings = settings.model_copy(update={"temporal_address": stack_address(data_dir, "temporal_address")})
+    unset = ["database_url", "database_owner_url"] if settings.database_url is None else []
+    unset += ["temporal_address"] if settings.temporal_address is None else []
+    settings = settings.model_copy(update={name: stack_address(data_dir, name) for name in unset})
     if settings.database_url is None:
         refuse(f"No database: DATABASE_URL is not set and no stack runs on {data_dir}; start one with `baton up`.")
     return settings
@@ -138,6 +128,36 @@ def _migrate(url: str) -> None:
         migrate(url)
     except sqlalchemy.exc.DBAPIError as error:
         refuse(f"The database cannot be migrated: {one_line(error.orig)}. Nothing was changed; mend that and start again.")
+
+
+def write_note(data_dir: Path, *, settings: Mapping[str, Any] | None = None, **addresses: str | None) -> None:
+    """Write the addresses of a running stack and its printable settings, readable by its owner only."""
+    fresh = data_dir / f"{NOTE}.new"
+    write_private(fresh, json.dumps({**addresses, "settings": settings}))
+    fresh.replace(data_dir / NOTE)
+
+
+def stack_address(data_dir: Path, name: str) -> str | None:
+    """Return one address of the stack that runs on this data directory."""
+    address = read_note(data_dir).get(name)
+    return address if isinstance(address, str) else None
+
+
+def read_note(data_dir: Path) -> dict[str, Any]:
+    """Return the note of a running stack; that of a killed one, whose lock nobody holds, is ignored."""
+    try:
+        with (data_dir / "owner.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return {}
+    except BlockingIOError:
+        pass
+    except OSError:
+        return {}
+    try:
+        note = json.loads((data_dir / NOTE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def one_line(error: object) -> str:

@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from baton.application.log_stream import protect_streams
 from baton.application.settings import Settings, shown_settings
-from baton.cli.api_socket import open_listener, require_loopback, url_of
-from baton.cli.child_processes import STOPPING, Restarter, ServiceProcess, start_with_retries
+from baton.application.telemetry import protect_streams
+from baton.cli.child_processes import (
+    STOPPING,
+    Restarter,
+    ServiceProcess,
+    open_listener,
+    require_loopback,
+    start_with_retries,
+    url_of,
+)
 from baton.cli.embedded.process import ChildServer, OwnedDirectory, StartError, available_ports, wait_until
-from baton.cli.stack_address import remove_note, write_note
-from baton.cli.startup import load_settings, refuse
+from baton.cli.startup import NOTE, load_settings, refuse, write_note
 from baton.infrastructure.temporal.attributes import NAMES
 
 if TYPE_CHECKING:
@@ -27,21 +33,18 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 READY_SECONDS = 120.0  # until the API must be ready; includes building projections
 SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, "Keyword")
-PROCESSES = ("projector", "api", "worker")
-"""The service's processes, each a command, in starting order: the first migrates the database."""
+PROCESSES = ("projector", "api", "worker")  # each a command, in starting order: the first migrates the database
 
 
 class Stack:
     """The service, with PostgreSQL and Temporal where none are configured."""
 
-    def __init__(
-        self, data_dir: Path, host: str, port: int, temporal_port: int, temporal_ui_port: int, *, any_host: bool = False
-    ) -> None:
+    def __init__(self, data_dir: Path, host: str, port: int, temporal_port: int, ui_port: int, *, any_host: bool) -> None:
         self._data_dir = data_dir.absolute()
         self._host = host
         self._port = port
         self._any_host = any_host
-        self._temporal_ports = {"Temporal": temporal_port, "the Temporal UI": temporal_ui_port}
+        self._temporal_ports = {"Temporal": temporal_port, "the Temporal UI": ui_port}
         self._owned = OwnedDirectory(self._data_dir, "Baton")
         self._postgres: EmbeddedPostgres | None = None
         self._temporal: EmbeddedTemporal | None = None
@@ -59,7 +62,11 @@ class Stack:
             signal.signal(signal.SIGHUP, self._request_stop)
         try:
             self._owned.acquire(())
-            self._stop_orphans()
+            for name in (*PROCESSES, "temporal"):  # what a killed stack left behind may still hold our ports
+                orphaned = OwnedDirectory(self._data_dir / name, f"The {name}")
+                if orphaned.directory.exists():
+                    orphaned.acquire(STOPPING)
+                    orphaned.release()
             with open_listener(self._host, self._port) as listening:
                 require_loopback(listening, settings, self._any_host)
                 try:
@@ -75,19 +82,12 @@ class Stack:
     def _request_stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _stop_orphans(self) -> None:
-        """Stop what a killed stack left behind, because it may still hold our ports."""
-        for name in (*PROCESSES, "temporal"):
-            owned = OwnedDirectory(self._data_dir / name, f"The {name}")
-            if owned.directory.exists():
-                owned.acquire(STOPPING)
-                owned.release()
-
     def _start(self, settings: Settings, listening: socket.socket) -> None:
         """Start everything as early as possible: the service's processes load while Temporal gets ready."""
         begun = time.monotonic()
         self._url = url = url_of(listening)
-        self._database_url, self._database_owner_url = settings.database_url or "", settings.database_owner_url or ""
+        self._database_url = settings.database_url or ""
+        self._database_owner_url = settings.database_owner_url or ""
         self._temporal_address, ui_url = settings.temporal_address or "", None
         with ThreadPoolExecutor(2) as threads:
             starts: list[Future[None]] = []
@@ -110,11 +110,8 @@ class Stack:
 
     def _await(self, starts: "list[Future[None]]", condition: Callable[[], bool]) -> None:
         """Wait for a condition; raise the error of a start that failed meanwhile."""
-
-        def is_settled() -> bool:
-            return condition() or any(start.done() and start.exception() for start in starts)
-
-        wait_until(is_settled, float("inf"))  # every start has a time limit of its own
+        # Every start has a time limit of its own.
+        wait_until(lambda: condition() or any(start.done() and start.exception() for start in starts), float("inf"))
         for start in starts:
             if start.done():
                 start.result()
@@ -124,7 +121,8 @@ class Stack:
 
         self._postgres = EmbeddedPostgres(self._data_dir / "postgres")
         start_with_retries("PostgreSQL", self._postgres)
-        self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
+        self._database_owner_url = self._postgres.owner_url
+        self._database_url = self._postgres.runtime_url
 
     def _start_temporal(self, port: int, ui_port: int) -> None:
         from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -137,12 +135,11 @@ class Stack:
         for name in PROCESSES:
             if self._stopping:
                 return
-            inherited = [listening.fileno()] if name == "api" else []
-            arguments = [f"--descriptor={descriptor}" for descriptor in inherited]
+            command, inherited = ["-m", "baton.cli", name], [listening.fileno()] if name == "api" else []
+            command += [f"--descriptor={descriptor}" for descriptor in inherited]
             if name == "api" and self._any_host:
-                arguments.append("--insecure-any-host")
+                command.append("--insecure-any-host")
             environment = partial(self._environment, name)
-            command = ["-m", "baton.cli", name, *arguments]
             self._processes[name] = ServiceProcess(name, command, self._data_dir, environment, inherited)
             self._processes[name].start()
 
@@ -171,21 +168,19 @@ class Stack:
             return self._stopping or is_ready(url)
 
         if not wait_until(is_settled, READY_SECONDS):
-            remedy = f"look into the logs in {self._data_dir}"
-            raise StartError(f"The API was not ready after {READY_SECONDS:.0f} seconds; {remedy}.")
+            fault = f"The API was not ready after {READY_SECONDS:.0f} seconds"
+            raise StartError(f"{fault}; look into the logs in {self._data_dir}.")
         for restarter in self._restarters:
             restarter.starts = None
 
     def _check(self) -> None:
+        """Restart what died, and the processes where the database came back on another port."""
         for restarter in self._restarters:
             restarter.check()
-        self._follow_database()
-
-    def _follow_database(self) -> None:
-        """Restart the processes where the database came back on another port."""
         if self._postgres is None or self._postgres.runtime_url == self._database_url:
             return
-        self._database_owner_url, self._database_url = self._postgres.owner_url, self._postgres.runtime_url
+        self._database_owner_url = self._postgres.owner_url
+        self._database_url = self._postgres.runtime_url
         self._write_note()
         for process in self._processes.values():
             process.stop()
@@ -196,7 +191,7 @@ class Stack:
         if self._stopping:
             print("stopping", flush=True)
         listening.close()
-        remove_note(self._data_dir)
+        (self._data_dir / NOTE).unlink(missing_ok=True)
         processes = dict(self._processes)
         projector = processes.pop("projector", None)
         with ThreadPoolExecutor() as threads:

@@ -1,12 +1,17 @@
 """The worker process: monitors the plant, runs workflows and activities, and starts work the engine does not know of."""
 
 import asyncio
+import os
+import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import structlog
 import uvloop
@@ -17,59 +22,61 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from baton.activities import implementations
 from baton.application.boot_guards import idle_agents
+from baton.application.conduct import step_execution
+from baton.application.conduct.actions import Actions
 from baton.application.conduct.compute import Compute
+from baton.application.conduct.conduct_record import ConductRecord, StepPlans, Submitters
 from baton.application.conduct.conduct_work import Reconciler
+from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.passes import Passes
+from baton.application.conduct.run_conductor import RunConductor
+from baton.application.conduct.step_effects import StepEffects
+from baton.application.control import Control
+from baton.application.monitoring import plant_monitors
+from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
+from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
 from baton.application.ports import EngineUnavailableError, StoreUnavailableError, Work
 from baton.application.settings import Settings
 from baton.application.telemetry import error_location
-from baton.cli.composition.conduct import ConductEngine, open_conduct_engine
-from baton.cli.composition.monitors import monitor_in_background
 from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.startup import refuse, start_garbage_collection, stop_on_signals
-from baton.infrastructure.actions.registry import installed_actions
-from baton.infrastructure.compute.configured import AccountUnusableError, configured_compute
-from baton.infrastructure.compute.local_process import JobRetention, LocalProcesses
+from baton.domain.operation.steering.steering import offered_deciders
+from baton.infrastructure.compute.job_runner import process_birth
+from baton.infrastructure.compute.local_process import AccountUnusableError, JobRetention, LocalProcesses, configured_compute
 from baton.infrastructure.control.routes import AdapterMissingError, open_control
-from baton.infrastructure.plugins import PluginUnusableError, load_named_plugins
-from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, SCHEDULES_LOCK, lead
+from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.infrastructure.plugins import PluginUnusableError, installed_actions, load_named_plugins
+from baton.infrastructure.postgres.leadership import MONITOR_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK, lead, mark_settled
+from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
 from baton.infrastructure.postgres.pool import Connection
 from baton.infrastructure.temporal.attributes import add_missing_attributes
 from baton.infrastructure.temporal.engine import TASK_QUEUE, connect, worker_deployment
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
-from baton.infrastructure.wall_clock import clock
-from baton.workflows.agents import (
-    DebriefWorkflow,
-    DraftCautionWorkflow,
-    ExpireClearancesWorkflow,
-    ExpireClearanceWorkflow,
-    PromoteCautionWorkflow,
-    RegenerateDebriefWorkflow,
-    SuperviseRunsWorkflow,
-)
-from baton.workflows.calibration_publication import CalibrationPublicationWorkflow
+from baton.infrastructure.wall_clock import WallClock, clock, new_id
+from baton.workflows import agents
 from baton.workflows.conduct import ConductWorkflow
 from baton.workflows.conduct_run import ConductRunWorkflow
-from baton.workflows.mint_sweep import MintSweepWorkflow
+from baton.workflows.publications import CalibrationPublicationWorkflow, MintSweepWorkflow
 from baton.workflows.schedule_firing import ScheduleFiringWorkflow
 
 log = structlog.get_logger()
+Running = AbstractAsyncContextManager[None]  # runs in the background while its block lasts
+LeaderWork = Callable[[Connection], Coroutine[Any, Any, None]]
 
 WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
-    *(DebriefWorkflow, DraftCautionWorkflow, RegenerateDebriefWorkflow),
-    *(PromoteCautionWorkflow, SuperviseRunsWorkflow, ExpireClearancesWorkflow, ExpireClearanceWorkflow),
+    *(agents.DebriefWorkflow, agents.DraftCautionWorkflow, agents.RegenerateDebriefWorkflow, agents.PromoteCautionWorkflow),
+    *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow),
 )  # Every workflow type; each must be able to replay its recorded histories.
-UNSTARTED_WORK_SECONDS, COMPARISON_SECONDS = 2.0, 60.0
-"""Intervals of starting work that nobody has begun, and of comparing all live work with the engine."""
+UNSTARTED_WORK_SECONDS = 2.0  # between two starts of work that nobody has begun
+COMPARISON_SECONDS = 60.0  # between two comparisons of all live work with the engine
 CHANGED_SCHEDULES_SECONDS, ALL_SCHEDULES_SECONDS, UNKNOWN_CALENDARS_SECONDS = 1.0, 10.0, 600.0
 """Intervals of telling the engine of changed schedules, of comparing all, and of removing calendars without a schedule."""
 RETRY_SECONDS = 1.0
 MAX_ACTIVITIES = 500  # activities at once in this process, including those that wait for people
-STICKY_TIMEOUT = timedelta(seconds=1.5)
-"""How long a workflow task waits for the worker that has it in memory, which may be dead, before any other takes it."""
-SHUTDOWN_GRACE = timedelta(seconds=5)
-"""How long activities in progress may go on when the worker stops; what is cut off is repeated elsewhere."""
+STICKY_TIMEOUT = timedelta(seconds=1.5)  # of a task for the worker that has the workflow in memory, which may be dead
+SHUTDOWN_GRACE = timedelta(seconds=5)  # for activities in progress when it stops; what is cut off is repeated elsewhere
 
 
 def run_worker(settings: Settings) -> None:
@@ -113,6 +120,60 @@ async def _run(settings: Settings) -> None:
         ):
             log.info("worker_ready", task_queue=TASK_QUEUE)
             await stopping.wait()
+
+
+@dataclass(frozen=True)
+class ConductEngine:
+    """Everything that the activities of a conduct call."""
+
+    conductor: Conductor
+    passes: Passes
+    steps: step_execution.StepRunner
+    run_conductor: RunConductor
+
+
+@asynccontextmanager
+async def open_conduct_engine(
+    runtime: Runtime, control: Control, *, actions: Actions | None = None, compute: Compute | None = None
+) -> AsyncIterator[ConductEngine]:
+    """Build what conducts in this process; actions and programs are the configured ones unless others are given."""
+    settings = runtime.settings
+    action_limit, restart_limit = settings.action_timeout_seconds, settings.conduct_restart_limit_seconds
+    limits = step_execution.Limits(action_limit, settings.compute_timeout_seconds, restart_limit)
+    compute = compute or configured_compute(settings)
+    effects = StepEffects(control, actions or installed_actions(), WallClock(), settings.control_routes, action_limit)
+    ledger, plans = PostgresLedger(runtime.store), StepPlans(runtime.store)
+    submitters = Submitters(runtime.authorizer)
+    # The name is unique to this process, on any machine, at any time.
+    worker = step_execution.Worker(f"{process_namespace()}/{os.getpid()}/{process_birth(os.getpid())}", is_dead)
+    steps = step_execution.StepRunner(ledger, plans, effects, compute, clock, limits, worker, submitters)
+    record = ConductRecord(runtime.store, runtime.commands)
+    conductor = Conductor(runtime.store, record, clock, ledger, plans, steps, submitters)
+    deciders = ConfiguredDeciders(offered_deciders(settings.decide_substrates), runtime.models.steering_model())
+    passes = Passes(runtime.store, record, submitters, clock, ledger, plans, deciders)
+    progress, works = PostgresConductProgress(runtime.store), (runtime.conducts, runtime.run_conducts)
+    run_conductor = RunConductor(runtime.store, runtime.commands, clock, progress, *works, restart_limit, submitters)
+    try:
+        yield ConductEngine(conductor, passes, steps, run_conductor)
+    finally:
+        await steps.close()
+        await compute.close()
+
+
+def is_dead(name: str) -> bool:
+    """Return whether a process of this name is known to have ended; False where it cannot be seen from here."""
+    namespace, pid, birth = name.split("/")
+    return namespace == process_namespace() and process_birth(pid) != birth
+
+
+@cache
+def process_namespace() -> str:
+    """Return the scope of process ids: this boot of this machine, and within it this container."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()}:{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return f"{socket.gethostname()}:{uuid4()}"
 
 
 def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Worker:
@@ -159,35 +220,61 @@ async def connect_when_ready(runtime: Runtime, stopping: asyncio.Event) -> Clien
     return None
 
 
-def reconcile_in_background(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+def monitor_in_background(runtime: Runtime, control: Control, intervals: MonitorIntervals = MonitorIntervals()) -> Running:
+    """Monitor the plant while the block lasts, in one worker of all."""
+    return lead_in_background(runtime, "monitoring", MONITOR_LOCK, partial(monitor, runtime, control, intervals))
+
+
+def reconcile_in_background(runtime: Runtime) -> Running:
     """Compare the record with the engine while the block lasts, whether the engine answers or not."""
     return runtime.supervisor.supervise("reconciliation", partial(reconcile, runtime))
 
 
-def keep_schedules_in_background(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+def keep_schedules_in_background(runtime: Runtime) -> Running:
     """Keep the engine's calendars as recorded, in one worker of all."""
     return lead_in_background(runtime, "schedules", SCHEDULES_LOCK, lambda _: keep_schedules(runtime))
 
 
-def react_in_background(runtime: Runtime) -> AbstractAsyncContextManager[None]:
+def react_in_background(runtime: Runtime) -> Running:
     """Lead every subscriber through the log, in one worker of all."""
     return lead_in_background(runtime, "reactions", REACTIONS_LOCK, lambda _: runtime.dispatcher().run())
 
 
-def lead_in_background(
-    runtime: Runtime, name: str, lock: int, work: Callable[[Connection], Coroutine[Any, Any, None]]
-) -> AbstractAsyncContextManager[None]:
+def lead_in_background(runtime: Runtime, name: str, lock: int, work: LeaderWork) -> Running:
     """Run some work in the one worker of all that holds the lock."""
     return runtime.supervisor.supervise(name, partial(lead, runtime.database_url, lock, work))
 
 
-def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> AbstractAsyncContextManager[None]:
+def remove_jobs_in_background(runtime: Runtime, compute: Compute) -> Running:
     """Remove the directories of old jobs, where a retention time is set."""
     hours = runtime.settings.compute_job_retention_hours
     if not isinstance(compute, LocalProcesses) or not hours:
         return nullcontext()
     retention = JobRetention(compute, runtime.conducts, clock, timedelta(hours=hours))
     return runtime.supervisor.supervise("job retention", retention.run)
+
+
+async def monitor(runtime: Runtime, control: Control, intervals: MonitorIntervals, connection: Connection) -> None:
+    """Observe what is configured and expire stale permits, as the leader of this session, until cancelled."""
+    settings = runtime.settings
+    await runtime.plant_seeds()
+    account = partial(MonitorAccount, service=runtime.service, store=runtime.store, new_id=new_id)
+    time_to_live = timedelta(seconds=settings.enclosure_observation_ttl_seconds)
+    facility, supplies, permits = settings.self_facility_code, settings.monitored_supplies, settings.monitored_enclosures
+    note_settled, refreshing = partial(mark_settled, connection), intervals.refreshing_within(time_to_live)
+    observer = ControlObserver(control, permit_signals(permits))
+    enclosures = account(plant_monitors.ENCLOSURE_MONITOR)
+    watch_permits = plant_monitors.EnclosureMonitor(enclosures, observer, facility, permits, note_settled, refreshing)
+    observer, supplier = ControlObserver(control, supply_signals(supplies)), account(plant_monitors.SUPPLY_MONITOR)
+    watch_supplies = plant_monitors.SupplyMonitor(supplier, observer, facility, supplies, intervals)
+    sweep = plant_monitors.StalePermits(enclosures, clock, time_to_live, intervals.sweep)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for work in (watch_permits.run, watch_supplies.run, sweep.run):
+                tasks.create_task(work())
+    finally:
+        if not connection.closed:  # without the session this worker leads no longer, and another may have written since
+            await watch_permits.stop()
 
 
 async def reconcile(runtime: Runtime) -> None:

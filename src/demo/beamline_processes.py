@@ -12,10 +12,9 @@ from typing import Any
 from baton.application.settings import Settings
 from baton.cli.child_processes import ServiceProcess
 from baton.cli.embedded.process import Escalation, OwnedDirectory, StartError, available_ports, wait_until, write_private
-from baton.cli.stack_address import stack_address
-from baton.demo.identity import LOOPBACK, DemoIdentityProvider
-from baton.demo.recipes import PROGRAM
-from baton.demo.staff import ADMINISTRATOR, BEAMLINE
+from baton.cli.startup import stack_address
+from baton.demo.beamline_records import PROGRAM
+from baton.demo.staff import ADMINISTRATOR, BEAMLINE, LOOPBACK, DemoIdentityProvider
 
 START_SECONDS = 120.0
 STOPPING: Escalation = ((signal.SIGTERM, 150.0), (signal.SIGKILL, 5.0))  # `baton up` stops several servers
@@ -32,7 +31,8 @@ class BeamlineProcesses:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
-        self.data, self.pictures = self.directory / "data", self.directory / "pictures"
+        self.data = self.directory / "data"
+        self.pictures = self.directory / "pictures"
         self.slice = self.data / "slice.h5"
         self._stack_directory = self.directory / "baton"
         self._owned = OwnedDirectory(self.directory, "The demonstration")
@@ -46,7 +46,9 @@ class BeamlineProcesses:
     def start(self) -> None:
         self._prepare_directory()
         self._port, repeater = available_ports(LOOPBACK, {"Channel Access": 0, "its repeater": 0})
-        remove_facility_settings()
+        for name in list(os.environ):  # no server of a real facility is touched
+            if name.lower() in Settings.model_fields or name.startswith("EPICS_"):
+                del os.environ[name]
         os.environ |= {
             "EPICS_CA_ADDR_LIST": f"{LOOPBACK}:{self._port}",
             "EPICS_CA_AUTO_ADDR_LIST": "NO",
@@ -56,11 +58,7 @@ class BeamlineProcesses:
         processes = (self._beamline, self._stack)
         for process in processes:
             process.start()
-
-        def is_settled() -> bool:
-            return "ready in" in self._output() or not all(process.running for process in processes)
-
-        if not wait_until(is_settled, START_SECONDS):
+        if not wait_until(lambda: "ready in" in self._output() or not all(one.running for one in processes), START_SECONDS):
             raise StartError(f"The service was not ready within {START_SECONDS:.0f} s; see {self._stack.log}.")
         for process in processes:
             if not process.running:
@@ -115,9 +113,6 @@ class BeamlineProcesses:
     def worker(self) -> int:
         return int((self._stack_directory / "worker" / "server.lock").read_text().split()[0])
 
-    def kill_worker(self) -> None:
-        os.kill(self.worker, signal.SIGKILL)
-
     def _output(self) -> str:
         return self._stack.log_file.output()
 
@@ -137,10 +132,3 @@ class BeamlineProcesses:
             "IDENTITY_PROVIDERS": [self.provider.as_setting(**{ADMINISTRATOR: ADMINISTRATOR_ID})],
         }
         return {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
-
-
-def remove_facility_settings() -> None:
-    """Remove every setting of a real facility from the environment, so that none of its servers is touched."""
-    for name in list(os.environ):
-        if name.lower() in Settings.model_fields or name.startswith("EPICS_"):
-            del os.environ[name]

@@ -29,7 +29,8 @@ DESIGN: dict[str, Any] = {
 
 
 def next_advice(observations: list[dict[str, Any]]) -> dict[str, Any]:
-    seen = [(one["point"][AXIS], measured_objective(one)) for one in observations]
+    values = [{m["name"]: m["value"] for m in one["measurements"]}[OBJECTIVE] for one in observations]
+    seen = [(one["point"][AXIS], float(value)) for one, value in zip(observations, values, strict=True)]
     if len(seen) < len(COARSE):
         return measure_at(COARSE[len(seen)])
     if (fine := len(seen) - len(COARSE)) < len(FINE):
@@ -37,10 +38,6 @@ def next_advice(observations: list[dict[str, Any]]) -> dict[str, Any]:
     if abs((top := parabola_top(seen)) - seen[-1][0]) < CLOSE_ENOUGH or len(seen) == MOST_POINTS:
         return {"verdict": "Stop", "rationale": f"The focus is at {seen[-1][0]:.3f} mm after {len(seen)} looks."}
     return measure_at(top)
-
-
-def measured_objective(observation: dict[str, Any]) -> float:
-    return next(float(one["value"]) for one in observation["measurements"] if one["name"] == OBJECTIVE)
 
 
 def best_point(seen: list[tuple[float, float]]) -> float:

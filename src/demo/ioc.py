@@ -10,10 +10,9 @@ from typing import Any
 import h5py
 import numpy as np
 from caproto import ChannelType, SkipWrite
-from caproto.asyncio.server import Context
+from caproto.asyncio.server import start_server
 from caproto.server import PVGroup, pvproperty
 
-from baton.demo.identity import LOOPBACK
 from baton.demo.optics import FULL_CURRENT, Beamline, Picture, sharpness
 
 TICK_SECONDS = 0.01
@@ -54,7 +53,8 @@ class Axis(PVGroup):
 
     def __init__(self, prefix: str, *, plant: Beamline, name: str, speed: float, units: str, **options: Any) -> None:
         super().__init__(prefix, **options)
-        self._plant, self._name = plant, name
+        self._plant = plant
+        self._name = name
         self._halted = False
         self.velocity._data["value"] = speed
         for signal in (self.target, self.readback):
@@ -87,7 +87,8 @@ class FileWriter(PVGroup):
 
     def __init__(self, prefix: str, *, plant: Beamline, directory: Path, **options: Any) -> None:
         super().__init__(prefix, **options)
-        self._plant, self._directory = plant, directory
+        self._plant = plant
+        self._directory = directory
         self._frames = []
 
     async def take(self, picture: Picture) -> None:
@@ -142,7 +143,9 @@ class Camera(PVGroup):
 
     def __init__(self, prefix: str, *, plant: Beamline, writer: FileWriter, sharpness: Any, **options: Any) -> None:
         super().__init__(prefix, **options)
-        self._plant, self._writer, self._sharpness = plant, writer, sharpness
+        self._plant = plant
+        self._writer = writer
+        self._sharpness = sharpness
         self._generator = np.random.default_rng(7)
         self._busy = asyncio.Lock()
         self._stopped = False
@@ -202,7 +205,8 @@ class Station(PVGroup):
 
     def __init__(self, prefix: str, *, plant: Beamline, permit: Any, **options: Any) -> None:
         super().__init__(prefix, **options)
-        self._plant, self._permit = plant, permit
+        self._plant = plant
+        self._permit = permit
 
 
 class Interlock(PVGroup):
@@ -234,10 +238,6 @@ def signals(directory: Path) -> dict[str, Any]:
     return {name: signal for group in groups for name, signal in group.pvdb.items()}
 
 
-async def serve(directory: Path) -> None:
-    await Context(signals(directory), [LOOPBACK]).run()
-
-
 if __name__ == "__main__":
     logging.getLogger("caproto.ctx").setLevel(logging.CRITICAL)  # it complains of every beacon that nobody receives
-    asyncio.run(serve(Path(sys.argv[1])))
+    asyncio.run(start_server(signals(Path(sys.argv[1])), interfaces=["127.0.0.1"]))

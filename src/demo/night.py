@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,13 +16,11 @@ import h5py
 import httpx
 
 from baton.cli.catalog import load_catalog
-from baton.demo import pictures
 from baton.demo.beamline_processes import ADMINISTRATOR_ID, BeamlineProcesses
-from baton.demo.beamline_records import BeamlineIds, register_beamline
-from baton.demo.narration import Narrator
+from baton.demo.beamline_records import PROJECTIONS, BeamlineIds, register_beamline
+from baton.demo.narration import Narrator, draw_convergence, draw_focus, draw_tomogram
 from baton.demo.optics import FOCUS_AT, cross_section
 from baton.demo.programs import likeness
-from baton.demo.recipes import PROJECTIONS
 from baton.demo.staff import POLL_SECONDS, WAIT_SECONDS, Staff, StageError, UserClient, register_staff, wait_for
 
 CENTRED = 0.5  # pixels by which a centred axis may be off
@@ -60,8 +59,7 @@ class Night:
         return self.scientist.create(f"/recipes/{self.ids.recipe_ids[recipe]}/procedures", request)
 
     def conduct_of(self, phase: str) -> View:
-        view: View = self.scientist.get(f"/procedures/{self.phases[phase]}/conduct")
-        return view
+        return self.scientist.get(f"/procedures/{self.phases[phase]}/conduct")
 
     def wait_for_status(self, path: str, status: str, otherwise: str, field: str = "status") -> None:
         wait_for(lambda: self.scientist.get(path)[field] == status, otherwise)
@@ -130,8 +128,7 @@ def refuse_unsearched(night: Night) -> None:
 
 def search_hutch(night: Night) -> None:
     night.processes.put("PSS:B:SEARCH", 1)
-    hutch = f"/enclosures/{night.ids.hutch_id}"
-    night.wait_for_status(hutch, "Permitted", "the hutch is not permitted", "permit_status")
+    night.wait_for_status(f"/enclosures/{night.ids.hutch_id}", "Permitted", "the hutch is not permitted", "permit_status")
     verdict = night.scientist.post("/runs/preflight", night.run_request)
     if not verdict["passed"]:
         raise StageError(f"preflight should pass now; it says {[gate for gate in verdict['gates'] if not gate['passed']]}")
@@ -144,9 +141,8 @@ def centre_axis(night: Night) -> None:
     flats = night.register_procedure("Darks and flats", bindings={"series": 0, "exposure": 0.02})
     night.scientist.post(f"/procedures/{flats}/conduct", {"wait": 0})
     night.wait_for_success("darks and flats", flats)
-    loop = night.register_procedure(
-        "Centre the rotation axis", bindings={"exposure": 0.02}, max_consecutive_unconverged_iterations=8
-    )
+    limit = {"max_consecutive_unconverged_iterations": 8}
+    loop = night.register_procedure("Centre the rotation axis", bindings={"exposure": 0.02}, **limit)
     criterion = {"kind": "within_tolerance", "expected": 0, "tolerance": CENTRED}
     request = {"convergence_capture_name": "offset", "criterion": criterion, "wait": 0}
     night.scientist.post(f"/procedures/{loop}/converge", request)
@@ -157,7 +153,7 @@ def centre_axis(night: Night) -> None:
     if len(offsets) != result["iteration_count"] or abs(offsets[-1]) > CENTRED or abs(offsets[0]) < 10:
         raise StageError(f"centring should go from far off to within {CENTRED} px; it went {offsets}")
     picture = night.processes.pictures / "centring.png"
-    pictures.convergence(picture, offsets, CENTRED)
+    draw_convergence(picture, offsets, CENTRED)
     night.say(f"offset in each pass: {', '.join(f'{offset:.2f}' for offset in offsets)} px")
     night.say(f"{picture}")
 
@@ -183,7 +179,7 @@ def find_focus(night: Night) -> None:
     if abs(best - FOCUS_AT) > FOCUSED or abs(looks[-1][0] - best) > FOCUSED:
         raise StageError(f"the camera should be left in focus at {FOCUS_AT} mm; the agent looked at {looks}")
     picture = night.processes.pictures / "focus.png"
-    pictures.focus(picture, looks)
+    draw_focus(picture, looks)
     night.say(f"{len(looks)} looks, advised by the agent one by one; {json.loads(advice.splitlines()[-1])['rationale']}")
     night.say(f"{picture}")
 
@@ -195,8 +191,7 @@ def begin_run(night: Night) -> None:
     night.run_id = night.scientist.create("/runs", {**night.run_request, "campaign_id": campaign_id})
     phases = ("Darks and flats", SCAN, "Reconstruct")
     night.phases = {phase: night.register_procedure(phase, parent_run_id=night.run_id) for phase in phases}
-    request = {"procedure_ids": list(night.phases.values()), "wait": 0}
-    night.scientist.post(f"/runs/{night.run_id}/conduct", request)
+    night.scientist.post(f"/runs/{night.run_id}/conduct", {"procedure_ids": list(night.phases.values()), "wait": 0})
     night.wait_for_success("darks and flats", night.phases["Darks and flats"])
     night.wait_for_share("projections", night.phases[SCAN], LOST_AT)
     night.say(f"darks and flats are taken, and {LOST_AT:.0%} of the projections")
@@ -218,8 +213,7 @@ def lose_beam(night: Night) -> None:
 
 def find_decision(night: Night, context: str) -> View:
     row = night.scientist.wait_for_row("/decisions", context, "context")
-    decision: View = night.scientist.get(f"/decisions/{row['decision_id']}")
-    return decision
+    return night.scientist.get(f"/decisions/{row['decision_id']}")
 
 
 def resume_run(night: Night) -> None:
@@ -234,13 +228,12 @@ def resume_run(night: Night) -> None:
         raise StageError("the scan goes on although its run is held")
     night.scientist.post(f"/runs/{night.run_id}/resume")
     night.wait_for_share("projections", night.phases[SCAN], KILLED_AT)
-    went_on = f"the scan went on from {share_done(before):.0%} and is at {KILLED_AT:.0%}"
-    night.say(f"resumed by {night.scientist.name}; {went_on}")
+    night.say(f"resumed by {night.scientist.name}; the scan went on from {share_done(before):.0%} and is at {KILLED_AT:.0%}")
 
 
 def kill_worker(night: Night) -> None:
     worker, begun = night.processes.worker, monotonic()
-    night.processes.kill_worker()
+    os.kill(worker, signal.SIGKILL)
     before = night.conduct_of(SCAN)
     night.wait_for_share("projections", night.phases[SCAN], share_done(before) + PROGRESS)
     if night.processes.worker == worker:
@@ -261,7 +254,7 @@ def complete_run(night: Night) -> None:
     if not alike >= LEAST_LIKENESS:  # the likeness of a blank slice is not a number
         raise StageError(f"the slice is like the sample by {alike:.3f} only")
     picture = night.processes.pictures / "slice.png"
-    pictures.tomogram(picture, shadows, found, cross_section(), alike)
+    draw_tomogram(picture, shadows, found, cross_section(), alike)
     steps = scan["completed_count"]
     night.say(f"{steps} steps, {PROJECTIONS} projections, {without_beam} of them without beam and left out")
     night.say(f"likeness of slice and sample: {alike:.3f}")
@@ -269,18 +262,13 @@ def complete_run(night: Night) -> None:
 
 
 def read_debrief(night: Night) -> None:
-    path = f"/runs/{night.run_id}/logbook"
-
-    def find() -> str | None:
-        return next((entry["text"] for entry in night.scientist.rows(path) if entry["entry_kind"] == "Debrief"), None)
-
-    for line in filter(None, wait_for(find, "there is no debrief").splitlines()):
+    debrief = night.scientist.wait_for_row(f"/runs/{night.run_id}/logbook", "Debrief", "entry_kind")
+    for line in filter(None, debrief["text"].splitlines()):
         night.say(line)
 
 
 def see_clearance_expire(night: Night) -> None:
-    path = f"/clearances/{night.ids.short_clearance_id}"
-    night.wait_for_status(path, "Expired", "the clearance is still in force")
+    night.wait_for_status(f"/clearances/{night.ids.short_clearance_id}", "Expired", "the clearance is still in force")
     decision = find_decision(night, "ClearanceExpiry")
     night.say(f"the expirer's decision: {decision['choice']}: {decision['reasoning']}")
 

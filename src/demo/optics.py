@@ -59,16 +59,12 @@ class Beamline:
         """Return what the camera sees in `exposure` seconds, with photon and readout noise."""
         light = np.zeros((ROWS, COLUMNS))
         if self.shutter_open:
-            light = blur(self._transmission() * beam_profile(), BLUR * abs(self.focus - FOCUS_AT))
+            axis = (self.hexapod - AXIS_AT) / PIXEL / (COLUMNS / 2)
+            passing = np.exp(-ABSORPTION * projection(self.angle, axis)) if self.sample_in else np.ones(COLUMNS)
+            light = blur(passing * beam_profile(), BLUR * abs(self.focus - FOCUS_AT))
             light *= BRIGHTNESS * exposure * self.current / FULL_CURRENT
         counts = DARK + light + generator.normal(size=light.shape) * np.sqrt(light + 9)
         return np.clip(counts, 0, 65535).astype(np.uint16)
-
-    def _transmission(self) -> Image:
-        if not self.sample_in:
-            return np.ones(COLUMNS)
-        axis = (self.hexapod - AXIS_AT) / PIXEL / (COLUMNS / 2)
-        return np.exp(-ABSORPTION * projection(self.angle, axis))
 
 
 def positions(count: int) -> Image:
@@ -114,8 +110,7 @@ def blur(light: Image, width: float) -> Image:
     padded = np.pad(light, ((rows, rows), (columns, columns)), mode="edge")
     up, across = np.fft.fftfreq(padded.shape[0])[:, None], np.fft.rfftfreq(padded.shape[1])[None, :]
     spread = np.exp(-2 * (np.pi * width) ** 2 * (up**2 + across**2))
-    spectrum = np.fft.rfft2(padded) * spread
-    return np.fft.irfft2(spectrum, padded.shape)[rows : 2 * rows, columns : 2 * columns]
+    return np.fft.irfft2(np.fft.rfft2(padded) * spread, padded.shape)[rows : 2 * rows, columns : 2 * columns]
 
 
 def sharpness(picture: Picture) -> float:

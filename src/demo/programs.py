@@ -28,10 +28,8 @@ def absorption(pictures: Image, darks: Image, flats: Image) -> Image:
 def axis_offset(before: Image, after: Image) -> float:
     """Return how many pixels the rotation axis is off the middle. Half a turn mirrors a projection at the axis, so `after`
     mirrored at the middle is `before` shifted by twice the offset."""
-    mirrored = after[::-1]
     size = 2 * len(before)
-    spectrum = np.fft.rfft(before, size) * np.conj(np.fft.rfft(mirrored, size))
-    likeness = np.fft.irfft(spectrum, size)
+    likeness = np.fft.irfft(np.fft.rfft(before, size) * np.conj(np.fft.rfft(after[::-1], size)), size)
     best = int(np.argmax(likeness))
     low, top, high = (likeness[(best + step) % size] for step in (-1, 0, 1))
     between = 0.5 * (low - high) / (low - 2 * top + high)
@@ -45,20 +43,14 @@ def reconstruct_slice(projections: Image, angles: Image) -> Image:
     across = positions(count)
     x, y = np.meshgrid(across, -across)
     density = np.zeros((count, count))
-    for projection, angle in zip(filter_projections(projections), np.radians(angles), strict=True):
+    frequencies = np.fft.rfftfreq(2 * count, 2 / count)  # each is weighted by itself and the highest, mostly noise, damped
+    weights = frequencies * np.cos(np.pi * np.linspace(0, 0.5, len(frequencies)))
+    filtered = np.fft.irfft(np.fft.rfft(projections, 2 * count, axis=1) * weights, 2 * count, axis=1)[:, :count]
+    for projection, angle in zip(filtered, np.radians(angles), strict=True):
         density += np.interp(x * np.cos(angle) + y * np.sin(angle), across, projection)
     density *= np.pi / len(angles)
     density[x**2 + y**2 > 1] = 0
     return density
-
-
-def filter_projections(projections: Image) -> Image:
-    """Return projections with each frequency weighted by itself and the highest, mostly noise, damped."""
-    count = projections.shape[1]
-    size = 2 * count
-    frequencies = np.fft.rfftfreq(size, 2 / count)
-    window = np.cos(np.pi * np.linspace(0, 0.5, len(frequencies)))
-    return np.fft.irfft(np.fft.rfft(projections, size, axis=1) * frequencies * window, size, axis=1)[:, :count]
 
 
 def likeness(one: Image, other: Image) -> float:
@@ -100,8 +92,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def pictures_in(path: Path) -> Image:
-    found: Image = read_file(path)["pictures"].astype(float)
-    return found
+    return np.asarray(read_file(path)["pictures"], dtype=np.float64)
 
 
 def inputs() -> list[Path]:

@@ -6,9 +6,9 @@ from baton.domain.registry import REGISTRY
 
 CONTEXTS = {
     "access": ("actor", "subject_binding"),
-    "trust": ("zone", "conduit", "surface", "policy", "visit", "presence"),
+    "trust": ("zone", "conduit", "surface", "policy", "visit"),
     "equipment": (
-        *("asset", "asset_tree", "asset_parts", "asset_settings", "asset_external_id", "asset_views"),
+        *("asset", "asset_tree", "asset_parts", "asset_external_id", "asset_views"),
         *("family", "role", "model", "frame", "mount", "assembly", "fixture"),
     ),
     "supply": ("supply",),
@@ -16,8 +16,8 @@ CONTEXTS = {
     "safety": ("clearance", "clearance_views", "clearance_template"),
     "caution": ("caution",),
     "subject": ("subject",),
-    "recipe": ("capability", "method", "practice", "plan", "plan_wires", "plan_roles", "plan_inspection", "recipe"),
-    "run": ("run", "start", "conduct", "endings", "logbooks"),
+    "recipe": ("capability", "method", "practice", "plan", "plan_parts", "plan_inspection", "recipe"),
+    "run": ("run", "start", "conduct", "logbooks"),
     "operation": (
         *("procedure.procedure", "procedure.registration", "procedure.start", "procedure.endings", "conduct.conduct"),
         *("steering.steered_conduct", "procedure.iterations", "procedure.activity_logbook", "procedure.preflight"),
@@ -25,11 +25,8 @@ CONTEXTS = {
     ),
     "campaign": ("campaign",),
     "calibration": ("calibration", "publication"),
-    "decision": ("decision", "inferences"),
-    "agent": (
-        *("agent", "language_model", "at_risk", "conclusions", "debrief", "decision_records", "promotion", "rule_agents"),
-        "reactions",
-    ),
+    "decision": ("decision",),
+    "agent": (*("agent", "language_model", "conclusions", "debrief", "caution_proposal", "rule_agents", "reactions"),),
     "federation": ("facility", "credential", "permit"),
 }  # The modules of each context that declare something, in the order a reader meets them.
 MODULES = [f"baton.domain.{context}.{module}" for context, modules in CONTEXTS.items() for module in modules]

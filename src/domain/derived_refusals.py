@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from functools import cache
 from inspect import isfunction
 from itertools import pairwise
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, TypeGuard
 
 from baton.domain.shared.refusals import Refusal
 
 RULES = "baton.domain."  # The package whose functions are followed: what adapters raise is declared by the operation.
-PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")
-"""The modules whose functions pass refusals on and choose none themselves."""
+PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")  # Their functions pass refusals on and choose none.
 ATTRIBUTE_LOADS = ("LOAD_ATTR", "LOAD_METHOD")
 REFERENCES = ("required", "required_all", "required_if_given")
 """The reads that refuse a missing target by its aggregate's own class unless another one is named."""
@@ -30,22 +29,18 @@ def reasons_of(command: type[Any]) -> tuple[str, ...]:
 
 def _rules_of(command: type[Any]) -> Iterator[FunctionType]:
     """Yield the functions that judge a command: its own methods and the domain functions they call."""
-    pending: list[FunctionType] = [
-        value
-        for name in dir(command)
-        if isfunction(value := getattr(command, name)) and value.__module__.startswith(RULES) and _is_rule(value)
-    ]
+    pending = [value for name in dir(command) if _is_rule(value := getattr(command, name))]
     rules = dict.fromkeys(pending)
     while pending:
         for called in _globals_named(pending.pop()):
-            if isfunction(called) and called.__module__.startswith(RULES) and _is_rule(called) and called not in rules:
+            if _is_rule(called) and called not in rules:
                 rules[called] = None
                 pending.append(called)
     yield from rules
 
 
-def _is_rule(function: FunctionType) -> bool:
-    return function.__module__ not in PLUMBING
+def _is_rule(value: Any) -> TypeGuard[FunctionType]:
+    return isfunction(value) and value.__module__.startswith(RULES) and value.__module__ not in PLUMBING
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -56,9 +51,11 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _globals_named(function: FunctionType) -> Iterator[Any]:
-    """Yield the globals that a function names; of a tuple of gates, their rules."""
+    """Yield the globals that a function names; of a tuple of gates, their rules; of a module, what is named of it."""
     for code in _codes(function.__code__):
-        for value in (function.__globals__[name] for name in code.co_names if name in function.__globals__):
+        known = {name: function.__globals__.get(name) for name in code.co_names}
+        modules = [value for value in known.values() if isinstance(value, ModuleType)]
+        for value in (place for name in known for place in (known[name], *(getattr(one, name, None) for one in modules))):
             yield from (getattr(gate, "rule", None) for gate in value) if isinstance(value, tuple) else (value,)
 
 
@@ -93,5 +90,7 @@ def _refusals_in(function: FunctionType, code: CodeType) -> Iterator[type[Refusa
 def _literal_reasons(function: FunctionType) -> Iterator[str]:
     for code in _codes(function.__code__):
         for step, following in pairwise(dis.get_instructions(code)):
-            if step.opname in ATTRIBUTE_LOADS and step.argval == "cannot" and isinstance(following.argval, str):
-                yield following.argval
+            if step.opname in ATTRIBUTE_LOADS and step.argval == "cannot":
+                first = following.argval[0] if isinstance(following.argval, tuple) else following.argval  # with `**facts`
+                if isinstance(first, str):
+                    yield first

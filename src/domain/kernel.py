@@ -1,34 +1,18 @@
-"""The declarations every context is written in: state, event, aggregate, command and query.
-
-An aggregate's module declares everything about it once. REST route, MCP tool, permission name, documentation and the
-table of states and verbs are all derived from the declarations, which the registry collects.
-"""
+"""The declarations every context is written in: state, event, aggregate, command and query. REST route, MCP tool, permission
+name, documentation and the table of states and verbs are all derived from them; the registry collects them."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    NamedTuple,
-    Self,
-    TypeVar,
-    Unpack,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar, Unpack, get_type_hints
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainSerializer, create_model, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model, model_validator
 
-from baton.domain.registry import REGISTRY, CommandOptions, CreationOptions, Operation, Projection, QueryOptions, snake_case
+from baton.domain import registry
+from baton.domain.registry import REGISTRY, Operation, snake_case
 from baton.domain.shared.annotations import marks
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads
@@ -62,17 +46,13 @@ else:
         return successor
 
 
-class _WithRepeats:
-    """Marks a set whose repeated items count once and are not refused."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        form = handler(schema)
-        form.pop("uniqueItems", None)
-        return form
+def _without(keyword: str) -> Any:
+    return lambda schema: schema.pop(keyword, None)
 
 
 A = TypeVar("A")
-SortedSet = Annotated[frozenset[A], PlainSerializer(lambda values: sorted(values, key=str)), _WithRepeats()]
+_WithRepeats = Field(json_schema_extra=_without("uniqueItems"))  # Repeated items count once and are not refused.
+SortedSet = Annotated[frozenset[A], PlainSerializer(lambda values: sorted(values, key=str)), _WithRepeats]
 """A set that is written as a sorted list, so that equal sets have equal bytes."""
 IdSet = SortedSet[UUID]
 
@@ -83,15 +63,12 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
-"""A function from the stored payload of one version of an event to that of the next."""
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]  # From the stored payload of one version of an event to the next one.
 
 
 class Event(BaseModel):
     """Something that happened to one aggregate. Its stream and time are stamped on it when it is decided.
-
-    A stored payload is read for ever: a change of shape raises `version` and brings an upcaster from each older version.
-    """
+    A stored payload is read for ever: a change of shape raises `version` and brings an upcaster from each older version."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     __slots__ = ("_own_id", "occurred_at", "recorded_by", "stored_id", "stream_id")
@@ -109,13 +86,10 @@ class Event(BaseModel):
     aggregate: ClassVar["Aggregate[Any]"]
     schema_version: ClassVar[int] = 1  # The version of the payload that this class writes.
     upcasters: ClassVar[Mapping[int, Upcaster]] = {}  # From each older version, the function to the next one.
-    leads_to: ClassVar[Enum | None] = None
-    """The status that is all it changes, where that is so; other events are folded by `evolve`."""
-    dates: ClassVar[str | None] = None
-    """The field of the state that keeps the time of an event with `leads_to`, where there is one."""
+    leads_to: ClassVar[Enum | None] = None  # The status, where it changes nothing else; `evolve` folds other events.
+    dates: ClassVar[str | None] = None  # The state's field for the time of an event with `leads_to`, where there is one.
     personal: ClassVar[frozenset[str]] = frozenset()  # The keys that are free text as a whole.
-    overwrites: ClassVar[bool] = False
-    """Whether nothing is left of an earlier event of this type once a later one is folded."""
+    overwrites: ClassVar[bool] = False  # Whether nothing is left of it once a later event of its type is folded.
     inert: ClassVar[bool] = False  # Whether it never changes the state: it is kept for readers, and passed over by the fold.
 
     def __init_subclass__(
@@ -130,8 +104,12 @@ class Event(BaseModel):
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
-        cls.schema_version, cls.upcasters, cls.leads_to = version, upcasters or {}, leads_to
-        cls.dates, cls.overwrites, cls.inert = dates, overwrites, inert
+        cls.schema_version = version
+        cls.upcasters = upcasters or {}
+        cls.leads_to = leads_to
+        cls.dates = dates
+        cls.overwrites = overwrites
+        cls.inert = inert
         if set(cls.upcasters) != set(range(1, version)):
             raise TypeError(f"{cls.__name__} is at version {version}: give an upcaster from each of the versions before it")
         if of is not None:
@@ -190,10 +168,8 @@ class Event(BaseModel):
     def payload(self) -> str:
         """Return the stored form: the aggregate's id, the event's own keys, the time."""
         own = self.model_dump_json(by_alias=True)[1:-1]
-        return (
-            f'{{"{self.aggregate.id_name}":"{self.stream_id}",{own}{"," if own else ""}'
-            f'"occurred_at":"{instant(self.occurred_at)}"}}'
-        )
+        time = f'"occurred_at":"{instant(self.occurred_at)}"'
+        return f'{{"{self.aggregate.id_name}":"{self.stream_id}",{own}{"," if own else ""}{time}}}'
 
 
 class StoredEvent(NamedTuple):
@@ -236,11 +212,9 @@ Outcome = Sequence[Event | Write]
 
 class Command(Value):
     """A request to change one aggregate: a `Verb` on an existing stream, or a `Creation` of a new one.
-
     `gather` is the generator of the facts about other aggregates, and refuses references that lead nowhere; `decide` is the
     decision. `examine()`, where there is one, refuses values before the target is looked for; `require(state)` refuses a
-    state that the verb cannot work on although its status would allow it.
-    """
+    state that the verb cannot work on although its status would allow it."""
 
     Cannot: ClassVar[type[Refusal]]
     operation: ClassVar["Operation"]
@@ -254,9 +228,10 @@ class Command(Value):
         def __class_getitem__(cls, types):
             return cls
 
-    def cannot(self, reason: str, detail: str, **facts: Any) -> Refusal:
+    @classmethod
+    def cannot(cls, reason: str, detail: str, **facts: Any) -> Refusal:
         """Return the refusal of this verb, with its machine cause."""
-        return self.Cannot(detail, reason=reason, facts=facts)
+        return cls.Cannot(detail, reason=reason, facts=facts)
 
 
 S = TypeVar("S", bound=State)
@@ -295,19 +270,14 @@ class Query(Value):
 
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False  # Whether the answer may be behind the log, and waits for `min_position`.
-    of_one_moment: ClassVar[bool] = False
-    """Whether everything that the answer puts together must be as it was at one moment."""
+    of_one_moment: ClassVar[bool] = False  # Whether everything in the answer must be as it was at one moment.
     if TYPE_CHECKING:
         answer: ClassVar[Callable[..., Reads[Any]]]
 
 
 def omitted() -> Any:
     """Return the default of an input key that may be left out but not be null; `model_fields_set` tells whether it came."""
-    return Field(default=None, json_schema_extra=_without_default)
-
-
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
+    return Field(default=None, json_schema_extra=_without("default"))
 
 
 class TimeTravel(Query):
@@ -352,12 +322,12 @@ class Aggregate(Generic[S]):
 
     def __init__(self, state: type[S], path: str, *, context: str, axis: str = "status", id_name: str | None = None) -> None:
         self.state = state
-        self.name = state.__name__
-        self.label = snake_case(self.name).replace("_", " ")
         self.context = context
         self.path = path
         self.axis = axis
-        self.id_name = id_name or f"{snake_case(self.name)}_id"
+        name = self.name = state.__name__
+        self.label = snake_case(name).replace("_", " ")
+        self.id_name = id_name or f"{snake_case(name)}_id"
         self.events: dict[str, type[Event]] = {}
         self.operations: list[Operation] = []
         self._invalid: dict[str, type[Refusal]] = {}
@@ -367,19 +337,12 @@ class Aggregate(Generic[S]):
         self._times = tuple(name for name in required if name.endswith("_at"))
         self._begin: Callable[[Any], S] = self._first_state
         self._evolve: Callable[[S, Any], S] | None = None
-        self.NotFound = refusal_class(
-            NotFound, f"{self.name}NotFoundError", f"There is no {self.label} with this id.", context
-        )
-        self.AlreadyExists = refusal_class(
-            Conflict, f"{self.name}AlreadyExistsError", f"This {self.label} exists already.", context
-        )
+        self.NotFound = refusal_class(NotFound, f"{name}NotFoundError", f"There is no {self.label} with this id.", context)
+        exists = f"This {self.label} exists already."
+        self.AlreadyExists = refusal_class(Conflict, f"{name}AlreadyExistsError", exists, context)
         state.aggregate = self
-        REGISTRY.aggregates[self.name] = self
-        history = type(
-            f"Get{self.name}History",
-            (History,),
-            {"__doc__": f"Every event of one {self.label}, oldest first.", "__module__": self.state.__module__},
-        )
+        REGISTRY.aggregates[name] = self
+        history = self._query_class(f"Get{name}History", History, f"Every event of one {self.label}, oldest first.")
         self.query(get=f"/{{{self.id_name}}}/history")(history)
 
     def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
@@ -420,20 +383,17 @@ class Aggregate(Generic[S]):
         """Return the state of a stored stream; events that a later one of their type overwrites are passed over."""
         latest = {event.event_type: event.version for event in stored}
         try:
-            passing = {name for name in latest if self.event_class(name).overwrites}
+            classes = {name: self.event_class(name) for name in latest}
         except UnknownEventError as error:
             error.add_note(f"stream {stored[0].stream_id}")
             raise
-        inert = {name for name in latest if self.events[name].inert}
         state: S | None = None
         for event in stored:
-            if event.event_type in inert:
-                continue
-            if state is None or event.event_type not in passing or event.version == latest[event.event_type]:
-                state = self.after(
-                    state,
-                    self.decode(event.event_type, event.payload, event.stream_id, event.occurred_at, event.schema_version),
-                )
+            kind = classes[event.event_type]
+            is_last = state is None or not kind.overwrites or event.version == latest[event.event_type]
+            if is_last and not kind.inert:
+                loaded = kind.load(event.payload, event.schema_version)
+                state = self.after(state, loaded.stamp(event.stream_id, event.occurred_at))
         return state
 
     def event_class(self, event_type: str) -> type[Event]:
@@ -466,43 +426,26 @@ class Aggregate(Generic[S]):
         """Declare a bounded text whose blankness is refused by the class of `invalid(field)`."""
         return Text(max_length, self.invalid(field, label), label or field.replace("_", " "), personal=personal)
 
-    def creation(self, **options: Unpack[CreationOptions]) -> Callable[[type[C]], type[C]]:
+    def creation(self, **options: Unpack[registry.CreationOptions]) -> Callable[[type[C]], type[C]]:
         """Declare a command that begins a stream."""
         if "returns" not in options:
             options["returns"] = create_model(f"{self.name}Created", **{self.id_name: (UUID, ...)})  # type: ignore[call-overload]
         return self._command("POST", "", creates=True, status=201, **options)
 
-    def command(
-        self,
-        *,
-        post: str | None = None,
-        patch: str | None = None,
-        put: str | None = None,
-        delete: str | None = None,
-        **options: Unpack[CommandOptions],
-    ) -> Callable[[type[C]], type[C]]:
+    def command(self, **options: Unpack[registry.CommandOptions]) -> Callable[[type[C]], type[C]]:
         """Declare a command on an existing stream, and the states it is allowed from (all, when not said)."""
-        method, path = next(
-            (method, path)
-            for method, path in (("POST", post), ("PATCH", patch), ("PUT", put), ("DELETE", delete))
-            if path is not None
-        )
-        options.setdefault("status", 204)
-        return self._command(method, path, **options)
+        said: dict[str, Any] = {"status": 204, **options}
+        method = next(method for method in ("post", "patch", "put", "delete") if method in said)
+        return self._command(method.upper(), said.pop(method), **said)
 
-    def inner(self, *, creates: bool = False, **options: Unpack[CreationOptions]) -> Callable[[type[C]], type[C]]:
-        """Declare a command that only the service itself gives: no surface has it.
-
-        It is permitted under its own name, or as `command_name` where that is said.
-        """
+    def inner(self, *, creates: bool = False, **options: Unpack[registry.CreationOptions]) -> Callable[[type[C]], type[C]]:
+        """Declare a command that only the service itself gives, permitted as `command_name`; no surface has it."""
         path = "" if creates else f"/{{{self.id_name}}}"
         return self._command("POST", path, creates=creates, status=204, surfaced=False, **options)
 
     def _command(
         self, method: str, path: str, /, *, verb: str | None = None, records: type[Event] | None = None, **options: Any
     ) -> Callable[[type[C]], type[C]]:
-        absolute = options.pop("path", None) or self.path + path
-
         def declare(command: type[C]) -> type[C]:
             command.Cannot = refusal_class(
                 Conflict,
@@ -512,21 +455,19 @@ class Aggregate(Generic[S]):
             )
             if records is not None:
                 command.decide = _recorder(command, records)
-            self._declare(command, "command", method, absolute, **options)
+            self._declare(command, method, path, kind="command", **options)
             return command
 
         return declare
 
     def query(
-        self, *, get: str = "", post: str | None = None, **options: Unpack[QueryOptions]
+        self, *, get: str = "", post: str | None = None, **options: Unpack[registry.QueryOptions]
     ) -> Callable[[type[Q]], type[Q]]:
         """Declare a query; one whose input does not fit an address is posted."""
         method, path = ("GET", get) if post is None else ("POST", post)
-        said: dict[str, Any] = {**options}
-        absolute = said.pop("path", None) or self.path + path
 
         def declare(query: type[Q]) -> type[Q]:
-            self._declare(query, "query", method, absolute, **said)
+            self._declare(query, method, path, kind="query", **options)
             return query
 
         return declare
@@ -541,17 +482,18 @@ class Aggregate(Generic[S]):
             return view.model_construct(**{name: getattr(state, name) for name in names})
             yield
 
-        get = type(
-            f"Get{self.name}",
-            (TimeTravel,),
-            {"__doc__": f"One {self.label}, folded from its stream.", "__module__": self.state.__module__, "answer": answer},
-        )
+        get = self._query_class(f"Get{self.name}", TimeTravel, f"One {self.label}, folded from its stream.", answer=answer)
         self.query(get=f"/{{{self.id_name}}}", returns=view)(get)
 
-    def types_of(self, names: Iterable[str]) -> dict[str, Any]:
+    def _query_class(self, name: str, base: type[Q], doc: str, **members: Any) -> type[Q]:
+        return type(name, (base,), {"__doc__": doc, "__module__": self.state.__module__, **members})
+
+    def types_of(self, names: Collection[str]) -> dict[str, Any]:
         """Return the declared types of fields and properties of the state."""
         hints = get_type_hints(self.state, include_extras=True)
-        return {name: hints[name] if name in hints else _returned(getattr(self.state, name)) for name in names}
+        missing = {name: getattr(self.state, name).fget for name in names if name not in hints}
+        hints |= {name: get_type_hints(fget, include_extras=True)["return"] for name, fget in missing.items()}
+        return {name: hints[name] for name in names}
 
     def listing(self, summary: Any, **options: Any) -> Callable[[type[Q]], type[Q]]:
         """Declare a list over the projection of this aggregate's streams."""
@@ -560,34 +502,16 @@ class Aggregate(Generic[S]):
             query.summary = summary  # type: ignore[attr-defined]
             if not hasattr(summary, "relation"):
                 summary.relation = f"proj_{self.context}_{snake_case(self.name)}_summary"
-                REGISTRY.projections[summary.relation] = Projection(summary, self)
+                REGISTRY.projections[summary.relation] = registry.Projection(summary, self)
             query.reads_projections = summary.relation in REGISTRY.projections
             returns = query.page_form(options.pop("returns", None))  # type: ignore[attr-defined]
             return self.query(get=options.pop("get", ""), returns=returns, **options)(query)
 
         return declare
 
-    def _declare(
-        self,
-        input: type[Any],
-        kind: Literal["command", "query"],
-        method: str,
-        path: str,
-        surfaced: bool = True,
-        **options: Any,
-    ) -> None:
-        operation = Operation(
-            name=options.pop("name", snake_case(input.__name__)),
-            command_name=options.pop("command_name", input.__name__),
-            kind=kind,
-            context=options.pop("context", self.context),
-            method=method,
-            path=path,
-            input=input,
-            aggregate=self,
-            **options,
-        )
-        input.operation = operation
+    def _declare(self, input: type[Any], method: str, path: str, /, *, surfaced: bool = True, **options: Any) -> None:
+        said = {"context": self.context, "path": self.path + path, **options}
+        operation = registry.operation_of(input, method=method, aggregate=self, **said)
         if surfaced:
             self.operations.append(operation)
             REGISTRY.declare(operation)
@@ -602,14 +526,11 @@ def _recorder(command: type[Command], event: type[Event]) -> Callable[..., Outco
     if len(authors) > 1 or not all(name.endswith("_by") for name in authors):
         raise TypeError(f"{command.__name__} does not say what {event.__name__} holds: write its decide")
 
-    def decide(self: Command, _: State, call: Call) -> Outcome:
+    def decide(self: Command, *known: Any) -> Outcome:
+        call = next(one for one in known if isinstance(one, Call))
         return [event(**{name: getattr(self, name) for name in own}, **dict.fromkeys(authors, call.principal_id))]
 
     return decide
-
-
-def _returned(derived: property) -> Any:
-    return get_type_hints(derived.fget, include_extras=True)["return"]
 
 
 class UnknownEventError(Exception):

@@ -61,8 +61,12 @@ class CreationOptions(QueryOptions, total=False):
 
 
 class CommandOptions(CreationOptions, total=False):
-    """What the declaration of a command on an existing stream may say."""
+    """What the declaration of a command on an existing stream may say; one of the methods gives its path."""
 
+    post: str
+    patch: str
+    put: str
+    delete: str
     status: int
 
 
@@ -82,8 +86,7 @@ class Operation:
     allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
     state_reason: str | None = None  # The machine cause of a refusal for the state, where that is not the state's own name.
     reasons: Sequence[str] = ()  # The machine causes of its own refusal class that its rules do not spell out.
-    refuses: Sequence[type[Refusal]] = ()
-    """The refusal classes that its rules do not name: those of ports, and those of verbs it stands in for."""
+    refuses: Sequence[type[Refusal]] = ()  # The classes that its rules do not name: of ports, and of verbs it stands in for.
     status: int = 200
     returns: Any = None
     work: str | None = None  # The long work that it opens, and whose answer becomes its own.
@@ -93,8 +96,7 @@ class Operation:
     lock: str | None = None  # The lock it holds from before it reads until it has written.
     attempts: int = 1  # How often it is decided anew when somebody else changed the same stream first.
     destructive: bool = False  # Whether agents are warned that it takes something away.
-    callers: Sequence[Enum] = ()
-    """The kinds of actor that may call this, whatever policies permit; every kind, when not said."""
+    callers: Sequence[Enum] = ()  # The kinds of actor that may call it, whatever policies permit; every kind, when not said.
     mcp: bool = True  # Whether it is a tool of agents.
     essential: bool = False  # Whether agents see its tool without searching for it.
     open: bool = False  # Whether every caller may ask it, whatever policies permit.
@@ -136,17 +138,13 @@ class Operation:
     @cached_property
     def refusals(self) -> tuple[type[Refusal], ...]:
         """Every class of the domain this operation may be refused with, besides a missing permission."""
-        classes: dict[type[Refusal], None] = {}
-        if self.aggregate and self.target:
-            classes[self.aggregate.NotFound] = None
+        classes = [self.aggregate.NotFound] if self.aggregate and self.target else []
         if self.kind == "command":
             if self.allowed is not None or self.own_reasons:
-                classes[self.input.Cannot] = None  # type: ignore[union-attr]
-            classes.update(dict.fromkeys(refusals_of(self.input)))
-        classes.update(dict.fromkeys((*self.refuses, *text_refusals(self.input))))
-        if UnauthorizedError not in self.refuses:
-            classes.pop(UnauthorizedError, None)
-        return tuple(classes)
+                classes.append(self.input.Cannot)  # type: ignore[union-attr]
+            classes += refusals_of(self.input)
+        classes += (*self.refuses, *text_refusals(self.input))
+        return tuple(one for one in dict.fromkeys(classes) if one is not UnauthorizedError or one in self.refuses)
 
     def decision(self, command: "Command", state: "State | None", call: "Call") -> "Reads[Outcome]":
         """Judge a command in the order refusals are promised: references, state, values, the rest."""
@@ -209,20 +207,17 @@ def question(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> 
     """Declares a query that is about no aggregate."""
 
     def declare(query: "type[Q]") -> "type[Q]":
-        query.operation = Operation(
-            name=snake_case(query.__name__),
-            command_name=query.__name__,
-            kind="query",
-            context=context,
-            method="GET",
-            path=path,
-            input=query,
-            **options,
-        )
-        REGISTRY.declare(query.operation)
+        REGISTRY.declare(operation_of(query, kind="query", context=context, method="GET", path=path, **options))
         return query
 
     return declare
+
+
+def operation_of(input: "type[Command] | type[Query]", **options: Any) -> Operation:
+    """Give an input its operation, under the name of its class unless another is said."""
+    said = {"name": snake_case(input.__name__), "command_name": input.__name__, **options}
+    input.operation = Operation(input=input, **said)
+    return input.operation
 
 
 def snake_case(name: str) -> str:

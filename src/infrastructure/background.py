@@ -57,7 +57,9 @@ class Supervisor:
             except BaseException as error:  # even one that would end the process: only a stop ends this task
                 # Nothing of it is kept: its frames may hold a connection that is half open.
                 because, location = type(first_cause(error)).__name__, error_location(first_cause(error))
-                _forget_cancellation()
+                task = asyncio.current_task()
+                while task is not None and task.uncancel():
+                    pass
             state.running = False
             if stopping.is_set():
                 return
@@ -72,9 +74,3 @@ class Supervisor:
 def first_cause(error: BaseException) -> BaseException:
     """Return the first of the errors that ended a group of tasks."""
     return first_cause(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
-
-
-def _forget_cancellation() -> None:
-    task = asyncio.current_task()
-    while task is not None and task.uncancel():
-        pass

@@ -1,18 +1,18 @@
 """Plugins: the actions, control adapters, deciders and minters that installed site packages offer by entry points."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from baton.application.conduct.actions import ActionBody
+from baton.application.conduct.actions import ActionBody, UnknownActionError
 from baton.application.conduct.deciders import Decider
 from baton.application.control import Control
 from baton.application.plant import Substrate
 from baton.application.ports import Minter
 from baton.application.settings import PidMinter, Settings
-from baton.domain.operation.steering.decider_choice import DecideSubstrate
+from baton.domain.operation.steering.steering import DecideSubstrate
 from baton.infrastructure.actions.acquisition import BUILT_IN
 
 T = TypeVar("T")
@@ -29,17 +29,14 @@ class PluginKind(Generic[T]):
     group: str
     noun: str
     built_in: frozenset[str]
-    members: tuple[str, ...] = ()
-    """What the object that a plugin's factory makes must have; an action is no factory, and has none."""
+    members: tuple[str, ...] = ()  # what the object that a factory makes must have; an action is no factory
 
     def offers(self) -> dict[str, EntryPoint]:
         """Return the entry points of this group by name, or raise PluginUnusableError where a name is taken."""
         found: dict[str, EntryPoint] = {}
         for point in entry_points(group=self.group):
-            if point.name in found or point.name in self.built_in:
-                raise PluginUnusableError(
-                    f"The {self.noun} {point.name} is offered twice, by {point.value} too; rename one."
-                )
+            if (name := point.name) in found or name in self.built_in:
+                raise PluginUnusableError(f"The {self.noun} {name} is offered twice, by {point.value} too; rename one.")
             found[point.name] = point
         return found
 
@@ -48,9 +45,8 @@ class PluginKind(Generic[T]):
         try:
             found = point.load()
         except Exception as error:
-            raise PluginUnusableError(
-                f"The {self.noun} {point.name} cannot be loaded from {point.value}: {error}."
-            ) from error
+            said = f"The {self.noun} {point.name} cannot be loaded from {point.value}: {error}."
+            raise PluginUnusableError(said) from error
         if self.members and not callable(found):
             raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} cannot be called.")
         if not self.members and not inspect.iscoroutinefunction(found):
@@ -73,17 +69,30 @@ class PluginKind(Generic[T]):
 
 
 ACTIONS = PluginKind[Any]("baton.actions", "action", frozenset(BUILT_IN))
-CONTROL = PluginKind[Control](
-    "baton.control", "control adapter", frozenset(Substrate), ("read", "write", "subscribe", "close")
-)
+ADAPTER = ("read", "write", "subscribe", "close")
+CONTROL = PluginKind[Control]("baton.control", "control adapter", frozenset(Substrate), ADAPTER)
 DECIDERS = PluginKind[Decider]("baton.deciders", "decider", frozenset(DecideSubstrate), ("advise_next", "close"))
 MINTERS = PluginKind[Minter]("baton.minters", "minter", frozenset(PidMinter), ("schemes", "mint", "tombstone", "aclose"))
 KINDS: tuple[PluginKind[Any], ...] = (ACTIONS, CONTROL, DECIDERS, MINTERS)
 
 
-def installed_bodies() -> dict[str, ActionBody]:
-    """Return the actions of every installed package by name, or raise PluginUnusableError."""
-    return {name: ACTIONS.load(point) for name, point in ACTIONS.offers().items()}
+class ActionRegistry:
+    def __init__(self, bodies: Mapping[str, ActionBody]) -> None:
+        self._bodies = bodies
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._bodies)
+
+    def body_of(self, name: str) -> ActionBody:
+        if name not in self._bodies:
+            raise UnknownActionError(f"There is no action {name} here; there are {', '.join(self.names)}.")
+        return self._bodies[name]
+
+
+def installed_actions() -> ActionRegistry:
+    """Return the built-in actions and those of every installed package, or raise PluginUnusableError."""
+    return ActionRegistry({**BUILT_IN, **{name: ACTIONS.load(point) for name, point in ACTIONS.offers().items()}})
 
 
 def plugin_objections(settings: Settings) -> list[str]:
@@ -114,11 +123,10 @@ def load_named_plugins(settings: Settings) -> None:
 
 def _named_plugins(kind: PluginKind[Any], settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield every setting that names a plugin of this kind, with the name."""
-    named: dict[str, list[str]] = {
-        CONTROL.group: [route.substrate for route in settings.control_routes if not isinstance(route.substrate, Substrate)],
-        DECIDERS.group: [name for name in settings.decide_substrates if not isinstance(name, DecideSubstrate)],
-        MINTERS.group: [] if isinstance(settings.pid_minter, PidMinter) else [settings.pid_minter],
+    named: dict[str, tuple[str, Sequence[str]]] = {
+        CONTROL.group: ("CONTROL_ROUTES", [route.substrate for route in settings.control_routes]),
+        DECIDERS.group: ("DECIDE_SUBSTRATES", settings.decide_substrates),
+        MINTERS.group: ("PID_MINTER", [settings.pid_minter]),
     }
-    variables = {CONTROL.group: "CONTROL_ROUTES", DECIDERS.group: "DECIDE_SUBSTRATES", MINTERS.group: "PID_MINTER"}
-    for name in dict.fromkeys(named.get(kind.group, ())):
-        yield variables[kind.group], name
+    variable, names = named.get(kind.group, ("", ()))
+    yield from ((variable, name) for name in dict.fromkeys(names) if name not in kind.built_in)

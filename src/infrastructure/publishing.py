@@ -1,11 +1,14 @@
-"""Publishing without a network: a signer with keys in files, and an outbox of files that a transport of the site empties."""
+"""Publishing by files: a signer with keys in files, an outbox that a transport of the site empties, and a mirror of the
+narrative logbook that people read and a bridge of the site's choice picks up."""
 
 import asyncio
 import hashlib
 import re
 from pathlib import Path
+from urllib.parse import quote
 from uuid import UUID
 
+import structlog
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -13,6 +16,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from baton.application.ports import SendingFailedError, SigningFailedError
 from baton.domain.calibration.publication import Signature
 from baton.infrastructure.files import write_once
+
+log = structlog.get_logger()
 
 REFERENCE = re.compile(r"file://(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{0,99})")
 
@@ -29,11 +34,9 @@ class KeyDirectorySigner:
     def _key(self, secret_ref: str) -> Ed25519PrivateKey:
         if self._directory is None:
             raise SigningFailedError("This deployment has no signing keys; set SIGNING_KEY_DIRECTORY to where they are.")
-        found = REFERENCE.fullmatch(secret_ref)
-        if found is None:
-            raise SigningFailedError(
-                "The credential's secret reference names no key file; rotate it to file:// and the name of a key."
-            )
+        if (found := REFERENCE.fullmatch(secret_ref)) is None:
+            said = "The credential's secret reference names no key file; rotate it to file:// and the name of a key."
+            raise SigningFailedError(said)
         try:
             key = load_pem_private_key((self._directory / f"{found['name']}.pem").read_bytes(), password=None)
         except OSError as error:
@@ -92,3 +95,37 @@ def _exists(outbox: Path, receipt_id: UUID) -> bool:
 def _write(outbox: Path, receipt_id: UUID, artifact: bytes) -> None:
     if not _exists(outbox, receipt_id):
         write_once(outbox / f"{receipt_id}.json", artifact)
+
+
+PAUSES = (0.2, 1.0, 5.0)  # seconds before each further attempt: a share may be being mounted
+ATTEMPT_SECONDS = 10.0  # time after which an attempt counts as failed, whatever the file system still does
+
+
+class FileMirror:
+    """Writes one text file for each decision, once, in a directory of its logbook; the names sort by time."""
+
+    def __init__(self, directory: Path, pauses: tuple[float, ...] = PAUSES) -> None:
+        self._directory = directory
+        self._pauses = pauses
+
+    async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
+        for pause in (0.0, *self._pauses):
+            await asyncio.sleep(pause)
+            try:
+                async with asyncio.timeout(ATTEMPT_SECONDS):
+                    await asyncio.to_thread(self._write, decision_id, narrative, target_logbook)
+            except Exception as error:
+                failure = type(error).__name__
+                log.warning("mirroring_failed", decision_id=str(decision_id), logbook=target_logbook, error=failure)
+            else:
+                return
+        log.error("mirroring_given_up", decision_id=str(decision_id), logbook=target_logbook)
+
+    def _write(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
+        write_once(self._directory / mirror_directory_name(target_logbook) / f"{decision_id}.txt", narrative.encode())
+
+
+def mirror_directory_name(logbook: str) -> str:
+    """Return the name of a logbook's directory, which stays inside the mirror whatever the logbook is called."""
+    name = quote(logbook, safe=" ")
+    return f"%2E{name[1:]}" if name.startswith(".") else name

@@ -16,8 +16,7 @@ def new_id() -> UUID:
 
 
 class WallClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
+    now = staticmethod(clock)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -1,8 +1,6 @@
 """Checks that a site runs against its own control adapter, decider or minter; each raises ContractBrokenError in a sentence.
-
 They need no test framework: await them in any test, or in a script at the beamline. They hold an adapter to the rules that
-conducts rest on; what a control system can do beyond them is not looked at.
-"""
+conducts rest on; what a control system can do beyond them is not looked at."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -14,15 +12,8 @@ from baton.application.conduct.deciders import Decider, advice_from
 from baton.application.control import Control, ControlError, ControlNotConnectedError, ControlTimeoutError, always_open
 from baton.application.ports import Minter
 from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.steering.steering import (
-    SteeringBudget,
-    SteeringEvidence,
-    SteeringObjective,
-    SteeringObjectiveKind,
-    SteeringObservation,
-    SteeringSpace,
-    SteeringVerdict,
-)
+from baton.domain.operation.steering import steering
+from baton.domain.operation.steering.steering import SteeringObservation, SteeringSpace
 from baton.domain.shared.citation import Citation
 
 OBJECTIVE = "objective"
@@ -38,16 +29,13 @@ class ClosedFenceError(Exception):
 
 
 async def check_control(control: Control, address: str, values: tuple[Any, Any], absent_address: str) -> None:
-    """Check reading, writing, fences and subscriptions at a writable signal, and the faults at an address without one.
-
-    The signal is written: first with the one value, then with the other one, which it keeps.
-    """
+    """Check reading, writing, fences and subscriptions at a writable signal, and the faults at an address without one. The
+    signal is written: first with the one value, then with the other one, which it keeps."""
     first, second = values
     calls: list[None] = []
     await control.write(address, first, fence=lambda: calls.append(None))
-    _require(
-        len(calls) == 1, f"a write that arrived called its fence {len(calls)} times; call it once, right before sending"
-    )
+    count = len(calls)
+    _require(count == 1, f"a write that arrived called its fence {count} times; call it once, right before sending")
     _require((await control.read(address)).value == first, f"{address} does not read what was written to it")
     for wait in (True, False):
         async with _raises("a write whose fence is closed passes on what the fence raised", ClosedFenceError):
@@ -79,16 +67,24 @@ async def check_decider(
 ) -> list[SteeringObservation]:
     """Search a space by the advice of a decider, check that it can be followed, and return the passes."""
     decider, observations, point = make(), list[SteeringObservation](), space.first_point
+    objective = steering.SteeringObjective(kind=steering.SteeringObjectiveKind.MAXIMIZE, target_measurement_name=OBJECTIVE)
     while len(observations) < passes:
         measured = Measured(name=OBJECTIVE, value=measure(point), kind="Scalar", quality="Good")
         observations.append(SteeringObservation(point=point, measurements=(measured,), succeeded=True))
-        evidence = _evidence(space, observations)
+        evidence = steering.SteeringEvidence(
+            objective=objective,
+            space=space,
+            observations=tuple(observations),
+            budget=steering.SteeringBudget(),
+            iteration_index=len(observations),
+            procedure_id=UUID(int=1),
+        )
         advice = await advice_from(decider, evidence)
         newcomer = make()
         again = await advice_from(newcomer, evidence)
         await newcomer.close()
         _require(again.verdict is advice.verdict, "a decider that was just made gives another verdict: keep no memory")
-        if advice.verdict is SteeringVerdict.STOP or advice.next_point is None:
+        if advice.verdict is steering.SteeringVerdict.STOP or advice.next_point is None:
             break
         point = dict(advice.next_point)
     for _ in range(2):
@@ -109,17 +105,6 @@ async def check_minter(minter: Minter, metadata: Citation) -> None:
         for value in (minted.value, minted.value, other.value):
             await minter.tombstone(scheme, value, "a check")
     await minter.aclose()
-
-
-def _evidence(space: SteeringSpace, observations: list[SteeringObservation]) -> SteeringEvidence:
-    return SteeringEvidence(
-        objective=SteeringObjective(kind=SteeringObjectiveKind.MAXIMIZE, target_measurement_name=OBJECTIVE),
-        space=space,
-        observations=tuple(observations),
-        budget=SteeringBudget(),
-        iteration_index=len(observations),
-        procedure_id=UUID(int=1),
-    )
 
 
 def _refuse_late_write() -> None:

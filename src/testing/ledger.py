@@ -14,14 +14,10 @@ from baton.domain.access.actor import Actor
 from baton.domain.agent.agent import Agent
 from baton.domain.operation.conduct import progress as conduct
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, FilledSlot, WaitingFor
+from baton.domain.operation.procedure import procedure
 from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
-from baton.domain.operation.procedure.procedure import (
-    PendingRequest,
-    Procedure,
-    ProcedureIterationEnded,
-    ProcedureIterationStarted,
-)
+from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
 from baton.domain.operation.steering.steering import Point
 from baton.domain.run.run import Run, RunStatus
 from baton.testing.store import MemoryStore, slots_of
@@ -39,8 +35,7 @@ class MemoryLedger:
 
     async def begin(self, request: ledger.BeginRequest) -> ledger.BeginResult:
         place, marker, now = request.place, request.marker, self._clock()
-        progress = self._live(place.procedure_id, place.conduct_id)
-        if progress is None:
+        if (progress := self._live(place.procedure_id, place.conduct_id)) is None:
             return ledger.BeginResult(live=False)
         rows, pause = self._rows_at(place), (now - progress.active_at).total_seconds()
         result = ledger.BeginResult(
@@ -61,15 +56,10 @@ class MemoryLedger:
             self._effects[place.procedure_id] = (marker.event_id, now)
         if result.out_of_turn:
             return result
-        self._update(
-            progress,
-            phase=(ConductPhase.CLOSING if place.closing else ConductPhase.WALKING).value,
-            waiting_for=None,
-            waiting_until=None,
-            step_index=place.step_index,
-            iteration_index=place.iteration_index or None,
-            active_at=now if marked else progress.active_at,
-        )
+        phase = (ConductPhase.CLOSING if place.closing else ConductPhase.WALKING).value
+        at = {"step_index": place.step_index, "iteration_index": place.iteration_index or None}
+        active_at = now if marked else progress.active_at
+        self._update(progress, phase=phase, waiting_for=None, waiting_until=None, active_at=active_at, **at)
         return replace(result, marked=marked)
 
     def _is_in_turn(self, request: ledger.BeginRequest, progress: ConductProgress) -> bool:
@@ -86,9 +76,9 @@ class MemoryLedger:
     def _open_pass(self, procedure_id: UUID) -> tuple[int, Point] | None:
         for stored in reversed(self._store.streams[Procedure.__name__, procedure_id]):
             match decode_event(Procedure.aggregate, stored):
-                case ProcedureIterationStarted() as started:
+                case procedure.ProcedureIterationStarted() as started:
                     return started.iteration_index, started.point or {}
-                case ProcedureIterationEnded():
+                case procedure.ProcedureIterationEnded():
                     return None
         return None
 
@@ -111,8 +101,7 @@ class MemoryLedger:
     async def beat(
         self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
     ) -> ledger.ConductSignals:
-        progress = self._live(place.procedure_id, place.conduct_id)
-        if progress is None:
+        if (progress := self._live(place.procedure_id, place.conduct_id)) is None:
             return ledger.ConductSignals(False)
         self._update(progress)
         if self._effects.get(place.procedure_id, (None,))[0] == effect_id is not None:
@@ -122,8 +111,7 @@ class MemoryLedger:
         return ledger.ConductSignals(True, asked, self._run(run_id), stood_down, self._has_moved(submitter))
 
     async def begin_closing(self, request: ledger.ClosingRequest) -> ledger.ConductSignals:
-        progress = self._live(request.procedure_id, request.conduct_id)
-        if progress is None:
+        if (progress := self._live(request.procedure_id, request.conduct_id)) is None:
             return ledger.ConductSignals(False)
         asked = self._pending_request(request.procedure_id, request.conduct_id, may_hold=request.may_hold)
         signals = ledger.ConductSignals(True, asked, self._run(request.run_id))
@@ -152,13 +140,11 @@ class MemoryLedger:
     def _update(self, progress: ConductProgress, **changes: Any) -> None:
         self._store.put(replace(progress, heartbeat_at=self._clock(), **changes))
 
-    async def slots(
-        self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int
-    ) -> Sequence[conduct.FilledSlot]:
+    async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
         passes = {iteration_index}
         if iteration_index == 0:
             passes.add(max((row.iteration_index or 0 for row in self._rows(conduct_id)), default=0))
-        slots: dict[tuple[str, bool], conduct.FilledSlot] = {}
+        slots: dict[tuple[str, bool], FilledSlot] = {}
         for slot in slots_of(row for row in self._activities() if row.procedure_id == procedure_id):
             own = slot.conduct_id == conduct_id and slot.iteration_index in passes
             earlier = slot.conduct_id != conduct_id and not slot.closing and slot.step_index < boundary
@@ -197,8 +183,8 @@ class MemoryLedger:
     def _pending_request(self, procedure_id: UUID, conduct_id: UUID, *, may_hold: bool = True) -> PendingRequest | None:
         """Return what was asked of a conduct; an abort counts before a hold."""
         kinds = {conduct.ABORT_ASKED: PendingRequest.ABORT} | ({conduct.HOLD_ASKED: PendingRequest.HOLD} if may_hold else {})
-        asked = (asked for kind, asked in kinds.items() if (kind, str(conduct_id), procedure_id) in self._store.look_ups)
-        return next(asked, None)
+        look_ups = self._store.look_ups
+        return next((asked for kind, asked in kinds.items() if (kind, str(conduct_id), procedure_id) in look_ups), None)
 
     def _has_moved(self, submitter: FoldedStanding | None) -> bool:
         if submitter is None:
@@ -247,9 +233,8 @@ class MemoryLedger:
 def may_begin(request: ledger.BeginRequest, result: ledger.BeginResult) -> bool:
     if result.out_of_turn or result.asked is not None or result.run in request.run_blocks or result.late:
         return False
-    if result.begun_before or result.stood_down or result.submitter_moved:
-        return False
-    if any(row.mark == Mark.OUTCOME for row in result.rows):
+    settled = any(row.mark == Mark.OUTCOME for row in result.rows)
+    if settled or result.begun_before or result.stood_down or result.submitter_moved:
         return False
     known = {row.event_id for row in result.rows}
     return not known or (request.again and request.marker is not None and request.marker.event_id not in known)
@@ -275,8 +260,8 @@ def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, b
         return []
     if row.mark == Mark.OUTCOME:
         return [(payload["address"], payload["value"], True)] if payload["result"] == "ok" else []
-    if outcome is not None:
-        own = outcome.attempt == row.attempt and "sent" not in outcome.payload
-        if own or outcome.payload["result"] == "ok":
-            return []
+    if outcome is not None and (
+        outcome.payload["result"] == "ok" or (outcome.attempt == row.attempt and "sent" not in outcome.payload)
+    ):
+        return []
     return [(payload["address"], payload["value"], False)]

@@ -1,6 +1,7 @@
 """The event store in memory, with the promises of the one on PostgreSQL; nothing is awaited between check and write."""
 
 import asyncio
+import operator
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,36 +14,32 @@ from uuid import UUID
 import orjson
 import uuid_utils.compat
 
-from baton.application.ports import (
-    Batch,
-    Bookmark,
-    Caller,
-    CommandResult,
-    EventRow,
-    KeyClaim,
-    Session,
-    lost_race,
-    other_request,
-    still_in_flight,
-)
+from baton.application import ports
+from baton.application.ports import Batch, Bookmark, Caller, CommandResult, EventRow, KeyClaim, Session
 from baton.application.unit_of_work import decode_event
-from baton.domain.agent.at_risk import ModelCall, model_calls
-from baton.domain.decision.inferences import Inference
+from baton.domain.agent.language_model import ModelCall, model_calls
+from baton.domain.decision.decision import Inference
 from baton.domain.kernel import State, StoredEvent
 from baton.domain.operation.conduct.progress import FilledSlot
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.registry import REGISTRY
 from baton.domain.run.logbooks import Channel, Observation, channels_of
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
-from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.writes import Record
-from baton.domain.trust.authorization import AuthzResult
 from baton.domain.trust.conduit import Conduit, ConduitVerdict
+from baton.domain.trust.policy import AuthzResult
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 StreamKey = tuple[str, UUID]
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "has": operator.contains,
+    "has_any": lambda found, values: any(value in found for value in values),
+    "from": operator.ge,
+    "to": operator.le,
+    "after": operator.gt,
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class MemoryStore:
         self._event_ids: set[UUID] = set()
         self._appended = appended
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._in_flight: set[int] = set()
+        self.in_flight: set[int] = set()  # transactions whose rows followers must not see yet
         self._positions = count(1)
         self._transactions = count(1)
 
@@ -87,14 +84,15 @@ class MemoryStore:
                     self.check(batch)
                     self.commit(batch, rows)
             finally:
-                self._in_flight -= {row.transaction_id for _, rows in staged for row in rows}
+                self.in_flight -= {row.transaction_id for _, rows in staged for row in rows}
 
     def check(self, batch: Batch) -> None:
         streams = [(append.stream_type, append.stream_id) for append in batch.appends]
         event_ids = [event_id for append in batch.appends for event_id, _ in append.events]
-        behind = [append for append in batch.appends if append.after != len(self.streams.get(_key(append), ()))]
-        if behind or len(set(streams)) < len(streams) or not self._event_ids.isdisjoint(event_ids):
-            raise lost_race()
+        known = [len(self.streams.get(stream, ())) for stream in streams]
+        raced = known != [append.after for append in batch.appends] or len(set(streams)) < len(streams)
+        if raced or not self._event_ids.isdisjoint(event_ids):
+            raise ports.lost_race()
         for claim, _ in batch.claims:
             if (claim.kind, claim.key) in self.claims:
                 raise claim.rival
@@ -102,7 +100,7 @@ class MemoryStore:
             if put.rival is not None and _row_key(put.record) in self.rows:
                 raise put.rival
         if batch.outcome is not None and not self._holds(batch.outcome[0]):
-            raise still_in_flight()
+            raise ports.still_in_flight()
 
     def event_rows(self, batch: Batch) -> list[EventRow]:
         call, transaction_id = batch.call, next(self._transactions)
@@ -115,10 +113,6 @@ class MemoryStore:
                 content = (type(event).__name__, event.schema_version, event.payload())
                 rows.append(EventRow._make((*place, *content, *envelope)))
         return rows
-
-    def stage(self, rows: Sequence[EventRow]) -> None:
-        """Hold followers back from rows that are not yet visible."""
-        self._in_flight |= {row.transaction_id for row in rows}
 
     def commit(self, batch: Batch, rows: Sequence[EventRow]) -> None:
         for row in rows:
@@ -135,21 +129,16 @@ class MemoryStore:
                 del self.rows[key]
         self.rows |= {_row_key(put.record): put.record for put in batch.puts}
         for entries in batch.entries:
-            self._enter(entries)
+            stored, now = self.entries[type(entries[0]).relation], datetime.now(UTC)
+            known = {row.model_dump(include={"event_id"})["event_id"] for row in stored}
+            fresh = {row.event_id: row for row in reversed(entries) if row.event_id not in known}
+            stored += [row.model_copy(update={"recorded_at": now}) for row in reversed(fresh.values())]
         if batch.outcome is not None:
             claim, executed = batch.outcome
             position = max((row.position for row in rows), default=executed.position)
             body = orjson.loads(orjson.dumps(executed.body))
             self.keys[_holder(claim)] = HeldKey(claim, replace(executed, body=body, position=position))
         self._appended()
-
-    def _enter(self, entries: Sequence[Entry]) -> None:
-        rows, now = self.entries[type(entries[0]).relation], datetime.now(UTC)
-        known = {row.model_dump(include={"event_id"})["event_id"] for row in rows}
-        for row in entries:
-            if row.event_id not in known:
-                known.add(row.event_id)
-                rows.append(row.model_copy(update={"recorded_at": now}))
 
     def state(self, stream: StreamKey) -> State | None:
         aggregate = REGISTRY.aggregates[stream[0]]
@@ -185,9 +174,9 @@ class MemoryStore:
             self.keys[_holder(claim)] = HeldKey(claim)
             return None
         if held.executed is None:
-            raise still_in_flight()
+            raise ports.still_in_flight()
         if held.claim.fingerprint != claim.fingerprint:
-            raise other_request()
+            raise ports.other_request()
         return replace(held.executed, replayed=True)
 
     async def release_key(self, claim: KeyClaim) -> None:
@@ -228,7 +217,7 @@ class MemoryStore:
         return any(row.position == position for row in self._log())
 
     def _behind(self, after: Bookmark) -> list[EventRow]:
-        horizon = min(self._in_flight, default=None)
+        horizon = min(self.in_flight, default=None)
         visible = (row for row in self._log() if horizon is None or row.transaction_id < horizon)
         behind = [row for row in visible if (row.transaction_id, row.position) > after]
         return sorted(behind, key=lambda row: (row.transaction_id, row.position))
@@ -307,7 +296,7 @@ class MemorySession:
         if self._staged is None:
             self._store.commit(batch, rows)
         else:
-            self._store.stage(rows)
+            self._store.in_flight |= {row.transaction_id for row in rows}
             self._staged.append((batch, rows))
         return max((row.position for row in rows), default=None)
 
@@ -347,26 +336,14 @@ def slots_of(activities: Iterable[Activity]) -> Iterator[FilledSlot]:
         if row.slot is None:
             continue
         payload: Any = row.payload
-        yield FilledSlot(
-            entry_id=row.event_id,
-            procedure_id=row.procedure_id,
-            conduct_id=_require(row.conduct_id),
-            iteration_index=_require(row.iteration_index),
-            closing=_require(row.closing),
-            step_index=_require(row.step_index),
-            slot=row.slot,
-            content={"artifact": payload["artifact"]} if "artifact" in payload else {"value": payload.get("captured_value")},
-            recorded_at=_require(row.recorded_at),
-        )
+        place = (row.procedure_id, _require(row.conduct_id), _require(row.iteration_index), _require(row.closing))
+        content = {"artifact": payload["artifact"]} if "artifact" in payload else {"value": payload.get("captured_value")}
+        yield FilledSlot(row.event_id, *place, _require(row.step_index), row.slot, content, _require(row.recorded_at))
 
 
 def _require(value: T | None) -> T:
     assert value is not None, "a row that fills a slot has its place"
     return value
-
-
-def _key(append: Any) -> StreamKey:
-    return append.stream_type, append.stream_id
 
 
 def _holder(claim: KeyClaim) -> tuple[UUID, str, UUID]:
@@ -393,24 +370,13 @@ def _holds(row: Summary, condition: Where) -> bool:
     match condition.test:
         case "is":
             return bool(found == value)
-        case "in":
-            return found in value
-        case "not_in":
-            return found not in value
-        case "has":
-            return found is not None and value in found
-        case "has_any":
-            return found is not None and any(one in found for one in value)
+        case "in" | "not_in":
+            return (found in value) is (condition.test == "in")
         case "contains":
             return _contains(row.model_dump(mode="json")[condition.column], value)
-        case "from":
-            return found is not None and found >= value
-        case "to":
-            return found is not None and found <= value
-        case "after":
-            return found is not None and found > value
         case "after_or_null":
             return found is None or found > value
+    return found is not None and bool(COMPARISONS[condition.test](found, value))
 
 
 def _contains(found: Any, wanted: Any) -> bool:

@@ -40,13 +40,13 @@ async def call_short_activity(method: Callable[[Any, A], Awaitable[R]], argument
 
 
 async def call_waiting_activity(
-    method: Callable[[Any, A], Awaitable[R]], argument: A, summary: str, timeout: timedelta = LONGEST
+    method: Callable[[Any, A], Awaitable[R]], argument: A, summary: str, step_seconds: float | None = None
 ) -> R:
-    """Call an activity that may wait for equipment or for people; when cancelled, wait until it has stopped."""
+    """Call an activity that may wait for people, or for as long as its step; when cancelled, wait until it has stopped."""
     return await workflow.execute_activity_method(
         method,
         argument,
-        start_to_close_timeout=timeout,
+        start_to_close_timeout=LONGEST if step_seconds is None else timedelta(seconds=step_seconds) + SHORT,
         heartbeat_timeout=HEARTBEAT,
         retry_policy=RETRY,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -1,7 +1,5 @@
 """The activities as workflows call them: by reference, with one typed argument and one typed result.
-
-`baton.activities` implements these classes. A method's name is the activity's name in histories, so it must not change.
-"""
+`baton.activities` implements these classes. A method's name is the activity's name in histories, so it must not change."""
 
 from inspect import iscoroutinefunction
 from typing import Protocol, TypeVar
@@ -9,8 +7,8 @@ from typing import Protocol, TypeVar
 from temporalio import activity, workflow
 
 with workflow.unsafe.imports_passed_through():
+    from baton.domain.agent.caution_proposal import ProposalOrder
     from baton.domain.agent.conclusions import ConclusionOrder, LeaseResult
-    from baton.domain.agent.promotion import ProposalOrder
     from baton.domain.agent.rule_agents import DuePage
     from baton.domain.operation.conduct import messages as conduct
     from baton.domain.operation.conduct.results import Failure

@@ -1,7 +1,5 @@
 """Workflows of agents: those that conclude about the end of a run, and those that follow rules.
-
-The model's answer does not pass through a workflow: it is on the record when its activity returns.
-"""
+The model's answer does not pass through a workflow: it is on the record when its activity returns."""
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
@@ -9,8 +7,8 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
+    from baton.domain.agent.caution_proposal import ProposalOrder
     from baton.domain.agent.conclusions import ConclusionOrder, LeaseResult
-    from baton.domain.agent.promotion import ProposalOrder
     from baton.workflows.activity_calls import HEARTBEAT, RETRY, SHORT, call_short_activity, call_waiting_activity
     from baton.workflows.activity_stubs import AgentActivityStubs as Stubs
 

@@ -1,7 +1,5 @@
 """The workflow of a run's conduct: its phases one after the other, each a conduct of its own, then the end of the run.
-
-It only decides what comes next. The truth is on the record, and every effect is an activity that may be repeated.
-"""
+It only decides what comes next. The truth is on the record, and every effect is an activity that may be repeated."""
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
@@ -10,25 +8,10 @@ from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.progress import ConductPhase
-    from baton.domain.run.messages import (
-        RUN_FINISH_BY_VERDICT,
-        PhaseJob,
-        PhaseReport,
-        PhaseRequest,
-        PhaseVerdict,
-        RunConductEnd,
-        RunConductOrder,
-        RunConductRequest,
-        RunFinish,
-        RunOutcome,
-    )
-    from baton.workflows.activity_calls import (
-        StatusDisplay,
-        call_short_activity,
-        call_waiting_activity,
-        has_search_attributes,
-        run_to_completion,
-    )
+    from baton.domain.run import messages
+    from baton.domain.run.messages import PhaseReport, PhaseRequest, PhaseVerdict, RunConductOrder, RunFinish, RunOutcome
+    from baton.workflows import activity_calls
+    from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity
     from baton.workflows.activity_stubs import RunConductActivityStubs as Stubs
 
 
@@ -53,23 +36,22 @@ class ConductRunWorkflow:
                 raise
             outcome, recorded = RunOutcome(finish=RunFinish.CANCELLED), False
         if not recorded:
-            await run_to_completion(self._end(outcome))
+            await activity_calls.run_to_completion(self._end(outcome))
         self._show(ConductPhase.ENDED, outcome.finish.value)
 
     async def _conduct(self) -> tuple[RunOutcome, bool]:
         """Conduct the phases and, where all are completed, end the run; return also whether the end is on the record."""
-        # a run that is held after its last phase is completed once it is resumed
         if not self._count:
-            count = await call_short_activity(Stubs.brief_run_conduct, RunConductRequest(**self._ids))
+            count = await call_short_activity(Stubs.brief_run_conduct, messages.RunConductRequest(**self._ids))
             if count is None:
                 return RunOutcome(finish=RunFinish.GONE), True
             self._count = count
-        while (outcome := await self._conduct_phases()).finish is RunFinish.COMPLETED:
+        while (outcome := await self._conduct_phases()).finish is RunFinish.COMPLETED:  # also when held after the last phase
             if await self._end(outcome) is not PhaseVerdict.RUN_HELD:
                 return outcome, True
             report = await self._await_run_resumed()
             if report.verdict is not PhaseVerdict.RUN_RESUMED:
-                outcome = RunOutcome(finish=RUN_FINISH_BY_VERDICT[report.verdict])
+                outcome = RunOutcome(finish=messages.RUN_FINISH_BY_VERDICT[report.verdict])
                 break
         return outcome, outcome.finish is RunFinish.GONE
 
@@ -83,7 +65,7 @@ class ConductRunWorkflow:
                 if report.verdict is PhaseVerdict.RUN_RESUMED:
                     continue
             if report.verdict is not PhaseVerdict.COMPLETED:
-                finish = RUN_FINISH_BY_VERDICT[report.verdict]
+                finish = messages.RUN_FINISH_BY_VERDICT[report.verdict]
                 return RunOutcome(finish=finish, phase_index=self._index, failure=report.failure)
             self._index += 1
         return RunOutcome(finish=RunFinish.COMPLETED)
@@ -99,10 +81,9 @@ class ConductRunWorkflow:
             await self._start_child(report.job)
         return await call_waiting_activity(Stubs.await_phase, request, self._position)
 
-    async def _start_child(self, job: PhaseJob) -> None:
-        """Start the workflow of a phase that was opened, unless it was started from the record meanwhile."""
-        # it outlives this workflow whatever happens to it
-        known = job.attributes.items() if has_search_attributes() else ()
+    async def _start_child(self, job: messages.PhaseJob) -> None:
+        """Start the workflow of a phase, unless it was started from the record meanwhile; it outlives this one."""
+        known = job.attributes.items() if activity_calls.has_search_attributes() else ()
         attributes = [SearchAttributePair(SearchAttributeKey.for_keyword(name), value) for name, value in known]
         try:
             await workflow.start_child_workflow(
@@ -125,7 +106,7 @@ class ConductRunWorkflow:
         return await call_waiting_activity(Stubs.await_run_resumed, request, self._position)
 
     async def _end(self, outcome: RunOutcome) -> PhaseVerdict:
-        request = RunConductEnd(**self._ids, outcome=outcome)
+        request = messages.RunConductEnd(**self._ids, outcome=outcome)
         return await call_waiting_activity(Stubs.end_run_conduct, request, self._position)
 
     def _roll_over(self) -> None:

@@ -1,7 +1,5 @@
 """The workflow of a schedule's firing: it opens its conduct and stays until that has ended, so that overlap is seen.
-
-It knows only ids and times; what there is to do is on the record.
-"""
+It knows only ids and times; what there is to do is on the record."""
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -22,22 +20,17 @@ class ScheduleFiringWorkflow:
 
     @workflow.run
     async def run(self, order: FiringOrder) -> FiringVerdict:
-        due, status = due_firing(order), StatusDisplay()
+        info, status = workflow.info(), StatusDisplay()
+        due = DueFiring(
+            schedule_id=order.schedule_id,
+            scheduled_at=order.triggered_at or info.typed_search_attributes.get(SCHEDULED) or info.start_time,
+            started_at=info.start_time,
+            trigger_id=order.trigger_id,
+            correlation_id=order.correlation_id,
+        )
         verdict = await call_short_activity(Stubs.open_firing, due)
         if verdict is FiringVerdict.OPENED:
             status.show(ConductPhase.WALKING, verdict.value)
             await call_waiting_activity(Stubs.await_firing, due, f"firing of {due.scheduled_at:%Y-%m-%d %H:%M:%S}Z")
         status.show(ConductPhase.ENDED, verdict.value)
         return verdict
-
-
-def due_firing(order: FiringOrder) -> DueFiring:
-    """Return the firing that this workflow is for."""
-    info = workflow.info()
-    return DueFiring(
-        schedule_id=order.schedule_id,
-        scheduled_at=order.triggered_at or info.typed_search_attributes.get(SCHEDULED) or info.start_time,
-        started_at=info.start_time,
-        trigger_id=order.trigger_id,
-        correlation_id=order.correlation_id,
-    )

@@ -7,9 +7,8 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any
 from uuid import UUID, uuid4
 
-from baton.api.conduct_streams import ConductStream
 from baton.api.http import Request
-from baton.api.streams import OpenStreams, StreamIntervals
+from baton.api.streams import ConductStream, OpenStreams, StreamIntervals
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime

@@ -16,7 +16,7 @@ STDIO = "00000000-0000-0000-0000-000000000021"
 SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
 PROCESS = """
 from baton.application.settings import Settings
-from baton.cli.mcp_stdio import run_mcp
+from baton.cli.api_server import run_mcp
 run_mcp(Settings())
 """
 

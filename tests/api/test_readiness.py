@@ -8,7 +8,7 @@ import pytest
 from baton.application.settings import Settings
 from baton.cli.doctor.examination import examine_actuation
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
-from baton.domain.operation.conduct.actuation import actuation_of
+from baton.domain.operation.conduct.results import actuation_of
 from baton.infrastructure.control.simulator import Simulator
 from tests.support.application.monitored_plant import HUTCH, PERMIT, QUICK, MonitoredRecord, monitored, running
 from tests.support.service import Api, running_api

@@ -13,8 +13,7 @@ from baton.api.edge import Edge
 from baton.api.http import Request, Response
 from baton.application.ports import Caller
 from baton.application.settings import Settings
-from baton.infrastructure.identity.provider_client import ProviderClient
-from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from tests.api.test_edge import assert_error
 
 

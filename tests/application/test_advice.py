@@ -15,9 +15,8 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureIterationStarted,
     ProcedureOutcomeRecorded,
 )
-from baton.domain.operation.steering.decider_choice import AskedDecide, DecideNotAvailableError
 from baton.domain.operation.steering.steered_conduct import AdviseProcedure, ConductUntilAdvisedFrom
-from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
+from baton.domain.operation.steering.steering import AskedDecide, DecideNotAvailableError, SteeringAdvice, SteeringEvidence
 from baton.domain.run.run import RunStopped
 from tests.support.application.loop_cases import (
     ASKED,

@@ -16,12 +16,18 @@ from baton.domain.access.actor import Actor, ActorKind, DeactivateActor, Reactiv
 from baton.domain.agent.agent import DefineAgent, VersionAgent
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
-from baton.domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
 from baton.domain.trust.conduit import AccessDecision, ConduitVerdict, ListConduitVerdicts
-from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
-from baton.domain.trust.presence import TakeControlOfSurface
+from baton.domain.trust.policy import (
+    AuthzResult,
+    DefinePolicy,
+    Policy,
+    RevokePolicyGrant,
+    Standing,
+    judge,
+    permitted_commands,
+)
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
-from baton.domain.trust.visit import RecordVisitArrival
+from baton.domain.trust.visit import RecordVisitArrival, TakeControlOfSurface
 from baton.domain.trust.zone import DefineZone
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.pool import runtime_pool

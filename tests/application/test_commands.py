@@ -27,12 +27,18 @@ from baton.domain.equipment.role import DefineRole
 from baton.domain.kernel import Call, Command, Event
 from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
-from baton.domain.trust.authorization import AuthzResult, deny
 from baton.domain.trust.conduit import AccessDecision, DefineConduit
-from baton.domain.trust.policy import RevokePolicyGrant
-from baton.domain.trust.presence import CheckInVisit, TakeControlOfSurface
+from baton.domain.trust.policy import AuthzResult, RevokePolicyGrant, deny
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
-from baton.domain.trust.visit import HoldVisit, RecordVisitArrival, StartVisit, VisitCheckedIn, VisitHeld
+from baton.domain.trust.visit import (
+    CheckInVisit,
+    HoldVisit,
+    RecordVisitArrival,
+    StartVisit,
+    TakeControlOfSurface,
+    VisitCheckedIn,
+    VisitHeld,
+)
 from baton.domain.trust.zone import DefineZone, Zone
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore

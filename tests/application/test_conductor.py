@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from baton.application.authorization import PrincipalStandings
-from baton.application.conduct.step_plan import StepPlans
+from baton.application.conduct.conduct_record import StepPlans
 from baton.application.control import Reading
 from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
 from baton.domain.kernel import NIL, Call
-from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
 from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, lifecycle_failure
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
 from baton.domain.operation.conduct.results import (
+    ActuationKind,
     BestPoint,
     CapturedValue,
     ConductResult,

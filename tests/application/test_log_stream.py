@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from baton.application.log_stream import LogStream, dropped_lines, protect_streams
-from baton.application.telemetry import configure_logging
+from baton.application.telemetry import LogStream, configure_logging, dropped_lines, protect_streams
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def test_a_file_that_cannot_grow_drops_lines_and_takes_them_again_when_it_can(tm
     log = tmp_path / "log"
     script = f"""
         import resource, signal
-        from baton.application.log_stream import LogStream
+        from baton.application.telemetry import LogStream
         import os
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         stream = LogStream(os.open({str(log)!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND))
@@ -114,7 +113,7 @@ def test_no_way_to_say_something_raises_where_nobody_listens(pipe: tuple[int, in
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_standard_streams_that_were_closed_before_the_start_are_not_given_to_others(tmp_path: Path, closed: str) -> None:
     script = f"""
-        from baton.application.log_stream import protect_streams, dropped_lines
+        from baton.application.telemetry import protect_streams, dropped_lines
         import os, socket, sys
         protect_streams()
         with socket.socket() as taken:

@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.ports import Caller
-from baton.application.record_reader import load_row, load_state
 from baton.application.settings import Settings
+from baton.application.unit_of_work import load_row, load_state
 from baton.cli.composition.runtime import Runtime
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_external_id import (

@@ -13,14 +13,13 @@ from baton.application.agents.model_consultation import FORGOTTEN_AFTER, MOST_CA
 from baton.application.language_models import LanguageModelSchemaValidationError, LanguageModelServerError, Usage
 from baton.application.ports import EventRow, StoreUnavailableError
 from baton.domain.access.actor import RegisterActor
-from baton.domain.agent.agent import ResumeAgent
-from baton.domain.agent.budget import SpentAmounts
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.agent import ResumeAgent, SpentAmounts
+from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.decision.inferences import AppendInferences, Inference, Span
-from baton.domain.run.endings import AbortRun, CompleteRun
+from baton.domain.decision.decision import AppendInferences, Inference, Span
 from baton.domain.run.logbooks import AppendRunLogbookEntries, NarrativeEntry, RunLogbookEntry
+from baton.domain.run.run import AbortRun, CompleteRun
 from baton.domain.shared.canonical import derived_uuid7
 from tests.support.application.memory_agents import NARRATIVE, NO_ACTION, VERDICT, MemoryAgents, memory_agents, order
 from tests.support.domain.assets import LUMEN

@@ -17,11 +17,10 @@ from structlog.testing import capture_logs
 from baton.application.control import ControlNotConnectedError, Reading
 from baton.application.monitoring.monitors import MonitorAccount, ReportOutcome, ReportPace, follow_signal, repeat_latest
 from baton.application.monitoring.observations import ControlObserver, SignalObservation, permit_signals
-from baton.application.monitoring.permit_monitor import EnclosureMonitor, StalePermits
-from baton.application.monitoring.supply_monitor import SupplyMonitor
+from baton.application.monitoring.plant_monitors import EnclosureMonitor, StalePermits, SupplyMonitor
 from baton.application.ports import StoreUnavailableError
 from baton.application.service import Service
-from baton.domain.access.principals import monitor_id
+from baton.domain.access.actor import monitor_id
 from baton.domain.enclosure.enclosure import (
     DecommissionEnclosure,
     EnclosurePermitStatus,
@@ -669,7 +668,7 @@ class TestStalePermits:
             assert await record.permits("Vault") == ["Permitted"]
 
     async def test_every_page_is_swept(self, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("baton.application.monitoring.permit_monitor.PAGE", 2)
+        monkeypatch.setattr("baton.application.monitoring.plant_monitors.PAGE", 2)
         async with running(database_url) as record:
             names = [f"Cabinet {number}" for number in range(5)]
             for name in names:

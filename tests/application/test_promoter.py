@@ -7,8 +7,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.rule_agents import Promoter
-from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.promotion import PromoteCautionProposal, ProposalOrder, caution_id_of
+from baton.domain.agent.caution_proposal import DRAFT, PromoteCautionProposal, ProposalOrder, caution_id_of
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import Caution, RegisterCaution, RetireCaution
 from baton.domain.decision.decision import Decision

@@ -15,10 +15,17 @@ from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, 
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
-from baton.domain.trust.authorization import AuthzResult, deny
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.presence import CheckInVisit, ListVisitPresence
-from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, ResumeVisit, StartVisit
+from baton.domain.trust.policy import AuthzResult, deny
+from baton.domain.trust.visit import (
+    CheckInVisit,
+    HoldVisit,
+    ListVisitPresence,
+    ListVisits,
+    RecordVisitArrival,
+    ResumeVisit,
+    StartVisit,
+)
 from baton.domain.trust.zone import DefineZone, ListZones
 from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector

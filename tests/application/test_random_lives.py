@@ -16,17 +16,20 @@ from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.conduit import DefineConduit
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
-from baton.domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
 from baton.domain.trust.surface import DefineSurface
 from baton.domain.trust.visit import (
     AbortVisit,
     CancelVisit,
+    CheckInVisit,
+    CheckOutVisit,
     CompleteVisit,
     HoldVisit,
     RecordVisitArrival,
     RegisterVisit,
+    ReleaseControlOfSurface,
     ResumeVisit,
     StartVisit,
+    TakeControlOfSurface,
     VoidVisit,
 )
 from baton.domain.trust.zone import DefineZone

@@ -17,7 +17,7 @@ from baton.application.ports import Batch, Caller, Clock, CommandResult, EventRo
 from baton.application.reactions import Dispatcher, ReactionReader
 from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from baton.domain.agent.agent import DeprecateAgent
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, ReactionView
 from baton.domain.agent.seeded_agents import SEEDED
@@ -27,7 +27,7 @@ from baton.domain.run.run import RunAborted, RunCompleted
 from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import MarkSupplyUnavailable, RegisterSupply
-from baton.testing.engine import MemoryEngine
+from baton.testing.ports import MemoryEngine
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.world import new_id

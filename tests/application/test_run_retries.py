@@ -11,9 +11,8 @@ import pytest
 from baton.application.ports import Batch, Session, Store, StreamAppend
 from baton.domain.campaign.campaign import AddRunToCampaign, RegisterCampaign, RemoveRunFromCampaign
 from baton.domain.kernel import Call, Command
-from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.logbooks import AppendObservations
-from baton.domain.run.run import HoldRun, Run, RunStatus
+from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, Run, RunStatus, StopRun, TruncateRun
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore

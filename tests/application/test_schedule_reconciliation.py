@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from baton.application.agents.subscribers import AgentSchedules
-from baton.application.ports import EngineUnavailableError, EventRow
-from baton.application.schedules.calendars import CalendarEntry
+from baton.application.ports import CalendarEntry, EngineUnavailableError, EventRow
 from baton.application.schedules.schedule_reconciliation import AT_ONCE, MOST_SILENCES, ScheduleTriggers, entry_of
 from baton.cli.worker import keep_schedules
 from baton.domain.kernel import NIL

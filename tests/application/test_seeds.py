@@ -9,8 +9,7 @@ import pytest
 from baton.application.authorization import PolicyAuthorizer
 from baton.application.ports import Bookmark, EventRow, Store
 from baton.application.seeds import Seeds
-from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor
-from baton.domain.access.principals import monitor_id
+from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor, monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.catalog import SEEDED_ROLES
 from baton.domain.federation.facility import RegisterFacility

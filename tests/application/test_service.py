@@ -20,7 +20,7 @@ from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.operation.procedure.start import StartProcedure
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.refusals import Conflict
-from baton.testing.engine import MemoryEngine
+from baton.testing.ports import MemoryEngine
 from tests.support.application.memory_conduct import MemoryConduct
 from tests.support.domain.world import new_id
 from tests.support.fast_clock import LoopTime

@@ -11,11 +11,10 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from baton.application.boot_guards import boot_objections, bootstrap_awaits_binding, bootstrap_objections, idle_agents
-from baton.application.identity_providers import SIGNATURE_ALGORITHMS, IdentityProvider, provider_objections
+from baton.application.identity import SIGNATURE_ALGORITHMS, IdentityProvider, provider_objections
 from baton.application.plant import Substrate
 from baton.application.settings import Settings, shown_settings
-from baton.domain.access.actor import ActorKind
-from baton.domain.access.principals import seeded_id
+from baton.domain.access.actor import ActorKind, seeded_id
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP
 
@@ -387,7 +386,7 @@ def test_one_issuer_has_one_entry() -> None:
 
 
 def test_a_trailing_slash_makes_another_issuer() -> None:
-    assert provider_objections([provider(), provider(issuer=f"{ISSUER}/")]) == []
+    assert list(provider_objections([provider(), provider(issuer=f"{ISSUER}/")])) == []
 
 
 def test_only_one_provider_is_asked_about_tokens_that_name_no_issuer() -> None:
@@ -404,7 +403,7 @@ def test_a_subject_is_bound_once_and_the_objection_does_not_repeat_it() -> None:
 
 def test_the_same_subject_of_two_issuers_may_be_two_actors() -> None:
     other = provider(issuer="https://other.example.org", subject_bindings=[{"subject": "mira-77", "actor_id": str(ROBOT)}])
-    assert provider_objections([provider(), other]) == []
+    assert list(provider_objections([provider(), other])) == []
 
 
 def test_every_setting_is_shown_and_no_secret() -> None:

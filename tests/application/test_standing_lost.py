@@ -19,7 +19,6 @@ from baton.domain.operation.conduct.messages import (
     lifecycle_failure,
 )
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.gates import ISSUED
 from baton.domain.operation.procedure.procedure import (
     MODES,
     HoldCause,
@@ -27,6 +26,7 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureIterationEnded,
     ProcedureStatus,
 )
+from baton.domain.operation.procedure.start import ISSUED
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.run.run import RunAborted, RunStopped
 from baton.domain.shared.refusals import UnauthorizedError

@@ -19,10 +19,10 @@ from baton.application.plant import SimulatedMotor, Substrate
 from baton.domain.operation.conduct.results import Artifact
 from baton.domain.operation.conduct.step_values import Memory, StepFault
 from baton.domain.recipe.steps import CaptureStep, CheckStep, SetpointStep
-from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.control.devices import Motor, PlainSignal
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
+from baton.infrastructure.plugins import ActionRegistry
 from tests.support.application.memory_conduct import ROUTES
 from tests.support.fast_clock import LoopTime
 from tests.support.workflows.step_json import capture, captured, check, setpoint

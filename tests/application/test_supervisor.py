@@ -13,12 +13,11 @@ from baton.application.queries import Queries
 from baton.domain.agent.rule_agents import HoldForBeam, SupervisorAction, needs_beam, supervision_decision_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.asset_tree import AssetScope
-from baton.domain.run.endings import AbortRun
-from baton.domain.run.run import HoldRun, Run, RunHeld, RunStatus
+from baton.domain.run.run import AbortRun, HoldRun, Run, RunHeld, RunStatus
 from baton.domain.run.start import ResumeRun, StartRun
 from baton.domain.shared.reads import Reads, events_of, required
 from baton.domain.shared.refusals import Conflict
-from baton.domain.supply.beam import Outage, outage_in
+from baton.domain.supply.coverage import Outage, outage_in
 from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,

@@ -17,7 +17,7 @@ import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
 from tests.support.api.rest_beamline import beamline
 from tests.support.infrastructure.model_server import ModelServer, OpenAi, ReceivedRequest

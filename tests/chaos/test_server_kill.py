@@ -26,7 +26,7 @@ from baton.domain.operation.conduct.progress import ConductProgress
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import ProcedureConducted, ProcedureStatus
-from baton.infrastructure.actions.registry import ActionRegistry
+from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.service import running_api

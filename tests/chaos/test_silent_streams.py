@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.doctor.tasks import examine_processes, remedy_for_unled
+from baton.cli.doctor.database import examine_processes, remedy_for_unled
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.infrastructure.postgres.leadership import LEADERS, running_processes, unled_tasks
 from baton.infrastructure.postgres.pool import Connection, dedicated_connection
-from baton.infrastructure.postgres.process_reports import LEADERS, running_processes, unled_tasks
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 

@@ -9,7 +9,7 @@ from baton.cli.child_processes import MAX_STARTS, Restarter, ServiceProcess
 from baton.cli.embedded.process import KEPT_LOGS, LogFile, StartError, wait_until
 
 pytestmark = pytest.mark.server
-DEADLINE = 20.0
+DEADLINE = 60.0
 BEGUN = "from pathlib import Path; p = Path('begun'); p.write_text(p.read_text() + 'x' if p.exists() else 'x')\n"
 
 

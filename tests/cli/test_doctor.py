@@ -16,13 +16,12 @@ from temporalio.worker import Worker
 
 from baton.application.ports import Caller
 from baton.application.settings import RecordedSettings, Settings, shown_settings
-from baton.cli.composition.agents import SUBSCRIBERS
-from baton.cli.composition.runtime import Runtime
-from baton.cli.doctor import CHECKS, examine
+from baton.cli.composition.runtime import SUBSCRIBERS, Runtime
+from baton.cli.doctor.examination import CHECKS, examine
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.process import OwnedDirectory
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.cli.stack_address import write_note
+from baton.cli.startup import write_note
 from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
 from baton.domain.kernel import Command
 from baton.domain.operation.schedule.schedule import DefineSchedule
@@ -32,7 +31,7 @@ from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.leadership import MONITOR_LOCK, PROJECTIONS_LOCK, REACTIONS_LOCK, SCHEDULES_LOCK
 from baton.infrastructure.temporal.engine import TASK_QUEUE, worker_deployment
 from baton.infrastructure.wall_clock import new_id
-from baton.workflows.mint_sweep import MintSweepWorkflow
+from baton.workflows.publications import MintSweepWorkflow
 from tests.support.databases import with_database
 from tests.support.domain.conducts import STEPS
 from tests.support.infrastructure.temporal_namespaces import new_namespace

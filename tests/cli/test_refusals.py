@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from baton.cli.embedded.process import OwnedDirectory
-from baton.cli.stack_address import stack_address, write_note
+from baton.cli.startup import stack_address, write_note
 from tests.support.stack import baton, clean_environment
 
 pytestmark = pytest.mark.server

@@ -9,9 +9,9 @@ import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.infrastructure.actions.registry import BUILT_IN
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
+from baton.infrastructure.plugins import BUILT_IN
 from tests.support.databases import fresh_database
 from tests.support.workflows.conduct_service import ConductService, open_conduct_service
 from tests.support.workflows.step_json import action

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from baton.cli.embedded.process import StartError
-from baton.demo import programs, recipes
+from baton.demo import beamline_records, programs
 from baton.demo.beamline_processes import BeamlineProcesses
 from baton.demo.ioc import save
 from baton.demo.narration import Narrator
@@ -29,17 +29,17 @@ HERE = Path("/data")
 @pytest.mark.parametrize(
     "steps",
     [
-        recipes.darks_and_flats(),
-        recipes.centring(HERE),
-        recipes.focusing(),
-        recipes.projections(),
-        recipes.reconstruction(HERE, HERE / "slice.h5"),
-        recipes.round_of_the_hall(),
+        beamline_records.DARKS_AND_FLATS,
+        beamline_records.centring(HERE),
+        beamline_records.FOCUSING,
+        beamline_records.projections(),
+        beamline_records.reconstruction(HERE, HERE / "slice.h5"),
+        beamline_records.ROUND_OF_THE_HALL,
     ],
 )
-def test_the_service_can_read_every_recipe(steps: list[recipes.Step]) -> None:
+def test_the_service_can_read_every_recipe(steps: list[beamline_records.Step]) -> None:
     assert len(read_steps(steps)) == len(steps)
-    assert read_closing_steps(recipes.SAMPLE_BACK)
+    assert read_closing_steps(beamline_records.SAMPLE_BACK)
 
 
 def taken(path: Path, beamline: Beamline, count: int = 1) -> Path:

@@ -25,10 +25,9 @@ from baton.application.service import Service
 from baton.application.settings import McpToolset, Settings
 from baton.domain.registry import Registry
 from baton.domain.trust.surface import SYSTEM_MCP_STREAMABLE_HTTP
-from baton.infrastructure.identity.provider_client import ProviderClient
-from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from baton.infrastructure.wall_clock import clock, new_id
-from baton.testing.engine import MemoryEngine
+from baton.testing.ports import MemoryEngine
 from baton.testing.store import MemoryStore
 from tests.domain import test_state_tables as tables
 from tests.support.documents.fenced_blocks import code_of

@@ -15,10 +15,9 @@ from baton.application.control import ControlNotConnectedError, ControlTimeoutEr
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
-from baton.infrastructure.actions.registry import installed_actions
 from baton.infrastructure.control.routes import configured_control
 from baton.infrastructure.control.simulator import Simulator
-from baton.infrastructure.plugins import plugin_objections
+from baton.infrastructure.plugins import installed_actions, plugin_objections
 from baton.infrastructure.postgres.migrate import migrate
 from tests.infrastructure.control import test_control_contract as control_contract
 from tests.support.documents.fenced_blocks import code_of

@@ -10,7 +10,7 @@ import typer
 
 import baton.api.app
 from baton.application.settings import Settings
-from baton.cli.doctor import CHECKS
+from baton.cli.doctor.examination import CHECKS
 from baton.cli.main import app
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal

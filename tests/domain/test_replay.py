@@ -12,9 +12,8 @@ from baton.domain.access.actor import (
     ActorProfileUpdated,
     ActorReactivated,
     ActorRegistered,
-    ActorSubjectBound,
-    ActorSubjectUnbound,
 )
+from baton.domain.access.subject_binding import ActorSubjectBound, ActorSubjectUnbound
 from baton.domain.agent.agent import AgentBudgetUpdated, AgentDefined, AgentResumed, AgentSuspended, AgentToolGranted
 from baton.domain.contexts import REGISTRY
 from baton.domain.enclosure.enclosure import EnclosureDecommissioned, EnclosurePermitObserved, EnclosureRegistered

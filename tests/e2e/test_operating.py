@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import psycopg
 
-from baton.cli.doctor import CHECKS
+from baton.cli.doctor.examination import CHECKS
 from tests.support.stack import Stack, baton, eventually
 
 

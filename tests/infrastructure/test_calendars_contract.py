@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, ScheduleUpdate, ScheduleUpdateInput
 
-from baton.application.ports import EngineUnavailableError
-from baton.application.schedules.calendars import CalendarEntry, Calendars
+from baton.application.ports import CalendarEntry, Calendars, EngineUnavailableError
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar, next_firings
@@ -18,7 +17,7 @@ from baton.domain.operation.schedule.schedule import Overlap
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine, connect
 from baton.infrastructure.wall_clock import clock
-from baton.testing.engine import MemoryCalendars
+from baton.testing.ports import MemoryCalendars
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.epics_servers import free_ports
 from tests.support.waiting import until

@@ -18,7 +18,7 @@ from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.agent.reactions import OpenItem
 from baton.infrastructure.temporal.engine import MANY_ATTEMPTS, TASK_QUEUE, TemporalEngine, connect, describe_open
-from baton.testing.engine import MemoryEngine
+from baton.testing.ports import MemoryEngine
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.epics_servers import free_ports
 from tests.support.waiting import until

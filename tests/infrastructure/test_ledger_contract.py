@@ -17,10 +17,9 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.access.actor import DeactivateActor, RegisterActor
 from baton.domain.agent.agent import AgentVersioned
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
-from baton.domain.operation.conduct.results import Failure, Measured
+from baton.domain.operation.conduct.results import ActuationKind, Failure, Measured
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
 from baton.domain.run.run import (

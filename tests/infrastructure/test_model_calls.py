@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from baton.application.ports import Batch, Store
-from baton.domain.agent.at_risk import ListAtRiskResults, ModelCall, model_calls
-from baton.domain.decision.inferences import Inference
+from baton.domain.agent.language_model import ListAtRiskResults, ModelCall, model_calls
+from baton.domain.decision.decision import Inference
 from baton.domain.kernel import Call
 from baton.domain.shared.listing import Where
 from baton.domain.trust.surface import SYSTEM_HTTP

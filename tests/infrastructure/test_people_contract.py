@@ -13,7 +13,7 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.infrastructure.postgres.agent_data import PostgresPeople
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.testing.agents import MemoryPeople
+from baton.testing.ports import MemoryPeople
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller
 from tests.support.domain.world import START, new_id

@@ -17,7 +17,7 @@ from baton.domain.shared.citation import Citation
 from baton.domain.shared.ports import MintedIdentifier
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.decide.configured import GridWalkDecider
-from baton.infrastructure.minting.configured import DeterministicMinter
+from baton.infrastructure.minting import DeterministicMinter
 from baton.testing.contracts import ContractBrokenError, check_control, check_decider, check_minter
 from tests.support.domain.searches import FOCUS
 

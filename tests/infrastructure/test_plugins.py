@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 
 from baton.application.conduct.actions import UnknownActionError, perform
 from baton.application.settings import Settings
-from baton.cli.doctor import examine
+from baton.cli.doctor.examination import examine
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.operation.steering.decider_choice import (
+from baton.domain.operation.steering.steering import (
     AskedDecide,
     Decide,
     DecideNotAvailableError,
@@ -21,12 +21,18 @@ from baton.domain.operation.steering.decider_choice import (
     refuse_unavailable,
 )
 from baton.domain.shared.citation import Citation
-from baton.infrastructure.actions.registry import installed_actions
 from baton.infrastructure.control.routes import configured_control
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.decide.configured import ConfiguredDeciders
-from baton.infrastructure.minting.configured import configured_minter
-from baton.infrastructure.plugins import KINDS, MINTERS, PluginUnusableError, load_named_plugins, plugin_objections
+from baton.infrastructure.minting import configured_minter
+from baton.infrastructure.plugins import (
+    KINDS,
+    MINTERS,
+    PluginUnusableError,
+    installed_actions,
+    load_named_plugins,
+    plugin_objections,
+)
 from baton.infrastructure.wall_clock import WallClock
 from tests.support.domain.searches import FOCUS, evidence
 from tests.support.infrastructure.site_package import OFFERS, install_site_package

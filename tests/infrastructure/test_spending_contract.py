@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 
 from baton.application.ports import Batch, Spending, Store
-from baton.domain.agent.budget import SpentAmounts
-from baton.domain.decision.inferences import Inference
+from baton.domain.agent.agent import SpentAmounts
+from baton.domain.decision.decision import Inference
 from baton.domain.kernel import NIL, Call
 from baton.infrastructure.postgres.agent_data import PostgresSpending
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.testing.agents import MemorySpending
+from baton.testing.ports import MemorySpending
 from baton.testing.store import MemoryStore
 from tests.support.domain.world import START, new_id
 

@@ -23,7 +23,7 @@ from baton.domain.access.actor import (
     SubjectBinding,
 )
 from baton.domain.contexts import REGISTRY
-from baton.domain.decision.inferences import Inference, ListInferences
+from baton.domain.decision.decision import Inference, ListInferences
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.family import FamilyDefined, ListFamilies
 from baton.domain.kernel import Call, Event

@@ -8,9 +8,15 @@ import psycopg
 import pytest
 
 from baton.infrastructure.background import Supervisor
-from baton.infrastructure.postgres.leadership import REACTIONS_LOCK, is_led, lead
+from baton.infrastructure.postgres.leadership import (
+    REACTIONS_LOCK,
+    ProcessReporter,
+    is_led,
+    lead,
+    running_processes,
+    unled_tasks,
+)
 from baton.infrastructure.postgres.pool import Connection, dedicated_connection
-from baton.infrastructure.postgres.process_reports import ProcessReporter, running_processes, unled_tasks
 from tests.support.waiting import until
 
 

@@ -10,8 +10,7 @@ from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from baton.activities.heartbeats import EngineAttempt
-from baton.activities.implementations import conduct_activities, mint_sweep_activities, run_conduct_activities
+from baton.activities.implementations import EngineAttempt, conduct_activities, mint_sweep_activities, run_conduct_activities
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.messages import (

@@ -8,10 +8,10 @@ from baton.application.agents.model_consultation import BudgetLock
 from baton.application.language_models import ChatRequest
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.agent.budget import SpendingTurn
+from baton.domain.agent.agent import SpendingTurn
 from baton.infrastructure.temporal.engine import connect
 from baton.infrastructure.wall_clock import new_id
-from baton.testing.agents import ScriptedModel
+from baton.testing.ports import ScriptedModel
 from tests.support.api.rest_beamline import beamline
 from tests.support.waiting import until
 from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agent_stack, always

@@ -13,9 +13,9 @@ import pytest
 
 from baton.application.conduct.conduct_work import Reconciler
 from baton.application.ports import Caller
-from baton.cli.composition.conduct import open_conduct_engine
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.worker import open_conduct_engine
 from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
@@ -31,9 +31,8 @@ from baton.domain.operation.steering.steered_conduct import (
 )
 from baton.domain.registry import REGISTRY
 from baton.domain.run.conduct import ConductRun
-from baton.domain.run.endings import AbortRun, CompleteRun, StopRun
 from baton.domain.run.messages import PhaseRequest, PhaseVerdict, phase_conduct_id, run_workflow_id
-from baton.domain.run.run import HoldRun, RunAborted, RunHeld, RunStatus
+from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, RunAborted, RunHeld, RunStatus, StopRun
 from baton.domain.run.start import ResumeRun
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant

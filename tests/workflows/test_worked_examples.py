@@ -19,8 +19,8 @@ from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, 
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from baton.domain.shared.refusals import Refusal
-from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
+from baton.infrastructure.plugins import ActionRegistry
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered

@@ -7,18 +7,11 @@ from functools import cache, cached_property
 from inspect import getdoc
 from typing import Annotated, Any
 
+import mcp_types
 import orjson
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-)
+from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
 import baton
@@ -59,14 +52,9 @@ class CallOperation(Value):
     idempotency_key: tools.Key = omitted()
 
 
-SEARCH = tools.make_tool(
-    "search_operations",
-    getdoc(SearchOperations) or "",
-    tools.model_schema(SearchOperations),
-    tools.answer_schema(FoundOperations),
-    read_only=True,
-    idempotent=True,
-)
+SEARCH_FORMS = tools.model_schema(SearchOperations), tools.answer_schema(FoundOperations)
+SEARCH_HELP = getdoc(SearchOperations) or ""
+SEARCH = tools.make_tool("search_operations", SEARCH_HELP, *SEARCH_FORMS, read_only=True, idempotent=True)
 CALL = tools.make_tool(
     "call_operation", getdoc(CallOperation) or "", tools.model_schema(CallOperation), None, destructive=True
 )
@@ -98,7 +86,8 @@ class Toolbox:
     ) -> CallToolResult:
         """Call a tool; a refusal is an answer with the same body as over REST."""
         if name not in self._operations and name not in (SEARCH.name, CALL.name):
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:200]}. Find the one you need with {SEARCH.name}.")
+            detail = f"Unknown tool: {name[:200]}. Find the one you need with {SEARCH.name}."
+            raise MCPError(mcp_types.INVALID_PARAMS, detail)
         started, context = time.perf_counter(), "edge"
         try:
             if name == SEARCH.name:
@@ -184,22 +173,22 @@ def notifier(report: Callable[[float, float | None, str | None], Awaitable[None]
 def mcp_server(toolbox: Toolbox, caller_of: Callable[[Context], Caller]) -> Server[Any]:
     """Return the server of these tools; the transport determines the caller."""
 
-    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> CallToolResult:
         wanted = (context.meta or {}).get("progress_token") is not None
         on_progress = notifier(context.session.report_progress) if wanted else None
         return await toolbox.call(params.name, params.arguments or {}, caller_of(context), on_progress)
 
-    async def list_tools(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+    async def list_tools(context: Context, params: mcp_types.PaginatedRequestParams) -> dict[str, Any]:
         """Return all tools on one page, because many clients follow no cursor."""
         if params.cursor is not None:
-            raise MCPError(INVALID_PARAMS, "The list of tools is one page; ask for it without a cursor.")
+            raise MCPError(mcp_types.INVALID_PARAMS, "The list of tools is one page; ask for it without a cursor.")
         caller = caller_of(context)
         try:
-            return {**wire_json(ListToolsResult(tools=[])), "tools": await toolbox.list_tools(caller)}
+            return {**wire_json(mcp_types.ListToolsResult(tools=[])), "tools": await toolbox.list_tools(caller)}
         except Exception as error:
             refusal = as_refusal(error, caller.correlation_id)
             body = error_body(refusal, "edge", caller.correlation_id)
-            raise MCPError(INTERNAL_ERROR, refusal.detail, body) from error
+            raise MCPError(mcp_types.INTERNAL_ERROR, refusal.detail, body) from error
 
     server: Server[Any] = Server(
         "baton",
@@ -209,7 +198,7 @@ def mcp_server(toolbox: Toolbox, caller_of: Callable[[Context], Caller]) -> Serv
         get_tool_input_schema=lambda name: None,  # no argument is sent as a header too, so none has to be checked
         on_call_tool=call_tool,
     )
-    server.add_request_handler("tools/list", PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/list", mcp_types.PaginatedRequestParams, list_tools)
     return server
 
 

@@ -10,9 +10,8 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from baton.api.counts import describe_counts
 from baton.api.errors import RequestValidationError
-from baton.api.openapi import UUID_SCHEMA, description_of
+from baton.api.openapi import UUID_SCHEMA, describe_counts, description_of
 from baton.api.parsing import MAX_KEY_LENGTH, from_json, idempotency_key, refuse_internal, uuid_from
 from baton.domain.access.edge_queries import EventView
 from baton.domain.kernel import Command, History, Query
@@ -21,14 +20,8 @@ from baton.domain.registry import Operation
 PLACE = "arguments"
 M = TypeVar("M", bound=BaseModel)
 KEY = "idempotency_key"
-Key = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MAX_KEY_LENGTH,
-        description="A text of your choice that names this call; repeated with it, the call is carried out once.",
-    ),
-]
+KEY_MEANING = "A text of your choice that names this call; repeated with it, the call is carried out once."
+Key = Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH, description=KEY_MEANING)]
 KEY_SCHEMA = TypeAdapter(Key).json_schema()
 REPEATABLE_METHODS = frozenset({"PUT", "DELETE"})
 
@@ -44,16 +37,10 @@ class _Untitled(GenerateJsonSchema):
 def tool_of(input: type[Command] | type[Query]) -> Tool:
     """Return the tool of the operation with this input."""
     operation = input.operation
-    query = operation.kind == "query"
-    return make_tool(
-        operation.name,
-        description_of(operation),
-        input_schema(operation),
-        output_schema(operation),
-        read_only=query,
-        destructive=operation.destructive,
-        idempotent=query or operation.method in REPEATABLE_METHODS,
-    )
+    name, text, destructive = operation.name, description_of(operation), operation.destructive
+    query, forms = operation.kind == "query", (input_schema(operation), output_schema(operation))
+    repeatable = query or operation.method in REPEATABLE_METHODS
+    return make_tool(name, text, *forms, read_only=query, destructive=destructive, idempotent=repeatable)
 
 
 def make_tool(
@@ -68,15 +55,10 @@ def make_tool(
 ) -> Tool:
     """Return a tool with a readable title and hints; none reaches beyond this service."""
     title = name.replace("_", " ").capitalize()
-    hints = ToolAnnotations(
-        title=title,
-        read_only_hint=read_only,
-        destructive_hint=destructive,
-        idempotent_hint=idempotent,
-        open_world_hint=False,
-    )
+    hints = {"read_only_hint": read_only, "destructive_hint": destructive, "idempotent_hint": idempotent}
+    annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
     forms = {"input_schema": describe_counts(input), "output_schema": describe_counts(output)}
-    return Tool(name=name, title=title, description=description, annotations=hints, **forms)
+    return Tool(name=name, title=title, description=description, annotations=annotations, **forms)
 
 
 def input_schema(operation: Operation) -> dict[str, Any]:
@@ -117,12 +99,8 @@ def answer_schema(answer: Any) -> dict[str, Any]:
 def history_answer(operation: Operation) -> type[BaseModel]:
     """Return the model of a history, which names the aggregate's id."""
     assert operation.aggregate is not None, "only an aggregate has a history"
-    fields: dict[str, Any] = {
-        operation.aggregate.id_name: (UUID, ...),
-        "items": (tuple[EventView, ...], ...),
-        "next_cursor": (str | None, ...),
-    }
-    return create_model(f"{operation.aggregate.name}History", **fields)
+    page: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
+    return create_model(f"{operation.aggregate.name}History", **{operation.aggregate.id_name: (UUID, ...), **page})
 
 
 def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> tuple[Command | Query, UUID | None, str | None]:

@@ -9,15 +9,13 @@ import structlog
 
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.ports import Caller, CommandResult
-from baton.domain.agent.decision_records import RecordAgentDecision
-from baton.domain.decision.decision import Decision, RegisterDecision
-from baton.domain.decision.inferences import Span
+from baton.domain.agent.conclusions import RecordAgentDecision
+from baton.domain.decision.decision import Decision, RegisterDecision, Span
 from baton.domain.kernel import NIL, Command
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import UnauthorizedError
 
 log = structlog.get_logger()
-
 T = TypeVar("T")
 
 
@@ -43,9 +41,8 @@ class AgentClient:
         self, choice: RegisterDecision, decision_id: UUID, caller: Caller, calls: tuple[Span, ...] = ()
     ) -> bool:
         """Register a decision, once; return false where the agent is not permitted to."""
-        command = RecordAgentDecision(choice=choice, calls=calls)
         try:
-            result = await self.execute(command, caller, new_id=decision_id)
+            result = await self.execute(RecordAgentDecision(choice=choice, calls=calls), caller, new_id=decision_id)
         except Decision.aggregate.AlreadyExists:
             return True
         except UnauthorizedError as refusal:

@@ -3,7 +3,7 @@ repeated, since the run's stream says who has the lease and the decision's id fo
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -11,16 +11,15 @@ import structlog
 
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.agents.model_consultation import ConsultationResult, ModelConsultation, Occasion
+from baton.application.long_work import RowWork
 from baton.application.ports import Caller, EventRow, LogbookMirror, StoreUnavailableError
-from baton.application.unit_of_work import decode_event
-from baton.domain.agent import conclusions
+from baton.application.unit_of_work import decode_event, load_event_rows
+from baton.domain.agent import conclusions, debrief
 from baton.domain.agent.agent import Agent
-from baton.domain.agent.caution_draft import DRAFT
-from baton.domain.agent.conclusions import AgentTask, ConclusionOrder, LeaseResult, RunEnd
-from baton.domain.agent.debrief import DEBRIEF, narrative_of
-from baton.domain.agent.decision_records import decision_id_of
-from baton.domain.decision.decision import Decision, RegisterDecision
-from baton.domain.decision.inferences import Span
+from baton.domain.agent.caution_proposal import DRAFT
+from baton.domain.agent.conclusions import AgentTask, ConclusionOrder, LeaseResult, RunEnd, decision_id_of
+from baton.domain.agent.debrief import DEBRIEF, DebriefRequest, DebriefRequestStatus, narrative_of
+from baton.domain.decision.decision import Decision, RegisterDecision, Span
 from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.logbooks import AppendRunLogbookEntries, NarrativeEntry, RunLogbookEntryKind
@@ -28,10 +27,9 @@ from baton.domain.run.run import Run
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads, events_of, existing, required
 from baton.domain.shared.refusals import UnauthorizedError
-from baton.domain.trust.authorization import COMPLETING
+from baton.domain.trust.policy import COMPLETING
 
 log = structlog.get_logger()
-
 TASKS: Mapping[str, AgentTask] = {task.kind: task for task in (DEBRIEF, DRAFT)}  # the task of each kind of agent
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a conclusion is recorded again, where the store was unavailable
 
@@ -59,11 +57,8 @@ class ModelAgents:
             return LeaseResult.ENDED
         if holder is None:
             try:
-                result = await self.client.execute(
-                    conclusions.RequestDecisionDebrief(terminal_event_id=order.terminal_event_id),
-                    caller,
-                    target_id=order.run_id,
-                )
+                request = conclusions.RequestDecisionDebrief(terminal_event_id=order.terminal_event_id)
+                result = await self.client.execute(request, caller, target_id=order.run_id)
             except (UnauthorizedError, Run.aggregate.NotFound) as refusal:
                 log.warning("agent_stands_down", agent_id=str(order.agent_id), kind=task.kind, code=refusal.code)
                 return LeaseResult.ENDED
@@ -99,8 +94,8 @@ class ModelAgents:
         agent = await self.client.read(required(Agent, order.agent_id), caller)
         run = await self.client.read(required(Run, order.run_id), caller)
         terminal = run_end(row)
-        inputs = inputs_of(agent, run.id, terminal)
-        return await self.decide(task, agent, caller, Occasion(run, terminal, decision_id, row.occurred_at, inputs))
+        occasion = Occasion(run, terminal, decision_id, row.occurred_at, inputs_of(agent, run.id, terminal))
+        return await self.decide(task, agent, caller, occasion)
 
     async def decide(self, task: AgentTask, agent: Agent, caller: Caller, occasion: Occasion) -> bool:
         """Ask the agent's model, and record its conclusion or what kept it from one."""
@@ -129,8 +124,7 @@ class ModelAgents:
     async def enter(self, run_id: UUID, decision_id: UUID, caller: Caller) -> None:
         """Append a narrative to the run's logbook and mirror it; a decision without a verdict has none."""
         decision = await self.client.read(required(Decision, decision_id), caller)
-        narrative = narrative_of(decision)
-        if narrative is None:
+        if (narrative := narrative_of(decision)) is None:
             return
         id, kind = derived_uuid7(decision_id.int >> 80, str(decision_id), "logbook:0"), RunLogbookEntryKind.DEBRIEF
         entry = NarrativeEntry(event_id=id, text=narrative, entry_kind=kind, decision_id=decision_id)
@@ -184,3 +178,57 @@ def read_facility_code(run_id: UUID, own_code: str) -> Reads[str]:
     plan = yield from required(Plan, run.plan_id)
     scope = yield from asset_scope(plan.asset_ids)
     return min(scope.facility_codes, default=own_code)
+
+
+class Regenerations(RowWork[DebriefRequest]):
+    """Long work: a debrief that somebody asked for, written by the agent, once however often it is begun."""
+
+    workflow = "regenerate-debrief"
+    row_type = DebriefRequest
+    command_name = debrief.RegenerateRunDebrief.__name__
+    readable_with = "GetDecision"
+    running = (DebriefRequestStatus.RUNNING,)
+
+    def __init__(self, client: AgentClient, agents: ModelAgents) -> None:
+        super().__init__(client.commands)
+        self._client = client
+        self._agents = agents
+
+    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
+        request = await self.load(work_id)
+        match request.status:
+            case DebriefRequestStatus.RUNNING:
+                return None
+            case DebriefRequestStatus.DONE:
+                return debrief.RegeneratedDebrief(decision_id=work_id).model_dump(mode="json")
+            case DebriefRequestStatus.REFUSED:
+                raise request.stored_refusal()
+
+    async def write(self, decision_id: UUID) -> None:
+        """Have the debrief written and entered, and record that it is done, or why it could not be."""
+        request = await self.load(decision_id)
+        if request.status is not DebriefRequestStatus.RUNNING:
+            return
+        caller = in_process(request.agent_id, request.correlation_id, decision_id)
+        known = await self._client.read(existing(Decision, decision_id), caller) is not None
+        if not known and not await self._decide(request, caller):
+            denial = UnauthorizedError("The agent is not permitted to write its debrief; ask an administrator.")
+            await self.change(decision_id, lambda current: current.refused(denial))
+            return
+        await self._agents.enter(request.run_id, decision_id, caller)
+        await self.change(decision_id, lambda current: replace(current, status=DebriefRequestStatus.DONE))
+
+    async def _decide(self, request: DebriefRequest, caller: Caller) -> bool:
+        """Have the agent conclude; return false where it may not, without asking one that lacks a permission it takes."""
+        if await self._client.denied_commands(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
+            return False
+        agent = await self._client.read(required(Agent, request.agent_id), caller)
+        run = await self._client.read(required(Run, request.run_id), caller)
+        ends = await load_event_rows(self.commands.store, run.id, *conclusions.RUN_END_EVENTS)
+        terminal = run_end(ends[-1]) if ends else None
+        why = {"trigger": "on-demand", "requested_by": str(request.principal_id)}
+        inputs, parent_id = {**inputs_of(agent, run.id, terminal), **why}, request.parent_decision_id
+        occasion = Occasion(
+            run, terminal, request.decision_id, request.accepted_at, inputs, automatic=False, parent_id=parent_id
+        )
+        return await self._agents.decide(DEBRIEF, agent, caller, occasion)

@@ -16,17 +16,19 @@ from baton.application.agents.agent_client import AgentClient
 from baton.application.commands import Commands, system_batch
 from baton.application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, chat_with_retry
 from baton.application.ports import Batch, Caller, Clock, People, Spending
-from baton.domain.agent.agent import Agent
-from baton.domain.agent.budget import BUDGET_EXHAUSTED, PRICE_UNKNOWN, SpendingTurn, reached_cap
+from baton.domain.agent.agent import Agent, SpendingTurn, reached_cap
 from baton.domain.agent.conclusions import AgentTask, Conclusion, Material, RunEnd, UnusableAnswerError
 from baton.domain.agent.language_model import ModelRef, Pricing, price_of
 from baton.domain.agent.prompts import PROMPTS, Prompt
-from baton.domain.decision.inferences import Span
+from baton.domain.decision.decision import Span
 from baton.domain.run.run import Run
 from baton.domain.shared.writes import Drop, Put
 
 LOCK = "spending-turns"
 FORGOTTEN_AFTER = timedelta(minutes=45)  # longer than three attempts at an answer take, each as long as may be
+log = structlog.get_logger()
+MOST_CALLS = 32  # model calls that one process has open at once, so that conducts do not wait for them
+FREE = Pricing(input=0, output=0, cache_write=0, cache_read=0)
 
 
 @dataclass
@@ -40,24 +42,17 @@ class BudgetLock:
             now = self.commands.clock()
             if rows and rows[0].decision_id != decision_id and now - rows[0].taken_at < FORGOTTEN_AFTER:
                 return False
-            await session.append(self._batch(puts=[Put(SpendingTurn(agent_id, decision_id, now))]))
+            await session.append(self._batch(Put(SpendingTurn(agent_id, decision_id, now))))
             return True
 
     async def release(self, agent_id: UUID, decision_id: UUID) -> None:
         """Release the lock, if this decision holds it."""
-        own = {"agent_id": agent_id, "decision_id": decision_id}
         async with self.commands.store.session() as session:
-            await session.append(self._batch(drops=[Drop(SpendingTurn, own)]))
+            own = {"agent_id": agent_id, "decision_id": decision_id}
+            await session.append(self._batch(Drop(SpendingTurn, own)))
 
-    def _batch(self, **parts: Any) -> Batch:
-        return system_batch("TakeSpendingTurn", self.commands.clock, self.commands.new_id, **parts)
-
-
-log = structlog.get_logger()
-
-MILLION = 1_000_000
-MOST_CALLS = 32  # model calls that one process has open at once, so that conducts do not wait for them
-FREE = Pricing(input=0, output=0, cache_write=0, cache_read=0)
+    def _batch(self, row: Put | Drop) -> Batch:
+        return system_batch("TakeSpendingTurn", self.commands.clock, self.commands.new_id, row)
 
 
 class BusyError(Exception):
@@ -137,10 +132,10 @@ class ModelConsultation:
         price = await self._price(ref, caller)
         if (obstacle := await self._obstacle(agent, price, occasion)) is not None:
             return obstacle
-        provider = self.models.provider(ref)
-        if provider is None:
+        if (provider := self.models.provider(ref)) is None:
             return ConsultationResult(failure="LanguageModelUnavailableError")
-        material = await self._material(task, occasion, caller)
+        material = await self.client.read(task.material(occasion.run, occasion.terminal), caller)
+        material = replace(material, facts=(await self.people.book()).redact(material.facts))
         call = ChatAttempt(self.client.commands.clock, provider, request_of(prompt, ref, material), agent, price, occasion)
         return await call.make(task, material)
 
@@ -154,19 +149,14 @@ class ModelConsultation:
         return price
 
     async def _obstacle(self, agent: Agent, price: Pricing | None, occasion: Occasion) -> ConsultationResult | None:
-        budget = agent.budget
-        if budget is None:
+        if (budget := agent.budget) is None:
             return None
         if price is None and budget.monthly_cost_cap is not None:
-            return ConsultationResult(failure=PRICE_UNKNOWN)
+            return ConsultationResult(failure="PriceUnknown")
         if not occasion.automatic:
             return None
         reached = reached_cap(budget, await self.spending.of(agent.id, occasion.at), occasion.at)
-        return None if reached is None else ConsultationResult(failure=BUDGET_EXHAUSTED, facts=reached.facts())
-
-    async def _material(self, task: AgentTask, occasion: Occasion, caller: Caller) -> Material:
-        material = await self.client.read(task.material(occasion.run, occasion.terminal), caller)
-        return replace(material, facts=(await self.people.book()).redact(material.facts))
+        return None if reached is None else ConsultationResult(failure="BudgetExhausted", facts=reached.facts())
 
 
 def request_of(prompt: Prompt, ref: ModelRef, material: Material) -> ChatRequest:
@@ -203,7 +193,7 @@ class ChatAttempt:
         try:
             return ConsultationResult(task.conclude(response.parsed, material), calls=calls)
         except UnusableAnswerError as error:
-            return ConsultationResult(failure=error.failure, calls=calls)
+            return ConsultationResult(failure=str(error), calls=calls)
         except ValidationError:
             return ConsultationResult(failure="SchemaViolation", calls=calls)
 
@@ -235,4 +225,4 @@ def cost_of(usage: Usage, price: Pricing) -> float:
         + usage.output_tokens * price.output
         + usage.cache_creation_input_tokens * price.cache_write
         + usage.cache_read_input_tokens * price.cache_read
-    ) / MILLION
+    ) / 1_000_000  # prices are per million

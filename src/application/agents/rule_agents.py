@@ -11,9 +11,10 @@ import structlog
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.ports import Caller
 from baton.application.queries import Queries
+from baton.application.unit_of_work import load_event_rows
 from baton.domain.agent import rule_agents as rules
-from baton.domain.agent.decision_records import decision_id_of
-from baton.domain.agent.promotion import JUDGING_COMMANDS, PromoteByRule, ProposalOrder, promotion_cause
+from baton.domain.agent.caution_proposal import JUDGING_COMMANDS, PromoteByRule, ProposalOrder, promotion_cause
+from baton.domain.agent.conclusions import decision_id_of
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset_tree import AssetScope
@@ -22,12 +23,15 @@ from baton.domain.safety.clearance import ACTIVE, Clearance, ClearanceExpired, E
 from baton.domain.safety.clearance_views import ListClearances
 from baton.domain.shared.reads import Reads, existing, required
 from baton.domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
-from baton.domain.supply.beam import Outage, outage_in
+from baton.domain.supply.coverage import Outage, outage_in
 
 log = structlog.get_logger()
-
 PAGE = 100
 EXPIRER_ID = SEEDED[rules.CLEARANCE_EXPIRER].id
+BeamReader = Callable[[AssetScope, str], Reads[Outage | None]]  # whether the beam is lost to some equipment
+Outages = dict[frozenset[UUID], Outage | None]  # the outages found in one look, by the assets they concern
+ACTING = frozenset({"HoldRun", "StopRun"})  # commands that are refused, where they are, only when the supervisor gives them
+SUPERVISOR_ID = SEEDED[rules.RUN_SUPERVISOR].id
 
 
 @dataclass
@@ -39,7 +43,7 @@ class Expirer:
 
     async def due(self, after: str | None) -> rules.DuePage:
         """Return a page of the clearances that have run out by now, and where the next one begins."""
-        caller, now = self._caller(), self.queries.clock()
+        caller, now = in_process(EXPIRER_ID, self.queries.new_id()), self.queries.clock()
         if denied := await self.client.denied_commands(caller, SEEDED[rules.CLEARANCE_EXPIRER].commands):
             log.warning("expirer_stands_down", denied=denied)
             return rules.DuePage()
@@ -48,17 +52,16 @@ class Expirer:
 
     async def expire(self, clearance_id: UUID) -> None:
         """Take a clearance out of force if it has run out, and record that this agent did."""
-        caller = self._caller()
+        caller = in_process(EXPIRER_ID, self.queries.new_id())
         clearance = await self.client.read(existing(Clearance, clearance_id), caller)
         if clearance is None or clearance.valid_until is None:
             return
         if rules.is_due(clearance, self.queries.clock()) and not await self._expire(clearance_id, caller):
             return
-        if await self._was_expired_here(clearance_id):
-            decision_id = rules.expiry_decision_id(clearance_id, clearance.valid_until, EXPIRER_ID)
-            await self.client.record(
-                rules.expiry_decision(clearance_id, clearance.valid_until, EXPIRER_ID), decision_id, caller
-            )
+        rows = await load_event_rows(self.queries.store, clearance_id, ClearanceExpired)
+        if rows and rows[-1].principal_id == EXPIRER_ID:
+            what = (clearance_id, clearance.valid_until, EXPIRER_ID)
+            await self.client.record(rules.expiry_decision(*what), rules.expiry_decision_id(*what), caller)
 
     async def _expire(self, clearance_id: UUID, caller: Caller) -> bool:
         try:
@@ -69,20 +72,6 @@ class Expirer:
         except (Conflict, NotFound) as refusal:
             log.info("clearance_moved_on", clearance_id=str(clearance_id), code=refusal.code)
         return True
-
-    async def _was_expired_here(self, clearance_id: UUID) -> bool:
-        async with self.queries.store.session() as session:
-            rows = await session.load_of(Clearance.__name__, clearance_id, [ClearanceExpired.__name__])
-        return bool(rows) and rows[-1].principal_id == EXPIRER_ID
-
-    def _caller(self) -> Caller:
-        return in_process(EXPIRER_ID, self.queries.new_id())
-
-
-BeamReader = Callable[[AssetScope, str], Reads[Outage | None]]  # whether the beam is lost to some equipment
-Outages = dict[frozenset[UUID], Outage | None]  # the outages found in one look, by the assets they concern
-ACTING = frozenset({"HoldRun", "StopRun"})  # commands that are refused, where they are, only when the supervisor gives them
-SUPERVISOR_ID = SEEDED[rules.RUN_SUPERVISOR].id
 
 
 @dataclass
@@ -126,27 +115,21 @@ class RunSupervisor:
 
     async def _supervise(self, run_id: UUID, caller: Caller, outages: Outages) -> None:
         run = await self.client.read(existing(Run, run_id), caller)
-        if run is None or run.status not in LIVE:
-            return
-        scope = await self.client.read(rules.needs_beam(run), caller)
-        if scope is None:
+        if run is None or run.status not in LIVE or (scope := await self.client.read(rules.needs_beam(run), caller)) is None:
             return
         if scope.bound_ids not in outages:
             outages[scope.bound_ids] = await self.client.read(self.beam(scope, self.facility_code), caller)
-        outage = outages[scope.bound_ids]
-        if outage is None:
+        if (outage := outages[scope.bound_ids]) is None:
             return
         seen = await self.client.read(rules.load_watched_run(run_id, outage, SUPERVISOR_ID), caller)
-        verb = rules.next_action(seen, SUPERVISOR_ID, self.queries.clock(), self.stop_after)
-        if verb is not None:
+        if (verb := rules.next_action(seen, SUPERVISOR_ID, self.queries.clock(), self.stop_after)) is not None:
             await self._act(verb, run_id, outage, caller)
 
     async def _act(self, verb: rules.SupervisorAction, run_id: UUID, outage: Outage, caller: Caller) -> None:
         """Record the decision first, then act on it; a run that has moved on meanwhile is left alone."""
         decision_id = rules.supervision_decision_id(verb, run_id, outage, SUPERVISOR_ID)
-        if not await self.client.record(
-            rules.supervision_decision(verb, run_id, outage, SUPERVISOR_ID), decision_id, caller
-        ):
+        decision = rules.supervision_decision(verb, run_id, outage, SUPERVISOR_ID)
+        if not await self.client.record(decision, decision_id, caller):
             return
         parts: dict[str, Any] = {"decision_id": decision_id, "outage_event_id": outage.event_id}
         parts |= {"reason": rules.outage_reason(verb, outage), "beam": self.beam}

@@ -6,26 +6,25 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.agents.agent_client import AgentClient
-from baton.application.ports import Caller, EventRow, Job
+from baton.application.ports import CalendarEntry, Calendars, Caller, EventRow, Job
 from baton.application.reactions import event_memo
-from baton.application.schedules.calendars import CalendarEntry, Calendars
 from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
 from baton.domain.agent.agent import Agent, AgentStatus, agents_of_kind
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.caution_proposal import CAUTION_PROMOTER, DRAFT, ProposalOrder
 from baton.domain.agent.conclusions import RUN_END_EVENTS, AgentTask, ConclusionOrder
 from baton.domain.agent.language_model import ModelRef
-from baton.domain.agent.promotion import CAUTION_PROMOTER, ProposalOrder
 from baton.domain.agent.prompts import DraftChoice
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.kernel import Event
 from baton.domain.operation.schedule.calendar import EveryCalendar
 from baton.domain.shared.reads import existing
-from baton.domain.supply.beam import LEAVING, PHOTON_BEAM, takes_beam_away
+from baton.domain.supply.coverage import LEAVING, PHOTON_BEAM, takes_beam_away
 from baton.domain.supply.supply import Supply
 
 RUN_DEBRIEFER, CAUTION_DRAFTER = "run_debriefer", "caution_drafter"
+SHORTEST_CATCH_UP_SECONDS = 10
 
 
 @dataclass
@@ -45,10 +44,8 @@ class RunEndSubscriber:
 
     async def jobs(self, event: EventRow) -> Sequence[Job]:
         agents = await self.client.read(agents_of_kind(self.task.kind), Caller.system(event.correlation_id))
-        in_service = (
-            agent for agent in agents if agent.status is AgentStatus.VERSIONED and self.is_configured(agent.model_ref)
-        )
-        return [self._job(agent, event) for agent in in_service]
+        in_service = [agent for agent in agents if agent.status is AgentStatus.VERSIONED]
+        return [self._job(agent, event) for agent in in_service if self.is_configured(agent.model_ref)]
 
     def _job(self, agent: Agent, event: EventRow) -> Job:
         run_id, workflow = event.stream_id, self.task.workflow
@@ -114,9 +111,6 @@ class BeamLossSubscriber:
         return (Job("supervise-runs", id, None, summary="The beam went", once=True, memo=event_memo(event)),)
 
 
-SHORTEST_CATCH_UP_SECONDS = 10
-
-
 @dataclass(frozen=True)
 class AgentSchedule:
     entry: CalendarEntry
@@ -125,21 +119,17 @@ class AgentSchedule:
 
 def agent_schedules(settings: Settings) -> tuple[AgentSchedule, ...]:
     """Return the schedules of this deployment's agents; a look missed for longer than one interval is not made up for."""
+
+    def schedule(id: str, workflow: str, seconds: int, on: bool) -> AgentSchedule:
+        window = max(seconds, SHORTEST_CATCH_UP_SECONDS)
+        calendar, note = EveryCalendar(every=seconds), "A turn of an agent."
+        return AgentSchedule(CalendarEntry(id, workflow, calendar, catchup_window=window, note=note), on)
+
     supervisor = (settings.run_supervisor_tick_seconds, settings.run_supervisor_enabled)
     expirer = (settings.clearance_expirer_tick_seconds, settings.clearance_expirer_enabled)
-    rows = (("run-supervisor", "supervise-runs", *supervisor), ("clearance-expirer", "expire-clearances", *expirer))
-    return tuple(
-        AgentSchedule(
-            CalendarEntry(
-                id,
-                workflow,
-                EveryCalendar(every=seconds),
-                catchup_window=max(seconds, SHORTEST_CATCH_UP_SECONDS),
-                note="A turn of an agent.",
-            ),
-            on,
-        )
-        for id, workflow, seconds, on in rows
+    return (
+        schedule("run-supervisor", "supervise-runs", *supervisor),
+        schedule("clearance-expirer", "expire-clearances", *expirer),
     )
 
 

@@ -10,12 +10,10 @@ from baton.application.control import Control
 from baton.application.ports import Timekeeper
 
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
-"""The body of an action: it works the plant through the given control port and clock, and returns a JSON object.
-
-Its parameters are plain JSON data: lists, objects, texts, numbers. Whatever it returns is a success; a soft failure is part
-of the result. It refuses by raising ActionRefusedError before its first write. When cancelled it stops what it started,
-and lets the cancellation pass.
-"""
+"""The body of an action: it works the plant through the given control port and clock, and returns a JSON object. Its
+parameters are plain JSON data: lists, objects, texts, numbers. Whatever it returns is a success; a soft failure is part of
+the result. It refuses by raising ActionRefusedError before its first write. When cancelled it stops what it started, and
+lets the cancellation pass."""
 
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 
@@ -65,9 +63,8 @@ async def perform(
             result = await body(control, time, params)
     except TimeoutError:
         if limit.expired():
-            raise ActionTimeoutError(
-                f"The action {name} was stopped after {ceiling:g} s, the longest it may take."
-            ) from None
+            said = f"The action {name} was stopped after {ceiling:g} s, the longest it may take."
+            raise ActionTimeoutError(said) from None
         raise
     try:
         return _OBJECT.validate_python(dict(result))

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from baton.application.control import Fence, always_open
-from baton.domain.operation.conduct.actuation import ActuationKind
-from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.domain.operation.conduct.results import ActuationKind, Artifact, Measured
 
 TAIL = 300  # characters of a failed program's output that are kept
 
@@ -87,23 +86,17 @@ class Compute(Protocol):
         """Whether jobs really run."""
 
     async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
-        """Return the id of the job that runs under this key: begun now, or found where the key was submitted before.
-
-        The fence is checked right before the job begins; where it raises, nothing begins. Raises ComputeSubmitRejectedError
-        and ComputeNotAvailableError.
-        """
+        """Return the id of the job that runs under this key: begun now, or found where the key was submitted before. The
+        fence is checked right before the job begins; where it raises, nothing begins. Raises ComputeSubmitRejectedError and
+        ComputeNotAvailableError."""
 
     async def find(self, submission_key: UUID) -> str | None:
-        """Return the job begun under this key, running or ended; None where none is known, here and now, to have begun.
-
-        A caller with a record of submitting the key that finds None must take the outcome for unknown.
-        """
+        """Return the job begun under this key, running or ended; None where none is known, here and now, to have begun. A
+        caller with a record of submitting the key that finds None must take the outcome for unknown."""
 
     async def await_terminal_state(self, job_id: str) -> JobStatus:
-        """Return how the job ended, as soon as it has. Cancelling the wait does not end the job.
-
-        Raises ComputeOutcomeUnknown where nobody will ever know, and ComputeTimeoutError.
-        """
+        """Return how the job ended, as soon as it has. Cancelling the wait does not end the job. Raises
+        ComputeOutcomeUnknown where nobody will ever know, and ComputeTimeoutError."""
 
     async def fetch_artifact_ref(self, job_id: str) -> Artifact:
         """Return what an ended job wrote; raise ComputeJobFailedError or ArtifactNotFoundError."""
@@ -115,13 +108,13 @@ class Compute(Protocol):
         """Stop the job, if it still runs; its end is awaited as usual."""
 
     async def close(self) -> None:
-        """Release everything but the jobs, which continue."""
+        """Release everything but the jobs, which continue; by default there is nothing to release."""
+        return
 
 
 def submission_key(conduct_id: UUID, iteration_index: int | None, closing: bool, step_index: int) -> UUID:
     """Return the key of a step's one submission in a conduct. Attempts share it, so that a repeat finds the job."""
-    part = "closing" if closing else "main"
-    return uuid5(conduct_id, f"compute:{iteration_index or 0}:{part}:{step_index}")
+    return uuid5(conduct_id, f"compute:{iteration_index or 0}:{'closing' if closing else 'main'}:{step_index}")
 
 
 async def provide_result(compute: Compute, job_id: str, *, writes_artifact: bool) -> JobResult:

@@ -12,19 +12,12 @@ import structlog
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_reader import ConductReader
 from baton.application.ports import Caller, Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
-from baton.application.record_reader import load_events, require_state
 from baton.application.telemetry import error_location
+from baton.application.unit_of_work import load_events, require_state
 from baton.domain.kernel import Command, Event, State
+from baton.domain.operation.conduct import progress as progress_rows
 from baton.domain.operation.conduct.messages import ConductOrder, reason_of
-from baton.domain.operation.conduct.progress import (
-    ConductPhase,
-    ConductProgress,
-    OpenedConduct,
-    OpenedRunConduct,
-    RunConductProgress,
-    RunWaitingFor,
-    Submission,
-)
+from baton.domain.operation.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
 from baton.domain.operation.conduct.views import LOOPS, progress_text
 from baton.domain.operation.procedure.endings import EXPIRED, LOST, RecordConductEnd, lost_result
 from baton.domain.operation.procedure.procedure import MODES, Procedure, ProcedureConducted
@@ -35,8 +28,12 @@ from baton.domain.shared.refusals import Conflict, Unavailable
 from baton.domain.shared.writes import Record
 
 log = structlog.get_logger()
-
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
+WAITING = {
+    RunWaitingFor.RUN: "waiting for the run to be resumed",
+    RunWaitingFor.PHASE: "waiting for somebody to take it up again",
+    RunWaitingFor.GATE: "not allowed to start; waiting for the run to be resumed",
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class ConductWork(ABC):
     workflow: str = field(init=False)
     order: ClassVar[type[ConductOrder | RunConductOrder]]  # the argument of the workflow
     state: ClassVar[type[State]]
-    opened: ClassVar[type[Submission]]
+    opened: ClassVar[type[progress_rows.Submission]]
     progress_row: ClassVar[type[Any]]  # the type of the row that says where the latest conduct of an aggregate is
     ended: ClassVar[type[Event]]  # the event that has the result of a conduct
     _store: Store
@@ -88,21 +85,12 @@ class ConductWork(ABC):
         opened, progress = await self._load(work_id)
         if opened is None or progress is None or progress.phase != ConductPhase.OPENED:
             return None
-        subject_id = self._subject_id(opened)
-        return Job(
-            self.workflow,
-            f"{self.workflow}:{subject_id}",
-            self.order.model_validate({self.state.aggregate.id_name: subject_id, **opened.submission()}),
-            attributes={
-                "BatonFacility": self._facility_code,
-                "BatonCommand": opened.command_name,
-                "BatonPrincipal": str(opened.principal_id),
-                "BatonState": ConductPhase.OPENED.value,
-                **await self._attributes(opened),
-            },
-            summary=f"{opened.command_name} of {self.state.aggregate.label} {subject_id}",
-            succeeds=True,
-        )
+        subject_id, id_name = self._subject_id(opened), self.state.aggregate.id_name
+        order = self.order.model_validate({id_name: subject_id, **opened.submission()})
+        attributes = search_attributes(self._facility_code, opened.command_name, opened.principal_id)
+        attributes |= await self._attributes(opened)
+        summary = f"{opened.command_name} of {self.state.aggregate.label} {subject_id}"
+        return Job(self.workflow, f"{self.workflow}:{subject_id}", order, attributes, summary, succeeds=True)
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         """Return the result of a conduct, once it has ended."""
@@ -114,16 +102,13 @@ class ConductWork(ABC):
 
     async def unfinished_ids(self) -> Sequence[UUID]:
         """Return the conducts that no worker has begun."""
-        async with self._store.session() as session:
-            rows: Any = await session.records(self.progress_row, {"phase": ConductPhase.OPENED.value})
-        return [row.conduct_id for row in rows]
+        return [row.conduct_id for row in await self._rows((ConductPhase.OPENED.value,))]
 
     async def item(self, work_id: UUID) -> WorkItem | None:
         """Return what the work is about."""
-        opened, _ = await self._load(work_id)
+        opened, aggregate = (await self._load(work_id))[0], self.state.aggregate
         if opened is None:
             return None
-        aggregate = self.state.aggregate
         ids = {aggregate.id_name: str(self._subject_id(opened)), "conduct_id": str(work_id), "work_id": str(work_id)}
         return WorkItem(opened.principal_id, f"Get{aggregate.name}", ids, opened.correlation_id)
 
@@ -134,9 +119,7 @@ class ConductWork(ABC):
 
     async def live(self) -> Sequence[LiveConduct]:
         """Return every conduct that has not ended."""
-        async with self._store.session() as session:
-            rows: Any = await session.records(self.progress_row, {"phase": LIVE})
-        named = [(row, f"{self.workflow}:{self._subject_id(row)}") for row in rows]
+        named = [(row, f"{self.workflow}:{self._subject_id(row)}") for row in await self._rows(LIVE)]
         return [LiveConduct(row.conduct_id, id, row.phase != ConductPhase.OPENED, row.started_at) for row, id in named]
 
     async def is_live(self, conduct_id: UUID) -> bool:
@@ -153,7 +136,7 @@ class ConductWork(ABC):
         """Record that the engine cannot make progress with a conduct."""
         await self._stalls.mark_stalled(self.progress_row, conduct_id)
 
-    async def end(self, opened: Submission, command: Command) -> None:
+    async def end(self, opened: progress_rows.Submission, command: Command) -> None:
         """Put the end of a conduct on the record, as the service itself."""
         caller = Caller.system(opened.correlation_id)
         await execute_with_retry(self._commands, command, caller, target_id=self._subject_id(opened))
@@ -169,6 +152,10 @@ class ConductWork(ABC):
         live = [row for row in rows if row.conduct_id == conduct_id and row.phase != ConductPhase.ENDED]
         return opened[0], live[0] if live else None
 
+    async def _rows(self, phases: tuple[str, ...]) -> Sequence[Any]:
+        async with self._store.session() as session:
+            return await session.records(self.progress_row, {"phase": phases})
+
     def _subject_id(self, row: Any) -> UUID:
         id: UUID = getattr(row, self.state.aggregate.id_name)
         return id
@@ -182,7 +169,7 @@ class ProcedureConductWork(ConductWork):
     order = ConductOrder
     state = Procedure
     opened = OpenedConduct
-    progress_row = ConductProgress
+    progress_row = progress_rows.ConductProgress
     ended = ProcedureConducted
     _reader: ConductReader
     _clock: Clock
@@ -192,14 +179,12 @@ class ProcedureConductWork(ConductWork):
         assets = {"BatonAsset": str(min(procedure.target_asset_ids))} if procedure.target_asset_ids else {}
         return assets if procedure.parent_run_id is None else {**assets, "BatonRun": str(procedure.parent_run_id)}
 
-    async def _describe(self, opened: OpenedConduct, progress: ConductProgress) -> WorkProgress:
+    async def _describe(self, opened: OpenedConduct, progress: progress_rows.ConductProgress) -> WorkProgress:
         """Return how many steps are done, of how many where there are no passes."""
         looping = MODES.get(opened.command_name) in LOOPS
         measured = await self._reader.read_objective(opened.procedure_id, opened.conduct_id) if looping else None
-        done = progress.step_index or 0
-        if progress.phase == ConductPhase.CLOSING:
-            done += opened.step_count
-        done += opened.step_count * max(0, (progress.iteration_index or 1) - 1)
+        passed = max(0, (progress.iteration_index or 1) - 1) + (progress.phase == ConductPhase.CLOSING)
+        done = (progress.step_index or 0) + opened.step_count * passed
         total = None if looping else float(opened.step_count + opened.closing_count)
         return WorkProgress(done, total, progress_text(opened, progress, measured, self._clock()))
 
@@ -216,39 +201,32 @@ class RunConductWork(ConductWork):
     order = RunConductOrder
     state = Run
     opened = OpenedRunConduct
-    progress_row = RunConductProgress
+    progress_row = progress_rows.RunConductProgress
     ended = RunConducted
 
     async def _attributes(self, opened: OpenedRunConduct) -> Mapping[str, str]:
         return {"BatonRun": str(opened.run_id)}
 
-    async def _describe(self, opened: OpenedRunConduct, progress: RunConductProgress) -> WorkProgress:
+    async def _describe(self, opened: OpenedRunConduct, progress: progress_rows.RunConductProgress) -> WorkProgress:
         index = progress.phase_index or 0
         waiting = "" if progress.waiting is None else f", {WAITING[RunWaitingFor(progress.waiting['for'])]}"
         place = f"phase {min(index + 1, opened.phase_count)} of {opened.phase_count}"
         return WorkProgress(index, opened.phase_count, f"{place}{waiting}")
 
     def _end(self, opened: OpenedRunConduct, *, expired: bool) -> Command:
-        end = RecordRunConductEnd.for_expired if expired else RecordRunConductEnd.for_lost
-        return end(opened.conduct_id)
+        return (RecordRunConductEnd.for_expired if expired else RecordRunConductEnd.for_lost)(opened.conduct_id)
 
 
-WAITING = {
-    RunWaitingFor.RUN: "waiting for the run to be resumed",
-    RunWaitingFor.PHASE: "waiting for somebody to take it up again",
-    RunWaitingFor.GATE: "not allowed to start; waiting for the run to be resumed",
-}
+def search_attributes(facility_code: str, command_name: str, principal_id: UUID) -> dict[str, str]:
+    """Return what people find all conducts by in the engine."""
+    who = {"BatonFacility": facility_code, "BatonCommand": command_name, "BatonPrincipal": str(principal_id)}
+    return {**who, "BatonState": ConductPhase.OPENED.value}
 
 
-def submitter(opened: Submission) -> Caller:
+def submitter(opened: progress_rows.Submission) -> Caller:
     """Return the caller as whom every command of a conduct is authorized."""
-    return Caller(
-        principal_id=opened.principal_id,
-        surface_id=opened.surface_id,
-        conduit_id=opened.conduit_id,
-        correlation_id=opened.correlation_id,
-        causation_id=opened.conduct_id,
-    )
+    work = (opened.correlation_id, opened.conduct_id)
+    return Caller(opened.principal_id, opened.surface_id, *work, conduit_id=opened.conduit_id)
 
 
 @dataclass(frozen=True)

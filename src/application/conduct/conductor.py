@@ -1,62 +1,46 @@
 """What a conduct does between its steps: begin, wait for its run, begin closing, and end, each time on the record.
-
-Everything here may be repeated: the stream says whether it was done already.
-"""
+Everything here may be repeated: the stream says whether it was done already."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
-from baton.application.conduct.conduct_record import ConductRecord, Submitters, denial_reason
+from baton.application.conduct import conduct_record
+from baton.application.conduct.conduct_record import ConductRecord, StepPlan, StepPlans, Submitters
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.conduct.ledger import ClosingRequest, Ledger
 from baton.application.conduct.step_execution import StepRunner
-from baton.application.conduct.step_plan import CLOSING_BLOCKS, MAIN_BLOCKS, StepPlan, StepPlans
 from baton.application.ports import Clock, Store
-from baton.application.record_reader import load_events, require_state
+from baton.application.unit_of_work import load_events, require_state
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.actuation import merged_kind
-from baton.domain.operation.conduct.messages import (
-    DRIVER_STOOD_DOWN,
-    INTERRUPTED,
-    ConductEnd,
-    ConductOutcome,
-    ConductRequest,
-    ConductStart,
-    ConductVerdict,
-    Finish,
-    interruption,
-    leads_to_hold,
-    lifecycle_failure,
-    needs_closing,
-    reason_of,
-    step_failure,
-)
+from baton.domain.operation.conduct import messages, results
+from baton.domain.operation.conduct.messages import ConductEnd, ConductOutcome, ConductRequest, ConductVerdict, Finish
 from baton.domain.operation.conduct.progress import WaitingFor
-from baton.domain.operation.conduct.results import Artifact, CapturedValue, ConductResult, Failure, LastObjective
+from baton.domain.operation.conduct.results import Artifact, CapturedValue, ConductResult, Failure
 from baton.domain.operation.procedure import endings
-from baton.domain.operation.procedure.procedure import (
-    HoldCause,
-    PendingRequest,
-    Procedure,
-    ProcedureAbortRequested,
-    ProcedureHoldRequested,
-    ProcedureIterationEnded,
-    ProcedureOutcomeRecorded,
-)
-from baton.domain.operation.steering.decider_choice import CallerDecide
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import HoldCause, PendingRequest, Procedure
 from baton.domain.operation.steering.steered_conduct import best_point, spent_budget
+from baton.domain.operation.steering.steering import CallerDecide
 from baton.domain.run.run import ENDINGS, LIVE, Run, RunResumed, RunStatus
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
 log = structlog.get_logger()
-
 POLL_SECONDS = 1.0  # the pause between two reads of the record while a conduct waits
 Execute = Callable[[StepPlan, Command], Awaitable[None]]  # executes a command: as the submitter, or as the service
+UNSETTLED = "The next step was begun by an earlier conduct and is not repeated; settle it by hand first."
+FAILURE_BY_FINISH = {
+    Finish.HELD: messages.lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
+    Finish.ABORTED: messages.lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked."),
+    Finish.STOPPED: messages.lifecycle_failure("abort", "RunStopped", "The parent run was stopped."),
+    Finish.CANCELLED: messages.lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine."),
+    Finish.HALTED: messages.lifecycle_failure("hold", "AcquisitionResumeRequiresOperator", UNSETTLED),
+}  # what a result says about an end in which no step failed.
 
 
 @dataclass(frozen=True)
@@ -71,14 +55,14 @@ class Conductor:
     steps: StepRunner
     submitters: Submitters
 
-    async def brief(self, request: ConductRequest) -> ConductStart | None:
+    async def brief(self, request: ConductRequest) -> messages.ConductStart | None:
         """Return what there is to conduct; None where the conduct is not the live one, or no worker began it in time."""
         if (plan := await self.plans.load(request)) is None:
             return None
         if self.clock() - plan.started_at > timedelta(seconds=self.steps.limits.restart):
             result = endings.lost_result(plan.procedure_id, plan.conduct_id, plan.command_name, endings.EXPIRED)
             with suppress(endings.RecordConductEnd.Cannot):
-                end = endings.RecordConductEnd(result=result, abort_reason=reason_of(endings.EXPIRED))
+                end = endings.RecordConductEnd(result=result, abort_reason=messages.reason_of(endings.EXPIRED))
                 await self.record.execute_as_service(plan, end)
         procedure = await self.record.procedure(plan)
         if procedure.live_conduct_id != plan.conduct_id:
@@ -88,8 +72,8 @@ class Conductor:
         if (open_pass := procedure.current_iteration_index) is not None:
             await self.record.end_pass(plan, open_pass, "It was left open.")
         steering = plan.steering
-        measured = await self.record.events(plan, ProcedureOutcomeRecorded) if steering is not None else ()
-        return ConductStart(
+        measured = await self.record.events(plan, procedures.ProcedureOutcomeRecorded) if steering is not None else ()
+        return messages.ConductStart(
             command_name=plan.command_name,
             mode=plan.mode,
             step_count=len(plan.steps),
@@ -127,7 +111,7 @@ class Conductor:
         if (plan := await self.plans.load(request)) is None:
             return ConductVerdict.GONE
         outcome = await self._verify(plan, await self.record.procedure(plan), request.outcome)
-        if outcome is None or not needs_closing(plan.command_name, outcome):
+        if outcome is None or not messages.needs_closing(plan.command_name, outcome):
             return reject(plan, request.outcome)
         if completes(plan, outcome) and await self.submitters.has_stood_down(plan.caller):
             return ConductVerdict.STOOD_DOWN
@@ -136,7 +120,7 @@ class Conductor:
             conduct_id=plan.conduct_id,
             run_id=None if plan.closing_only else plan.run_id,
             may_hold=not outcome.denied and not plan.closing_only,
-            run_blocks=MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else CLOSING_BLOCKS,
+            run_blocks=conduct_record.MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else conduct_record.CLOSING_BLOCKS,
         )
         if (verdict := (await self.ledger.begin_closing(closing)).verdict) is not None:
             return verdict
@@ -144,12 +128,9 @@ class Conductor:
         return ConductVerdict.DONE
 
     async def end(self, request: ConductEnd) -> Failure | None:
-        """Put the end of a conduct on the record.
-
-        Where its submitter stood down, the service does: what would be Completed is Held, else it ends as it would have.
-        Where its submitter may not end it, the service does too and names them; but closing steps that are due come first,
-        and then the failure is returned and nothing is written.
-        """
+        """Put the end of a conduct on the record. Where its submitter stood down, the service does: what would be Completed
+        is Held, else it ends as it would have. Where its submitter may not end it, the service does too and names them; but
+        closing steps that are due come first, and then the failure is returned and nothing is written."""
         plan, outcome = await self.plans.load(request), request.outcome
         while plan is not None:
             procedure = await self.record.procedure(plan)
@@ -170,7 +151,7 @@ class Conductor:
             try:
                 if outcome.denied:
                     assert outcome.failure is not None, "something was denied"
-                    reason = denial_reason(plan.caller.principal_id, outcome.failure)
+                    reason = conduct_record.denial_reason(plan.caller.principal_id, outcome.failure)
                     await self._record_failed_end(plan, procedure, outcome, reason)
                 else:
                     execute = self.record.execute_as_service if stood_down else self.record.execute
@@ -178,7 +159,7 @@ class Conductor:
             except UnauthorizedError as denied:
                 if await self.submitters.has_stood_down(plan.caller):
                     continue
-                failure = lifecycle_failure(target, denied.code, denied.detail)
+                failure = messages.lifecycle_failure(target, denied.code, denied.detail)
                 outcome = outcome.model_copy(update={"denied": True, "failure": failure})
                 if not request.closed and procedure.pending_request is not PendingRequest.ABORT:
                     return failure
@@ -189,7 +170,7 @@ class Conductor:
             except Refusal as refusal:
                 procedure = await self.record.procedure(plan)
                 if procedure.live_conduct_id == plan.conduct_id and refusal.reason != "request_pending":
-                    failure = outcome.failure or lifecycle_failure(target, refusal.code, refusal.detail)
+                    failure = outcome.failure or messages.lifecycle_failure(target, refusal.code, refusal.detail)
                     await self._record_failed_end(plan, procedure, outcome.model_copy(update={"failure": failure}))
         self.plans.forget(request.conduct_id)
         return None
@@ -198,21 +179,17 @@ class Conductor:
         """Return the outcome with everything that the record says about it; None where the record does not agree."""
         # a forged workflow can give a conduct up, but not claim that something was done, failed or was asked for
         tally = await self.ledger.tally(plan.conduct_id, procedure.iteration_count if plan.loops else 0)
-        spent = None
-        if plan.steering is not None:
-            spent = spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
-        verified = outcome.model_copy(
-            update={
-                "completed_count": tally.completed_count,
-                "termination_reason": None if outcome.termination_reason is None else spent,
-                "closing_cut_at": None if outcome.closing_cut_at is None else tally.closed_count,
-            }
-        )
+        facts: dict[str, Any] = {"completed_count": tally.completed_count, "termination_reason": None}
+        if plan.steering is not None and outcome.termination_reason is not None:
+            passes = plan.passes(procedure)
+            facts["termination_reason"] = spent_budget(plan.steering, passes, plan.started_at, self.clock())
+        facts["closing_cut_at"] = None if outcome.closing_cut_at is None else tally.closed_count
+        verified = outcome.model_copy(update=facts)
         if (failure := outcome.failure) is not None and failure.step_index is not None:
-            if failure.error_class == INTERRUPTED and failure.step_index < len(plan.steps):
+            if failure.error_class == messages.INTERRUPTED and failure.step_index < len(plan.steps):
                 step = plan.steps[failure.step_index]
-                begun = failure != interruption(step, failure.step_index, begun=False)
-                actual: Failure | None = interruption(step, failure.step_index, begun=begun)
+                begun = failure != messages.interruption(step, failure.step_index, begun=False)
+                actual: Failure | None = messages.interruption(step, failure.step_index, begun=begun)
             elif tally.failure is not None and tally.failure.step_index == failure.step_index:
                 actual = tally.failure
             elif procedure.pending_request is PendingRequest.ABORT:
@@ -251,7 +228,7 @@ class Conductor:
         if procedure.current_iteration_index is not None:
             return None
         passes = plan.passes(procedure)
-        ended = (await self.record.events(plan, ProcedureIterationEnded))[-1] if passes else None
+        ended = (await self.record.events(plan, procedures.ProcedureIterationEnded))[-1] if passes else None
         if ended is not None and (ended.converged if plan.steering is None else ended.advised_stop):
             last = plan.last(ended.iteration_index)
             return outcome if last is None or await self.ledger.has_passed(last) else None
@@ -266,7 +243,7 @@ class Conductor:
         last = plan.last(closing=True)
         if last is None or procedure.pending_request is PendingRequest.ABORT:
             return True
-        return not needs_closing(plan.command_name, outcome) or await self.ledger.has_passed(last)
+        return not messages.needs_closing(plan.command_name, outcome) or await self.ledger.has_passed(last)
 
     async def _record_end(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, execute: Execute) -> None:
         """Execute the command that an outcome leads to: this is the one table from finish to command."""
@@ -293,34 +270,33 @@ class Conductor:
     ) -> endings.HoldProcedure:
         """Return the hold that was asked for, or that a failed step or a submitter or driver who stood down leads to."""
         if procedure.pending_request is PendingRequest.HOLD:
-            asked = (await self.record.events(plan, ProcedureHoldRequested))[-1]
+            asked = (await self.record.events(plan, procedures.ProcedureHoldRequested))[-1]
             decision_id = asked.decided_by_decision_id
             return endings.HoldProcedure(reason=asked.reason, decided_by_decision_id=decision_id, conducted=result)
         assert outcome.failure is not None, "nobody asked, so something failed"
         cause = HoldCause.STEP_FAULT
         if outcome.finish is Finish.STOOD_DOWN:
-            driver = outcome.failure.error_class == DRIVER_STOOD_DOWN
+            driver = outcome.failure.error_class == messages.DRIVER_STOOD_DOWN
             cause = HoldCause.DRIVER_STOOD_DOWN if driver else HoldCause.SUBMITTER_STOOD_DOWN
-        return endings.HoldProcedure(reason=reason_of(outcome.failure), cause=cause, conducted=result)
+        return endings.HoldProcedure(reason=messages.reason_of(outcome.failure), cause=cause, conducted=result)
 
     async def _abort_reason(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> str:
         """Return the reason of an abort: what was asked for, the end of the parent run, or the failure."""
         if procedure.pending_request is PendingRequest.ABORT or outcome.finish is Finish.COMPLETED:
-            return (await self.record.events(plan, ProcedureAbortRequested))[-1].reason
+            return (await self.record.events(plan, procedures.ProcedureAbortRequested))[-1].reason
         if outcome.finish is Finish.CANCELLED:
             return "conduct cancelled"
         if outcome.finish in (Finish.STOPPED, Finish.ABORTED) and plan.run_id is not None:
             ending = (await load_events(self.store, plan.run_id, *ENDINGS))[-1]
             return str(getattr(ending, "reason", "The parent run was completed."))
         assert outcome.failure is not None, "an abort has a reason"
-        return reason_of(outcome.failure)
+        return messages.reason_of(outcome.failure)
 
     async def _record_failed_end(
         self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, abort_reason: str | None = None
     ) -> None:
         """End a conduct whose last command was denied or refused, as the service; without a reason the status stays."""
-        result = await self._result(plan, procedure, outcome)
-        result = result.model_copy(update={"succeeded": False, "held": False})
+        result = (await self._result(plan, procedure, outcome)).model_copy(update={"succeeded": False, "held": False})
         await self.record.execute_as_service(plan, endings.RecordConductEnd(result=result, abort_reason=abort_reason))
 
     async def _result(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductResult:
@@ -330,7 +306,7 @@ class Conductor:
         captures, outputs = await self._kept_slots(plan) if plan.resumed else ({}, {})
         failure = outcome.failure or FAILURE_BY_FINISH.get(outcome.finish)
         closing = {failed.step_index: failed for failed in (*unwalked_closing(plan, outcome), *tally.closing_failures)}
-        outcomes = await self.record.events(plan, ProcedureOutcomeRecorded) if plan.steering is not None else ()
+        outcomes = await self.record.events(plan, procedures.ProcedureOutcomeRecorded) if plan.steering is not None else ()
         return ConductResult(
             procedure_id=plan.procedure_id,
             conduct_id=plan.conduct_id,
@@ -340,12 +316,12 @@ class Conductor:
             skipped_count=plan.skipped_count,
             failure=failure,
             held=outcome.finish in (Finish.HELD, Finish.STOOD_DOWN)
-            or (outcome.finish is Finish.FAILED and leads_to_hold(plan.command_name, outcome.failure)),
+            or (outcome.finish is Finish.FAILED and messages.leads_to_hold(plan.command_name, outcome.failure)),
             acquisition_halt=outcome.finish is Finish.HALTED,
             re_establishment_boundary=plan.stated_boundary,
             termination_reason=outcome.termination_reason,
             iteration_count=passes,
-            actuation_kind=merged_kind((procedure.actuation_kind, tally.actuation_kind)),
+            actuation_kind=results.merged_kind((procedure.actuation_kind, tally.actuation_kind)),
             captures={**captures, **tally.captures},
             objective=await self._last_objective(plan, procedure),
             best=None if plan.steering is None else best_point(plan.steering, outcomes),
@@ -356,7 +332,7 @@ class Conductor:
             closing_failures=tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
         )
 
-    async def _last_objective(self, plan: StepPlan, procedure: Procedure) -> LastObjective | None:
+    async def _last_objective(self, plan: StepPlan, procedure: Procedure) -> results.LastObjective | None:
         """Return what a loop is judged by, as measured by the last pass that measured it."""
         if plan.convergence is None:
             return None
@@ -364,13 +340,8 @@ class Conductor:
         for index in range(procedure.iteration_count, max(plan.iterations_before, procedure.iteration_count - 2), -1):
             tally = await self.ledger.tally(plan.conduct_id, index, of_pass=True)
             if (capture := tally.captures.get(name)) is not None:
-                return LastObjective(
-                    name=name,
-                    value=capture.value,
-                    iteration_index=index,
-                    expected=criterion.expected,
-                    tolerance=getattr(criterion, "tolerance", None),
-                )
+                aim: dict[str, Any] = {"expected": criterion.expected, "tolerance": getattr(criterion, "tolerance", None)}
+                return results.LastObjective(name=name, value=capture.value, iteration_index=index, **aim)
         return None
 
     async def _kept_slots(self, plan: StepPlan) -> tuple[dict[str, CapturedValue], dict[str, Artifact]]:
@@ -386,7 +357,7 @@ class Conductor:
         procedure = await self.record.procedure(plan)
         while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == plan.conduct_id:
             failure = None if outcome.finish is Finish.HELD else outcome.failure
-            reason = outcome.finish.value if failure is None else reason_of(failure)
+            reason = outcome.finish.value if failure is None else messages.reason_of(failure)
             await self.record.end_pass(plan, index, reason, discarded=outcome.finish is Finish.STOOD_DOWN)
             procedure = await self.record.procedure(plan)
 
@@ -398,26 +369,12 @@ def reject(plan: StepPlan, outcome: ConductOutcome) -> ConductVerdict:
     return ConductVerdict.GONE
 
 
-FAILURE_BY_FINISH = {
-    Finish.HELD: lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
-    Finish.ABORTED: lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked."),
-    Finish.STOPPED: lifecycle_failure("abort", "RunStopped", "The parent run was stopped."),
-    Finish.CANCELLED: lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine."),
-    Finish.HALTED: lifecycle_failure(
-        "hold",
-        "AcquisitionResumeRequiresOperator",
-        "The next step was begun by an earlier conduct and is not repeated; settle it by hand first.",
-    ),
-}  # What a result says about an end in which no step failed.
-
-
 def unwalked_closing(plan: StepPlan, outcome: ConductOutcome) -> Sequence[Failure]:
     """Return the failures of the closing steps that an abort kept from running."""
-    if outcome.closing_cut_at is None:
-        return ()
-    left = list(enumerate(plan.closing_steps))[outcome.closing_cut_at :]
+    cut_at = len(plan.closing_steps) if outcome.closing_cut_at is None else outcome.closing_cut_at
+    left = list(enumerate(plan.closing_steps))[cut_at:]
     message = "An abort stopped the closing steps before this one."
-    return [step_failure(step, index, "ClosingCancelled", message) for index, step in left]
+    return [messages.step_failure(step, index, "ClosingCancelled", message) for index, step in left]
 
 
 def completes(plan: StepPlan, outcome: ConductOutcome) -> bool:

@@ -3,13 +3,8 @@
 import asyncio
 from typing import Protocol
 
-from baton.domain.operation.steering.decider_choice import AskedDecide, DecideNotAvailableError
-from baton.domain.operation.steering.steering import (
-    DecideAdviceMalformedError,
-    SteeringAdvice,
-    SteeringEvidence,
-    check_advice,
-)
+from baton.domain.operation.steering import steering
+from baton.domain.operation.steering.steering import SteeringAdvice, SteeringEvidence
 
 DECIDE_TIMEOUT_SECONDS = 120.0
 
@@ -34,7 +29,7 @@ class DecideAccessDeniedError(DecideError):
     """The decider does not let this deployment ask it."""
 
 
-FAULTS = (DecideError, DecideNotAvailableError, DecideAdviceMalformedError)
+FAULTS = (DecideError, steering.DecideNotAvailableError, steering.DecideAdviceMalformedError)
 """Every error of asking a decider; each ends a conduct, and is recorded by its class name."""
 
 
@@ -45,13 +40,14 @@ class Decider(Protocol):
         """Return where to measure next, or that there is nothing more to measure; raise one of FAULTS."""
 
     async def close(self) -> None:
-        """Release what is held open; may be repeated."""
+        """Release what is held open, by default nothing; may be repeated."""
+        return
 
 
 class Deciders(Protocol):
     """The deciders of this deployment."""
 
-    async def decider(self, decide: AskedDecide) -> Decider:
+    async def decider(self, decide: steering.AskedDecide) -> Decider:
         """Return the decider of this choice; raise DecideNotAvailableError where there is none."""
 
 
@@ -64,5 +60,5 @@ async def advice_from(
             advice = await decider.advise_next(evidence)
     except TimeoutError as error:
         raise DecideTimeoutError(f"The decider gave no advice within {within:g} s.") from error
-    check_advice(advice, evidence.space)
+    steering.check_advice(advice, evidence.space)
     return advice

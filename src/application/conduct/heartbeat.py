@@ -12,7 +12,8 @@ from baton.domain.operation.conduct.messages import ConductVerdict
 
 T = TypeVar("T")
 Beat = Callable[[], Coroutine[Any, Any, ConductSignals]]  # sends a heartbeat, and returns what the record says
-
+# the verdicts that end work at once: an abort does, a hold waits for the end of the step
+STOPPING = (ConductVerdict.GONE, ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
 HEARTBEAT_SECONDS = 1.0
 LOST_AFTER_SECONDS = 6.0  # silence after which others take a step's worker for lost
 STOP_AFTER_SECONDS = LOST_AFTER_SECONDS / 2  # silence after which work stops itself, well before others take it for lost
@@ -55,10 +56,9 @@ class ActivityShield:
 
     async def close(self) -> None:
         """Stop what still runs."""
-        abandoned = list(self._abandoned)
-        for task in abandoned:
+        for task in self._abandoned:
             task.cancel()
-        await asyncio.gather(*abandoned, return_exceptions=True)
+        await asyncio.gather(*self._abandoned, return_exceptions=True)
 
     def _discard(self, task: "asyncio.Task[Any]") -> None:
         self._abandoned.discard(task)
@@ -69,25 +69,13 @@ class ActivityShield:
 class StoppedByRecord(Exception):
     """The record stopped the work: an abort was asked for, or the conduct is not live any more."""
 
-    def __init__(self, signals: ConductSignals) -> None:
+    def __init__(self, verdict: ConductVerdict) -> None:
         super().__init__("the record stopped the work")
-        self.signals = signals
-
-    @property
-    def verdict(self) -> ConductVerdict:
-        """Return what that means for the conduct."""
-        verdict = self.signals.verdict
-        assert verdict is not None, "work is not stopped for nothing"
-        return verdict
+        self.verdict = verdict
 
 
 class HeartbeatLost(Exception):
     """No heartbeat could be sent for too long, so the work stopped itself; another worker may take over."""
-
-
-def must_stop(signals: ConductSignals) -> bool:
-    """Return whether signals end work at once: an abort does, a hold waits for the end of the step."""
-    return signals.verdict in (ConductVerdict.GONE, ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
 
 
 def boot_time() -> float:
@@ -125,11 +113,9 @@ class WriteFence:
 
 
 async def run_with_heartbeat(body: Coroutine[Any, Any, T], beat: Beat, fence: WriteFence) -> T:
-    """Return the result of a body that sends a heartbeat each second; stop it by the record, or for lack of a heartbeat.
-
-    If the fence's last heartbeat is too old, another worker may have taken over, and the body does not begin. The fence is
-    closed when the body is done or must stop; a body that was refused a write counts as one without heartbeat.
-    """
+    """Return the result of a body that sends a heartbeat each second; stop it by the record, or for lack of a heartbeat. If
+    the fence's last heartbeat is too old, another worker may have taken over, and the body does not begin. The fence is
+    closed when the body is done or must stop; a body that was refused a write counts as one without heartbeat."""
     if fence.silence >= STOP_AFTER_SECONDS:
         body.close()
         raise HeartbeatLost("The step was marked as begun too long ago, so it was not begun.")
@@ -146,8 +132,8 @@ async def run_with_heartbeat(body: Coroutine[Any, Any, T], beat: Beat, fence: Wr
             if work.done():
                 continue
             if signals is not None and fence.silence <= LOST_AFTER_SECONDS:
-                if must_stop(signals):
-                    raise StoppedByRecord(signals)
+                if signals.verdict is not None and signals.verdict in STOPPING:
+                    raise StoppedByRecord(signals.verdict)
                 fence.confirm(sent_at)
             elif fence.silence >= STOP_AFTER_SECONDS:
                 raise HeartbeatLost("The database could not be told that the step goes on, so it was stopped.")

@@ -1,7 +1,5 @@
-"""The ledger of conducts: rows stored before and after every effect.
-
-Whatever the engine repeats, an effect that the ledger shows is not repeated: the rows alone decide.
-"""
+"""The ledger of conducts: rows stored before and after every effect. Whatever the engine repeats, an effect that the ledger
+shows is not repeated: the rows alone decide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,22 +8,17 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from baton.application.ports import FoldedStanding
-from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
+from baton.domain.operation.conduct import results
 from baton.domain.operation.conduct.messages import ConductVerdict, Mark, StepPlace
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
-from baton.domain.operation.conduct.results import (
-    Artifact,
-    CapturedValue,
-    Failure,
-    Measured,
-    SourceKind,
-    left_value,
-    shown_value,
-)
+from baton.domain.operation.conduct.results import ActuationKind, Artifact, CapturedValue, Failure, Measured, merged_kind
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.procedure import PendingRequest
 from baton.domain.operation.steering.steering import Point
 from baton.domain.run.run import RunStatus
+
+# an address, its last confirmed value (or none), and the values sent since that may have arrived; each with its row
+AddressWrites = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
 
 
 @dataclass(frozen=True)
@@ -60,8 +53,7 @@ class BeginRequest:
     longest_pause: float | None = None  # seconds since the conduct's last activity after which it is too late to continue
     once: bool = False  # whether it must not run where an earlier conduct began it
     again: bool = False  # whether it begins although it was begun before without an outcome
-    submitter: FoldedStanding | None = None
-    """The submitter as last folded; None where the step runs whether or not they may still act."""
+    submitter: FoldedStanding | None = None  # as last folded; None where the step runs whether or not they may still act
 
     @property
     def stood_down(self) -> bool:
@@ -160,7 +152,7 @@ class OutcomeRow(NamedTuple):
     """An outcome or a deposit in the ledger."""
 
     event_id: UUID
-    step_kind: SourceKind
+    step_kind: results.SourceKind
     closing: bool
     step_index: int
     mark: str
@@ -168,19 +160,15 @@ class OutcomeRow(NamedTuple):
     payload: Mapping[str, Any]
 
 
-AddressWrites = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
-"""An address, its last confirmed value (or none), and the values sent since that may have arrived; each with its row."""
-
-
 def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kinds: Sequence[str]) -> Tally:
     """Return the tally of the rows of the last pass and of the closing steps, of all writes, and of all actuation kinds."""
     main = [row for row in rows if not row.closing]
     outcomes = [row for row in main if row.mark == Mark.OUTCOME]
-    failures = [failure_in(row) for row in main if is_failed(row)]
+    failures = [failure_in(row) for row in main if row.payload["result"] == "failed"]
     done = {row.step_index for row in main if row.payload["result"] == "ok"}
     return Tally(
         measurements=tuple(
-            item.model_copy(update={"value": shown_value(item.value, row.event_id)})
+            item.model_copy(update={"value": results.shown_value(item.value, row.event_id)})
             for row in outcomes
             for item in measurements_in(row.payload)
         ),
@@ -191,11 +179,13 @@ def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kin
             if row.mark == Mark.DEPOSIT and "artifact" in row.payload
         },
         substrate_writes={
-            address: left_value(*([shown_value(value, id) for value, id in values] for values in (confirmed, tried)))
+            address: results.left_value(
+                *([results.shown_value(value, id) for value, id in values] for values in (confirmed, tried))
+            )
             for address, confirmed, tried in written
         },
         actuation_kind=merged_kind(map(ActuationKind, kinds)),
-        closing_failures=tuple(failure_in(row) for row in rows if row.closing and is_failed(row)),
+        closing_failures=tuple(failure_in(row) for row in rows if row.closing and row.payload["result"] == "failed"),
         completed_count=len(done - {failure.step_index for failure in failures}),
         failure=failures[-1] if failures else None,
         captures=captures_in(main),
@@ -205,18 +195,13 @@ def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kin
 
 def captures_in(main: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
     """Return the captures of the main list; the unit of what a program measured is in its measurement."""
-    units = {
-        (row.step_index, item["name"]): item.get("units") for row in main for item in row.payload.get("measurements", ())
-    }
-    return {
-        name: CapturedValue(
-            value=row.payload["captured_value"],
-            unit=row.payload.get("reading", {}).get("units") or units.get((row.step_index, name)),
-            time=row.payload.get("reading", {}).get("sampled_at") or row.sampled_at,
-        )
-        for row in main
-        if "captured_value" in row.payload and (name := row.payload["capture_name"])
-    }
+    units = {(row.step_index, one["name"]): one.get("units") for row in main for one in row.payload.get("measurements", ())}
+    captures = {}
+    for row in [row for row in main if "captured_value" in row.payload and row.payload["capture_name"]]:
+        name, reading = row.payload["capture_name"], row.payload.get("reading", {})
+        unit, time = reading.get("units") or units.get((row.step_index, name)), reading.get("sampled_at") or row.sampled_at
+        captures[name] = CapturedValue(value=row.payload["captured_value"], unit=unit, time=time)
+    return captures
 
 
 def measurements_in(payload: Mapping[str, Any]) -> tuple[Measured, ...]:
@@ -227,10 +212,6 @@ def measurements_in(payload: Mapping[str, Any]) -> tuple[Measured, ...]:
 def artifacts_in(payload: Mapping[str, Any]) -> tuple[Artifact, ...]:
     """Return what a program wrote."""
     return tuple(Artifact.model_validate(item) for item in payload.get("artifacts", ()))
-
-
-def is_failed(row: OutcomeRow) -> bool:
-    return bool(row.payload["result"] == "failed")
 
 
 def failure_in(row: OutcomeRow) -> Failure:

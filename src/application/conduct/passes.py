@@ -1,7 +1,5 @@
 """What a conduct does about its passes: begin each, judge or measure it, ask for advice and end it, each time on the record.
-
-Everything here may be repeated: the stream says whether it was done already.
-"""
+Everything here may be repeated: the stream says whether it was done already."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,155 +9,38 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.conduct.conduct_record import ConductRecord, Submitters
+from baton.application.conduct.conduct_record import ConductRecord, StepPlan, StepPlans, Submitters
 from baton.application.conduct.deciders import FAULTS, Deciders, advice_from
-from baton.application.conduct.heartbeat import Attempt, must_stop
+from baton.application.conduct.heartbeat import STOPPING, Attempt
 from baton.application.conduct.ledger import Ledger, Tally
-from baton.application.conduct.step_plan import StepPlan, StepPlans
 from baton.application.ports import Clock, Store
-from baton.application.record_reader import load_row
+from baton.application.unit_of_work import load_row
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.messages import (
-    DRIVER_STOOD_DOWN,
-    MAX_PASSES,
-    MAX_REASON_LENGTH,
-    ConductRequest,
-    ConductVerdict,
-    PassDecision,
-    PassRequest,
-    lifecycle_failure,
-)
+from baton.domain.operation.conduct import messages
+from baton.domain.operation.conduct.messages import ConductRequest, ConductVerdict, PassDecision, PassRequest
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.operation.conduct.results import Failure, Measured
 from baton.domain.operation.conduct.step_values import meets
-from baton.domain.operation.procedure.iterations import (
-    EndProcedureIteration,
-    ProcedureIterationLimitReachedError,
-    StartProcedureIteration,
-)
-from baton.domain.operation.procedure.procedure import (
-    PendingRequest,
-    Procedure,
-    ProcedureAdvised,
-    ProcedureIterationEnded,
-    ProcedureIterationStarted,
-    ProcedureOutcomeRecorded,
-)
-from baton.domain.operation.steering.decider_choice import AskedDecide, CallerDecide
-from baton.domain.operation.steering.steered_conduct import (
-    RecordProcedureOutcome,
-    advice_given,
-    evidence_of,
-    remaining_budget,
-    spent_budget,
-)
-from baton.domain.operation.steering.steering import Point, SteeringAdvice, SteeringEvidence, SteeringVerdict
+from baton.domain.operation.procedure import iterations
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureAdvised, ProcedureIterationStarted
+from baton.domain.operation.steering import steered_conduct, steering
+from baton.domain.operation.steering.steering import AskedDecide, CallerDecide, Point, SteeringAdvice, SteeringEvidence
 from baton.domain.shared.refusals import ConcurrencyError, UnauthorizedError
 
 log = structlog.get_logger()
-
 GONE = PassDecision(verdict=ConductVerdict.GONE)
 STOOD_DOWN = PassDecision(verdict=ConductVerdict.STOOD_DOWN)
-REQUESTED = {
-    PendingRequest.HOLD: PassDecision(verdict=ConductVerdict.HOLD),
-    PendingRequest.ABORT: PassDecision(verdict=ConductVerdict.ABORT),
-}
+REQUESTED = {asked: PassDecision(verdict=ConductVerdict[asked.name]) for asked in procedures.PendingRequest}
 POLL_SECONDS = 1.0  # the pause between two reads of the record while a decider thinks
-FIRST_POLL_SECONDS = 0.05
-"""The pause before the first look for outside advice, which a program may give at once; it grows from there."""
-Answer = tuple[SteeringAdvice, UUID | None] | PassDecision
-"""The advice and the outside adviser, if any; or what happened while it was waited for."""
-
-
-@dataclass(frozen=True)
-class Advisers:
-    """Asks the decider of a conduct, and reads the record until it answers."""
-
-    record: ConductRecord
-    clock: Clock
-    ledger: Ledger
-    deciders: Deciders
-    submitters: Submitters
-
-    async def advice(self, plan: StepPlan, procedure: Procedure, iteration_index: int, attempt: Attempt) -> Answer:
-        """Return the decider's advice; a decider that fails fails the conduct."""
-        steering = plan.steering
-        assert steering is not None, "only a steered conduct is advised"
-        if await self.submitters.has_stood_down(plan.caller):
-            return PassDecision(verdict=ConductVerdict.STOOD_DOWN)
-        try:
-            if isinstance(steering.decide, CallerDecide):
-                within = procedure.current_iteration_index is not None
-                return await self._await_caller(plan, iteration_index, within, steering.decide, attempt)
-            outcomes = await self.record.events(plan, ProcedureOutcomeRecorded)
-            left = remaining_budget(steering, plan.passes(procedure), plan.started_at, self.clock())
-            return await self._ask(plan, steering.decide, evidence_of(procedure, steering, outcomes, left), attempt)
-        except FAULTS as fault:
-            target, message = steering.objective_capture_name, str(fault)[:MAX_REASON_LENGTH]
-            failure = Failure(source_kind="decide", target=target, error_class=type(fault).__name__, message=message)
-            return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
-
-    async def _ask(self, plan: StepPlan, decide: AskedDecide, evidence: SteeringEvidence, attempt: Attempt) -> Answer:
-        """Ask a decider of this deployment; an abort is served while it thinks."""
-        decider = await self.deciders.decider(decide)
-        asking = asyncio.ensure_future(advice_from(decider, evidence))
-        try:
-            while not (await asyncio.wait({asking}, timeout=POLL_SECONDS))[0]:
-                attempt.heartbeat()
-                signals = await self.submitters.signals(self.ledger, plan)
-                verdict = signals.verdict
-                if verdict is not None and (must_stop(signals) or verdict is ConductVerdict.STOOD_DOWN):
-                    return PassDecision(verdict=verdict)
-            return await asking, None
-        finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
-            await decider.close()
-
-    async def _await_caller(
-        self, plan: StepPlan, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
-    ) -> Answer:
-        """Wait for the advice of an outside decider; a hold or an abort is served meanwhile."""
-        deadline = await self._deadline(plan, iteration_index, decide)
-        await self.ledger.mark_waiting(plan.procedure_id, plan.conduct_id, WaitingFor.ADVICE, deadline)
-        answer = await self._poll(plan, iteration_index, within, deadline, attempt)
-        since = answer.occurred_at if isinstance(answer, ProcedureAdvised) else None
-        await self.ledger.mark_walking(plan.procedure_id, plan.conduct_id, since)
-        return (answer.advice, answer.advised_by) if isinstance(answer, ProcedureAdvised) else answer
-
-    async def _poll(
-        self, plan: StepPlan, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
-    ) -> ProcedureAdvised | PassDecision:
-        """Read the record until it has advice, a signal ends the wait, or the deadline comes."""
-        pause, version = FIRST_POLL_SECONDS, 0
-        events: list[Event] = []
-        while True:
-            attempt.heartbeat()
-            newer, version = await self.record.events_after(plan, version, ProcedureIterationStarted, ProcedureAdvised)
-            events += newer
-            advised = advice_given(events, plan.conduct_id, iteration_index, within=within)
-            if advised is not None:
-                return advised
-            verdict = (await self.submitters.signals(self.ledger, plan)).verdict
-            if verdict is not None and verdict is not ConductVerdict.RUN_HELD:
-                return PassDecision(verdict=verdict)
-            if self.clock() >= deadline:
-                failure = lifecycle_failure("hold", DRIVER_STOOD_DOWN, "Nobody advised in time.")
-                return PassDecision(verdict=ConductVerdict.HOLD, stood_down=True, failure=failure)
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.3, POLL_SECONDS)
-
-    async def _deadline(self, plan: StepPlan, iteration_index: int, decide: CallerDecide) -> datetime:
-        """Return until when advice is awaited, counted from the last recorded outcome, so that a restart grants no more."""
-        outcomes = await self.record.events(plan, ProcedureOutcomeRecorded)
-        own = [outcome for outcome in outcomes if outcome.iteration_index == iteration_index]
-        since = own[-1].occurred_at if own else plan.started_at
-        return since + timedelta(seconds=decide.advice_timeout)
+FIRST_POLL_SECONDS = 0.05  # before the second look for outside advice, which a program may give at once; it grows from there
+Answer = tuple[SteeringAdvice, UUID | None] | PassDecision  # advice and its outside adviser, if any; or what came instead
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Runs the loops of conducts through the command path, as their submitters."""
+    """Runs the loops of conducts through the command path, as their submitters, and asks their deciders."""
 
     store: Store
     record: ConductRecord
@@ -167,7 +48,7 @@ class Passes:
     clock: Clock
     ledger: Ledger
     plans: StepPlans
-    advisers: Advisers
+    deciders: Deciders
 
     async def start(self, request: ConductRequest) -> PassDecision:
         """Begin the next pass, unless the loop has ended or something blocks it."""
@@ -178,7 +59,7 @@ class Passes:
         point: Point | None = None
         if plan.steering is not None and procedure.current_iteration_index is None:
             if plan.passes(procedure):
-                point = (await self.record.events(plan, ProcedureIterationEnded))[-1].advised_next_point
+                point = (await self.record.events(plan, procedures.ProcedureIterationEnded))[-1].advised_next_point
             elif not plan.stated_boundary:
                 point = plan.steering.space.first_point
             if point is None:
@@ -193,11 +74,11 @@ class Passes:
             return GONE
         if procedure.current_iteration_index is not None:
             return await self._open_pass(plan)
-        answer = await self.advisers.advice(plan, procedure, procedure.iteration_count + 1, attempt)
+        answer = await self._advice(plan, procedure, procedure.iteration_count + 1, attempt)
         if isinstance(answer, PassDecision):
             return answer
         advice, _ = answer
-        if advice.verdict is SteeringVerdict.STOP:
+        if advice.verdict is steering.SteeringVerdict.STOP:
             return PassDecision(verdict=ConductVerdict.DONE, stop=True)
         return await self._start(plan, advice.next_point, advice)
 
@@ -217,7 +98,7 @@ class Passes:
                 await self.record.execute(plan, command)
             except UnauthorizedError as denied:
                 return await self._decide_denied(plan, "start", denied)
-            except ProcedureIterationLimitReachedError:
+            except iterations.ProcedureIterationLimitReachedError:
                 return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_failure(procedure))
             except (ConcurrencyError, StartProcedureIteration.Cannot):
                 continue
@@ -235,9 +116,9 @@ class Passes:
             return reject(plan, "start_pass")
         if (verdict := (await self.submitters.signals(self.ledger, plan)).verdict) is not None:
             return PassDecision(verdict=verdict)
-        if procedure.iteration_count >= MAX_PASSES:
-            message = f"The loop has come to {MAX_PASSES} passes, which none goes beyond."
-            failure = lifecycle_failure("abort", "AbsoluteIterationCeilingReached", message)
+        if procedure.iteration_count >= messages.MAX_PASSES:
+            message = f"The loop has come to {messages.MAX_PASSES} passes, which none goes beyond."
+            failure = messages.lifecycle_failure("abort", "AbsoluteIterationCeilingReached", message)
             return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
         if plan.convergence is not None:
             cap = plan.convergence.max_consecutive_unconverged_iterations
@@ -245,14 +126,14 @@ class Passes:
                 return PassDecision(verdict=ConductVerdict.FAILED, failure=cap_failure(procedure))
         if plan.steering is None:
             return None
-        spent = spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
+        spent = steered_conduct.spent_budget(plan.steering, plan.passes(procedure), plan.started_at, self.clock())
         return None if spent is None else PassDecision(verdict=ConductVerdict.DONE, stop=True, termination_reason=spent)
 
     async def _decide_denied(self, plan: StepPlan, target: str, denied: UnauthorizedError) -> PassDecision:
         """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
         if await self.submitters.has_stood_down(plan.caller):
             return STOOD_DOWN
-        failure = lifecycle_failure(target, denied.code, denied.detail)
+        failure = messages.lifecycle_failure(target, denied.code, denied.detail)
         return PassDecision(verdict=ConductVerdict.FAILED, failure=failure, denied=True)
 
     async def judge(self, request: PassRequest) -> PassDecision:
@@ -298,14 +179,14 @@ class Passes:
         if not any(item.name == name for item in measurements):
             unit = tally.captures[name].unit if name in tally.captures else None
             measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", units=unit, quality="Good"))
-        outcome = ProcedureOutcomeRecorded(
+        outcome = procedures.ProcedureOutcomeRecorded(
             iteration_index=iteration_index,
             point=begun[0].point or {},
             measurements=measurements,
             succeeded=True,
             actuation_kind=tally.actuation_kind,
         )
-        await self.record.execute_as_service(plan, RecordProcedureOutcome(outcome=outcome))
+        await self.record.execute_as_service(plan, steered_conduct.RecordProcedureOutcome(outcome=outcome))
         return PassDecision(verdict=ConductVerdict.DONE)
 
     async def advise(self, request: PassRequest, attempt: Attempt) -> PassDecision:
@@ -320,7 +201,7 @@ class Passes:
             if not await self._is_walked(plan, iteration_index):
                 return reject(plan, "advise_pass")
             asked_at = self.clock()
-            answer = await self.advisers.advice(plan, procedure, iteration_index, attempt)
+            answer = await self._advice(plan, procedure, iteration_index, attempt)
             if isinstance(answer, PassDecision):
                 return answer
             latency = (self.clock() - asked_at).total_seconds()
@@ -362,12 +243,85 @@ class Passes:
 
     async def _ended_pass(self, plan: StepPlan, iteration_index: int, activity: str) -> PassDecision:
         """Return how a pass of this conduct has ended."""
-        events = await self.record.events(plan, ProcedureIterationEnded)
+        events = await self.record.events(plan, procedures.ProcedureIterationEnded)
         ended = next((event for event in reversed(events) if event.iteration_index == iteration_index), None)
         if ended is None or iteration_index <= plan.iterations_before:
             return reject(plan, activity)
         stop, point = bool(ended.advised_stop), ended.advised_next_point
         return PassDecision(verdict=ConductVerdict.DONE, converged=ended.converged, stop=stop, point=point)
+
+    async def _advice(self, plan: StepPlan, procedure: Procedure, iteration_index: int, attempt: Attempt) -> Answer:
+        """Return the decider's advice; a decider that fails fails the conduct."""
+        design = plan.steering
+        assert design is not None, "only a steered conduct is advised"
+        if await self.submitters.has_stood_down(plan.caller):
+            return STOOD_DOWN
+        try:
+            if isinstance(design.decide, CallerDecide):
+                within = procedure.current_iteration_index is not None
+                return await self._await_caller(plan, iteration_index, within, design.decide, attempt)
+            outcomes = await self.record.events(plan, procedures.ProcedureOutcomeRecorded)
+            left = steered_conduct.remaining_budget(design, plan.passes(procedure), plan.started_at, self.clock())
+            evidence = steered_conduct.evidence_of(procedure, design, outcomes, left)
+            return await self._ask(plan, design.decide, evidence, attempt)
+        except FAULTS as fault:
+            target, message = design.objective_capture_name, str(fault)[: messages.MAX_REASON_LENGTH]
+            failure = Failure(source_kind="decide", target=target, error_class=type(fault).__name__, message=message)
+            return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
+
+    async def _ask(self, plan: StepPlan, decide: AskedDecide, evidence: SteeringEvidence, attempt: Attempt) -> Answer:
+        """Ask a decider of this deployment; an abort is served while it thinks."""
+        decider = await self.deciders.decider(decide)
+        asking = asyncio.ensure_future(advice_from(decider, evidence))
+        try:
+            while not (await asyncio.wait({asking}, timeout=POLL_SECONDS))[0]:
+                attempt.heartbeat()
+                verdict = (await self.submitters.signals(self.ledger, plan)).verdict
+                if verdict is not None and verdict in (*STOPPING, ConductVerdict.STOOD_DOWN):
+                    return PassDecision(verdict=verdict)
+            return await asking, None
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            await decider.close()
+
+    async def _await_caller(
+        self, plan: StepPlan, iteration_index: int, within: bool, decide: CallerDecide, attempt: Attempt
+    ) -> Answer:
+        """Wait for the advice of an outside decider; a hold or an abort is served meanwhile."""
+        deadline = await self._deadline(plan, iteration_index, decide)
+        await self.ledger.mark_waiting(plan.procedure_id, plan.conduct_id, WaitingFor.ADVICE, deadline)
+        answer = await self._poll(plan, iteration_index, within, deadline, attempt)
+        since = answer.occurred_at if isinstance(answer, ProcedureAdvised) else None
+        await self.ledger.mark_walking(plan.procedure_id, plan.conduct_id, since)
+        return (answer.advice, answer.advised_by) if isinstance(answer, ProcedureAdvised) else answer
+
+    async def _poll(
+        self, plan: StepPlan, iteration_index: int, within: bool, deadline: datetime, attempt: Attempt
+    ) -> ProcedureAdvised | PassDecision:
+        """Read the record until it has advice, a signal ends the wait, or the deadline comes."""
+        pause, version = FIRST_POLL_SECONDS, 0
+        events: list[Event] = []
+        while True:
+            attempt.heartbeat()
+            newer, version = await self.record.events_after(plan, version, ProcedureIterationStarted, ProcedureAdvised)
+            events += newer
+            if advised := steered_conduct.advice_given(events, plan.conduct_id, iteration_index, within=within):
+                return advised
+            verdict = (await self.submitters.signals(self.ledger, plan)).verdict
+            if verdict is not None and verdict is not ConductVerdict.RUN_HELD:
+                return PassDecision(verdict=verdict)
+            if self.clock() >= deadline:
+                failure = messages.lifecycle_failure("hold", messages.DRIVER_STOOD_DOWN, "Nobody advised in time.")
+                return PassDecision(verdict=ConductVerdict.HOLD, stood_down=True, failure=failure)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.3, POLL_SECONDS)
+
+    async def _deadline(self, plan: StepPlan, iteration_index: int, decide: CallerDecide) -> datetime:
+        """Return until when advice is awaited, counted from the last recorded outcome, so that a restart grants no more."""
+        outcomes = await self.record.events(plan, procedures.ProcedureOutcomeRecorded)
+        own = [outcome.occurred_at for outcome in outcomes if outcome.iteration_index == iteration_index]
+        return (own[-1] if own else plan.started_at) + timedelta(seconds=decide.advice_timeout)
 
 
 def reject(plan: StepPlan, activity: str) -> PassDecision:
@@ -380,11 +334,8 @@ def reject(plan: StepPlan, activity: str) -> PassDecision:
 def with_captures(tally: Tally) -> tuple[Measured, ...]:
     """Return what a pass measured, and what it captured besides."""
     known = {item.name for item in tally.measurements}
-    captured = (
-        Measured(name=name, value=capture.value, kind="Scalar", units=capture.unit, quality="Good")
-        for name, capture in tally.captures.items()
-        if name not in known
-    )
+    others = [(name, one) for name, one in tally.captures.items() if name not in known]
+    captured = [Measured(name=name, value=one.value, kind="Scalar", units=one.unit, quality="Good") for name, one in others]
     return (*tally.measurements, *captured)
 
 
@@ -398,13 +349,13 @@ def cap_failure(procedure: Procedure) -> Failure:
     """Return the failure of a loop with too many passes in a row that have not converged."""
     streak = procedure.consecutive_unconverged_iterations
     message = f"{streak} passes in a row have not converged, and patience lasts no longer."
-    return lifecycle_failure("abort", "ConvergenceIterationCapReached", message)
+    return messages.lifecycle_failure("abort", "ConvergenceIterationCapReached", message)
 
 
 def provenance(advice: SteeringAdvice, adviser: UUID | None, latency: float) -> dict[str, Any]:
     """Return what the end of a pass records of the advice."""
     return {
-        "advised_stop": advice.verdict is SteeringVerdict.STOP,
+        "advised_stop": advice.verdict is steering.SteeringVerdict.STOP,
         "reasoning": advice.rationale,
         "confidence": advice.confidence,
         "confidence_source": advice.confidence_source,

@@ -1,7 +1,5 @@
-"""What the conduct of a run does: open its phases, wait for them, and end the run, each time on the record.
-
-Everything here may be repeated: the streams say whether it was done already.
-"""
+"""What the conduct of a run does: open its phases, wait for them, and end the run, each time on the record. Everything here
+may be repeated: the streams say whether it was done already."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,45 +14,22 @@ from baton.application.conduct.conduct_record import Submitters, denial_reason
 from baton.application.conduct.conduct_work import ConductWork, submitter
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.ports import Caller, Clock, Store
-from baton.application.record_reader import (
-    FIRST_POLL_SECONDS,
-    StreamWatch,
-    load_events,
-    load_row,
-    require_state,
-    wait_longer,
-)
+from baton.application.unit_of_work import StreamWatch, load_events, load_row, require_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH, lifecycle_failure, reason_of, submitter_stood_down
-from baton.domain.operation.conduct.progress import (
-    OpenedConduct,
-    OpenedRunConduct,
-    RunConductProgress,
-    RunWait,
-    RunWaitingFor,
-)
+from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
+from baton.domain.operation.procedure.start import HOLDING
 from baton.domain.operation.schedule.arranged_conduct import arranged_command
-from baton.domain.run.conduct import HOLDING, RecordRunConductEnd, failure_of
-from baton.domain.run.endings import AbortRun, CompleteRun
-from baton.domain.run.messages import (
-    PhaseJob,
-    PhaseReport,
-    PhaseRequest,
-    PhaseVerdict,
-    RunConductEnd,
-    RunConductRequest,
-    RunFinish,
-    RunOutcome,
-    phase_conduct_id,
-)
-from baton.domain.run.run import HELD, LIVE, RUNNING, HoldRun, ListedPhase, Run, RunConductStarted, RunStatus
+from baton.domain.run import messages
+from baton.domain.run import run as runs
+from baton.domain.run.conduct import RecordRunConductEnd, failure_of
+from baton.domain.run.messages import PhaseReport, PhaseRequest, PhaseVerdict, RunFinish, RunOutcome
+from baton.domain.run.run import HELD, LIVE, AbortRun, HoldRun, Run
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
 log = structlog.get_logger()
-
-MAX_ABORT_REASON_LENGTH = 480
 CANCELLED = lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine.")
 
 
@@ -70,7 +45,7 @@ class PhasePlan:
     """One conduct of a run, as it was opened."""
 
     opened: OpenedRunConduct
-    phases: tuple[ListedPhase, ...]
+    phases: tuple[runs.ListedPhase, ...]
     started_at: datetime
     caller: Caller  # the submitter
 
@@ -88,7 +63,7 @@ class RunConductor:
     restart_limit: float
     submitters: Submitters
 
-    async def brief(self, request: RunConductRequest) -> int | None:
+    async def brief(self, request: messages.RunConductRequest) -> int | None:
         """Return the number of phases; None where the conduct is not the live one, or no worker began it in time."""
         plan = await self._plan(request.conduct_id)
         if (await self._run(request.run_id)).live_conduct_id != request.conduct_id:
@@ -105,7 +80,7 @@ class RunConductor:
         if await self._phase(plan, index) is None or not await self._are_completed(plan, index):
             return PhaseReport(verdict=reject(plan, "open_phase"))
         listed = plan.phases[index]
-        own_id = phase_conduct_id(request.conduct_id, listed.procedure_id)
+        own_id = messages.phase_conduct_id(request.conduct_id, listed.procedure_id)
         while True:
             run = await self._run(request.run_id)
             if run.live_conduct_id != request.conduct_id:
@@ -159,7 +134,7 @@ class RunConductor:
         """Wait while the run is held; what a gate said about the phase stays readable meanwhile."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
         waiting = await self._waiting_for_gate(request) or RunWait(for_=RunWaitingFor.RUN)
-        watch, pause = StreamWatch(self.store, Run, request.run_id), FIRST_POLL_SECONDS
+        watch = StreamWatch(self.store, Run, request.run_id)
         while True:
             attempt.heartbeat()
             run = await watch.look()
@@ -171,15 +146,14 @@ class RunConductor:
             if await self.submitters.has_stood_down(plan.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             await self.progress.note(request.run_id, request.conduct_id, index, waiting)
-            pause = await wait_longer(pause)
+            await watch.wait()
 
     async def await_phase(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
         """Wait until a phase has ended; one that is held or halted is waited for until a person ends it."""
         plan, index = await self._plan(request.conduct_id), request.phase_index
         if (known := await self._phase(plan, index)) is None:
             return PhaseReport(verdict=reject(plan, "await_phase"))
-        run_watch, phase_watch = (StreamWatch(self.store, Run, request.run_id), StreamWatch(self.store, Procedure, known.id))
-        pause = FIRST_POLL_SECONDS
+        run_watch, phase_watch = StreamWatch(self.store, Run, request.run_id), StreamWatch(self.store, Procedure, known.id)
         while True:
             attempt.heartbeat()
             run, phase = await run_watch.look(), await phase_watch.look()
@@ -194,7 +168,7 @@ class RunConductor:
             if run.status in LIVE and await self.submitters.has_stood_down(plan.caller):
                 return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
             await self.progress.note(request.run_id, request.conduct_id, index, await self._find_wait(run, phase))
-            pause = await wait_longer(pause)
+            await run_watch.wait()
 
     async def _find_wait(self, run: Run, phase: Procedure) -> RunWait | None:
         """Return what a phase that has not ended waits for; None while its conduct is at work."""
@@ -202,20 +176,17 @@ class RunConductor:
             return RunWait(for_=RunWaitingFor.RUN)
         if phase.live_conduct_id is not None:
             return None
-        waiting = RunWait(for_=RunWaitingFor.PHASE, procedure_id=phase.id)
+        code, detail = None, None
         if phase.hold_cause is not None:
-            return waiting.model_copy(update={"code": phase.hold_cause.value, "detail": phase.last_status_reason})
-        failure = failure_of(phase, await self._results(phase.id))
-        if failure is None:
-            return waiting
-        return waiting.model_copy(update={"code": failure.error_class, "detail": failure.message})
+            code, detail = phase.hold_cause.value, phase.last_status_reason
+        elif (failure := failure_of(phase, await self._results(phase.id))) is not None:
+            code, detail = failure.error_class, failure.message
+        return RunWait(for_=RunWaitingFor.PHASE, procedure_id=phase.id, code=code, detail=detail)
 
-    async def end(self, request: RunConductEnd) -> PhaseVerdict:
-        """End the run as its phases ended, and record the result of the conduct.
-
-        A run that is held although all is done is not ended yet. Where the submitter stood down, the service holds the run
-        instead of completing it and ends the conduct, so that somebody else can conduct what is left.
-        """
+    async def end(self, request: messages.RunConductEnd) -> PhaseVerdict:
+        """End the run as its phases ended, and record the result of the conduct. A run that is held although all is done is
+        not ended yet. Where the submitter stood down, the service holds the run instead of completing it and ends the
+        conduct, so that somebody else can conduct what is left."""
         plan, outcome = await self._plan(request.conduct_id), request.outcome
         if not await self._is_shown(plan, outcome):
             return reject(plan, f"end_run_conduct, {outcome.finish.value}")
@@ -224,7 +195,7 @@ class RunConductor:
             run = await self._run(request.run_id)
             if run.live_conduct_id != request.conduct_id:
                 return PhaseVerdict.GONE
-            if run.status is RunStatus.COMPLETED:
+            if run.status is runs.RunStatus.COMPLETED:
                 failure = None
             if run.status not in LIVE:
                 break
@@ -257,7 +228,7 @@ class RunConductor:
             except Refusal as refusal:
                 if outcome.finish is not RunFinish.COMPLETED:
                     break
-                if (await self._run(request.run_id)).status is RUNNING:
+                if (await self._run(request.run_id)).status is runs.RUNNING:
                     failure = lifecycle_failure("complete", refusal.code, refusal.detail)
                     break
         await self._await_all_phases(plan)
@@ -299,7 +270,7 @@ class RunConductor:
         """Return the command that an outcome leads to: this is the one table from a run's finish to its command."""
         match outcome.finish:
             case RunFinish.COMPLETED:
-                return CompleteRun(conduct_id=plan.opened.conduct_id)
+                return runs.CompleteRun(conduct_id=plan.opened.conduct_id)
             case RunFinish.CANCELLED:
                 return AbortRun(reason="conduct cancelled")
             case RunFinish.DENIED:
@@ -319,41 +290,41 @@ class RunConductor:
         assert phase is not None, "some phase failed"
         failure = outcome.failure or failure_of(phase, await self._results(phase.id))
         reason = phase.status.value if failure is None else reason_of(failure)
-        return f"phase {phase.name}: {reason}"[:MAX_ABORT_REASON_LENGTH]
+        return f"phase {phase.name}: {reason}"[:480]
 
     async def _await_all_phases(self, plan: PhasePlan) -> None:
         """Wait until no phase is conducted any more, since the ends of all of them belong to the result."""
         for index, listed in enumerate(plan.phases):
-            watch, pause = (StreamWatch(self.store, Procedure, listed.procedure_id), FIRST_POLL_SECONDS)
+            watch = StreamWatch(self.store, Procedure, listed.procedure_id)
             while (await watch.look()).live_conduct_id is not None:
                 await self.progress.note(plan.opened.run_id, plan.opened.conduct_id, index, None)
-                pause = await wait_longer(pause)
+                await watch.wait()
 
     async def _plan(self, conduct_id: UUID) -> PhasePlan:
         opened = await load_row(self.store, OpenedRunConduct, conduct_id=conduct_id)
         assert opened is not None, "what is conducted was opened"
-        openings = await load_events(self.store, opened.run_id, RunConductStarted)
+        openings = await load_events(self.store, opened.run_id, runs.RunConductStarted)
         opening = next(event for event in openings if event.conduct_id == conduct_id)
         return PhasePlan(opened, opening.phases, opening.occurred_at, submitter(opened))
 
     async def _run(self, run_id: UUID) -> Run:
         return await require_state(self.store, Run, run_id)
 
-    async def _waiting_for_gate(self, request: RunConductRequest) -> RunWait | None:
+    async def _waiting_for_gate(self, request: messages.RunConductRequest) -> RunWait | None:
         """Return the gate that holds the run, where one does."""
         progress = await load_row(self.store, RunConductProgress, run_id=request.run_id, conduct_id=request.conduct_id)
         waiting = None if progress is None or progress.waiting is None else RunWait(**progress.waiting)
         return waiting if waiting is not None and waiting.for_ is RunWaitingFor.GATE else None
 
     async def _is_open(self, conduct_id: UUID) -> bool:
-        return await load_row(self.store, OpenedConduct, conduct_id=conduct_id) is not None
+        return await self.conducts.item(conduct_id) is not None
 
-    async def _job(self, conduct_id: UUID) -> PhaseJob | None:
+    async def _job(self, conduct_id: UUID) -> messages.PhaseJob | None:
         """Return the workflow to start for a phase; None where it was started already."""
         job = await self.conducts.job(conduct_id)
         if job is None:
             return None
-        return PhaseJob(id=job.id, order=job.argument, attributes=dict(job.attributes), summary=job.summary)
+        return messages.PhaseJob(id=job.id, order=job.argument, attributes=dict(job.attributes), summary=job.summary)
 
     async def _results(self, procedure_id: UUID) -> Sequence[ConductResult]:
         return [end.result for end in await load_events(self.store, procedure_id, ProcedureConducted)]
@@ -361,9 +332,8 @@ class RunConductor:
 
 def reject(plan: PhasePlan, activity: str) -> PhaseVerdict:
     """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
-    log.warning(
-        "run_conduct_rejected", run_id=str(plan.opened.run_id), conduct_id=str(plan.opened.conduct_id), activity=activity
-    )
+    ids = {"run_id": str(plan.opened.run_id), "conduct_id": str(plan.opened.conduct_id)}
+    log.warning("run_conduct_rejected", **ids, activity=activity)
     return PhaseVerdict.GONE
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar, assert_never
 
@@ -14,34 +15,16 @@ from baton.application.conduct.actions import Actions, perform
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
 from baton.application.control import Control, ControlError, Fence, FencedControl, Reading, always_open
 from baton.application.ports import Timekeeper
-from baton.domain.operation.conduct.actuation import ActuationKind, DeclaredRoute, touched_kind
+from baton.domain.operation.conduct import step_values
 from baton.domain.operation.conduct.messages import WRITE_TIMEOUT, StepPlace
-from baton.domain.operation.conduct.step_values import (
-    GOOD,
-    Memory,
-    StepFault,
-    capturable_number,
-    meets,
-    reference_field,
-    refuse_refill,
-)
-from baton.domain.recipe.sentinels import CaptureRef, OutputRef
-from baton.domain.recipe.steps import (
-    RecipeActionStep,
-    RecipeCaptureStep,
-    RecipeCheckStep,
-    RecipeComputeStep,
-    RecipeSetpointStep,
-    RecipeStep,
-    declared_capture,
-    declared_output,
-    operands,
-)
+from baton.domain.operation.conduct.results import ActuationKind, DeclaredRoute, touched_kind
+from baton.domain.operation.conduct.step_values import Memory, StepFault, meets, reference_field
+from baton.domain.recipe import steps
+from baton.domain.recipe.steps import CaptureRef, OutputRef, RecipeStep
 
 T = TypeVar("T")
-
 MAX_ARRAY_NUMBERS = 1000  # numbers of an array that a row holds; of a larger one it holds the shape
-MAX_UNCONFIRMED = 10  # unconfirmed values per address that a row holds: the last ones
+MAX_SENT = 10  # unconfirmed values per address that a row holds: the last ones
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # characters that no row can hold
 
 
@@ -66,8 +49,7 @@ class Effect(Generic[T]):
     kind: Callable[[], ActuationKind | None]
     marked: bool  # whether it may change something, so that the ledger must know before
     repeatable: bool = True  # whether it may run again although it may have had its effect
-    remains: Callable[[], Mapping[str, Any]] = dict
-    """What its row says about what it has left behind so far, whether or not it succeeds."""
+    remains: Callable[[], Mapping[str, Any]] = dict  # what its row says it has left behind so far, even if it fails
     withdraw: Callable[[], Coroutine[Any, Any, None]] = withdraw_nothing  # how it is taken back where it was cut off
 
 
@@ -92,20 +74,20 @@ class StepEffects:
     def prepare(self, step: RecipeStep, memory: Memory, fence: Fence, deadline: datetime | None) -> Effect[EffectResult]:
         """Return the effect of a step with everything resolved; raise StepFault where that fails."""
         match step:
-            case RecipeSetpointStep():
+            case steps.RecipeSetpointStep():
                 return self.setpoint(step, memory, fence)
-            case RecipeActionStep():
+            case steps.RecipeActionStep():
                 return self.action(step, fence)
-            case RecipeCheckStep():
+            case steps.RecipeCheckStep():
                 return self.check(step, memory, deadline)
-            case RecipeCaptureStep():
+            case steps.RecipeCaptureStep():
                 return self.capture(step, memory)
-            case RecipeComputeStep():
+            case steps.RecipeComputeStep():
                 raise AssertionError("a program is submitted and collected")
             case _:
                 assert_never(step)
 
-    def setpoint(self, step: RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
+    def setpoint(self, step: steps.RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
         """Write a value and wait until it is confirmed; reading it back is evidence and judges nothing."""
         value, witness = memory.value(step.value), FencedControl(self.control, fence)
 
@@ -124,7 +106,7 @@ class StepEffects:
         says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_field(step.value)}
         return Effect(says, write, lambda: self._kind(witness), marked=True, remains=remains)
 
-    def action(self, step: RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
+    def action(self, step: steps.RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
         """Perform a registered action."""
         witness = FencedControl(self.control, fence)
         params = step.model_dump(mode="json")["params"]
@@ -134,24 +116,20 @@ class StepEffects:
             return EffectResult({"result_data": plain(result)})
 
         def remains() -> Mapping[str, Any]:
-            sent = [
-                [address, plain(value)]
-                for address, values in witness.unconfirmed.items()
-                for value in values[-MAX_UNCONFIRMED:]
-            ]
+            sent = [[address, plain(value)] for address, tried in witness.unconfirmed.items() for value in tried[-MAX_SENT:]]
             written = [[address, plain(value)] for address, value in witness.written.items()]
             return {"writes": written, **({"unconfirmed": sent} if sent else {})}
 
         says = {"name": step.name, "params": plain(params)}
         return Effect(says, act, lambda: self._kind(witness), marked=True, repeatable=False, remains=remains)
 
-    def check(self, step: RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
+    def check(self, step: steps.RecipeCheckStep, memory: Memory, deadline: datetime | None) -> Effect[EffectResult]:
         """Read, follow the signal until it satisfies or the deadline comes, and judge the last reading."""
         criterion, witness = step.criterion, FencedControl(self.control, always_open)
         expected = memory.value(criterion.expected)
 
         def satisfies(reading: Reading) -> bool:
-            return reading.quality.value == GOOD and meets(criterion, expected, reading.value, reading.index)
+            return reading.quality.value == step_values.GOOD and meets(criterion, expected, reading.value, reading.index)
 
         async def judge() -> EffectResult:
             began = self.time.now()
@@ -165,11 +143,8 @@ class StepEffects:
             fault = StepFault("CheckFailedError", f"{step.address} {found}, which does not meet the criterion.")
             raise DetailedFault(fault, says)
 
-        says = {
-            "address": step.address,
-            "criterion": {**criterion.model_dump(mode="json", exclude={"expected"}), "expected": plain(expected)},
-            **reference_field(criterion.expected),
-        }
+        judged = {**criterion.model_dump(mode="json", exclude={"expected"}), "expected": plain(expected)}
+        says = {"address": step.address, "criterion": judged, **reference_field(criterion.expected)}
         return Effect(says, judge, lambda: self._kind(witness), marked=False)
 
     async def _follow(
@@ -187,16 +162,16 @@ class StepEffects:
                 raise
         return reading
 
-    def capture(self, step: RecipeCaptureStep, memory: Memory) -> Effect[EffectResult]:
+    def capture(self, step: steps.RecipeCaptureStep, memory: Memory) -> Effect[EffectResult]:
         """Read a number into a slot."""
         witness = FencedControl(self.control, always_open)
 
         async def read() -> EffectResult:
-            refuse_refill(step.capture_name, memory.captures)
+            step_values.refuse_refill(step.capture_name, memory.captures)
             reading = await witness.read(step.address)
             says = {"reading": reading_document(reading)}
             try:
-                number = capturable_number(reading.value, reading.quality.value, step.address)
+                number = step_values.capturable_number(reading.value, reading.quality.value, step.address)
             except StepFault as fault:
                 raise DetailedFault(fault, says) from fault
             return EffectResult({**says, "captured_value": number}, slot=step.capture_name)
@@ -219,12 +194,11 @@ def failing_effect(fault: StepFault, says: Mapping[str, Any]) -> Effect[EffectRe
 
 def needs_memory(step: RecipeStep) -> bool:
     """Return whether a step refers to what others left, or leaves something itself."""
-    if declared_capture(step) is not None or declared_output(step) is not None:
-        return True
-    return any(isinstance(value, CaptureRef | OutputRef) for _, value in operands(step))
+    leaves_something = steps.declared_capture(step) is not None or steps.declared_output(step) is not None
+    return leaves_something or any(isinstance(value, CaptureRef | OutputRef) for _, value in steps.operands(step))
 
 
-def job_of(step: RecipeComputeStep, place: StepPlace, memory: Memory) -> JobSpec:
+def job_of(step: steps.RecipeComputeStep, place: StepPlace, memory: Memory) -> JobSpec:
     """Return the job of a compute step with everything resolved; raise StepFault where that fails."""
     return JobSpec(
         submission_key=submission_key(place.conduct_id, place.iteration_index, place.closing, place.step_index),
@@ -236,35 +210,25 @@ def job_of(step: RecipeComputeStep, place: StepPlace, memory: Memory) -> JobSpec
     )
 
 
-def submission(compute: Compute, step: RecipeComputeStep, job: JobSpec, fence: Fence) -> Effect[str]:
+def submission(compute: Compute, step: steps.RecipeComputeStep, job: JobSpec, fence: Fence) -> Effect[str]:
     """Return the effect that begins a job and results in its id. Cut off, it stops the job if it was begun."""
 
     async def withdraw() -> None:
         if (job_id := await compute.find(job.submission_key)) is not None:
             await stop_job(compute, job_id)
 
-    return Effect(
-        job_document(step, job),
-        lambda: compute.submit(job, fence),
-        lambda: compute.actuation_kind,
-        marked=True,
-        repeatable=False,
-        withdraw=withdraw,
-    )
+    says, submit = job_document(step, job), partial(compute.submit, job, fence)
+    return Effect(says, submit, lambda: compute.actuation_kind, marked=True, repeatable=False, withdraw=withdraw)
 
 
-def collection(compute: Compute, step: RecipeComputeStep, job: JobSpec, job_id: str) -> Effect[EffectResult]:
+def collection(compute: Compute, step: steps.RecipeComputeStep, job: JobSpec, job_id: str) -> Effect[EffectResult]:
     """Return the effect that waits for a job and fetches its results. Cut off, it stops the job."""
 
     async def collect() -> EffectResult:
         result = await provide_result(compute, job_id, writes_artifact=step.output_uri is not None)
-        return EffectResult(
-            {
-                "status": result.status.value,
-                "measurements": [plain(item.model_dump()) for item in result.measurements],
-                "artifacts": [plain(item.model_dump()) for item in result.artifacts],
-            }
-        )
+        measurements = [plain(item.model_dump()) for item in result.measurements]
+        artifacts = [plain(item.model_dump()) for item in result.artifacts]
+        return EffectResult({"status": result.status.value, "measurements": measurements, "artifacts": artifacts})
 
     says = {**job_document(step, job), "job_id": job_id}
     return Effect(says, collect, lambda: compute.actuation_kind, marked=False, withdraw=lambda: stop_job(compute, job_id))
@@ -277,18 +241,13 @@ async def stop_job(compute: Compute, job_id: str) -> None:
         await compute.await_terminal_state(job_id)
 
 
-def job_document(step: RecipeComputeStep, job: JobSpec) -> Mapping[str, Any]:
+def job_document(step: steps.RecipeComputeStep, job: JobSpec) -> Mapping[str, Any]:
     """Return what the rows of a program say, with the references that its inputs and parameters came from."""
     inputs = {str(index): uri.output_name for index, uri in enumerate(step.input_uris) if isinstance(uri, OutputRef)}
     parameters = {name: found for name, value in step.parameters.items() if (found := reference_field(value))}
-    return {
-        "command": list(job.command),
-        "input_uris": list(job.input_uris),
-        "output_uri": job.output_uri,
-        "parameters": plain(job.parameters),
-        **({"input_refs": inputs} if inputs else {}),
-        **({"parameter_refs": parameters} if parameters else {}),
-    }
+    refs = {**({"input_refs": inputs} if inputs else {}), **({"parameter_refs": parameters} if parameters else {})}
+    says = {"command": list(job.command), "input_uris": list(job.input_uris), "output_uri": job.output_uri}
+    return {**says, "parameters": plain(job.parameters), **refs}
 
 
 def reading_document(reading: Reading) -> dict[str, Any]:

@@ -1,8 +1,6 @@
-"""How a worker runs the steps of conducts: the ledger before, the effect, and the ledger after.
-
-A step may be begun any number of times. What the ledger shows decides what a repetition does: an outcome is returned as it
-is, an absolute setpoint is written again, an action or a submission that may have had its effect is not.
-"""
+"""How a worker runs the steps of conducts: the ledger before, the effect, and the ledger after. A step may be begun any
+number of times. What the ledger shows decides what a repetition does: an outcome is returned as it is, an absolute setpoint
+is written again, an action or a submission that may have had its effect is not."""
 
 import asyncio
 from collections import Counter
@@ -16,53 +14,17 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.conduct import heartbeat
+from baton.application.conduct import heartbeat, ledger, step_effects
 from baton.application.conduct.actions import ActionRefusedError, ActionTimeoutError, UnknownActionError
 from baton.application.conduct.compute import Compute, ComputeError, ComputeOutcomeUnknown
-from baton.application.conduct.conduct_record import Submitters
-from baton.application.conduct.ledger import (
-    BeginRequest,
-    BeginResult,
-    ConductSignals,
-    Ledger,
-    Precedence,
-    StoredRow,
-    artifacts_in,
-    measurements_in,
-)
-from baton.application.conduct.step_effects import (
-    DetailedFault,
-    Effect,
-    EffectResult,
-    StepEffects,
-    collection,
-    failing_effect,
-    job_of,
-    needs_memory,
-    plain,
-    submission,
-)
-from baton.application.conduct.step_plan import CLOSING_BLOCKS, MAIN_BLOCKS, StepPlan, StepPlans
+from baton.application.conduct.conduct_record import CLOSING_BLOCKS, MAIN_BLOCKS, StepPlan, StepPlans, Submitters
+from baton.application.conduct.ledger import BeginRequest, BeginResult, ConductSignals, Ledger, Precedence, StoredRow
+from baton.application.conduct.step_effects import Effect, EffectResult, plain
 from baton.application.control import ControlError
 from baton.application.ports import Clock, StoreUnavailableError
 from baton.application.telemetry import error_location
-from baton.domain.operation.conduct.messages import (
-    MAX_REASON_LENGTH,
-    UNEXPECTED_FAILURE,
-    WRITE_TIMEOUT,
-    ConductVerdict,
-    JobRequest,
-    Mark,
-    NextStep,
-    PlacedRequest,
-    StepPlace,
-    StepReport,
-    StepRequest,
-    describe_step,
-    interruption,
-    step_failure,
-    target_of,
-)
+from baton.domain.operation.conduct import messages
+from baton.domain.operation.conduct.messages import ConductVerdict, Mark, PlacedRequest, StepPlace, StepReport, target_of
 from baton.domain.operation.conduct.results import Artifact
 from baton.domain.operation.conduct.step_values import Memory, StepFault, deposit_of
 from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
@@ -70,22 +32,16 @@ from baton.domain.operation.steering.steering import Point
 from baton.domain.recipe.steps import RecipeCheckStep, RecipeComputeStep, RecipeStep
 
 log = structlog.get_logger()
-
 T = TypeVar("T")
-
 LEDGER_POLL_SECONDS = 0.25  # the pause between two reads of the ledger while another worker may still run the step
+ACTION_LOST = "The worker was lost while it did this; look at the equipment before doing it again."
+SUBMISSION_LOST = "The worker was lost while it submitted this, and no job is known of; it may have run."
 OUTCOME_UNKNOWN = {
-    StepKind.ACTION: (
-        "ActionOutcomeUnknown",
-        "The worker was lost while it did this; look at the equipment before doing it again.",
-    ),
-    StepKind.COMPUTE: (
-        ComputeOutcomeUnknown.__name__,
-        "The worker was lost while it submitted this, and no job is known of; it may have run.",
-    ),
-}  # The failure of a step that may have had its effect and is not begun again.
+    StepKind.ACTION: ("ActionOutcomeUnknown", ACTION_LOST),
+    StepKind.COMPUTE: (ComputeOutcomeUnknown.__name__, SUBMISSION_LOST),
+}  # the failure of a step that may have had its effect and is not begun again
+# the errors of the ports and of our own rules; any other is a fault of a program
 FORESEEN = (StepFault, ControlError, ComputeError, ActionRefusedError, ActionTimeoutError, UnknownActionError)
-"""The errors of the ports and of our own rules; any other is a fault of a program."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +67,14 @@ class StepRunner:
 
     ledger: Ledger
     plans: StepPlans
-    effects: StepEffects
+    effects: step_effects.StepEffects
     compute: Compute
     clock: Clock
     limits: Limits
     worker: Worker
     submitters: Submitters
     silence_clock: Callable[[], float] = heartbeat.boot_time  # also counts while the machine is suspended
-    at_work: Counter[UUID] = field(default_factory=Counter)
-    """The `in_flight` rows whose effects run here, or will as soon as the row is known to be written."""
+    at_work: Counter[UUID] = field(default_factory=Counter)  # `in_flight` rows whose effects run here, or will once written
     _shield: heartbeat.ActivityShield = field(default_factory=heartbeat.ActivityShield)
 
     def is_over(self, marker: StoredRow) -> bool:
@@ -133,11 +88,11 @@ class StepRunner:
         if not self.at_work[marker]:
             del self.at_work[marker]
 
-    def describe(self, step: RecipeStep | None) -> NextStep | None:
+    def describe(self, step: RecipeStep | None) -> messages.NextStep | None:
         """Return label and timeouts of a step."""
-        return None if step is None else describe_step(step, self.limits.action, self.limits.compute)
+        return None if step is None else messages.describe_step(step, self.limits.action, self.limits.compute)
 
-    async def do(self, request: StepRequest, attempt: heartbeat.Attempt) -> StepReport:
+    async def do(self, request: messages.StepRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Run one step of a pass at its point; a program is only submitted. Where there is no such step, do nothing."""
         if (plan := await self.plans.load(request.place)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
@@ -147,7 +102,7 @@ class StepRunner:
         work = execution.submit() if execution.kind is StepKind.COMPUTE else execution.run(request.deadline)
         return await self._shield.run(work, attempt)
 
-    async def collect(self, request: JobRequest, attempt: heartbeat.Attempt) -> StepReport:
+    async def collect(self, request: messages.JobRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Wait for a program that was submitted, and deposit its results."""
         if (plan := await self.plans.load(request.place)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
@@ -167,29 +122,25 @@ class StepExecution:
         self._runner = runner
         self._ledger = runner.ledger
         self._plan = plan
-        self._place = place = request.place
-        self._point: Point = request.point or {}
         self._attempt = attempt
+        self._place = request.place
+        self._step = plan.step(request.place)
+        self._point: Point = request.point or {}
         self._fence = heartbeat.WriteFence(runner.silence_clock)
-        self._step = plan.step(place)
         self.kind = StepKind(self._step.kind)
 
     async def run(self, deadline: datetime | None) -> StepReport:
         """Run a step whose effect ends with it."""
-        effect = await self._prepare(deadline)
+        try:
+            effect = self._runner.effects.prepare(self._step, await self._memory(), self._fence.check, deadline)
+        except StepFault as fault:  # what cannot be resolved fails when it is run
+            effect = step_effects.failing_effect(fault, {"target": target_of(self._step)})
         result = await self._begin(effect)
         if (report := self._blocking_report(result)) is not None:
             return report
         if effect.marked and not result.marked:
             return await self._settle_unknown(effect)
         return await self._run_and_settle(effect, result.attempt)
-
-    async def _prepare(self, deadline: datetime | None) -> Effect[EffectResult]:
-        """Return the effect with everything resolved; what cannot be resolved fails when it is run."""
-        try:
-            return self._runner.effects.prepare(self._step, await self._memory(), self._fence.check, deadline)
-        except StepFault as fault:
-            return failing_effect(fault, {"target": target_of(self._step)})
 
     async def _begin(self, effect: Effect[Any]) -> BeginResult:
         """Mark the step as begun where it may begin; wait while another worker may still run it."""
@@ -199,7 +150,7 @@ class StepExecution:
             if over or result.silence is None or result.silence >= heartbeat.LOST_AFTER_SECONDS:
                 if not effect.repeatable or self._blocking_report(result) is not None:
                     break
-                if over or lone.age >= WRITE_TIMEOUT:
+                if over or lone.age >= messages.WRITE_TIMEOUT:
                     result = await self._try_begin(effect, attempt=lone.attempt + 1)
                     continue
             await self._pause()
@@ -251,14 +202,13 @@ class StepExecution:
             return self._report(row)
         if result.lone_marker is not None and not result.marked and self.kind in OUTCOME_UNKNOWN:
             return None
-        verdict = result.verdict
-        if self._place.closing:
-            blocks = verdict in (ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
-            return StepReport(verdict=verdict) if verdict is not None and blocks else None
-        if verdict is not None:
+        verdict, aborts = result.verdict, (ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
+        if verdict is not None and (verdict in aborts or not self._place.closing):
             return StepReport(verdict=verdict)
+        if self._place.closing:
+            return None
         if result.late:
-            failure = interruption(self._step, self._place.step_index, begun=result.lone_marker is not None)
+            failure = messages.interruption(self._step, self._place.step_index, begun=result.lone_marker is not None)
             return StepReport(verdict=ConductVerdict.FAILED, failure=failure)
         return StepReport(verdict=ConductVerdict.HALT) if result.begun_before else None
 
@@ -301,17 +251,16 @@ class StepExecution:
         step, compute = self._step, self._runner.compute
         assert isinstance(step, RecipeComputeStep), "only a program is submitted"
         try:
-            job = job_of(step, self._place, await self._memory())
+            job = step_effects.job_of(step, self._place, await self._memory())
         except StepFault as fault:
-            failing = failing_effect(fault, {})
+            failing = step_effects.failing_effect(fault, {})
             return self._blocking_report(await self._try_begin(failing)) or await self._run_and_settle(failing, 1)
-        effect = submission(compute, step, job, self._fence.check)
+        effect = step_effects.submission(compute, step, job, self._fence.check)
         result = await self._begin(effect)
         if (report := self._blocking_report(result)) is not None:
             return report
         if not result.marked:
-            job_id = await compute.find(job.submission_key)
-            if job_id is None:
+            if (job_id := await compute.find(job.submission_key)) is None:
                 return await self._settle_unknown(effect)
             return StepReport(verdict=ConductVerdict.DONE, job_id=job_id)
         with self._at_work(effect, result.attempt) as marker:
@@ -330,10 +279,10 @@ class StepExecution:
         if result.out_of_turn or (row is None and result.lone_marker is None):
             return out_of_turn(self._place)
         if row is None:
-            job = job_of(step, self._place, await self._memory())
+            job = step_effects.job_of(step, self._place, await self._memory())
             if await compute.find(job.submission_key) not in (None, job_id):
                 return out_of_turn(self._place)
-            effect = collection(compute, step, job, job_id)
+            effect = step_effects.collection(compute, step, job, job_id)
             collected = await self._run_effect(effect, result.attempt, None)
             if isinstance(collected, StepReport):
                 return collected
@@ -343,7 +292,7 @@ class StepExecution:
     async def _deposit(self, step: RecipeComputeStep, row: Mapping[str, Any]) -> StepReport:
         """Store the results of a program for later steps."""
         try:
-            deposit = deposit_of(step, measurements_in(row), artifacts_in(row), await self._memory())
+            deposit = deposit_of(step, ledger.measurements_in(row), ledger.artifacts_in(row), await self._memory())
         except StepFault as fault:
             return self._report(await self._ledger.settle(self._row(Mark.DEPOSIT, 1, self._failed({}, fault))))
         if deposit is not None:
@@ -353,21 +302,16 @@ class StepExecution:
 
     async def _memory(self) -> Memory:
         """Return what the steps before have left; it is read only for a step that refers to it."""
-        if not needs_memory(self._step):
+        if not step_effects.needs_memory(self._step):
             return Memory(coordinates=self._point)
         place = self._place
         rows = await self._ledger.slots(place.procedure_id, place.conduct_id, place.iteration_index, self._plan.boundary)
         mine = (place.conduct_id, place.closing, place.step_index)
         others = [row for row in rows if (row.conduct_id, row.closing, row.step_index) != mine]
-        return Memory(
-            captures={row.slot: row.content["value"] for row in others if "value" in row.content},
-            outputs={
-                row.slot: Artifact(**row.content["artifact"])
-                for row in others
-                if "artifact" in row.content and row.closing == place.closing
-            },
-            coordinates=self._point,
-        )
+        captures = {row.slot: row.content["value"] for row in others if "value" in row.content}
+        written = [row for row in others if "artifact" in row.content and row.closing == place.closing]
+        outputs = {row.slot: Artifact(**row.content["artifact"]) for row in written}
+        return Memory(captures=captures, outputs=outputs, coordinates=self._point)
 
     async def _beat(self, marker: UUID | None) -> ConductSignals:
         self._attempt.heartbeat()
@@ -390,7 +334,7 @@ class StepExecution:
     async def _settle_unknown(self, effect: Effect[Any]) -> StepReport:
         """Store that the outcome of a step which is not begun again is unknown."""
         fault = StepFault(*OUTCOME_UNKNOWN[self.kind])
-        return self._report(await self._settle(failing_effect(fault, effect.says), fault, 1))
+        return self._report(await self._settle(step_effects.failing_effect(fault, effect.says), fault, 1))
 
     async def _settle(self, effect: Effect[Any], result: EffectResult | Exception, attempt: int) -> Mapping[str, Any]:
         """Store the outcome of the step, and return the one that counts."""
@@ -401,52 +345,48 @@ class StepExecution:
         else:
             says = self._failed(says, result, attempt)
         row = self._row(Mark.OUTCOME, attempt, says if kind is None else {**says, "actuation_kind": kind.value}, slot)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._runner.limits.restart
+        time = asyncio.get_running_loop().time
+        deadline = time() + self._runner.limits.restart
         while True:
             try:
                 return await heartbeat.run_within(self._ledger.settle(row), heartbeat.STOP_AFTER_SECONDS)
             except (StoreUnavailableError, TimeoutError):
-                if loop.time() >= deadline:
+                if time() >= deadline:
                     raise
             await self._pause()
 
     def _failed(self, says: Mapping[str, Any], error: Exception, attempt: int = 1) -> dict[str, Any]:
         """Return what a row says about a failure; an unforeseen one is logged, and described in general words here."""
         # for a write it also names the attempts that may have had their effect
-        more: Mapping[str, Any] = error.says if isinstance(error, DetailedFault) else {}
+        more: Mapping[str, Any] = error.says if isinstance(error, step_effects.DetailedFault) else {}
         label = error.label if isinstance(error, StepFault) else type(error).__name__
         message = str(error)
         if not isinstance(error, FORESEEN):
             log.error("step_failed_unexpectedly", conduct_id=str(self._place.conduct_id), **error_location(error))
-            message = UNEXPECTED_FAILURE
+            message = messages.UNEXPECTED_FAILURE
         if self.kind is StepKind.SETPOINT:
             message = name_doubtful_attempts(message, attempt if "sent" in says else attempt - 1)
-        failure = {"error_class": label, "message": plain(message)[:MAX_REASON_LENGTH], "target": target_of(self._step)}
+        said = plain(message)[: messages.MAX_REASON_LENGTH]
+        failure = {"error_class": label, "message": said, "target": target_of(self._step)}
         return {**says, **more, **failure, "result": "failed"}
 
     def _report(self, row: Mapping[str, Any]) -> StepReport:
         """Return the report of a stored row."""
         if row["result"] == "failed":
-            failure = step_failure(self._step, self._place.step_index, row["error_class"], row["message"])
+            failure = messages.step_failure(self._step, self._place.step_index, row["error_class"], row["message"])
             return StepReport(verdict=ConductVerdict.FAILED, failure=failure, next_step=self._next_step)
         return StepReport(verdict=ConductVerdict.DONE, next_step=self._next_step)
 
     @property
-    def _next_step(self) -> NextStep | None:
+    def _next_step(self) -> messages.NextStep | None:
         return self._runner.describe(self._plan.after(self._place))
 
     def _row(self, mark: Mark, attempt: int, says: Mapping[str, Any], slot: str | None = None) -> Activity:
         place, now = self._place, self._runner.clock()
-        payload = {
-            **says,
-            "step_index": place.step_index,
-            "conduct_id": str(place.conduct_id),
-            "attempt": attempt,
-            **({"iteration_index": place.iteration_index} if place.iteration_index else {}),
-            **({"closing": True} if place.closing else {}),
-            **({"worker": self._runner.worker.name} if mark is Mark.IN_FLIGHT else {}),
-        }
+        payload = {**says, "step_index": place.step_index, "conduct_id": str(place.conduct_id), "attempt": attempt}
+        payload |= {"iteration_index": place.iteration_index} if place.iteration_index else {}
+        payload |= {"closing": True} if place.closing else {}
+        payload |= {"worker": self._runner.worker.name} if mark is Mark.IN_FLIGHT else {}
         return Activity(
             event_id=place.row_id(mark, attempt),
             logbook_id=self._plan.logbook_id,
@@ -476,4 +416,4 @@ def name_doubtful_attempts(message: str, attempts: int) -> str:
     if not attempts:
         return message
     which = "Attempt 1" if attempts == 1 else f"Attempts 1 to {attempts}"
-    return f"{message[: MAX_REASON_LENGTH - 100]} {which} may have been written; look at the equipment."
+    return f"{message[: messages.MAX_REASON_LENGTH - 100]} {which} may have been written; look at the equipment."

@@ -17,14 +17,14 @@ from baton.application.monitoring.observations import Observer, SignalObservatio
 from baton.application.ports import Caller, IdGenerator, Store
 from baton.application.service import Service
 from baton.application.telemetry import error_location
-from baton.domain.access.principals import monitor_id
+from baton.domain.access.actor import monitor_id
 from baton.domain.kernel import NIL, Command, Query
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unavailable
 
 log = structlog.get_logger()
-
 T = TypeVar("T")
 S = TypeVar("S", bound=Enum)
+StatusReports = AsyncGenerator[tuple[S, SignalObservation], None]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,8 @@ class ReportPace:
 
     def start_interval(self, outcome: ReportOutcome) -> None:
         """Start the next interval, after a report with this outcome."""
-        self._outcome, self._until = outcome, _time() + self._intervals.refresh
+        self._outcome = outcome
+        self._until = _time() + self._intervals.refresh
 
     def pause(self) -> float | None:
         """Return the seconds after which to look at the latest again; None where only a change matters."""
@@ -134,9 +135,7 @@ def _time() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def follow_signal(
-    observer: Observer, code: str, statuses: type[S], pace: ReportPace
-) -> AsyncGenerator[tuple[S, SignalObservation], None]:
+async def follow_signal(observer: Observer, code: str, statuses: type[S], pace: ReportPace) -> StatusReports[S]:
     """Yield the observations of one thing with their status, and the latest again after each pause."""
     async with (
         aclosing(observer.observe(code)) as observations,
@@ -180,7 +179,7 @@ async def _read_ahead(stream: AsyncGenerator[T, None], queue: LatestQueue[T]) ->
 
 async def with_status(
     statuses: type[S], code: str, observations: AsyncGenerator[SignalObservation, None]
-) -> AsyncGenerator[tuple[S, SignalObservation], None]:
+) -> StatusReports[S]:
     """Yield the observations of one thing, each with the status it reports; others are skipped."""
     known = {status.value: status for status in statuses}
     async for observation in observations:

@@ -15,6 +15,7 @@ from baton.domain.supply.supply import SupplyStatus
 PERMITTED = frozenset({"1", "ON", "TRUE", "YES"})
 NOT_PERMITTED = frozenset({"0", "OFF", "FALSE", "NO"})
 QUOTED = 80  # characters of a value or a quality that a reason quotes
+StatusRule = Callable[[Reading], str | None]  # None: not to be trusted, or no rule fits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +36,6 @@ class Observer(Protocol):
 
     def observe(self, code: str) -> AsyncGenerator[SignalObservation, None]:
         """Yield the observations of one thing, the present state first; a source that cannot be reached raises or ends."""
-
-
-StatusRule = Callable[[Reading], str | None]  # None: not to be trusted, or no rule fits
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_work import ConductWork
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.ports import Caller, Clock, Store
-from baton.application.record_reader import FIRST_POLL_SECONDS, StreamWatch, load_state, wait_longer
 from baton.application.service import Service
+from baton.application.unit_of_work import StreamWatch, load_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH
 from baton.domain.operation.procedure.procedure import Procedure
@@ -23,12 +23,10 @@ from baton.domain.operation.schedule.arranged_conduct import arranged_command
 from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
 from baton.domain.operation.schedule.schedule import Schedule
 from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
-from baton.domain.run.endings import AbortRun
-from baton.domain.run.run import LIVE, Run
+from baton.domain.run.run import LIVE, AbortRun, Run
 from baton.domain.shared.refusals import Refusal, Unavailable
 
 log = structlog.get_logger()
-
 IsDone = Callable[[], Awaitable[bool]]
 
 
@@ -87,13 +85,11 @@ class Firings:
         if schedule is None or not await self._is_begun(due, schedule.aim):  # the record was restored meanwhile
             return
         runs = isinstance(schedule.aim, ConductPlan)
-        watch: StreamWatch[Any] = (
-            StreamWatch(self.store, Run, due.run_id) if runs else StreamWatch(self.store, Procedure, due.procedure_id())
-        )
-        pause = FIRST_POLL_SECONDS
+        watched: tuple[Any, UUID] = (Run, due.run_id) if runs else (Procedure, due.procedure_id())
+        watch = StreamWatch(self.store, *watched)
         while (await watch.look()).live_conduct_id == due.conduct_id:
             attempt.heartbeat()
-            pause = await wait_longer(pause)
+            await watch.wait()
 
     async def _conduct_recipe(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe) -> None:
         caller = caller_of(schedule, due)
@@ -166,13 +162,11 @@ class Firings:
         since, limit = due.started_at, timedelta(seconds=schedule.catchup_window)
         if due.trigger_id is not None:
             since, limit = due.scheduled_at, max(limit, self.restart_limit)
-        late = self.clock() - since
-        if late <= limit:
+        if (late := self.clock() - since) <= limit:
             return None
-        return schedules.ScheduleFiringMissedError(
-            f"No worker took the firing up for {late.total_seconds():.0f} s, and it may wait for "
-            f"{limit.total_seconds():.0f} s; see that one runs, or trigger the schedule."
-        )
+        limits = f"for {late.total_seconds():.0f} s, and it may wait for {limit.total_seconds():.0f} s"
+        detail = f"No worker took the firing up {limits}; see that one runs, or trigger the schedule."
+        return schedules.ScheduleFiringMissedError(detail)
 
     async def _is_open(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> bool:
         conducts = self.run_conducts if isinstance(aim, ConductPlan) else self.conducts
@@ -195,9 +189,8 @@ def fires(schedule: Schedule, due: DueFiring) -> bool:
 
 def withdrawal(schedule: Schedule) -> Refusal:
     """Return the refusal of a firing that was begun before its schedule was held or retired."""
-    return schedules.ScheduleFiringWithdrawnError(
-        f"The schedule was {schedule.status} before the firing had opened its conduct; nothing goes on of it."
-    )
+    detail = f"The schedule was {schedule.status} before the firing had opened its conduct; nothing goes on of it."
+    return schedules.ScheduleFiringWithdrawnError(detail)
 
 
 def caller_of(schedule: Schedule, due: DueFiring) -> Caller:

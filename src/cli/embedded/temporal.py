@@ -22,15 +22,8 @@ from temporalio.client import Client
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
-from baton.cli.embedded.process import (
-    POLL_SECONDS,
-    ChildServer,
-    Escalation,
-    StartError,
-    available_ports,
-    retry_on_lost_port,
-    wait_until,
-)
+from baton.cli.embedded import process
+from baton.cli.embedded.process import ChildServer, Escalation, StartError
 
 LOOPBACK = "127.0.0.1"
 NAMESPACE = "default"
@@ -41,11 +34,9 @@ VALUE_TYPES = {name.removeprefix("INDEXED_VALUE_TYPE_").replace("_", ""): value 
 
 
 class EmbeddedTemporal(ChildServer):
-    """One Temporal server on one directory, with the namespace `default`.
-
-    Ports are the given ones, or any free ones. `search_attributes` maps names to types (`Keyword`, `Text`, ...), `settings`
-    holds dynamic configuration. After `start`, `address` is the gRPC endpoint and `ui_url` the web UI (None if `headless`).
-    """
+    """One Temporal server on one directory, with the namespace `default`. Ports are the given ones, or any free ones.
+    `search_attributes` maps names to types (`Keyword`, `Text`, ...), `settings` holds dynamic configuration. After `start`,
+    `address` is the gRPC endpoint and `ui_url` the web UI (None if `headless`)."""
 
     address: str
     ui_url: str | None
@@ -67,42 +58,12 @@ class EmbeddedTemporal(ChildServer):
         self._port = port
         self._ui_port = ui_port
         self._headless = headless
-        self._search_attributes = search_attributes or {}
         self._retention = retention
+        self._search_attributes = search_attributes or {}
         self._settings = {**SETTINGS, **(settings or {})}
 
     def _launch(self) -> None:
-        retry_on_lost_port(self._serve)
-        self._prepare_namespace()
-
-    def _serve(self) -> None:
-        purposes = {"Temporal": self._port} | ({} if self._headless else {"the Temporal UI": self._ui_port})
-        ports = available_ports(LOOPBACK, purposes)
-        self.address = f"{LOOPBACK}:{ports[0]}"
-        self.ui_url = None if self._headless else f"http://{LOOPBACK}:{ports[1]}"
-        command = [
-            _executable(),
-            *("server", "start-dev"),
-            *("--db-filename", str(self.directory / "temporal.db")),
-            *("--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"),
-            *("--ip", LOOPBACK, "--port", str(ports[0])),
-            *(["--headless"] if self._headless else ["--ui-port", str(ports[1]), "--ui-disable-news-fetch"]),
-            *("--namespace", NAMESPACE, "--log-level", "warn"),
-            *("--disable-config-file", "--disable-config-env"),
-        ]
-        for name, value in self._settings.items():
-            command += ["--dynamic-config-value", f"{name}={value}"]
-        for name, kind in self._search_attributes.items():
-            command += ["--search-attribute", f"{name}={kind}"]
-        child = self._spawn(command, self.directory, SIGTERM, environment={"HOME": str(self.directory)})
-
-        def is_listening() -> bool:
-            return child.ended.is_set() or all(map(_answers, ports))
-
-        if not wait_until(is_listening, START_SECONDS) or child.ended.is_set():
-            raise self._health_failure()
-
-    def _prepare_namespace(self) -> None:
+        process.retry_on_lost_port(self._serve)
         try:
             with ThreadPoolExecutor(1) as thread:  # the caller's thread may be running an event loop already
                 thread.submit(lambda: asyncio.run(self._configure_namespace())).result()
@@ -110,6 +71,25 @@ class EmbeddedTemporal(ChildServer):
             if not self.running:
                 raise self.start_failure() from error
             raise self._error(f"Temporal runs but its namespace could not be prepared ({error}).") from error
+
+    def _serve(self) -> None:
+        purposes = {"Temporal": self._port} | ({} if self._headless else {"the Temporal UI": self._ui_port})
+        ports = process.available_ports(LOOPBACK, purposes)
+        self.address = f"{LOOPBACK}:{ports[0]}"
+        self.ui_url = None if self._headless else f"http://{LOOPBACK}:{ports[1]}"
+        command = [
+            *(_executable(), "server", "start-dev", "--db-filename", str(self.directory / "temporal.db")),
+            *("--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"),
+            *("--ip", LOOPBACK, "--port", str(ports[0])),
+            *(["--headless"] if self._headless else ["--ui-port", str(ports[1]), "--ui-disable-news-fetch"]),
+            *("--namespace", NAMESPACE, "--log-level", "warn", "--disable-config-file", "--disable-config-env"),
+            *(f"--dynamic-config-value={name}={value}" for name, value in self._settings.items()),
+            *(f"--search-attribute={name}={kind}" for name, kind in self._search_attributes.items()),
+        ]
+        child = self._spawn(command, self.directory, SIGTERM, environment={"HOME": str(self.directory)})
+        settled = process.wait_until(lambda: child.ended.is_set() or all(map(_answers, ports)), START_SECONDS)
+        if not settled or child.ended.is_set():
+            raise self._health_failure()
 
     async def _configure_namespace(self) -> None:
         """Set the retention, which no option sets, and search attributes, which options set for a new file only."""
@@ -120,13 +100,13 @@ class EmbeddedTemporal(ChildServer):
             retention.FromTimedelta(self._retention)
             config = NamespaceConfig(workflow_execution_retention_ttl=retention)
             await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=NAMESPACE, config=config))
-        known = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=NAMESPACE))
+        listed = await client.operator_service.list_search_attributes(ListSearchAttributesRequest(namespace=NAMESPACE))
         wanted = {name: VALUE_TYPES[kind.upper()] for name, kind in self._search_attributes.items()}
         for name, kind in wanted.items():
-            if known.custom_attributes.get(name, kind) != kind:
+            if listed.custom_attributes.get(name, kind) != kind:
                 fault = f"the search attribute {name} is no {self._search_attributes[name]}"
                 raise StartError(f"In {self.directory} {fault}; choose another data directory.")
-        if missing := {name: kind for name, kind in wanted.items() if name not in known.custom_attributes}:
+        if missing := {name: kind for name, kind in wanted.items() if name not in listed.custom_attributes}:
             request = AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=missing)
             await client.operator_service.add_search_attributes(request)
 
@@ -138,7 +118,7 @@ class EmbeddedTemporal(ChildServer):
                 client = await Client.connect(self.address, namespace=NAMESPACE, runtime=runtime)
                 if await client.service_client.check_health():
                     return client
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(process.POLL_SECONDS)
         raise self._health_failure()
 
     def _health_failure(self) -> StartError:

@@ -1,9 +1,7 @@
-"""An actor: a principal known to the service, be it a person, a software agent or a machine account.
+"""An actor: a principal known to the service. Every event elsewhere that names "who" holds an actor's id and nothing else:
+names, contacts and token subjects live in mutable rows that `forget_actor` erases."""
 
-Every event elsewhere that names "who" holds an actor's id and nothing else: names, contacts and token subjects live in
-mutable rows that `forget_actor` erases.
-"""
-
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -12,24 +10,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Command,
-    Creation,
-    Event,
-    JudgedVerb,
-    Outcome,
-    Query,
-    State,
-    TimeTravel,
-    Value,
-    Verb,
-    changed,
-    omitted,
-)
+from baton.domain import kernel
+from baton.domain.kernel import Aggregate, Call, Command, Creation, Event, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, record_of, records_of
+from baton.domain.shared.reads import Reads, every, permitted_commands, record_of, records_of
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.writes import Drop, Put, Record
@@ -117,18 +102,6 @@ class ActorProfileForgotten(Event, of=actor, inert=True):
     """The actor's profile and token bindings were erased."""
 
 
-class ActorSubjectBound(Event, of=actor, inert=True):
-    """A token subject of this issuer was bound to the actor; which one is not in the log."""
-
-    issuer: str
-
-
-class ActorSubjectUnbound(Event, of=actor, inert=True):
-    """A token subject of this issuer was unbound from the actor; which one is not in the log."""
-
-    issuer: str
-
-
 @actor.evolve
 def evolve(actor: Actor, event: ActorDeactivated | ActorReactivated) -> Actor:
     return changed(actor, active=isinstance(event, ActorReactivated))
@@ -140,10 +113,6 @@ class InvalidActorKindError(Invalid, context="access"):
 
 class InvalidActorProfileError(Invalid, context="access"):
     """A contact field is too long or holds control characters, or only one half of the external identifier was given."""
-
-
-class InvalidActorSubjectError(Invalid, context="access"):
-    """The issuer is no configured identity provider, or the issuer or subject is blank."""
 
 
 ActorName = Annotated[str, actor.text("name", 200)]
@@ -169,9 +138,8 @@ class RegisterActor(ProfileFields, Creation):
     def decide(self, call: Call) -> Outcome:
         if self.kind is ActorKind.AGENT:
             raise InvalidActorKindError("Actors of kind agent come only from define_agent; use that operation.")
-        profile = ActorProfile(
-            actor_id=call.new_id, created_at=call.now, updated_at=call.now, **self.model_dump(exclude={"kind"})
-        )
+        own = self.model_dump(exclude={"kind"})
+        profile = ActorProfile(actor_id=call.new_id, **own, created_at=call.now, updated_at=call.now)
         check_profile(profile)
         return [ActorRegistered(kind=self.kind), Put(profile)]
 
@@ -181,27 +149,23 @@ class DeactivateActor(Verb[Actor]):
     """Refuse everything this actor asks for from now on; its past stays."""
 
 
-@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED])
+@actor.command(post="/{actor_id}/reactivate", allowed=[ActorStatus.DEACTIVATED], records=ActorReactivated)
 class ReactivateActor(JudgedVerb[Actor, None]):
     """Let a deactivated actor call again; it adds no grant."""
 
     def gather(self, actor: Actor, call: Call) -> Reads[None]:
         if call.principal_id == actor.id:
-            raise UnauthorizedError(
-                "Nobody reactivates themselves; ask an administrator to do it.", reason="self_reactivation"
-            )
+            detail = "Nobody reactivates themselves; ask an administrator to do it."
+            raise UnauthorizedError(detail, reason="self_reactivation")
         return None
         yield
-
-    def decide(self, actor: Actor, call: Call, facts: None) -> Outcome:
-        return [ActorReactivated()]
 
 
 @actor.command(patch="/{actor_id}/profile")
 class UpdateActorProfile(ProfileFields, JudgedVerb[Actor, ActorProfile]):
     """Change name or contact fields: a key left out stays, null clears."""
 
-    name: ActorName = omitted()
+    name: ActorName = kernel.omitted()
 
     def gather(self, actor: Actor, call: Call) -> Reads[ActorProfile]:
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
@@ -233,17 +197,14 @@ def check_profile(profile: ActorProfile) -> None:
     for name, bound in CONTACT_BOUNDS.items():
         text = getattr(profile, name) or ""
         if len(text) > bound:
-            raise InvalidActorProfileError(
-                f"{name} is longer than {bound} characters; shorten it.", reason="too_long", facts={"field": name}
-            )
+            detail = f"{name} is longer than {bound} characters; shorten it."
+            raise InvalidActorProfileError(detail, reason="too_long", facts={"field": name})
         if (character := unnameable_character(text)) is not None:
-            raise InvalidActorProfileError(
-                f"{name} holds {character}; leave it out.", reason="control_character", facts={"field": name}
-            )
+            detail = f"{name} holds {character}; leave it out."
+            raise InvalidActorProfileError(detail, reason="control_character", facts={"field": name})
     if (profile.external_id is None) != (profile.external_id_scheme is None):
-        raise InvalidActorProfileError(
-            "external_id and external_id_scheme go together; give both or neither.", reason="half_external_id"
-        )
+        detail = "external_id and external_id_scheme go together; give both or neither."
+        raise InvalidActorProfileError(detail, reason="half_external_id")
 
 
 class PastActorView(Value):
@@ -261,7 +222,7 @@ class ActorView(PastActorView):
 
 
 @actor.query(get="/{actor_id}", returns=ActorView | PastActorView)
-class GetActor(TimeTravel):
+class GetActor(kernel.TimeTravel):
     """One actor, folded from its stream, with the name its profile has now."""
 
     def answer(self, actor: Actor, call: Call) -> Reads[PastActorView]:
@@ -295,25 +256,16 @@ class ActorProfileView(Value):
 
 
 @actor.query(get="/{actor_id}/profile", returns=ActorProfileView)
-class GetActorProfile(Query):
+class GetActorProfile(kernel.Query):
     """The personal data kept about an actor; a forgotten profile shows as deleted."""
 
     def answer(self, actor: Actor, call: Call) -> Reads[ActorProfileView]:
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
         bindings = yield from records_of(SubjectBinding, actor_id=actor.id)
         shown: dict[str, Any] = dict.fromkeys(ActorProfileView.model_fields)
-        shown |= {"actor_id": actor.id, "name": DELETED_USER}
-        if profile is not None:
-            shown |= profile.__dict__
+        shown |= vars(profile) if profile else {"actor_id": actor.id, "name": DELETED_USER}
         shown["subject_bindings"] = tuple(BindingView(issuer=b.issuer, subject=b.subject) for b in bindings)
         return ActorProfileView(**shown)
-
-
-class ActorSummary(Summary):
-    actor_id: UUID
-    kind: ActorKind
-    status: ActorStatus
-    created_at: datetime
 
 
 class ActorRow(Value):
@@ -326,7 +278,7 @@ class ActorRow(Value):
     created_at: datetime
 
 
-@actor.listing(ActorSummary, returns=ActorRow)
+@actor.listing(Summary.from_state(actor, "kind status created_at"), returns=ActorRow)
 class ListActors(ListQuery):
     """Actors in order of registration, with the names their profiles have now."""
 
@@ -334,7 +286,58 @@ class ListActors(ListQuery):
     kind: tuple[ActorKind, ...] = ()
     actor_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
 
-    def present(self, rows: tuple[ActorSummary, ...]) -> Reads[tuple[ActorRow, ...]]:
+    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[ActorRow, ...]]:
         profiles = yield from records_of(ActorProfile, actor_id=tuple(row.actor_id for row in rows))
         names = {profile.actor_id: profile.name for profile in profiles}
         return tuple(ActorRow(name=names.get(row.actor_id, DELETED_USER), **dict(row)) for row in rows)
+
+
+SYSTEM_NAME = "Baton"
+NOT_SIGNED_IN = "not signed in"
+Appearance = tuple[UUID, UUID | None]  # A principal, and the surface it called on where that is known.
+Names = Mapping[Appearance, str | None]
+
+actor.absences[kernel.NIL] = (
+    f"The nil id is no actor: it stands for {SYSTEM_NAME} itself and for callers who were not signed in; histories and "
+    "list_events say in principal_name which of them it was."
+)
+
+
+def names_of(appearances: Iterable[Appearance], *, own: bool = False) -> Reads[Names]:
+    """Return the name of each principal; a person's is None unless the caller may read actors, or it is their `own`.
+
+    The nil id stands for the service and for callers without a token; only the service calls on no surface.
+    """
+    wanted = frozenset(appearances)
+    ids = tuple(sorted({principal_id for principal_id, _ in wanted} - {kernel.NIL}))
+    actors = yield from every(Actor, ids)
+    profiles = (yield from records_of(ActorProfile, actor_id=ids)) if ids else ()
+    names = {profile.actor_id: profile.name for profile in profiles}
+    people_shown = own or "GetActor" in (yield from permitted_commands())
+
+    def name_of(principal_id: UUID, surface_id: UUID | None) -> str | None:
+        if principal_id == kernel.NIL:
+            either = f"{SYSTEM_NAME}, or {NOT_SIGNED_IN}"  # In events from before surfaces were recorded.
+            return either if surface_id is None else SYSTEM_NAME if surface_id == kernel.NIL else NOT_SIGNED_IN
+        if (known := actors.get(principal_id)) is None:
+            return "not registered"  # A development client claims to be it, and no actor stands for it.
+        if known.kind is ActorKind.HUMAN and not people_shown:
+            return None
+        return names.get(principal_id, DELETED_USER)
+
+    return {appearance: name_of(*appearance) for appearance in wanted}
+
+
+def seeded_id(number: int) -> UUID:
+    """Return the id of a seeded agent: a constant, for every decision it ever made refers to it."""
+    return UUID(f"019a0000-0000-7000-8000-{number:012}")
+
+
+def monitor_id(name: str) -> UUID:
+    """Return the actor id of a seeded monitor; the time in it is any constant, kept for ever."""
+    return derived_uuid7(1_760_000_000_000, "monitor", name)
+
+
+SEEDED_AGENT_IDS = frozenset(seeded_id(number) for number in range(1, 6))
+SEEDED_ACTOR_IDS = SEEDED_AGENT_IDS | {monitor_id("SupplyMonitor"), monitor_id("EnclosureMonitor")}
+"""The service's own agents and monitors, which act without tokens."""

@@ -6,14 +6,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.access.principals import names_of
+from baton.domain.access.actor import Actor, ActorKind, names_of
 from baton.domain.kernel import Call, Query, SortedSet, Value
 from baton.domain.registry import question
 from baton.domain.shared.listing import Page
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, existing, permitted_commands
-from baton.domain.trust.authorization import reachable_commands
+from baton.domain.trust.policy import reachable_commands
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Position = Annotated[int, Field(ge=0, le=2**63 - 1)]

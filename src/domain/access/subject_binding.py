@@ -2,27 +2,34 @@
 
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
-from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.access.actor import (
-    Actor,
-    ActorProfile,
-    ActorSubjectBound,
-    ActorSubjectUnbound,
-    InvalidActorSubjectError,
-    SubjectBinding,
-    actor,
-)
-from baton.domain.access.principals import SEEDED_ACTOR_IDS
-from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
+from baton.domain.access.actor import SEEDED_ACTOR_IDS, Actor, ActorProfile, SubjectBinding, actor
+from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.shared.ports import Ports, ProviderFacts
 from baton.domain.shared.reads import Reads, all_members_of, ask, every, record_of
+from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.writes import Drop, Put
-from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, held_commands
 
 TokenText = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class ActorSubjectBound(Event, of=actor, inert=True):
+    """A token subject of this issuer was bound to the actor; which one is not in the log."""
+
+    issuer: str
+
+
+class ActorSubjectUnbound(Event, of=actor, inert=True):
+    """A token subject of this issuer was unbound from the actor; which one is not in the log."""
+
+    issuer: str
+
+
+class InvalidActorSubjectError(Invalid, context="access"):
+    """The issuer is no configured identity provider, or the issuer or subject is blank."""
 
 
 class BindingFacts(NamedTuple):
@@ -31,12 +38,6 @@ class BindingFacts(NamedTuple):
     policies: Iterable[Policy]
     profile: ActorProfile | None
     provider: ProviderFacts
-
-
-def held_commands(policies: Iterable[Policy], principal_id: UUID) -> frozenset[str]:
-    """Return every command that these policies permit a principal, on whatever conduit and surface, active or not."""
-    listing = [policy for policy in policies if principal_id in policy.permitted_principal_ids]
-    return frozenset().union(*(policy.permitted_commands for policy in listing))
 
 
 class SubjectCommand(Command):
@@ -65,14 +66,11 @@ class BindActorSubject(SubjectCommand, JudgedVerb[Actor, BindingFacts]):
 
     def decide(self, actor: Actor, call: Call, facts: BindingFacts) -> Outcome:
         if actor.id in SEEDED_ACTOR_IDS:
-            raise self.cannot(
-                "seeded", "This actor is the service's own and acts without a token; bind an actor that was registered."
-            )
+            detail = "This actor is the service's own and acts without a token; bind an actor that was registered."
+            raise self.cannot("seeded", detail)
         if held_commands(facts.policies, actor.id) - held_commands(facts.policies, call.principal_id):
-            raise self.cannot(
-                "more_privileged",
-                "This actor may do what you may not; ask somebody who may do all of it to bind the subject.",
-            )
+            detail = "This actor may do what you may not; ask somebody who may do all of it to bind the subject."
+            raise self.cannot("more_privileged", detail)
         if facts.profile is None:
             raise self.cannot("profile_forgotten", "This actor's profile was forgotten; it takes no new binding.")
         self.check_subject()

@@ -1,16 +1,14 @@
-"""An agent: the record of one piece of software that acts by itself, with a language model behind it or by rules.
-
-Its id is that of an actor, and both begin together. The record runs nothing: workflows read it before they act. Another
-model or another version is another agent of the same kind.
-"""
+"""An agent and its budget. Its id is that of an actor, and both begin together; another model or version is another agent.
+The record runs nothing: workflows read it before they act. Budgets are for the calendar month and day, in UTC."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, Any, ClassVar, NamedTuple, assert_never
 from uuid import UUID
 
 from pydantic import Field
+from pydantic_core import to_jsonable_python
 
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef, is_approved
@@ -22,11 +20,10 @@ from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, every, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
-from baton.domain.shared.writes import Also, Enlist, Put
+from baton.domain.shared.writes import Also, Enlist, Put, Record
 
 AGENTS_BY_KIND = "agent-kind"  # Look-up kind: the agents of one kind.
-MAX_TOOLS = 32
-MAX_CAPABILITIES = 32
+MAX_TOOLS = MAX_CAPABILITIES = 32
 
 
 class AgentStatus(StrEnum):
@@ -143,9 +140,8 @@ def evolve(agent: Agent, event: AgentEvent) -> Agent:
     at = event.occurred_at
     match event:
         case AgentSuspended():
-            return changed(
-                agent, status=SUSPENDED, suspension_reason=event.reason, suspended_at=at, suspended_by=event.suspended_by
-            )
+            by = event.suspended_by
+            return changed(agent, status=SUSPENDED, suspension_reason=event.reason, suspended_at=at, suspended_by=by)
         case AgentResumed():
             return changed(agent, status=VERSIONED, suspension_reason=None, resumed_at=at, resumed_by=event.resumed_by)
         case AgentDeprecated():
@@ -191,7 +187,7 @@ class InvalidAgentBudgetError(Invalid, context="agent"):
     """A cap is a finite number that is not negative."""
 
 
-class LanguageModelNotApprovedError(Conflict, context="agent"):
+class LanguageModelNotApprovedError(Conflict, context="agent", reason="model_not_approved"):
     """This deployment's agents ask approved models only, and the agent's model is none."""
 
 
@@ -222,33 +218,25 @@ class DefineAgent(JudgedCreation[bool]):
     def decide(self, call: Call, approved: bool) -> Outcome:
         uri = self.canonical_uri
         if uri is not None and (not uri.startswith("https://") or "#" in uri):
-            raise InvalidAgentCanonicalUriError(
-                "The canonical address begins with https:// and has no #; correct it or leave it out."
-            )
+            detail = "The canonical address begins with https:// and has no #; correct it or leave it out."
+            raise InvalidAgentCanonicalUriError(detail)
         if len(self.capabilities) > MAX_CAPABILITIES:
-            raise InvalidAgentCapabilitiesError(
-                f"An agent claims at most {MAX_CAPABILITIES} capabilities; name the ones that matter.",
-                facts={"count": len(self.capabilities)},
-            )
+            detail = f"An agent claims at most {MAX_CAPABILITIES} capabilities; name the ones that matter."
+            raise InvalidAgentCapabilitiesError(detail, facts={"count": len(self.capabilities)})
         if self.prompt_template_id is not None and self.prompt_template_id not in PROMPTS:
             known = {str(id): prompt.name for id, prompt in PROMPTS.items()}
-            raise InvalidAgentPromptTemplateError(
-                "There is no prompt with this id; take one of those that the service has, or none.", facts={"known": known}
-            )
+            detail = "There is no prompt with this id; take one of those that the service has, or none."
+            raise InvalidAgentPromptTemplateError(detail, facts={"known": known})
         if not approved:
-            raise LanguageModelNotApprovedError(
-                f"{self.model_ref.model} of {self.model_ref.provider} is no approved model here; have it approved in the "
-                "catalog of language models first.",
-                reason="model_not_approved",
-            )
+            model = f"{self.model_ref.model} of {self.model_ref.provider}"
+            detail = f"{model} is no approved model here; have it approved in the catalog of language models first."
+            raise LanguageModelNotApprovedError(detail)
         return begin_agent(self, call)
 
 
 def begin_agent(definition: DefineAgent, call: Call) -> Outcome:
     """Return the beginning of an agent and of its actor, under one id."""
-    profile = ActorProfile(
-        call.new_id, definition.name, None, None, None, None, None, created_at=call.now, updated_at=call.now
-    )
+    profile = ActorProfile(call.new_id, definition.name, None, None, None, None, None, call.now, call.now)
     return [
         AgentDefined(**dict(definition)),
         Enlist(AGENTS_BY_KIND, definition.kind),
@@ -323,10 +311,8 @@ class UpdateAgentBudget(Verb[Agent]):
     def decide(self, agent: Agent, call: Call) -> Outcome:
         for name, cap in self:
             if cap is not None and not 0 <= cap <= 2**53:
-                raise InvalidAgentBudgetError(
-                    f"{name} is negative or beyond all bounds; give 0 to spend nothing, null for no cap.",
-                    facts={"field": name},
-                )
+                detail = f"{name} is negative or beyond all bounds; give 0 to spend nothing, null for no cap."
+                raise InvalidAgentBudgetError(detail, facts={"field": name})
         if budget_of(self.monthly_cost_cap, self.daily_token_cap) == agent.budget:
             return []
         return [AgentBudgetUpdated(**dict(self))]
@@ -341,3 +327,65 @@ class ListAgents(ListQuery):
 
     kind: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     status: AgentStatus | None = None
+
+
+@dataclass(frozen=True)
+class SpendingTurn(Record):
+    """The one decision that an agent is spending on now."""
+
+    relation: ClassVar[str] = "spending_turns"
+    key: ClassVar[tuple[str, ...]] = ("agent_id",)
+    agent_id: UUID
+    decision_id: UUID
+    taken_at: datetime
+
+
+class SpentAmounts(NamedTuple):
+    """What an agent's calls have taken so far in this month and on this day."""
+
+    cost_in_month: float
+    tokens_on_day: int
+
+
+class ReachedCap(NamedTuple):
+    """The cap that is reached."""
+
+    cap_kind: str
+    cap_value: float
+    spent: float
+    window_start: datetime
+
+    def facts(self) -> dict[str, Any]:
+        """Return the cap as it is recorded."""
+        return {**to_jsonable_python(self._asdict())}
+
+
+def month_start(at: datetime) -> datetime:
+    """Return when the calendar month of a time began."""
+    return day_start(at).replace(day=1)
+
+
+def day_start(at: datetime) -> datetime:
+    """Return when the calendar day of a time began."""
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def next_month(at: datetime) -> datetime:
+    """Return when the calendar month after that of a time begins."""
+    return month_start(month_start(at) + timedelta(days=31))
+
+
+def next_day(at: datetime) -> datetime:
+    """Return when the calendar day after that of a time begins."""
+    return day_start(at) + timedelta(days=1)
+
+
+def reached_cap(budget: Budget | None, spent: SpentAmounts, at: datetime) -> ReachedCap | None:
+    """Return the first cap that is reached, the monthly one before the daily one; without a budget there is no limit."""
+    if budget is None:
+        return None
+    if budget.monthly_cost_cap is not None and spent.cost_in_month >= budget.monthly_cost_cap:
+        return ReachedCap("monthly_cost_cap", budget.monthly_cost_cap, spent.cost_in_month, month_start(at))
+    if budget.daily_token_cap is not None and spent.tokens_on_day >= budget.daily_token_cap:
+        return ReachedCap("daily_token_cap", budget.daily_token_cap, spent.tokens_on_day, day_start(at))
+    return None

@@ -1,30 +1,32 @@
 """What language-model agents of every kind have in common: the end of a run, the lease on it, and the conclusion about it.
-
 An agent sees the run as data and concludes once for each end of a run. What keeps it from concluding is recorded as well,
 as a choice of its own. The lease that decides which agent of a kind concludes is a marker on the run's own stream, so that
-no two agents hold it, whatever engine or machine asks; it does not expire and is never taken over.
-"""
+no two agents hold it, whatever engine or machine asks; it does not expire and is never taken over. What an
+agent decides is recorded once, under an id derived from its cause, in one append with its model calls."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID, uuid5
 
 from baton.domain.agent.agent import Agent
 from baton.domain.agent.prompts import Prompt
-from baton.domain.decision.decision import ConfidenceSource, RegisterDecision
-from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, JudgedVerb, Outcome, Value, instant
+from baton.domain.decision import decision as decisions
+from baton.domain.decision.decision import AppendInferences, Decision, DecisionRegistered, RegisterDecision, Span
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, JudgedCreation, JudgedVerb, Outcome, Value, instant
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
-from baton.domain.shared.reads import Reads, events_of, required
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.reads import Reads, events_of, existing, is_permitted, required
 from baton.domain.shared.writes import Answer
 
 RUN_END_EVENTS: tuple[type[Event], ...] = (RunCompleted, RunAborted, RunStopped, RunTruncated)  # The events that end a run.
+CONCLUDING_COMMANDS = frozenset({"RequestDecisionDebrief", "RecordAgentDecision", "AppendInferences"})
+"""The commands that the agents of every kind need to conclude."""
 MAX_PHASES = 50
-MAX_CHANNELS = 200
 MAX_CLOSING_FAILURES = 10
 MAX_PARAMETERS_LENGTH = 20_000
 """Characters of parameters that a model is shown; of longer ones it is told only how many there are."""
@@ -66,11 +68,7 @@ class Conclusion:
 
 
 class UnusableAnswerError(Exception):
-    """A model's answer has the right form and breaks a rule; the rule's name is recorded."""
-
-    def __init__(self, failure: str) -> None:
-        super().__init__(failure)
-        self.failure = failure
+    """A model's answer has the right form and breaks a rule; the rule's name, which is its text, is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +102,7 @@ class AgentTask:
         """Return the decision of a conclusion, or of the choice made instead of one."""
         own: dict[str, Any] = {"choice": instead, "reasoning": reasoning, "inputs": {**inputs}}
         if concluded is not None:
-            source = {"confidence_source": ConfidenceSource.SELF_REPORTED}
+            source = {"confidence_source": decisions.ConfidenceSource.SELF_REPORTED}
             own = {**vars(concluded), **source, "inputs": {**inputs, **concluded.inputs}}
         return RegisterDecision(decided_by=agent_id, context=self.context, parent_id=parent_id, rule=self.rule, **own)
 
@@ -117,6 +115,7 @@ def conclusion_cause(terminal_event_id: UUID) -> str:
 def run_facts(run: Run, end: RunEnd | None, phases: tuple[Procedure, ...]) -> dict[str, Any]:
     """Return what a prompt says about a run, without who did what."""
     event: Any = None if end is None else end.event
+    interrupted_at: datetime | None = getattr(event, "interrupted_at", None)
     return {
         "terminal_event_type": None if end is None else end.event_type,
         "terminal_event_reason": getattr(event, "reason", None),
@@ -129,19 +128,14 @@ def run_facts(run: Run, end: RunEnd | None, phases: tuple[Procedure, ...]) -> di
         "campaign_id": None if run.campaign_id is None else str(run.campaign_id),
         "effective_parameters": bounded_parameters(run.effective_parameters),
         "hold_count": run.hold_count,
-        "last_held_at": instant_if_given(run.last_held_at),
+        "last_held_at": run.last_held_at and instant(run.last_held_at),
         "last_hold_reason": run.last_hold_reason,
         "adjustment_count": run.adjustment_count,
-        "last_adjusted_at": instant_if_given(run.last_adjusted_at),
-        "interrupted_at": instant_if_given(getattr(event, "interrupted_at", None)),
+        "last_adjusted_at": run.last_adjusted_at and instant(run.last_adjusted_at),
+        "interrupted_at": interrupted_at and instant(interrupted_at),
         "pinned_calibration_ids": sorted(map(str, run.pinned_calibration_ids)),
         "phases": [phase_facts(phase) for phase in phases[:MAX_PHASES]],
     }
-
-
-def instant_if_given(time: datetime | None) -> str | None:
-    """Return a time as it is written everywhere, or None."""
-    return None if time is None else instant(time)
 
 
 def phase_facts(phase: Procedure) -> dict[str, Any]:
@@ -181,17 +175,12 @@ class ConclusionOrder(Value):
     terminal_event_id: UUID
     correlation_id: UUID  # That of the request with which the run ended.
 
+    surface_id: ClassVar[UUID] = NIL
+    conduit_id: ClassVar[UUID] = SYSTEM_CONDUIT
+
     @property
     def principal_id(self) -> UUID:
         return self.agent_id
-
-    @property
-    def surface_id(self) -> UUID:
-        return NIL
-
-    @property
-    def conduit_id(self) -> UUID:
-        return SYSTEM_CONDUIT
 
 
 class DecisionDebriefRequested(Event, of=run, inert=True):
@@ -223,11 +212,40 @@ class RequestDecisionDebrief(JudgedVerb[Run, tuple[Agent, Markers]]):
 
     def decide(self, run: Run, call: Call, facts: tuple[Agent, Markers]) -> Outcome:
         agent, markers = facts
-        holder = lease_holder(markers, agent.kind, self.terminal_event_id)
-        if holder is not None:
+        end = self.terminal_event_id
+        if (holder := lease_holder(markers, agent.kind, end)) is not None:
             return [Answer({"agent_id": str(holder)})]
-        marker = DecisionDebriefRequested(
-            debriefer_agent_id=agent.id, debriefer_kind=agent.kind, terminal_event_id=self.terminal_event_id
-        )
-        marker_id = uuid5(run.id, f"lease:{self.terminal_event_id}:{agent.id}")
-        return [marker.identify(marker_id), Answer({"agent_id": str(agent.id)})]
+        marker = DecisionDebriefRequested(debriefer_agent_id=agent.id, debriefer_kind=agent.kind, terminal_event_id=end)
+        return [marker.identify(uuid5(run.id, f"lease:{end}:{agent.id}")), Answer({"agent_id": str(agent.id)})]
+
+
+def decision_id_of(at: datetime, agent_id: UUID, cause: str) -> UUID:
+    """Return the id of what an agent decides for a cause: however often it decides, there is one decision."""
+    return derived_uuid7(int(at.timestamp() * 1000), str(agent_id), cause)
+
+
+def agent_decision_event(choice: RegisterDecision, decision_id: UUID) -> DecisionRegistered:
+    """Return the event of an agent's decision, under an id derived from the decision's."""
+    return decisions.decision_event(choice).identify(uuid5(decision_id, "event:0"))
+
+
+@decisions.decision.inner(creates=True)
+class RecordAgentDecision(JudgedCreation[tuple[bool, bool]]):
+    """Register what the calling agent decided, unless it has done so before; the answer says whether its calls are kept."""
+
+    choice: RegisterDecision
+    calls: tuple[Span, ...] = ()
+
+    def gather(self, call: Call) -> Reads[tuple[bool, bool]]:
+        """Return whether it was registered before, and whether the agent may keep its calls."""
+        known = (yield from existing(Decision, call.new_id)) is not None
+        return known, bool(self.calls) and (yield from is_permitted(AppendInferences.operation.command_name))
+
+    def decide(self, call: Call, facts: tuple[bool, bool]) -> Outcome:
+        known, keeps_calls = facts
+        assert self.choice.decided_by == call.principal_id, "an agent registers its own decisions"
+        answer = Answer({"decision_id": str(call.new_id), "calls_kept": (keeps_calls and not known) or not self.calls})
+        if known:
+            return [answer]
+        inferences = decisions.append_spans(self, self.calls, call.new_id, None, call) if keeps_calls else ()
+        return [agent_decision_event(self.choice, call.new_id), *inferences, answer]

@@ -1,7 +1,5 @@
 """The debrief of a run: a verdict on how it went, and the narrative for its logbook; written at its end, or on demand.
-
-On demand no lease is asked for and no cap is in the way: somebody chose to spend. What is spent is recorded all the same.
-"""
+On demand no lease is asked for and no cap is in the way: somebody chose to spend. What is spent is recorded all the same."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,22 +8,21 @@ from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
-from baton.domain.access.actor import Actor
-from baton.domain.access.principals import seeded_id
+from baton.domain.access.actor import Actor, seeded_id
 from baton.domain.agent.agent import VERSIONED, Agent
-from baton.domain.agent.conclusions import MAX_CHANNELS, AgentTask, Conclusion, Material, RunEnd, run_facts
+from baton.domain.agent.conclusions import CONCLUDING_COMMANDS, AgentTask, Conclusion, Material, RunEnd, run_facts
 from baton.domain.agent.prompts import RUN_DEBRIEF, DebriefAnswer, DebriefChoice
 from baton.domain.decision.decision import Decision, DecisionParentNotFoundError
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.operation.conduct.conduct import Wait
-from baton.domain.run.endings import phases_of
 from baton.domain.run.logbooks import Channel
-from baton.domain.run.run import Run, run
+from baton.domain.run.run import Run, phases_of, run
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, existing, records_of, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable, kept_form, kept_refusal
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
+MAX_CHANNELS = 200
 RUN_DEBRIEFER = "RunDebriefer"
 RUN_DEBRIEFER_ID = seeded_id(1)
 
@@ -39,15 +36,9 @@ def debrief_material(run: Run, end: RunEnd | None) -> Reads[Material]:
 
 def channel_facts(channel: Channel) -> dict[str, Any]:
     """Return what a prompt says about a channel."""
-    return {
-        "channel_name": channel.channel_name,
-        "count": channel.count,
-        "first_recorded_at": instant(channel.first_recorded_at),
-        "latest_recorded_at": instant(channel.latest_recorded_at),
-        "latest_value": channel.latest_value,
-        "units": channel.units,
-        "simulated": channel.simulated,
-    }
+    times = {name: instant(getattr(channel, name)) for name in ("first_recorded_at", "latest_recorded_at")}
+    names = ("channel_name", "count", *times, "latest_value", "units", "simulated")
+    return {name: times.get(name, getattr(channel, name)) for name in names}
 
 
 def conclude_debrief(answer: Mapping[str, Any], material: Material) -> Conclusion:
@@ -63,12 +54,7 @@ DEBRIEF = AgentTask(
     conflicted="DebriefConflicted",
     deferred="DebriefDeferred",
     prompt=RUN_DEBRIEF,
-    commands=frozenset(
-        {
-            *("RequestDecisionDebrief", "RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"),
-            *("GetRun", "ListProcedures", "ListRunChannels"),
-        }
-    ),
+    commands=CONCLUDING_COMMANDS | {"AppendRunLogbookEntries", "GetRun", "ListProcedures", "ListRunChannels"},
     material=debrief_material,
     conclude=conclude_debrief,
 )
@@ -112,23 +98,23 @@ class DebriefRequest(WorkRecord):
         return kept_refusal(self.refusal, RegenerateRunDebrief.operation.refusals)
 
 
-class DecisionParentAgentMismatchError(Conflict, context="agent"):
+class DecisionParentAgentMismatchError(Conflict, context="agent", reason="other_context"):
     """The decision to go on from is no debrief."""
 
 
-class DecisionParentRunMismatchError(Conflict, context="agent"):
+class DecisionParentRunMismatchError(Conflict, context="agent", reason="other_run"):
     """The decision to go on from is about another run."""
 
 
-class AgentKindMismatchError(Conflict, context="agent"):
+class AgentKindMismatchError(Conflict, context="agent", reason="other_kind"):
     """The agent writes no debriefs."""
 
 
-class AgentNotSeededError(Conflict, context="agent"):
+class AgentNotSeededError(Conflict, context="agent", reason="not_seeded"):
     """The agent that every deployment starts with is not there."""
 
 
-class AgentDeactivatedError(Conflict, context="agent"):
+class AgentDeactivatedError(Conflict, context="agent", reason="agent_deactivated"):
     """The agent's actor is deactivated."""
 
 
@@ -136,7 +122,7 @@ class AgentCannotRegenerateDebriefError(Conflict, context="agent"):
     """The agent is not in service."""
 
 
-class LanguageModelUnavailableError(Unavailable, context="agent"):
+class LanguageModelUnavailableError(Unavailable, context="agent", reason="model_not_configured"):
     """The agent's language model is not configured here."""
 
 
@@ -189,22 +175,14 @@ class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
         return Debriefer(agent, actor, parent, configured)
 
     def decide(self, run: Run, call: Call, facts: Debriefer) -> Outcome:
-        check_parent(facts.parent, run)
+        if facts.parent is not None:
+            check_parent(facts.parent, run)
         agent = require_able_agent(facts)
         if not facts.model_configured:
-            raise LanguageModelUnavailableError(
-                f"The model of {agent.name} is not configured here; set its provider's credentials.",
-                reason="model_not_configured",
-            )
-        request = DebriefRequest(
-            decision_id=call.new_id,
-            run_id=run.id,
-            agent_id=agent.id,
-            parent_decision_id=self.parent_decision_id,
-            principal_id=call.principal_id,
-            correlation_id=call.correlation_id,
-            accepted_at=call.now,
-        )
+            detail = f"The model of {agent.name} is not configured here; set its provider's credentials."
+            raise LanguageModelUnavailableError(detail)
+        caller = (call.principal_id, call.correlation_id, call.now)
+        request = DebriefRequest(call.new_id, run.id, agent.id, self.parent_decision_id, *caller)
         return [Put(request), Answer(dict.fromkeys(RegenerationAccepted.model_fields, str(call.new_id)))]
 
 
@@ -212,33 +190,22 @@ def require_able_agent(debriefer: Debriefer) -> Agent:
     """Return the agent that writes the debrief; refuse one that cannot, or not now."""
     agent = debriefer.agent
     if agent is None:
-        raise AgentNotSeededError(
-            f"The log lacks the agent {RUN_DEBRIEFER}; restart the service, which seeds it.", reason="not_seeded"
-        )
+        raise AgentNotSeededError(f"The log lacks the agent {RUN_DEBRIEFER}; restart the service, which seeds it.")
     if agent.kind != DEBRIEF.kind:
-        raise AgentKindMismatchError(
-            f"The agent is of kind {agent.kind}, and debriefs are written by agents of kind {DEBRIEF.kind}.",
-            reason="other_kind",
-        )
+        detail = f"The agent is of kind {agent.kind}, and debriefs are written by agents of kind {DEBRIEF.kind}."
+        raise AgentKindMismatchError(detail)
     if debriefer.actor is None or not debriefer.actor.active:
-        raise AgentDeactivatedError("The agent's actor is deactivated; reactivate it first.", reason="agent_deactivated")
+        raise AgentDeactivatedError("The agent's actor is deactivated; reactivate it first.")
     if agent.status is not VERSIONED:
-        raise AgentCannotRegenerateDebriefError(
-            f"The agent is {agent.status.value}; version or resume it first.", reason=agent.status.value.lower()
-        )
+        detail = f"The agent is {agent.status.value}; version or resume it first."
+        raise AgentCannotRegenerateDebriefError(detail, reason=agent.status.value.lower())
     return agent
 
 
-def check_parent(parent: Decision | None, run: Run) -> None:
+def check_parent(parent: Decision, run: Run) -> None:
     """Refuse to go on from a decision that is no debrief of this run."""
-    if parent is None:
-        return
     if parent.context != DEBRIEF.context:
-        raise DecisionParentAgentMismatchError(
-            f"The parent is of context {parent.context}; name a decision of context {DEBRIEF.context}.",
-            reason="other_context",
-        )
+        detail = f"The parent is of context {parent.context}; name a decision of context {DEBRIEF.context}."
+        raise DecisionParentAgentMismatchError(detail)
     if (parent.inputs or {}).get("run_id") != str(run.id):
-        raise DecisionParentRunMismatchError(
-            "The parent is about another run; name a debrief of this one, or leave it out.", reason="other_run"
-        )
+        raise DecisionParentRunMismatchError("The parent is about another run; name a debrief of this one, or leave it out.")

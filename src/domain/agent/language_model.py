@@ -1,20 +1,21 @@
-"""A language model in the facility's catalog: whether it may be used, for which data, at what price, and how it ended.
+"""A language model in the facility's catalog: for which data it may be used, at what price, and which results are at risk.
+A provider ends a model by retiring it; the facility withdraws an entry by deprecating it. A `ModelRef` refers to a model."""
 
-A provider ends a model by retiring it; the facility withdraws an entry by deprecating it. Agents and entries refer to a
-model by a `ModelRef`.
-"""
-
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
+from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.decision.decision import Inference
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, changed
 from baton.domain.shared.annotations import DollarsPerMillionTokens
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, every, members_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Text
@@ -24,8 +25,6 @@ from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 IDENTITY = "language-model"  # Claim kind: the entry of one provider, model and snapshot, until it is deprecated.
 CATALOGUED = "language-model-priced"
 """Look-up kind: the entries of one provider and model that are not deprecated, whatever snapshot they pin."""
-
-
 DETERMINISTIC = "deterministic"  # The provider of agents that follow rules and ask no model.
 SETTING = "setting"  # The provider of a model that a setting of the deployment names; it is looked up at each call.
 
@@ -61,6 +60,7 @@ class LanguageModelStatus(StrEnum):
 
 
 DEFINED, APPROVED, RETIREMENT_ANNOUNCED, RETIRED, DEPRECATED = LanguageModelStatus
+IN_USE = (APPROVED, RETIREMENT_ANNOUNCED)
 
 
 class ServingRoute(StrEnum):
@@ -186,7 +186,7 @@ class InvalidEndpointNoteError(Invalid, context="agent"):
     """A note on where a model is served, where one is given, must not be blank."""
 
 
-class InvalidLanguageModelPricingError(Invalid, context="agent"):
+class InvalidLanguageModelPricingError(Invalid, context="agent", reason="negative"):
     """Every price is a finite number, 0 or more."""
 
 
@@ -210,13 +210,10 @@ class DefineLanguageModel(Creation):
     def decide(self, call: Call) -> Outcome:
         for kind, price in self.pricing:
             if price < 0:
-                raise InvalidLanguageModelPricingError(
-                    f"The price of {kind} is below zero; give 0 or more.", reason="negative", facts={"price": kind}
-                )
-        taken = language_model.AlreadyExists(
-            "The catalog has this model already; deprecate that entry first, or pin another snapshot.",
-            reason="identity_taken",
-        )
+                detail = f"The price of {kind} is below zero; give 0 or more."
+                raise InvalidLanguageModelPricingError(detail, facts={"price": kind})
+        detail = "The catalog has this model already; deprecate that entry first, or pin another snapshot."
+        taken = language_model.AlreadyExists(detail, reason="identity_taken")
         return [
             LanguageModelDefined(**dict(self)),
             Claim(IDENTITY, content_hash([self.provider, self.model, self.snapshot_pin]), rival=taken),
@@ -242,21 +239,14 @@ class AnnounceLanguageModelRetirement(Verb[LanguageModel]):
     effective_at: Instant | None = None
 
 
-@language_model.command(
-    post="/{language_model_id}/retire",
-    allowed=[APPROVED, RETIREMENT_ANNOUNCED],
-    records=LanguageModelRetired,
-    destructive=True,
-)
+@language_model.command(post="/{language_model_id}/retire", allowed=IN_USE, records=LanguageModelRetired, destructive=True)
 class RetireLanguageModel(Verb[LanguageModel]):
     """Record that the provider has ended a model."""
 
     reason: Reason | None = None
 
 
-@language_model.command(
-    post="/{language_model_id}/deprecate", allowed=[DEFINED, APPROVED, RETIREMENT_ANNOUNCED], destructive=True
-)
+@language_model.command(post="/{language_model_id}/deprecate", allowed=[DEFINED, *IN_USE], destructive=True)
 class DeprecateLanguageModel(Verb[LanguageModel]):
     """Withdraw a model from use at this facility; another entry for it may be defined."""
 
@@ -290,15 +280,106 @@ def price_of(provider: str, model: str) -> Reads[Pricing | None]:
 
 
 language_model.get(hidden=["created_at"])
+COLUMNS = "name provider model served_via data_tier archivability status created_at"
 
 
-@language_model.listing(
-    Summary.from_state(
-        language_model, "name provider model served_via data_tier archivability status created_at", marked=True
-    )
-)
+@language_model.listing(Summary.from_state(language_model, COLUMNS, marked=True))
 class ListLanguageModels(ListQuery):
     """The catalog in the order of its entries."""
 
     status: LanguageModelStatus | None = None
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
+DATED = re.compile(r"-[0-9]{8}\Z")  # The date that providers append to a model's name for one snapshot of it.
+
+
+class ReproducibilityGrade(StrEnum):
+    RE_EXECUTABLE = "ReExecutable"  # The facility can ask the same model again.
+    ATTRIBUTABLE_ONLY = "AttributableOnly"  # It is known which model answered, and no more.
+
+
+def reproducibility_grade(entry: LanguageModel) -> ReproducibilityGrade:
+    """Return how far results of this model can be reproduced."""
+    pinned = entry.archivability is Archivability.PINNED
+    return ReproducibilityGrade.RE_EXECUTABLE if pinned else ReproducibilityGrade.ATTRIBUTABLE_ONLY
+
+
+def is_at_risk(entry: LanguageModel) -> bool:
+    """Return whether the provider ends a model that cannot be kept; that the facility withdrew it is no risk."""
+    return entry.status in (RETIREMENT_ANNOUNCED, RETIRED) and entry.archivability is not Archivability.PINNED
+
+
+class AtRiskDecision(Summary):
+    """A decision, and the newest call of the model behind it."""
+
+    decision_id: UUID
+    occurred_at: datetime
+    request_model: str
+    response_model: str | None
+    agent_id: str | None
+
+
+class ModelCall(AtRiskDecision):
+    """The newest call of one model behind one decision; the relation is a view of the inference logbooks."""
+
+    relation: ClassVar[str] = "model_calls"
+    time: ClassVar[str] = "occurred_at"
+    provider_name: Hidden[str]
+    model: Hidden[str]
+
+
+def model_names(call: Inference) -> frozenset[str]:
+    """Return every name of a call's model: the one asked for, the one that answered, and that without its date.
+
+    Names that differ otherwise are other models, however alike.
+    """
+    if call.response_model is None:
+        return frozenset({call.request_model})
+    return frozenset({call.request_model, call.response_model, DATED.sub("", call.response_model)})
+
+
+def model_calls(calls: Iterable[Inference]) -> Iterator[ModelCall]:
+    """Yield the newest call of each model behind each decision, under every name of the model."""
+    newest: dict[tuple[str, str, UUID], Inference] = {}
+    for call in sorted(calls, key=lambda call: (call.occurred_at, call.event_id)):
+        newest |= {(call.provider_name, model, call.decision_id): call for model in model_names(call)}
+    for (provider_name, model, _), call in newest.items():
+        shown = {name: getattr(call, name) for name in AtRiskDecision.model_fields}
+        yield ModelCall(**shown, provider_name=provider_name, model=model)
+
+
+class AtRiskResults(Value):
+    """The state of a model, what it means for its results, and one page of them."""
+
+    language_model_id: UUID
+    status: LanguageModelStatus
+    archivability: Archivability
+    reproducibility_grade: ReproducibilityGrade
+    at_risk: bool
+    items: tuple[AtRiskDecision, ...]
+    next_cursor: str | None
+
+
+@language_model.listing(ModelCall, get="/{language_model_id}/at-risk-results")
+class ListAtRiskResults(ListQuery):
+    """The decisions that a model had a part in, by the time of its latest call, and whether they are at risk."""
+
+    def scope(self, target: LanguageModel) -> Iterator[Where]:
+        yield Where("provider_name", "is", target.provider)
+        yield Where("model", "is", target.model)
+
+    def answer(self, *known: State | Call) -> Reads[Any]:
+        entry = next(one for one in known if isinstance(one, LanguageModel))
+        page = yield from super().answer(*known)
+        return AtRiskResults(
+            language_model_id=entry.id,
+            reproducibility_grade=reproducibility_grade(entry),
+            at_risk=is_at_risk(entry),
+            **{name: getattr(entry, name) for name in ("status", "archivability")},
+            **vars(page),
+        )
+
+    @classmethod
+    def page_form(cls, item: type[Any] | None) -> Any:
+        return AtRiskResults

@@ -1,7 +1,5 @@
 """The prompts that language models are asked, and the form of their answers; a prompt's id follows from name and version.
-
-The texts are in `prompts.json`. What is asked about never enters them; it is sent as one JSON object, announced as data.
-"""
+The texts are in `prompts.json`. What is asked about never enters them; it is sent as one JSON object, announced as data."""
 
 import json
 from collections.abc import Mapping

@@ -1,10 +1,8 @@
-"""Reactions: how far each subscriber has followed the log, what it has under way, and what it fails on.
-
-A person can dismiss an event that a subscriber cannot get past; that is a decision like any other.
-"""
+"""Reactions: how far each subscriber has followed the log, what it has under way, and what it fails on. A person can dismiss
+an event that a subscriber cannot get past; that is a decision like any other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
@@ -110,9 +108,8 @@ class ListReactions(Query):
         rows = yield from records_of(Reaction, subscriber_name=wanted)
         unprocessed = yield from ask(Ports.unprocessed_counts, rows)
         open_items = yield from ask(Ports.open_items, wanted)
-        return Reactions(
-            items=tuple(view_of(row, unprocessed[row.subscriber_name], open_items[row.subscriber_name]) for row in rows)
-        )
+        views = (view_of(row, unprocessed[row.subscriber_name], open_items[row.subscriber_name]) for row in rows)
+        return Reactions(items=tuple(views))
 
 
 def view_of(reaction: Reaction, unprocessed: int, open_items: Sequence[OpenItem] | None) -> ReactionView:
@@ -147,9 +144,8 @@ class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
         names = yield from ask(Ports.subscriber_names)
         reaction = yield from record_of(Reaction, subscriber_name=self.subscriber_name)
         if reaction is None or self.subscriber_name not in names:
-            raise SubscriberBookmarkNotFoundError(
-                f"There is no subscriber {self.subscriber_name}; list_reactions names them all."
-            )
+            detail = f"There is no subscriber {self.subscriber_name}; list_reactions names them all."
+            raise SubscriberBookmarkNotFoundError(detail)
         logged = yield from ask(Ports.logged_event, self.event_id, reaction)
         if logged is None:
             raise DismissalEventNotFoundError(f"There is no event {self.event_id}; check the id.")
@@ -157,30 +153,15 @@ class DismissEventInReaction(JudgedCreation[tuple[Reaction, LoggedEvent]]):
 
     def decide(self, call: Call, facts: tuple[Reaction, LoggedEvent]) -> Outcome:
         reaction, logged = facts
-        before = (reaction.transaction_id, reaction.position)
-        if logged.place <= before:
+        if logged.place <= (reaction.transaction_id, reaction.position):
             raise EventAlreadyDismissedError("The subscriber is past this event; nothing is to be dismissed.")
         if not logged.matching:
-            raise ReactionCannotDismissEventError(
-                f"{logged.event_type} does not concern {reaction.subscriber_name}; it passes over it by itself.",
-                reason="not_matching",
-            )
+            detail = f"{logged.event_type} does not concern {reaction.subscriber_name}; it passes over it by itself."
+            raise ReactionCannotDismissEventError(detail, reason="not_matching")
         if logged.next_id != logged.event_id:
-            raise ReactionCannotDismissEventError(
-                "Another event that concerns the subscriber comes first; dismiss that, or wait.",
-                reason="not_next",
-                facts={"next_event_id": None if logged.next_id is None else str(logged.next_id)},
-            )
-        transaction_id, position = logged.place
-        moved = replace(
-            reaction,
-            transaction_id=transaction_id,
-            position=position,
-            last_event_recorded_at=logged.recorded_at,
-            consecutive_failures=0,
-            last_error_at=None,
-            last_error_message=None,
-        )
+            detail = "Another event that concerns the subscriber comes first; dismiss that, or wait."
+            raise ReactionCannotDismissEventError(detail, reason="not_next", facts={"next_event_id": logged.next_id})
+        moved = Reaction(reaction.subscriber_name, reaction.enabled, *logged.place, logged.recorded_at)
         return [self._decision(call, reaction, logged), Put(moved)]
 
     def _decision(self, call: Call, reaction: Reaction, logged: LoggedEvent) -> DecisionRegistered:

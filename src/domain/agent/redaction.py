@@ -1,7 +1,5 @@
 """Redaction of prompts: people known here, addresses and telephone numbers are blanked before a text leaves the facility.
-
-A text is read once, word by word, and every word is looked up, so that the cost does not grow with the number of people.
-"""
+A text is read once, word by word, and every word is looked up, so that the cost does not grow with the number of people."""
 
 import re
 import unicodedata
@@ -28,12 +26,9 @@ UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 ATOM = re.compile(rf"(?:[^\W_]+[{MARKS}{INVISIBLE}]*)+")
 BETWEEN_PARTS = re.compile(r"[^\S\r\n]?[.,_'\u2019·・-]?[^\S\r\n]?")  # The separators between the parts of one name.
 UNSPELLED = re.compile(rf"[\u0300-\u036f{INVISIBLE}]")  # Accents, which some writers leave out, and invisible characters.
-IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff\uac00-\ud7a3]{3,4}")
-"""Names of a family name and a given name without anything between them."""
+IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff\uac00-\ud7a3]{3,4}")  # A family name and a given name with nothing between them.
 SHORTEST_NAME = 3  # Letters of a part of a name that is blanked by itself, however it is written.
-SHORTEST_IDENTIFIER, SHORTEST_NUMBER = 3, 5
-"""Characters of an identifier, and digits of a number: anything shorter is a measurement."""
-
+SHORTEST_IDENTIFIER, SHORTEST_NUMBER = 3, 5  # Characters of one, digits of the other: anything shorter is a measurement.
 TextRange = tuple[int, int]
 
 
@@ -72,7 +67,8 @@ class NameBook:
         read = unicodedata.normalize("NFC", text)
         inside = {place for match in UNTOUCHED.finditer(read) for place in range(match.start() + 1, match.end())}
         known = {*self._identifiers_in(read), *self._name_parts(read), *self._unspaced_names(read)}
-        hits = sorted({*_addresses_in(read), *filter(inside.isdisjoint, known)})
+        addresses = (match.span() for pattern in (ADDRESS, TELEPHONE) for match in pattern.finditer(read))
+        hits = sorted({*addresses, *filter(inside.isdisjoint, known)})
         return _blank_out(read, hits) if hits else text
 
     def _name_parts(self, text: str) -> Iterator[TextRange]:
@@ -109,22 +105,18 @@ class NameBook:
 
     def _identifiers_in(self, text: str) -> Iterator[TextRange]:
         """Yield numbers and identifiers, however they are grouped."""
-        atoms = (
-            [(*match.span(), normalized_spelling(match.group())) for match in ATOM.finditer(text)]
-            if self.identifiers
-            else []
-        )
+        matches = ATOM.finditer(text) if self.identifiers else ()
+        atoms = [(*match.span(), normalized_spelling(match.group())) for match in matches]
         for first, (start, _, _) in enumerate(atoms):
             joined = ""
             for _, end, atom in atoms[first : first + self.longest_identifier]:
                 joined += atom
-                if len(joined) > self.longest_identifier or not self._may_begin(joined):
+                opening = joined[:SHORTEST_IDENTIFIER]
+                is_known = len(opening) < SHORTEST_IDENTIFIER or opening in self.openings
+                if len(joined) > self.longest_identifier or not is_known:
                     break
                 if joined in self.identifiers:
                     yield start, end
-
-    def _may_begin(self, joined: str) -> bool:
-        return len(joined) < SHORTEST_IDENTIFIER or joined[:SHORTEST_IDENTIFIER] in self.openings
 
 
 def name_book(people: Iterable[KnownPerson]) -> NameBook:
@@ -173,12 +165,6 @@ def _is_long_enough(identifier: str) -> bool:
     return len(identifier) >= (SHORTEST_NUMBER if identifier.isdigit() else SHORTEST_IDENTIFIER)
 
 
-def _addresses_in(text: str) -> Iterator[TextRange]:
-    """Yield everything that looks like an address or an international number."""
-    for pattern in (ADDRESS, TELEPHONE):
-        yield from (match.span() for match in pattern.finditer(text))
-
-
 def _is_one_name(text: str, end: int, start: int) -> bool:
     """Return whether the words before and after this gap are parts of one name."""
     return BETWEEN_PARTS.fullmatch(text, end, start) is not None
@@ -193,8 +179,5 @@ def _blank_out(text: str, places: Sequence[TextRange]) -> str:
             merged[-1] = (last[0], max(last[1], place[1]))
         else:
             merged.append(place)
-    parts, before = [], 0
-    for start, end in merged:
-        parts += [text[before:start], BLANKED]
-        before = end
-    return "".join([*parts, text[before:]])
+    ends, starts = [0, *(end for _, end in merged)], [*(start for start, _ in merged), len(text)]
+    return BLANKED.join(text[end:start] for end, start in zip(ends, starts, strict=True))

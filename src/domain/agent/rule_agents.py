@@ -1,9 +1,7 @@
 """The rules of two agents that ask no model: the supervisor of runs, and the expirer of clearances.
-
 Runs that need beam are held when it is lost, and stopped where that was asked for. The supervisor starts and resumes no
 run, and leaves one alone that somebody resumed during an outage. All it goes by is recorded, so that it keeps nothing
-from one look to the next. An Active clearance whose validity has run out is expired.
-"""
+from one look to the next. An Active clearance whose validity has run out is expired."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,17 +9,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.conclusions import decision_id_of
 from baton.domain.decision.decision import Decision, RegisterDecision
 from baton.domain.equipment.asset_tree import AssetScope, asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome, Value, instant
-from baton.domain.run.endings import Phases, kind_of, phases_of
 from baton.domain.run.gates import load_plan
-from baton.domain.run.run import HELD, RUNNING, Run, RunHeld, RunStopped, run
+from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, kind_of, phases_of, run
 from baton.domain.safety.clearance import ACTIVE, Clearance
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, every, required
-from baton.domain.supply.beam import PHOTON_BEAM, Outage
+from baton.domain.supply.coverage import PHOTON_BEAM, Outage
 
 RUN_SUPERVISOR = "RunSupervisor"
 CLEARANCE_EXPIRER = "ClearanceExpirer"
@@ -36,13 +33,11 @@ class SupervisorAction(StrEnum):
     DEFER = "defer"
 
 
+HOLD, STOP, DEFER = SupervisorAction
 CHOICES = {
-    SupervisorAction.HOLD: ("Hold", "The beam is lost: {detail}. Resume the run once it is back."),
-    SupervisorAction.STOP: ("Stop", "The beam has been lost for too long: {detail}."),
-    SupervisorAction.DEFER: (
-        "SupervisionDeferred",
-        "Somebody resumed the run during this outage, and that is respected: {detail}.",
-    ),
+    HOLD: ("Hold", "The beam is lost: {detail}. Resume the run once it is back."),
+    STOP: ("Stop", "The beam has been lost for too long: {detail}."),
+    DEFER: ("SupervisionDeferred", "Somebody resumed the run during this outage, and that is respected: {detail}."),
 }  # The choice that each action is recorded as, and its reason.
 
 
@@ -74,15 +69,14 @@ def load_watched_run(run_id: UUID, outage: Outage, agent_id: UUID) -> Reads[Watc
 def next_action(watched: WatchedRun, agent_id: UUID, now: datetime, stop_after: timedelta | None) -> SupervisorAction | None:
     """Return what is to be done about a run now: hold it, stop it, record that somebody resumed it, or None."""
     run, outage = watched.run, watched.outage
-    own_hold = supervision_decision_id(SupervisorAction.HOLD, run.id, outage, agent_id)
+    own_hold = supervision_decision_id(HOLD, run.id, outage, agent_id)
     if run.status is RUNNING:
         if not any(hold.decided_by_decision_id == own_hold for hold in watched.holds):
-            return SupervisorAction.HOLD
-        deferral = supervision_decision_id(SupervisorAction.DEFER, run.id, outage, agent_id)
-        return None if deferral in watched.decided else SupervisorAction.DEFER
+            return HOLD
+        return None if supervision_decision_id(DEFER, run.id, outage, agent_id) in watched.decided else DEFER
     if run.status is HELD and stop_after is not None and watched.holds:
         held_by_supervisor = watched.holds[-1].decided_by_decision_id == own_hold
-        return SupervisorAction.STOP if held_by_supervisor and now - outage.since >= stop_after else None
+        return STOP if held_by_supervisor and now - outage.since >= stop_after else None
     return None
 
 
@@ -98,18 +92,14 @@ def outage_reason(action: SupervisorAction, outage: Outage) -> str:
 
 def supervision_decision(action: SupervisorAction, run_id: UUID, outage: Outage, agent_id: UUID) -> RegisterDecision:
     """Return the supervisor's decision about a run, as it is recorded."""
+    outage_facts = {"outage_event_id": str(outage.event_id), "outage_since": instant(outage.since)}
     return RegisterDecision(
         decided_by=agent_id,
         context="RunSupervision",
         choice=CHOICES[action][0],
         rule=f"agent:{RUN_SUPERVISOR}:v1",
         reasoning=outage_reason(action, outage),
-        inputs={
-            "run_id": str(run_id),
-            "outage_event_id": str(outage.event_id),
-            "outage_since": instant(outage.since),
-            "beam": outage.detail,
-        },
+        inputs={"run_id": str(run_id), **outage_facts, "beam": outage.detail},
     )
 
 

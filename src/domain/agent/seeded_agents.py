@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from baton.domain.access.principals import seeded_id
+from baton.domain.access.actor import seeded_id
 from baton.domain.agent.agent import AgentVersioned, DefineAgent, begin_agent
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.caution_proposal import CAUTION_PROMOTER, DRAFT, JUDGING_COMMANDS, PromoteCautionProposal
 from baton.domain.agent.conclusions import AgentTask
 from baton.domain.agent.debrief import DEBRIEF, RUN_DEBRIEFER_ID
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef
-from baton.domain.agent.promotion import CAUTION_PROMOTER, JUDGING_COMMANDS, PromoteCautionProposal
 from baton.domain.agent.prompts import Prompt
 from baton.domain.agent.rule_agents import CLEARANCE_EXPIRER, RUN_SUPERVISOR
 from baton.domain.kernel import Call, Outcome
@@ -31,13 +30,8 @@ class SeededAgent:
 
     def begin(self, call: Call) -> Outcome:
         """Return the beginning of the agent, which is in service at once."""
-        definition = DefineAgent(
-            kind=self.kind,
-            name=self.kind,
-            version=VERSION,
-            model_ref=self.model_ref,
-            prompt_template_id=None if self.prompt is None else self.prompt.id,
-        )
+        own = {"version": VERSION, "model_ref": self.model_ref, "prompt_template_id": self.prompt and self.prompt.id}
+        definition = DefineAgent.model_validate({"kind": self.kind, "name": self.kind, **own})
         first, *rest = begin_agent(definition, call)
         return [first, AgentVersioned(version=VERSION), *rest]
 
@@ -48,28 +42,21 @@ def rule_agent(kind: str, number: int, commands: frozenset[str]) -> SeededAgent:
     return SeededAgent(kind, seeded_id(number), ref, commands)
 
 
-def model_agent(
-    task: AgentTask, id: UUID, setting: str, more: frozenset[str] = frozenset(), list_number: int = 1
-) -> SeededAgent:
+def model_agent(task: AgentTask, id: UUID, setting: str, more: frozenset[str], list_number: int) -> SeededAgent:
     """Return an agent that asks the model that a setting names."""
     ref = ModelRef(provider=SETTING, model=setting)
     return SeededAgent(task.kind, id, ref, task.commands | more, task.prompt, list_number)
 
 
 PROMOTION_COMMANDS = JUDGING_COMMANDS | {PromoteCautionProposal.operation.command_name}
-SUPERVISOR_COMMANDS = frozenset(
-    {
-        *("HoldRun", "StopRun", "RecordAgentDecision", "ListRuns", "GetRun", "GetRunHistory"),
-        *("GetPlan", "GetPractice", "GetMethod", "ListSupplies"),
-    }
-)
-EXPIRER_COMMANDS = frozenset(
-    {"ExpireClearance", "RecordAgentDecision", "ListClearances", "GetClearance", "GetClearanceHistory"}
-)
+RUN_READS = frozenset({"ListRuns", "GetRun", "GetRunHistory", "GetPlan", "GetPractice", "GetMethod", "ListSupplies"})
+SUPERVISOR_COMMANDS = RUN_READS | {"HoldRun", "StopRun", "RecordAgentDecision"}
+CLEARANCE_READS = frozenset({"ListClearances", "GetClearance", "GetClearanceHistory"})
+EXPIRER_COMMANDS = CLEARANCE_READS | {"ExpireClearance", "RecordAgentDecision"}
 SEEDED: Mapping[str, SeededAgent] = {
     seeded.kind: seeded
     for seeded in (
-        model_agent(DEBRIEF, RUN_DEBRIEFER_ID, "RUN_DEBRIEFER_MODEL"),
+        model_agent(DEBRIEF, RUN_DEBRIEFER_ID, "RUN_DEBRIEFER_MODEL", frozenset(), list_number=1),
         model_agent(DRAFT, seeded_id(2), "CAUTION_DRAFTER_MODEL", PROMOTION_COMMANDS, list_number=2),
         rule_agent(RUN_SUPERVISOR, 3, SUPERVISOR_COMMANDS),
         rule_agent(CAUTION_PROMOTER, 4, PROMOTION_COMMANDS),

@@ -1,7 +1,5 @@
-"""A calibration: measured constants of one target at one operating point.
-
-Values are revisions that are only ever added: a wrong one is superseded by another, and what was pinned stays as it was.
-"""
+"""A calibration: measured constants of one target at one operating point. Values are revisions that are only ever added:
+a wrong one is superseded by another, and what was pinned stays as it was."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -72,11 +70,7 @@ class AssertedSource(Value):
 
 
 Source = Annotated[MeasuredSource | ComputedSource | AssertedSource, Field(discriminator="kind")]
-SOURCES: dict[SourceKind, tuple[type[MeasuredSource | ComputedSource | AssertedSource], str]] = {
-    SourceKind.MEASURED: (MeasuredSource, "procedure_id"),
-    SourceKind.COMPUTED: (ComputedSource, "dataset_id"),
-    SourceKind.ASSERTED: (AssertedSource, "asserted_by"),
-}  # The class of each kind of source, and the one id that it names.
+SOURCE_IDS = {SourceKind.MEASURED: "procedure_id", SourceKind.COMPUTED: "dataset_id", SourceKind.ASSERTED: "asserted_by"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,23 +184,17 @@ class CalibrationRevisionPublished(Event, of=calibration):
     published_by: UUID
 
 
-CalibrationEvent = CalibrationRevisionAppended | CalibrationRevisionPublished
-
-
 @calibration.evolve
-def evolve(calibration: Calibration, event: CalibrationEvent) -> Calibration:
+def evolve(calibration: Calibration, event: CalibrationRevisionAppended | CalibrationRevisionPublished) -> Calibration:
     match event:
         case CalibrationRevisionAppended():
-            earlier = with_changed_revision(
-                calibration, event.supersedes_revision_id, superseded_by_revision_id=event.revision_id
-            )
+            superseding = {"superseded_by_revision_id": event.revision_id}
+            earlier = with_changed_revision(calibration, event.supersedes_revision_id, **superseding)
             return changed(calibration, revisions=(*earlier, Revision(**dict(event))), last_revised_at=event.established_at)
         case CalibrationRevisionPublished():
-            earlier_publications = required_revision(calibration, event.revision_id).publications
+            sent = required_revision(calibration, event.revision_id).publications
             publication = Publication(**{field.name: getattr(event, field.name) for field in fields(Publication)})
-            revisions = with_changed_revision(
-                calibration, event.revision_id, publications=(*earlier_publications, publication)
-            )
+            revisions = with_changed_revision(calibration, event.revision_id, publications=(*sent, publication))
             return changed(calibration, revisions=revisions)
         case _:
             assert_never(event)
@@ -249,10 +237,8 @@ def required_revision(calibration: Calibration, revision_id: UUID) -> Revision:
     """Return the revision with this id, or refuse with 404."""
     revision = calibration.revision(revision_id)
     if revision is None:
-        raise CalibrationRevisionNotFoundError(
-            f"This calibration has no revision {revision_id}; read it for the ones it has.",
-            facts={"missing_ids": [str(revision_id)]},
-        )
+        detail = f"This calibration has no revision {revision_id}; read it for the ones it has."
+        raise CalibrationRevisionNotFoundError(detail, facts={"missing_ids": [revision_id]})
     return revision
 
 
@@ -270,29 +256,20 @@ class DefineCalibration(Creation):
     description: Annotated[str | None, Remark(2000, personal=True)] = None
 
     def decide(self, call: Call) -> Outcome:
-        quantity = parse_quantity(self.quantity)
+        try:
+            quantity = CalibrationQuantity(self.quantity)
+        except ValueError:
+            detail = f"There is no quantity {self.quantity!r}; choose one of {', '.join(CalibrationQuantity)}."
+            known = {"quantities": list(CalibrationQuantity)}
+            raise InvalidCalibrationQuantityError(detail, reason="unknown_quantity", facts=known) from None
         QUANTITIES[quantity].operating_point.check(self.operating_point, InvalidOperatingPointError)
-        taken = CalibrationIdentityAlreadyExistsError(
-            f"The {quantity} of this target at this operating point is calibrated already; append a revision there.",
-            reason="identity_taken",
-            facts={"target_id": str(self.target_id), "quantity": quantity},
-        )
+        detail = f"The {quantity} of this target at this operating point is calibrated already; append a revision there."
+        facts = {"target_id": self.target_id, "quantity": quantity}
+        taken = CalibrationIdentityAlreadyExistsError(detail, reason="identity_taken", facts=facts)
         return [
             CalibrationDefined(**{**dict(self), "quantity": quantity}, defined_by=call.principal_id),
             Claim(IDENTITY, identity_key(self.target_id, quantity, self.operating_point), rival=taken),
         ]
-
-
-def parse_quantity(name: str) -> CalibrationQuantity:
-    """Return the quantity of this name, or refuse it."""
-    try:
-        return CalibrationQuantity(name)
-    except ValueError:
-        raise InvalidCalibrationQuantityError(
-            f"There is no quantity {name!r}; choose one of {', '.join(CalibrationQuantity)}.",
-            reason="unknown_quantity",
-            facts={"quantities": list(CalibrationQuantity)},
-        ) from None
 
 
 def identity_key(target_id: UUID, quantity: CalibrationQuantity, operating_point: Mapping[str, Any]) -> str:
@@ -308,16 +285,14 @@ class GivenSource(Value):
     dataset_id: UUID = omitted()
     asserted_by: UUID = omitted()
 
-    def to_source(self) -> Source:
-        """Return the source that is meant, or refuse unless exactly its own id is given."""
-        source, wanted = SOURCES[self.kind]
+    def id_given(self) -> UUID:
+        """Return the id that this kind of source names, or refuse unless exactly that one is given."""
+        wanted = SOURCE_IDS[self.kind]
         if (given := sorted(self.model_fields_set - {"kind"})) != [wanted]:
-            raise InvalidCalibrationSourceError(
-                f"A {self.kind} source names {wanted} and nothing else; correct it.",
-                reason="wrong_arm",
-                facts={"given": given, "required": wanted},
-            )
-        return source.model_validate({"kind": self.kind, wanted: getattr(self, wanted)})
+            detail = f"A {self.kind} source names {wanted} and nothing else; correct it."
+            raise InvalidCalibrationSourceError(detail, reason="wrong_arm", facts={"given": given, "required": wanted})
+        id: UUID = getattr(self, wanted)
+        return id
 
 
 class AppendedRevision(Value):
@@ -340,23 +315,21 @@ class AppendCalibrationRevision(Verb[Calibration]):
 
     def decide(self, calibration: Calibration, call: Call) -> Outcome:
         QUANTITIES[calibration.quantity].value.check(self.value, InvalidCalibrationValueError)
-        source = self.source.to_source()
+        source_id = self.source.id_given()
         if self.supersedes_revision_id is not None and calibration.revision(self.supersedes_revision_id) is None:
-            raise InvalidSupersedesRevisionError(
-                "This calibration has no such revision to supersede; name one of its own, or none.",
-                reason="not_of_this_calibration",
-                facts={"supersedes_revision_id": str(self.supersedes_revision_id)},
-            )
+            detail = "This calibration has no such revision to supersede; name one of its own, or none."
+            facts = {"supersedes_revision_id": self.supersedes_revision_id}
+            raise InvalidSupersedesRevisionError(detail, reason="not_of_this_calibration", facts=facts)
         hashed = {
             "value": self.value,
             "status": self.status,
-            "source_kind": source.kind,
-            "source_id": getattr(source, SOURCES[source.kind][1]),
+            "source_kind": self.source.kind,
+            "source_id": source_id,
             "decided_by_decision_id": self.decided_by_decision_id,
             "supersedes_revision_id": self.supersedes_revision_id,
         }
         appended = CalibrationRevisionAppended(
-            **{**dict(self), "source": source},
+            **{**dict(self), "source": self.source.model_dump(exclude_unset=True)},
             revision_id=call.new_id,
             established_at=call.now,
             established_by=call.principal_id,
@@ -366,8 +339,6 @@ class AppendCalibrationRevision(Verb[Calibration]):
 
 
 calibration.get(hidden=["created_at"])
-
-
 CalibrationSummary = Summary.from_state(
     calibration,
     "target_id quantity operating_point description defined_at defined_by last_revised_at revision_count "
@@ -438,6 +409,6 @@ class ListCalibrationAtRiskResults(Query):
             "No datasets are recorded here, so which results rest on this calibration cannot be known; look for the "
             "revisions in facts where the results are kept.",
             reason="datasets_not_recorded",
-            facts={"revision_ids": [str(revision.revision_id) for revision in suspects]},
+            facts={"revision_ids": [revision.revision_id for revision in suspects]},
         )
         yield

@@ -1,8 +1,5 @@
-"""Publishing a revision to a peer facility: the gates before it, the artifact that is sent, and what is recorded.
-
-Publishing is long work. It is accepted with its receipt fixed, signed, sent and recorded; once sent, it is recorded
-whatever happens to the permit meanwhile.
-"""
+"""Publishing a revision to a peer facility: the gates before it, the artifact that is sent, and what is recorded. It is long
+work: accepted with its receipt fixed, signed, sent and recorded; once sent, whatever happens to the permit meanwhile."""
 
 import base64
 import hashlib
@@ -16,24 +13,12 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.calibration.calibration import (
-    Calibration,
-    CalibrationRevisionPublished,
-    CalibrationStatus,
-    Revision,
-    calibration,
-    required_revision,
-)
+from baton.domain.calibration import calibration as events
+from baton.domain.calibration.calibration import Calibration, CalibrationStatus, Revision, calibration, required_revision
+from baton.domain.federation import permit as federation
 from baton.domain.federation.credential import Credential, CredentialPurpose
 from baton.domain.federation.facility import Facility, own_facility
-from baton.domain.federation.permit import (
-    AbiTier,
-    Permit,
-    PermitDirection,
-    PermitReceiptRecorded,
-    permit_in_force,
-    permits_of,
-)
+from baton.domain.federation.permit import Permit, PermitDirection, PermitReceiptRecorded, permit_in_force, permits_of
 from baton.domain.kernel import NIL, Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
 from baton.domain.shared.reads import Reads, every, existing, record_of
@@ -41,12 +26,8 @@ from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, k
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
 ARTIFACT_KIND = "CalibrationRevision"
-PAYLOAD_TYPE = "application/json"
-SCHEMA_VERSION = 1
-CANONICALIZATION_VERSION = 1
 SIGNING_VERSION = 1
-TIERS = {CalibrationStatus.VERIFIED: AbiTier.STABLE, CalibrationStatus.PROVISIONAL: AbiTier.TESTING}
-LOCK = "calibration-publication"
+TIERS = {CalibrationStatus.VERIFIED: federation.AbiTier.STABLE, CalibrationStatus.PROVISIONAL: federation.AbiTier.TESTING}
 
 
 class PublicationStatus(StrEnum):
@@ -121,7 +102,7 @@ class PublicationFacts(NamedTuple):
     returns=PublishedRevision,
     work="calibration-publication",
     accepted=PublicationAccepted,
-    lock=LOCK,
+    lock="calibration-publication",
 )
 class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
     """Sign a revision and send it to a peer; the caller is the sign-off and must be a person.
@@ -169,39 +150,24 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
         permit = permit_in_force(facts.permits, call.now)
         if permit is None:
             raise no_permit_refusal(self.peer_facility_id)
-        self.check_unpublished(facts.revision, permit)
-        self.check_human(facts.caller, call)
+        for publication in facts.revision.publications:
+            if publication.outbound_permit_id == permit.id:
+                ids = {"outbound_permit_id": permit.id, "receipt_id": publication.receipt_id}
+                detail = "The revision was published under this permit already; a new permit allows it again."
+                raise self.cannot("already_published", detail, **ids)
+        if facts.caller is None and call.principal_id != NIL:
+            detail = "Publishing is signed off by a registered person; ask an administrator to register you as an actor."
+            raise UnauthorizedError(detail, reason="unknown_actor")
+        if facts.caller is None or facts.caller.kind is not ActorKind.HUMAN:
+            detail = "Only a person can sign a publication off; have one publish the revision."
+            raise self.cannot("sign_off_not_human", detail)
         if signing_credential(permit, facts.credentials, facts.own, call.now) is None:
             raise self.no_credential_refusal(permit.id)
         return permit
 
-    def check_unpublished(self, revision: Revision, permit: Permit) -> None:
-        for publication in revision.publications:
-            if publication.outbound_permit_id == permit.id:
-                raise self.cannot(
-                    "already_published",
-                    "The revision was published under this permit already; a new permit allows it again.",
-                    outbound_permit_id=str(permit.id),
-                    receipt_id=str(publication.receipt_id),
-                )
-
-    def check_human(self, caller: Actor | None, call: Call) -> None:
-        if caller is None and call.principal_id != NIL:
-            raise UnauthorizedError(
-                "Publishing is signed off by a registered person; ask an administrator to register you as an actor.",
-                reason="unknown_actor",
-            )
-        if caller is None or caller.kind is not ActorKind.HUMAN:
-            raise self.cannot(
-                "sign_off_not_human", "Only a person can sign a publication off; have one publish the revision."
-            )
-
     def no_credential_refusal(self, permit_id: UUID) -> Refusal:
-        return self.cannot(
-            "no_signing_credential",
-            "The permit allows no Active, unexpired Signing credential of this facility; register one and permit it.",
-            outbound_permit_id=str(permit_id),
-        )
+        detail = "The permit allows no Active, unexpired Signing credential of this facility; register one and permit it."
+        return self.cannot("no_signing_credential", detail, outbound_permit_id=permit_id)
 
 
 def credentials_of(permits: Iterable[Permit]) -> Reads[dict[UUID, Credential]]:
@@ -220,11 +186,9 @@ def signing_credential(
 
 def no_permit_refusal(peer_facility_id: UUID) -> OutboundPermitNotActiveError:
     """Return the refusal of a publication to a peer that nothing may go to."""
-    return OutboundPermitNotActiveError(
-        f"No outbound permit in force lets a {ARTIFACT_KIND} go to this peer; define or activate one first.",
-        reason="no_permit_in_force",
-        facts={"peer_facility_id": str(peer_facility_id)},
-    )
+    detail = f"No outbound permit in force lets a {ARTIFACT_KIND} go to this peer; define or activate one first."
+    facts = {"peer_facility_id": peer_facility_id}
+    return OutboundPermitNotActiveError(detail, reason="no_permit_in_force", facts=facts)
 
 
 def receipt_of(revision: Revision, permit: Permit) -> UUID:
@@ -296,7 +260,7 @@ def artifact_bytes(publication: CalibrationPublication, calibration: Calibration
             "artifact_kind": ARTIFACT_KIND,
             "content_hash": bytes_hash(content),
             "canonical_bytes": base64.b64encode(content).decode(),
-            "payload_type": PAYLOAD_TYPE,
+            "payload_type": "application/json",
             "signature_envelope": {
                 "kind": signature.envelope_kind,
                 "signing_version": SIGNING_VERSION,
@@ -309,8 +273,8 @@ def artifact_bytes(publication: CalibrationPublication, calibration: Calibration
             "expires_at": instant(permit.expires_at),
             "abi_tier": TIERS[revision.status],
             "sign_off_chain": [{"actor_id": publication.principal_id, "kind": ActorKind.HUMAN}],
-            "schema_version": SCHEMA_VERSION,
-            "canonicalization_version": CANONICALIZATION_VERSION,
+            "schema_version": 1,
+            "canonicalization_version": 1,
         }
     )
 
@@ -328,10 +292,10 @@ def is_recorded(publication: CalibrationPublication, calibration: Calibration) -
 
 def publication_events(
     publication: CalibrationPublication, calibration: Calibration, at: datetime
-) -> tuple[CalibrationRevisionPublished, PermitReceiptRecorded]:
+) -> tuple[events.CalibrationRevisionPublished, PermitReceiptRecorded]:
     """Return the events that record a sent revision, on the calibration's stream and on the permit's."""
     signature, published_at = signature_of(publication)
-    published = CalibrationRevisionPublished(
+    published = events.CalibrationRevisionPublished(
         revision_id=publication.revision_id,
         peer_facility_id=publication.peer_facility_id,
         outbound_permit_id=publication.permit_id,

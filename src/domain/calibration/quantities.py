@@ -1,14 +1,12 @@
 """What can be calibrated: the closed catalog in `quantities.json`, with the form of each operating point and value.
-
-Every object is closed and every number carries its unit. What a schema cannot say stands beside it as a rule: a number
-strictly above zero, an energy's decimals, one of two keys.
-"""
+Every object is closed and every number carries its unit. What a schema cannot say stands beside it as a rule."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -33,8 +31,7 @@ class CalibrationQuantity(StrEnum):
 
 
 Values = Mapping[str, Any]
-Rule = Callable[[Values, type[Refusal]], None]
-"""A check that refuses values which keep to their schema and are wrong all the same."""
+Rule = Callable[[Values, type[Refusal]], None]  # A check that refuses values which keep to their schema, but are wrong.
 
 
 @dataclass(frozen=True)
@@ -81,45 +78,31 @@ def _check_energies(values: Values, refusal: type[Refusal]) -> None:
     """Refuse energies with too many decimals, judged on how they are written."""
     for path, energy in _values_under(values, "energy"):
         if Decimal(repr(energy)) != round(Decimal(repr(energy)), ENERGY_DECIMALS):
-            raise _form_refusal(
-                refusal, path, "too_many_decimals", f"has more than {ENERGY_DECIMALS} decimals; round it to whole eV"
-            )
+            detail = f"has more than {ENERGY_DECIMALS} decimals; round it to whole eV"
+            raise _form_refusal(refusal, path, "too_many_decimals", detail)
 
 
-def _positive(*names: str) -> Rule:
-    """Return the rule that these numbers, wherever they stand, are above zero."""
-
-    def check(values: Values, refusal: type[Refusal]) -> None:
-        for name in names:
-            for path, number in _values_under(values, name):
-                if number <= 0:
-                    raise _form_refusal(refusal, path, "not_positive", "must be above 0; correct the value")
-
-    return check
+def _check_positive(keys: tuple[str, ...], values: Values, refusal: type[Refusal]) -> None:
+    """Refuse numbers under these keys, wherever they stand, that are not above zero."""
+    for path, number in (found for key in keys for found in _values_under(values, key)):
+        if number <= 0:
+            raise _form_refusal(refusal, path, "not_positive", "must be above 0; correct the value")
 
 
-def _one_throughout(*keys: str) -> Rule:
-    """Return the rule that every point has exactly one of these keys, and all of them the same."""
-
-    def check(values: Values, refusal: type[Refusal]) -> None:
-        used = next((key for key in keys if key in values["points"][0]), None)
-        for index, point in enumerate(values["points"]):
-            if [key for key in keys if key in point] != [used]:
-                detail = f"must have exactly one of {' and '.join(keys)}, the same in all points; correct it"
-                raise _form_refusal(refusal, ("points", str(index)), "mixed_keys", detail)
-
-    return check
+def _check_one_throughout(keys: tuple[str, ...], values: Values, refusal: type[Refusal]) -> None:
+    """Refuse points that do not have exactly one of these keys, and all of them the same."""
+    used = next((key for key in keys if key in values["points"][0]), None)
+    for index, point in enumerate(values["points"]):
+        if [key for key in keys if key in point] != [used]:
+            detail = f"must have exactly one of {' and '.join(keys)}, the same in all points; correct it"
+            raise _form_refusal(refusal, ("points", str(index)), "mixed_keys", detail)
 
 
-def _at_least_one(*keys: str) -> Rule:
-    """Return the rule that one of these keys is given."""
-
-    def check(values: Values, refusal: type[Refusal]) -> None:
-        if not any(key in values for key in keys):
-            detail = f"is required, unless {keys[1]} is given; give one of them"
-            raise _form_refusal(refusal, keys[:1], "missing_key", detail)
-
-    return check
+def _check_at_least_one(keys: tuple[str, ...], values: Values, refusal: type[Refusal]) -> None:
+    """Refuse values in which none of these keys is given."""
+    if not any(key in values for key in keys):
+        detail = f"is required, unless {keys[1]} is given; give one of them"
+        raise _form_refusal(refusal, keys[:1], "missing_key", detail)
 
 
 def _form_refusal(refusal: type[Refusal], path: tuple[str, ...], reason: str, detail: str) -> Refusal:
@@ -147,10 +130,10 @@ def _form(declared: Mapping[str, Any]) -> Form:
         "additionalProperties": False,
         "unevaluatedProperties": False,
     }
-    return Form(schema, tuple(RULES[name](*keys) for name, *keys in declared.get("rules", ())))
+    return Form(schema, tuple(partial(RULES[name], tuple(keys)) for name, *keys in declared.get("rules", ())))
 
 
-RULES = {"positive": _positive, "one_throughout": _one_throughout, "at_least_one": _at_least_one}
+RULES = {"positive": _check_positive, "one_throughout": _check_one_throughout, "at_least_one": _check_at_least_one}
 QUANTITIES: Mapping[CalibrationQuantity, Quantity] = {
     CalibrationQuantity(name): Quantity(**{part: _form(declared) for part, declared in parts.items()})
     for name, parts in json.loads(files(__package__).joinpath("quantities.json").read_bytes()).items()

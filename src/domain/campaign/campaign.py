@@ -1,8 +1,5 @@
-"""A campaign: a group of runs, such as a time series, a sweep, a study by several techniques or a beamtime.
-
-It executes nothing and never blocks or changes a member run. Its list of runs is the authority on membership; campaign and
-run both record a change of it, in one transaction.
-"""
+"""A campaign: a group of runs, which executes nothing and never blocks or changes a member run. Its list of runs is the
+authority on membership; campaign and run both record a change of it, in one transaction."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -171,9 +168,8 @@ class RegisterCampaign(Creation):
     def decide(self, call: Call) -> Outcome:
         refs = trimmed_refs(self.external_refs, InvalidCampaignExternalRefError)
         if (self.external_id is None) != (self.external_id_scheme is None):
-            raise InvalidCampaignExternalIdError(
-                "An external id and its scheme come together; give both or neither.", reason="half_pair"
-            )
+            detail = "An external id and its scheme come together; give both or neither."
+            raise InvalidCampaignExternalIdError(detail, reason="half_pair")
         return [CampaignRegistered(**{**dict(self), "external_refs": refs})]
 
 
@@ -231,11 +227,7 @@ class ListedCampaignStatus(StrEnum):
 class ListCampaigns(ListQuery):
     """Campaigns in order of registration, those that are not over unless another status is asked for."""
 
-    status: Annotated[tuple[ListedCampaignStatus, ...], Field(min_length=1)] = (
-        ListedCampaignStatus.PLANNED,
-        ListedCampaignStatus.ACTIVE,
-        ListedCampaignStatus.HELD,
-    )
+    status: Annotated[tuple[ListedCampaignStatus, ...], Field(min_length=1)] = tuple(map(ListedCampaignStatus, OPEN))
     intent: CampaignIntent | None = None
     lead_actor_id: UUID | None = None
     subject_id: UUID | None = None
@@ -277,11 +269,9 @@ class AddRunToCampaign(JudgedVerb[Campaign, Run]):
         if run.id in campaign.run_ids:
             raise CampaignRunAlreadyMemberError("The run belongs to this campaign already.")
         if run.campaign_id is not None:
-            raise RunAlreadyAssignedToCampaignError(
-                "The run belongs to another campaign; take it out there first.", facts={"campaign_id": str(run.campaign_id)}
-            )
-        joined = RunAddedToCampaign(campaign_id=campaign.id)
-        return [CampaignRunAdded(run_id=run.id), Also(Run, run.id, [joined])]
+            detail = "The run belongs to another campaign; take it out there first."
+            raise RunAlreadyAssignedToCampaignError(detail, facts={"campaign_id": str(run.campaign_id)})
+        return [CampaignRunAdded(run_id=run.id), Also(Run, run.id, [RunAddedToCampaign(campaign_id=campaign.id)])]
 
 
 @campaign.command(post="/{campaign_id}/runs/{run_id}/remove", allowed=OPEN, verb="RemoveRun", destructive=True)

@@ -1,7 +1,5 @@
 """A caution: an operator's note about a quirk of an asset, a procedure, a recipe or a plan, with what to do about it.
-
-It warns and never blocks: it is shown as a banner before work starts. It is not edited: a better one supersedes it.
-"""
+It warns and never blocks: it is shown as a banner before work starts. It is not edited: a better one supersedes it."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -123,8 +121,8 @@ class Caution(State):
     @property
     def reaches(self) -> SortedSet[str]:
         """Return what this applies to: its target and, where it propagates, everything below that."""
-        inherited = {below_key(self.target.id)} if self.propagate_to_children else set()
-        return frozenset({str(self.target.id), *inherited})
+        id = self.target.id
+        return frozenset({str(id), below_key(id)} if self.propagate_to_children else {str(id)})
 
 
 def below_key(id: UUID) -> str:
@@ -163,27 +161,14 @@ class CautionRetired(Event, of=caution):
     retired_by: UUID | None = None
 
 
-CautionEvent = CautionSuperseded | CautionRetired
-
-
 @caution.evolve
-def evolve(caution: Caution, event: CautionEvent) -> Caution:
+def evolve(caution: Caution, event: CautionSuperseded | CautionRetired) -> Caution:
+    caution = changed(caution, last_status_changed_at=event.occurred_at)
     match event:
         case CautionSuperseded():
-            return changed(
-                caution,
-                status=SUPERSEDED,
-                superseded_by_caution_id=event.superseded_by_caution_id,
-                last_status_changed_at=event.occurred_at,
-            )
+            return changed(caution, status=SUPERSEDED, superseded_by_caution_id=event.superseded_by_caution_id)
         case CautionRetired():
-            return changed(
-                caution,
-                status=RETIRED,
-                retired_reason=event.reason,
-                retired_by=event.retired_by,
-                last_status_changed_at=event.occurred_at,
-            )
+            return changed(caution, status=RETIRED, retired_reason=event.reason, retired_by=event.retired_by)
         case _:
             assert_never(event)
 
@@ -200,9 +185,6 @@ class InvalidCautionSupersedeTargetError(Invalid, context="caution"):
     """A caution is superseded by one on the same target."""
 
 
-Tag = Annotated[str, caution.text("tag", 50, personal=True)]
-
-
 class CautionNote(Value):
     """What a new caution says; its author is the caller."""
 
@@ -211,7 +193,7 @@ class CautionNote(Value):
     severity: CautionSeverity
     text: Annotated[str, caution.text("text", 2000, personal=True)]
     workaround: Annotated[str, caution.text("workaround", 2000, personal=True)]
-    tags: Annotated[SortedSet[Tag], Field(max_length=100)] = frozenset()
+    tags: Annotated[SortedSet[Annotated[str, caution.text("tag", 50, personal=True)]], Field(max_length=100)] = frozenset()
     expires_at: Instant | None = None
     propagate_to_children: bool = False
 
@@ -256,11 +238,8 @@ class SupersedeCaution(CautionNote, Verb[Caution]):
     def decide(self, caution: Caution, call: Call) -> Outcome:
         successor = self.to_event(call, caution.id)
         if self.target != caution.target:
-            raise InvalidCautionSupersedeTargetError(
-                "The caution is about something else; name its target, or register a new caution.",
-                reason="other_target",
-                facts={"target": caution.target.model_dump(mode="json")},
-            )
+            detail = "The caution is about something else; name its target, or register a new caution."
+            raise InvalidCautionSupersedeTargetError(detail, reason="other_target", facts={"target": caution.target})
         return [
             *supersession_of(caution, call.new_id),
             Also(Caution, call.new_id, registration_of(successor)),
@@ -280,17 +259,11 @@ class RetireCaution(Verb[Caution]):
     reason: CautionRetireReason
 
     def decide(self, caution: Caution, call: Call) -> Outcome:
-        key = caution.target.key
-        return [
-            CautionRetired(reason=self.reason, retired_by=call.principal_id),
-            Delist(TARGETED, key),
-            Enlist(WITHDRAWN, key),
-        ]
+        retired = CautionRetired(reason=self.reason, retired_by=call.principal_id)
+        return [retired, Delist(TARGETED, caution.target.key), Enlist(WITHDRAWN, caution.target.key)]
 
 
 caution.get(hidden=["created_at", "retired_by"])
-
-
 CautionSummary = Summary.from_state(
     caution,
     "target category severity text workaround authored_by tags expires_at propagate_to_children status parent_id "
@@ -399,9 +372,7 @@ def cautions_in_force(
     min_severity: CautionSeverity = CautionSeverity.CAUTION,
 ) -> tuple[Caution, ...]:
     """Return the cautions that are in effect on these, the most severe first, then in order of registration.
-
-    Above a bound asset only what propagates to children counts.
-    """
+    Above a bound asset only what propagates to children counts."""
 
     def applies(caution: Caution) -> bool:
         if caution.target.kind is not CautionTargetKind.ASSET:

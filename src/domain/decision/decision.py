@@ -1,24 +1,25 @@
-"""A decision: one unchangeable record of a consequential choice, by whom, why and how sure.
+"""A decision: one unchangeable record of a consequential choice, by whom, why and how sure. A correction is a new decision
+that points at the old one; ratings only add to it, as does a row for each model call, tool call or agent span behind it."""
 
-A correction is a new decision that points at the old one; ratings and the model calls behind a choice only add to it.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field, JsonValue
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, Outcome, State, Value, Verb, changed
+from baton.domain.shared.annotations import Dollars, Milliseconds
 from baton.domain.shared.listing import ListQuery, Summary, Where
-from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
+from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, LogbookOpened, open_logbook
 from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
-from baton.domain.shared.text import FreeText, MayContainPersonalData, Remark, Text
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Remark, Text, Word
+from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Answer, Enter
 
 MAX_ALTERNATIVES = 32
 MAX_INPUTS = 64
@@ -210,25 +211,20 @@ class RegisterDecision(JudgedCreation[Actor]):
 def decision_event(choice: RegisterDecision) -> DecisionRegistered:
     """Return the event of a choice; refuse values that break a rule."""
     if choice.override_kind is not None and choice.parent_id is None:
-        raise OverrideKindRequiresParentError(
-            f"An override of kind {choice.override_kind.value} concerns an earlier decision; name it in parent_id."
-        )
+        detail = f"An override of kind {choice.override_kind.value} concerns an earlier decision; name it in parent_id."
+        raise OverrideKindRequiresParentError(detail)
     if choice.confidence is not None and not 0 <= choice.confidence <= 1:
         raise InvalidDecisionConfidenceError("The confidence lies outside 0 to 1; give a fraction, 0.9 for 90 %.")
     if len(choice.alternatives) > MAX_ALTERNATIVES:
-        raise InvalidDecisionAlternativesError(
-            f"A decision lists at most {MAX_ALTERNATIVES} alternatives; leave out the least likely.",
-            facts={"count": len(choice.alternatives)},
-        )
+        detail = f"A decision lists at most {MAX_ALTERNATIVES} alternatives; leave out the least likely."
+        raise InvalidDecisionAlternativesError(detail, facts={"count": len(choice.alternatives)})
     inputs = choice.inputs or {}
     if len(inputs) > MAX_INPUTS:
-        raise InvalidDecisionInputsError(
-            f"A decision keeps at most {MAX_INPUTS} inputs; group them into objects.", facts={"count": len(inputs)}
-        )
+        detail = f"A decision keeps at most {MAX_INPUTS} inputs; group them into objects."
+        raise InvalidDecisionInputsError(detail, facts={"count": len(inputs)})
     if (misnamed := next((key for key in inputs if not 1 <= len(key.strip()) <= 100), None)) is not None:
-        raise InvalidDecisionInputsError(
-            "An input's key is blank or too long; use 1 to 100 characters.", facts={"key": misnamed[:100]}
-        )
+        detail = "An input's key is blank or too long; use 1 to 100 characters."
+        raise InvalidDecisionInputsError(detail, facts={"key": misnamed[:100]})
     return DecisionRegistered(**choice.model_dump())
 
 
@@ -240,10 +236,8 @@ class RateDecision(Verb[Decision]):
     comment: Annotated[str, decision.text("rating_comment", 2000, label="comment", personal=True)] | None = None
 
     def decide(self, decision: Decision, call: Call) -> Outcome:
-        rated = DecisionRated(
-            **dict(self), rated_by=call.principal_id, rated_at=call.now, confidence_at_rating=decision.confidence
-        )
-        return [rated]
+        by, at, confidence = call.principal_id, call.now, decision.confidence
+        return [DecisionRated(**dict(self), rated_by=by, rated_at=at, confidence_at_rating=confidence)]
 
 
 decision.get(
@@ -271,3 +265,100 @@ class ListDecisions(ListQuery):
         yield from super().where()
         if self.exclude_choices:
             yield Where("choice", "not_in", self.exclude_choices)
+
+
+Kind = Annotated[str, Word(100)]
+Name = Annotated[str, Word(200)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Amount = Annotated[float, Field(strict=True, ge=0)]
+
+
+class Span(Value):
+    """One model call, tool call or agent span as its producer reports it; a repeated event_id is ignored."""
+
+    event_id: UUID
+    occurred_at: Instant
+    operation_name: Kind
+    provider_name: Kind
+    request_model: Name
+    duration: Annotated[Amount | None, Milliseconds] = None
+    response_id: Name | None = None
+    response_model: Name | None = None
+    output_type: Kind | None = None
+    finish_reasons: Annotated[tuple[Kind, ...], Field(max_length=16)] = ()
+    request_temperature: Annotated[float, Field(strict=True)] | None = None
+    request_top_p: Annotated[float, Field(strict=True)] | None = None
+    request_max_tokens: Count | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost: Annotated[Amount | None, Dollars] = None
+    agent_id: Name | None = None
+    agent_name: Name | None = None
+    agent_description: Annotated[str | None, Remark(2000)] = None
+    conversation_id: Name | None = None
+    tool_name: Name | None = None
+    tool_call_id: Name | None = None
+    tool_type: Kind | None = None
+    messages: dict[str, JsonValue] | None = None
+
+
+class Inference(Entry):
+    """A stored span."""
+
+    relation: ClassVar[str] = "entries_decision_inferences"
+    time: ClassVar[str] = "occurred_at"
+    kind: ClassVar[LogbookKind] = LogbookKind.INFERENCE
+    decision_id: UUID
+    operation_name: str
+    provider_name: str
+    request_model: str
+    duration: Annotated[float | None, Milliseconds]
+    response_id: str | None
+    response_model: str | None
+    output_type: str | None
+    finish_reasons: tuple[str, ...]
+    request_temperature: float | None
+    request_top_p: float | None
+    request_max_tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: Annotated[float | None, Dollars]
+    agent_id: str | None
+    agent_name: str | None
+    agent_description: str | None
+    conversation_id: str | None
+    tool_name: str | None
+    tool_call_id: str | None
+    tool_type: str | None
+    messages: dict[str, Any] | None
+
+
+@decision.command(post="/{decision_id}/inferences", status=200, returns=Appended, attempts=3)
+class AppendInferences(Verb[Decision]):
+    """Add the model and tool calls behind a decision to its inference logbook."""
+
+    entries: Annotated[tuple[Span, ...], Field(min_length=1, max_length=100)]
+
+    def decide(self, decision: Decision, call: Call) -> Outcome:
+        appended = append_spans(self, self.entries, decision.id, decision.logbooks.get(LogbookKind.INFERENCE), call)
+        return [*appended, Answer({"event_count": len(self.entries)})]
+
+
+def append_spans(command: Command, spans: Sequence[Span], decision_id: UUID, logbook_id: UUID | None, call: Call) -> Outcome:
+    """Return the rows of these spans in a decision's logbook, which is opened where there is none yet."""
+    logbook_id, opening = open_logbook(logbook_id, DecisionLogbookOpened, Inference, call)
+    rows = [Inference.by(call, command, logbook_id, decision_id=decision_id, **dict(span)) for span in spans]
+    return [*opening, Enter(rows)]
+
+
+@decision.listing(Inference, get="/{decision_id}/inferences")
+class ListInferences(ListQuery):
+    """The calls behind a decision by time; prompt and answer texts only where asked for."""
+
+    include_messages: bool = False
+
+    def present(self, rows: tuple[Inference, ...]) -> Reads[tuple[Any, ...]]:
+        if self.include_messages:
+            return rows
+        return tuple(row.model_copy(update={"messages": None}) for row in rows)
+        yield

@@ -1,26 +1,27 @@
 """An enclosure: what the upstream interlock reports about one volume it guards, be it a hutch, a cabinet or a vault.
-
 It records and never grants: only an observation changes the permit status, and nothing here opens or bypasses anything.
-"""
+Its gate: whether every enclosure that some work touches is permitted, and known to be so just now."""
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, assert_never
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, record_of, records_of
+from baton.domain.shared.reads import Reads, ask, every, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
@@ -100,11 +101,8 @@ class EnclosureDecommissioned(Event, of=enclosure):
     triggered_by: UUID
 
 
-EnclosureEvent = EnclosurePermitObserved | EnclosureDecommissioned
-
-
 @enclosure.evolve
-def evolve(enclosure: Enclosure, event: EnclosureEvent) -> Enclosure:
+def evolve(enclosure: Enclosure, event: EnclosurePermitObserved | EnclosureDecommissioned) -> Enclosure:
     match event:
         case EnclosurePermitObserved():
             source_kind, _, source_id = event.monitor_ref.partition(":")
@@ -119,12 +117,8 @@ def evolve(enclosure: Enclosure, event: EnclosureEvent) -> Enclosure:
                 last_source_observed_at=event.observed_at,
             )
         case EnclosureDecommissioned():
-            return changed(
-                enclosure,
-                lifecycle=EnclosureLifecycle.DECOMMISSIONED,
-                decommissioned_at=event.occurred_at,
-                decommissioned_by=event.triggered_by,
-            )
+            retired = changed(enclosure, decommissioned_at=event.occurred_at, decommissioned_by=event.triggered_by)
+            return changed(retired, lifecycle=EnclosureLifecycle.DECOMMISSIONED)
         case _:
             assert_never(event)
 
@@ -149,15 +143,10 @@ class RegisterEnclosure(JudgedCreation[None]):
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)
-        taken = enclosure.AlreadyExists(
-            f"An Active enclosure of {self.facility_code} is named {self.name} already; use it or choose another name.",
-            reason="name_taken",
-            facts=self.model_dump(mode="json"),
-        )
-        return [
-            EnclosureRegistered(**dict(self), registered_by=call.principal_id),
-            Claim(NAMES, enclosure_key(self), rival=taken),
-        ]
+        detail = f"An Active enclosure of {self.facility_code} is named {self.name} already; use it or choose another name."
+        taken = enclosure.AlreadyExists(detail, reason="name_taken", facts=dict(self))
+        registered = EnclosureRegistered(**dict(self), registered_by=call.principal_id)
+        return [registered, Claim(NAMES, enclosure_key(self), rival=taken)]
 
 
 def enclosure_key(named: RegisterEnclosure | Enclosure) -> str:
@@ -179,8 +168,7 @@ class ObserveEnclosureStatus(MonitorReading, Verb[Enclosure]):
 
     new_status: EnclosurePermitStatus
     observed_at: Instant | None = None
-    nothing_read: Annotated[bool, Internal()] = False
-    """Whether the service reports Unknown itself because nobody observes: that is no contact with the interlock."""
+    nothing_read: Annotated[bool, Internal()] = False  # The service reports Unknown itself, nobody observes: no contact.
 
     def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
         contact = [] if self.nothing_read else [Put(EnclosureContact(enclosure_id=enclosure.id, contacted_at=call.now))]
@@ -204,10 +192,8 @@ class DecommissionEnclosure(Verb[Enclosure]):
     reason: Annotated[str, Text(500, InvalidEnclosureReasonError, "reason", personal=True)]
 
     def decide(self, enclosure: Enclosure, call: Call) -> Outcome:
-        return [
-            EnclosureDecommissioned(reason=self.reason, triggered_by=call.principal_id),
-            Release(NAMES, enclosure_key(enclosure)),
-        ]
+        decommissioned = EnclosureDecommissioned(reason=self.reason, triggered_by=call.principal_id)
+        return [decommissioned, Release(NAMES, enclosure_key(enclosure))]
 
 
 class PastEnclosureView(Value):
@@ -258,29 +244,20 @@ def observation_age(contact: EnclosureContact | None, now: datetime) -> float | 
     return None if contact is None else (now - contact.contacted_at).total_seconds()
 
 
-class EnclosureSummary(Summary):
-    time: ClassVar[str] = "registered_at"
-    enclosure_id: UUID
-    name: str
-    facility_code: str
-    lifecycle: EnclosureLifecycle
-    permit_status: EnclosurePermitStatus
-    registered_at: datetime
-    registered_by: UUID
-    last_permit_status_changed_at: datetime | None
-    last_permit_status_reason: FreeText | None
-    last_trigger: TriggerSource | None
-    last_source_kind: str | None
-    last_source_id: str | None
-    last_source_observed_at: datetime | None
-    decommissioned_at: datetime | None
-    decommissioned_by: UUID | None
-
-
-class EnclosureItem(EnclosureSummary):
-    """A listed enclosure; an old change means no change since, and `last_contact_at` when it was last looked at."""
-
-    last_contact_at: datetime | None
+EnclosureSummary = Summary.from_state(
+    enclosure,
+    "name facility_code lifecycle permit_status registered_at registered_by last_permit_status_changed_at "
+    "last_permit_status_reason last_trigger last_source_kind last_source_id last_source_observed_at decommissioned_at "
+    "decommissioned_by",
+    "registered_at",
+    marked=True,
+)
+EnclosureItem = create_model(
+    "EnclosureItem",
+    __base__=EnclosureSummary,
+    __doc__="A listed enclosure; an old change means no change since, and `last_contact_at` when it was last looked at.",
+    last_contact_at=(datetime | None, ...),
+)
 
 
 @enclosure.listing(EnclosureSummary, returns=EnclosureItem)
@@ -291,7 +268,98 @@ class ListEnclosures(ListQuery):
     permit_status: EnclosurePermitStatus | None = None
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
 
-    def present(self, rows: tuple[EnclosureSummary, ...]) -> Reads[tuple[EnclosureItem, ...]]:
+    def present(self, rows: tuple[Any, ...]) -> Reads[tuple[Any, ...]]:
         contacts = yield from records_of(EnclosureContact, enclosure_id=tuple(row.enclosure_id for row in rows))
         contacted_at = {contact.enclosure_id: contact.contacted_at for contact in contacts}
-        return tuple(EnclosureItem(**dict(row), last_contact_at=contacted_at.get(row.enclosure_id)) for row in rows)
+        return tuple(EnclosureItem(**{**dict(row), "last_contact_at": contacted_at.get(row.enclosure_id)}) for row in rows)
+
+
+Enclosures = Mapping[UUID, Enclosure]
+Contacts = Mapping[UUID, EnclosureContact]
+
+
+def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclosures, Contacts]]:
+    """Return these enclosures and when each was last observed; what is not on record is left out.
+    The contacts come first: whatever is observed between the two reads can then only close the gate, never open it."""
+    ids = tuple(sorted(enclosure_ids))
+    if not ids:
+        return {}, {}
+    contacts = yield from records_of(EnclosureContact, enclosure_id=ids)
+    enclosures = yield from every(Enclosure, ids)
+    return enclosures, {contact.enclosure_id: contact for contact in contacts}
+
+
+def enclosure_finding(
+    enclosure_ids: Iterable[UUID],
+    enclosures: Enclosures,
+    contacts: Contacts,
+    now: datetime,
+    fresh_within: timedelta,
+    monitored: Collection[str] = (),
+) -> GateFinding | None:
+    """Return the finding on the enclosures that do not permit work; one that is not on record does not either.
+    `monitored` are the keys of the names that this deployment's monitor watches."""
+    ids = sorted(set(enclosure_ids))
+    failing = {
+        id: why for id in ids if (why := _objection(enclosures.get(id), contacts.get(id), now, fresh_within)) is not None
+    }
+    if not failing:
+        return None
+    named = ", ".join(f"{enclosures[id].name if id in enclosures else id} {why}" for id, why in failing.items())
+    total = len(failing) == len(ids)
+    retired = [id for id in failing if id not in enclosures or enclosures[id].lifecycle is not EnclosureLifecycle.ACTIVE]
+    unwatched = [
+        enclosures[id].name
+        for id in failing
+        if id not in retired
+        and enclosure_key(enclosures[id]) not in monitored
+        and not _is_fresh(contacts.get(id), now, fresh_within)
+    ]
+    if retired:
+        advice = "relocate the assets in one that is not in service"
+    elif unwatched:
+        advice = f"only an enclosure's monitor reports this, and none is configured for {', '.join(unwatched)}"
+        advice += "; have an administrator add it to MONITORED_ENCLOSURES"
+    else:
+        advice = "have each secured, and its monitor will report it"
+    return GateFinding(
+        total=total,
+        reason="no_enclosure_permitted" if total else "enclosure_not_permitted",
+        detail=f"The interlock does not permit work in {'any' if total else 'every'} enclosure: {named}; {advice}.",
+        facts={"enclosures": [_facts(id, enclosures.get(id), contacts.get(id), now, monitored) for id in failing]},
+    )
+
+
+def _objection(
+    enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, fresh_within: timedelta
+) -> str | None:
+    """Return why an enclosure does not pass; a contact from the future proves as little as an old one."""
+    if enclosure is None:
+        return "is not on record"
+    if enclosure.lifecycle is not EnclosureLifecycle.ACTIVE:
+        return f"is {enclosure.lifecycle.value}"
+    if enclosure.permit_status is not EnclosurePermitStatus.PERMITTED:
+        return f"is {enclosure.permit_status.value}"
+    if contact is None:
+        return "has no contact on record"
+    if not _is_fresh(contact, now, fresh_within):
+        age = now - contact.contacted_at
+        where = "ago" if age > timedelta() else "ahead of the clock"
+        return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {fresh_within.total_seconds():.0f} s"
+    return None
+
+
+def _is_fresh(contact: EnclosureContact | None, now: datetime, fresh_within: timedelta) -> bool:
+    return contact is not None and abs(now - contact.contacted_at) <= fresh_within
+
+
+def _facts(
+    id: UUID, enclosure: Enclosure | None, contact: EnclosureContact | None, now: datetime, monitored: Collection[str]
+) -> dict[str, object]:
+    return {
+        "enclosure_id": str(id),
+        "permit_status": enclosure.permit_status.value if enclosure else None,
+        "lifecycle": enclosure.lifecycle.value if enclosure else None,
+        "observation_age": observation_age(contact, now),
+        "monitored": enclosure is not None and enclosure_key(enclosure) in monitored,
+    }

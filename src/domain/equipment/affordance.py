@@ -1,7 +1,5 @@
 """Affordances: the closed list of what a device class lets one do with it. Values are only ever added.
-
-Selecting a parameter value (bit depth, region, energy) is a setting or a capability, never an affordance.
-"""
+Selecting a parameter value (bit depth, region, energy) is a setting or a capability, never an affordance."""
 
 from enum import StrEnum
 from typing import Self

@@ -1,7 +1,5 @@
 """An assembly: a reusable blueprint of a cluster of devices: slots, wires between them, and included child blueprints.
-
-Its content hash is built from names instead of ids, so equal blueprints of two facilities match.
-"""
+Its content hash is built from names instead of ids, so equal blueprints of two facilities match."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -176,7 +174,7 @@ class BlueprintCommand(Command):
     parameter_overrides_schema: Schema | None = None
     drawing: Drawing | None = None
 
-    def references(self) -> Reads[BlueprintReferences]:
+    def gather(self, *_: Assembly | Call) -> Reads[BlueprintReferences]:
         """Return everything the blueprint refers to; the first missing one is named, all of them are in the facts."""
         family_ids = {id for slot in self.required_slots for id in slot.required_family_ids}
         child_ids = {sub.sub_assembly_id for sub in self.required_sub_assemblies}
@@ -189,10 +187,8 @@ class BlueprintCommand(Command):
             *((Assembly.aggregate, id) for id in sorted(child_ids - children.keys())),
         ]
         for aggregate, first in missing:
-            raise aggregate.NotFound(
-                f"There is no {aggregate.label} {first}; check the id or list what exists.",
-                facts={"missing_ids": [str(id) for _, id in missing]},
-            )
+            detail = f"There is no {aggregate.label} {first}; check the id or list what exists."
+            raise aggregate.NotFound(detail, facts={"missing_ids": [id for _, id in missing]})
         return BlueprintReferences(roles, families, children)
 
     def blueprint(self, own_id: UUID, references: BlueprintReferences) -> dict[str, Any]:
@@ -203,11 +199,8 @@ class BlueprintCommand(Command):
         check_slot_names(self, references.children)
         check_declaration(self.parameter_overrides_schema, InvalidAssemblyParametersSchemaError)
         if stale := stale_pins(self, references.children):
-            raise self.cannot(
-                "sub_assembly_hash_mismatch",
-                "An included assembly has changed since its content_hash was taken; read it and pin its current one.",
-                current_content_hashes=stale,
-            )
+            detail = "An included assembly has changed since its content_hash was taken; read it and pin its current one."
+            raise self.cannot("sub_assembly_hash_mismatch", detail, current_content_hashes=stale)
         return {
             **dict(self),
             "required_slots": tuple(sorted(self.required_slots, key=lambda slot: slot.slot_name)),
@@ -220,18 +213,14 @@ class BlueprintCommand(Command):
 def check_texts(blueprint: BlueprintCommand) -> None:
     """Refuse blank names, and slots that no family may fill."""
     if not blueprint.name:
-        raise InvalidAssemblyError("The name is blank; give it at least one visible character.", reason="name")
-    names = [slot.slot_name for slot in blueprint.required_slots]
-    names += [sub.slot_name for sub in blueprint.required_sub_assemblies]
-    if not all(names):
-        raise InvalidAssemblyError("A slot name is blank; give it at least one visible character.", reason="slot")
-    for slot in blueprint.required_slots:
+        raise contradiction("name", "The name is blank; give it at least one visible character.")
+    slots, included = blueprint.required_slots, blueprint.required_sub_assemblies
+    if not all((*(slot.slot_name for slot in slots), *(sub.slot_name for sub in included))):
+        raise contradiction("slot", "A slot name is blank; give it at least one visible character.")
+    for slot in slots:
         if not slot.required_family_ids:
-            raise InvalidAssemblyError(
-                f"The slot {slot.slot_name} names no family; name at least one whose assets may fill it.",
-                reason="slot",
-                facts={"slot_name": slot.slot_name},
-            )
+            detail = f"The slot {slot.slot_name} names no family; name at least one whose assets may fill it."
+            raise contradiction("slot", detail, slot_name=slot.slot_name)
 
 
 def check_wires(blueprint: BlueprintCommand) -> None:
@@ -239,31 +228,23 @@ def check_wires(blueprint: BlueprintCommand) -> None:
     declared = {slot.slot_name for slot in blueprint.required_slots}
     for wire in blueprint.required_wires:
         if not all(dict(wire).values()):
-            raise InvalidAssemblyError("A wire names a blank slot or port; name all four.", reason="wire", facts=dict(wire))
-        if unknown := sorted({wire.source_slot_name, wire.target_slot_name} - declared):
-            raise InvalidAssemblyError(
-                f"A wire ends at {unknown[0]}, which is no slot of this assembly; declare the slot or drop the wire.",
-                reason="unknown_slot",
-                facts={"slot_names": unknown},
-            )
-        if (wire.source_slot_name, wire.source_port_name) == (wire.target_slot_name, wire.target_port_name):
-            raise InvalidAssemblyError(
-                f"A wire leads from {wire.source_slot_name}.{wire.source_port_name} to itself; name two different ports.",
-                reason="wire",
-                facts=dict(wire),
-            )
+            raise contradiction("wire", "A wire names a blank slot or port; name all four.", **dict(wire))
+        slot_name, port_name = wire.source_slot_name, wire.source_port_name
+        if unknown := sorted({slot_name, wire.target_slot_name} - declared):
+            detail = f"A wire ends at {unknown[0]}, which is no slot of this assembly; declare the slot or drop the wire."
+            raise contradiction("unknown_slot", detail, slot_names=unknown)
+        if (slot_name, port_name) == (wire.target_slot_name, wire.target_port_name):
+            detail = f"A wire leads from {slot_name}.{port_name} to itself; name two different ports."
+            raise contradiction("wire", detail, **dict(wire))
 
 
 def check_nesting(own_id: UUID, children: dict[UUID, Assembly]) -> None:
     """Refuse an assembly that includes itself, or one that includes others in turn."""
     if own_id in children:
-        raise InvalidAssemblyError("An assembly cannot include itself; include another one.", reason="self_reference")
-    if nested := [str(id) for id, child in sorted(children.items()) if child.required_sub_assemblies]:
-        raise InvalidAssemblyError(
-            "An included assembly includes others itself; only one level is allowed, so include its parts directly.",
-            reason="nesting_too_deep",
-            facts={"sub_assembly_ids": nested},
-        )
+        raise contradiction("self_reference", "An assembly cannot include itself; include another one.")
+    if nested := sorted(id for id, child in children.items() if child.required_sub_assemblies):
+        detail = "An included assembly includes others itself; only one level is allowed, so include its parts directly."
+        raise contradiction("nesting_too_deep", detail, sub_assembly_ids=nested)
 
 
 def check_slot_names(blueprint: BlueprintCommand, children: dict[UUID, Assembly]) -> None:
@@ -271,11 +252,13 @@ def check_slot_names(blueprint: BlueprintCommand, children: dict[UUID, Assembly]
     names = Counter(slot.slot_name for slot in leaf_slots(blueprint, children))
     names.update(sub.slot_name for sub in blueprint.required_sub_assemblies)
     if twice := sorted(name for name, count in names.items() if count > 1):
-        raise InvalidAssemblyError(
-            f"The slot name {twice[0]} occurs more than once among slots, sub-assemblies and their slots; rename one.",
-            reason="slot_name_conflict",
-            facts={"slot_names": twice},
-        )
+        detail = f"The slot name {twice[0]} occurs more than once among slots, sub-assemblies and their slots; rename one."
+        raise contradiction("slot_name_conflict", detail, slot_names=twice)
+
+
+def contradiction(reason: str, detail: str, **facts: Any) -> InvalidAssemblyError:
+    """Return the refusal of a blueprint that contradicts itself."""
+    return InvalidAssemblyError(detail, reason=reason, facts=facts)
 
 
 def leaf_slots(blueprint: Assembly | BlueprintCommand, children: dict[UUID, Assembly]) -> Iterator[RequiredSlot]:
@@ -333,9 +316,6 @@ class DefineAssembly(BlueprintCommand, JudgedCreation[BlueprintReferences]):
 
     version_tag: VersionTag | None = None
 
-    def gather(self, call: Call) -> Reads[BlueprintReferences]:
-        return (yield from self.references())
-
     def decide(self, call: Call, references: BlueprintReferences) -> Outcome:
         return [AssemblyDefined(**self.blueprint(call.new_id, references))]
 
@@ -346,12 +326,9 @@ class VersionAssembly(BlueprintCommand, JudgedVerb[Assembly, BlueprintReferences
 
     version_tag: VersionTag
 
-    def gather(self, assembly: Assembly, call: Call) -> Reads[BlueprintReferences]:
-        return (yield from self.references())
-
     def decide(self, assembly: Assembly, call: Call, references: BlueprintReferences) -> Outcome:
-        blueprint = self.blueprint(assembly.id, references)
-        return [AssemblyVersioned(**blueprint, previous_content_hash=assembly.content_hash)]
+        previous = assembly.content_hash
+        return [AssemblyVersioned(**self.blueprint(assembly.id, references), previous_content_hash=previous)]
 
 
 @assembly.command(post="/{assembly_id}/deprecate", allowed=CURRENT, records=AssemblyDeprecated, destructive=True)
@@ -364,10 +341,7 @@ class DeprecateAssembly(Verb[Assembly]):
 assembly.get()
 
 
-AssemblySummary = Summary.from_state(assembly, "name status version_tag content_hash presented_role_ids created_at")
-
-
-@assembly.listing(AssemblySummary)
+@assembly.listing(Summary.from_state(assembly, "name status version_tag content_hash presented_role_ids created_at"))
 class ListAssemblies(ListQuery):
     """Assemblies in order of definition."""
 

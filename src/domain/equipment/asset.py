@@ -1,8 +1,6 @@
-"""An asset: one piece of equipment, or one virtual axis, in a tree with a single parent for each.
-
-Its lifecycle and its condition are two independent axes. Here are its state, its events, how they fold, and the verbs
-of both axes; the tree, the parts, the settings, the external identifier and the views have modules of their own.
-"""
+"""An asset: one piece of equipment, or one virtual axis, in a tree with a single parent for each. Its lifecycle and its
+condition are two independent axes. Here are its state, its events, how they fold, and the verbs of both axes; the tree, the
+parts with the settings, the external identifier and the views have modules of their own."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,17 +9,9 @@ from enum import StrEnum
 from typing import Annotated, Any, ClassVar, TypeVar, assert_never
 from uuid import UUID
 
+from baton.domain.equipment import values
 from baton.domain.equipment.partition import PartitionRule
-from baton.domain.equipment.values import (
-    AlternateIdentifier,
-    AlternateIdentifierKind,
-    Drawing,
-    ExternalIdEvent,
-    ExternalIdScheme,
-    Owner,
-    Port,
-    PortDirection,
-)
+from baton.domain.equipment.values import AlternateIdentifier, Drawing, ExternalIdEvent, ExternalIdScheme, Owner, Port
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Verb, changed
 from baton.domain.shared.text import FreeText, Reason
 
@@ -83,8 +73,8 @@ class Asset(State):
 
 asset = Aggregate(Asset, "/assets", axis="lifecycle", context="equipment")
 
-TREE_LOCK = "asset-tree"
-"""Held by verbs that could leave a retired asset in use, a child under a retired parent, or a fixture asset in no mount."""
+ASSETS = "asset-tree"
+"""Lock of verbs that could leave a retired asset in use, a child under a retired parent, or a fixture asset in no mount."""
 
 
 class AssetRegistered(Event, of=asset):
@@ -183,7 +173,7 @@ class AssetPortAdded(Event, of=asset):
     """The asset got a port."""
 
     port_name: str
-    direction: PortDirection
+    direction: values.PortDirection
     signal_type: str
 
 
@@ -196,14 +186,14 @@ class AssetPortRemoved(Event, of=asset):
 class AssetAlternateIdentifierAdded(Event, of=asset):
     """The asset got another name to go by."""
 
-    kind: AlternateIdentifierKind
+    kind: values.AlternateIdentifierKind
     value: str
 
 
 class AssetAlternateIdentifierRemoved(Event, of=asset):
     """Another name was taken from the asset."""
 
-    kind: AlternateIdentifierKind
+    kind: values.AlternateIdentifierKind
     value: str
 
 

@@ -12,9 +12,8 @@ from pydantic import Field
 from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssigned, asset
 from baton.domain.equipment.asset_tree import ancestor_chain, ancestors_of
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.minting import ExternalIdAssignment, refuse_unminted
 from baton.domain.equipment.model import Model
-from baton.domain.equipment.pidinst import PidinstRecord, asset_record, require_exportable
+from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, asset_record, exportable, refuse_unminted
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code
@@ -136,42 +135,23 @@ class MintMissingAssetExternalIds(JudgedCreation[None]):
         yield from refuse_unminted(self.external_id_scheme)
 
     def decide(self, call: Call, _: None) -> Outcome:
-        sweep = MintSweep(
-            sweep_id=call.new_id,
-            principal_id=call.principal_id,
-            surface_id=call.surface_id,
-            correlation_id=call.correlation_id,
-            external_id_scheme=self.external_id_scheme,
-            facility_code=self.facility_code,
-            limit_=self.limit,
-            created_at=call.now,
-        )
+        caller = (call.principal_id, call.surface_id, call.correlation_id)
+        sweep = MintSweep(call.new_id, *caller, self.external_id_scheme, self.facility_code, self.limit, created_at=call.now)
         return [Put(sweep), Answer({"sweep_id": str(sweep.sweep_id), "work_id": str(sweep.sweep_id)})]
-
-
-def lacks_external_id(asset: Asset) -> bool:
-    """Return whether a sweep is to mint an identifier for this asset."""
-    return asset.external_id is None and asset.lifecycle in IN_SERVICE and not asset.virtual_axis
 
 
 def assets_lacking_external_id(ids: Iterable[UUID], facility_code: str | None) -> Reads[list[Asset]]:
     """Return the assets among these that a sweep is to mint for; a facility's are its roots and everything below them."""
     wanted = tuple(ids)
     found = yield from ancestors_of(wanted)
-    return [
-        found[id]
-        for id in wanted
-        if id in found
-        and lacks_external_id(found[id])
-        and facility_code in (None, ancestor_chain(found, id)[-1].facility_code)
-    ]
+    present = [found[id] for id in wanted if id in found]
+    lacking = [one for one in present if one.external_id is None and one.lifecycle in IN_SERVICE and not one.virtual_axis]
+    return [one for one in lacking if facility_code in (None, ancestor_chain(found, one.id)[-1].facility_code)]
 
 
 def with_outcome(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId | Refusal) -> MintSweep:
     """Return the sweep after one more asset; an asset that needs nothing any more, or is gone, is skipped.
-
-    Attempts may overlap, so each asset counts once, and one that got its identifier after all did not fail.
-    """
+    Attempts may overlap, so each asset counts once, and one that got its identifier after all did not fail."""
     id = str(asset_id)
     if any(entry["asset_id"] == id for entry in (*sweep.minted, *sweep.skipped)):
         return sweep
@@ -193,11 +173,6 @@ def with_outcome(sweep: MintSweep, asset_id: UUID, outcome: AssignedExternalId |
             return replace(scanned, failed=[*sweep.failed, failure])
 
 
-def finish_sweep(sweep: MintSweep, at: datetime) -> MintSweep:
-    """Return the sweep when nothing is left to do."""
-    return replace(sweep, status=MintSweepStatus.FINISHED, finished_at=at)
-
-
 def sweep_view(sweep: MintSweep) -> MintSweepView:
     """Return the view of a sweep."""
     return MintSweepView.model_validate({name: getattr(sweep, name) for name in MintSweepView.model_fields})
@@ -212,9 +187,8 @@ class GetAssetMintSweep(Query):
     def answer(self, call: Call) -> Reads[MintSweepView]:
         sweep = yield from record_of(MintSweep, sweep_id=self.sweep_id)
         if sweep is None:
-            raise AssetMintSweepNotFoundError(
-                f"There is no mint sweep {self.sweep_id}; check the id.", facts={"missing_ids": [str(self.sweep_id)]}
-            )
+            detail = f"There is no mint sweep {self.sweep_id}; check the id."
+            raise AssetMintSweepNotFoundError(detail, facts={"missing_ids": [self.sweep_id]})
         return sweep_view(sweep)
 
 
@@ -235,7 +209,7 @@ class GetAssetPidinst(Query):
     def answer(self, asset: Asset, call: Call) -> Reads[PidinstRecord]:
         if asset.virtual_axis:
             raise AssetNotPidinstEligibleError("A virtual axis has no PIDINST record; ask for the axes it is made of.")
-        return require_exportable(
+        return exportable(
             (yield from published_record(asset)),
             AssetCannotExportPidinstError,
             "The asset has no owner; add one first.",

@@ -9,34 +9,13 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from baton.domain.enclosure.enclosure import Enclosure
+from baton.domain.equipment import asset as assets
 from baton.domain.equipment.affordance import Affordance
-from baton.domain.equipment.asset import (
-    DECOMMISSIONED,
-    IN_SERVICE,
-    TREE_LOCK,
-    Asset,
-    AssetCondition,
-    AssetDecommissioned,
-    AssetLifecycle,
-    AssetName,
-    AssetRegistered,
-    AssetRelocated,
-    AssetTier,
-    asset,
-    by_kind_and_value,
-    by_name,
-)
+from baton.domain.equipment.asset import ASSETS, DECOMMISSIONED, IN_SERVICE, Asset, AssetName, AssetTier, asset
 from baton.domain.equipment.family import Family, FamilyStatus
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
-from baton.domain.equipment.values import (
-    AlternateIdentifier,
-    Drawing,
-    InvalidAlternateIdentifierError,
-    InvalidAssetOwnerError,
-    Owner,
-    check_owner,
-)
+from baton.domain.equipment.values import AlternateIdentifier, Drawing, InvalidAlternateIdentifierError, Owner, check_owners
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omitted
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
@@ -68,9 +47,7 @@ class AncestorWalkDepthExceededError(Refusal, context="equipment"):
 
 def ancestors_of(ids: Iterable[UUID]) -> Reads[dict[UUID, Asset]]:
     """Return these assets and everything above them, themselves first, then level by level; absent ids are left out.
-
-    Gates rest on this, so a damaged chain is an error and never a shorter answer.
-    """
+    Gates rest on this, so a damaged chain is an error and never a shorter answer."""
     found: dict[UUID, Asset] = {}
     level = yield from every(Asset, ids)
     start = tuple(level)
@@ -98,22 +75,16 @@ def ancestor_chain(found: Mapping[UUID, Asset], id: UUID) -> tuple[Asset, ...]:
 
 
 def _damaged(how: str, id: UUID) -> AncestorWalkDepthExceededError:
-    return AncestorWalkDepthExceededError(
-        f"The chain of parents at asset {id} {how}; the record is damaged, call an administrator.",
-        facts={"asset_id": str(id)},
-    )
+    detail = f"The chain of parents at asset {id} {how}; the record is damaged, call an administrator."
+    return AncestorWalkDepthExceededError(detail, facts={"asset_id": id})
 
 
 def levels_below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...], ...]]:
     """Return the ids below an asset, level by level down to `max_depth` levels, ascending in each."""
-    levels: list[tuple[UUID, ...]] = []
-    level: tuple[UUID, ...] = (id,)
-    while len(levels) < max_depth:
-        level = yield from members_of(CHILDREN, *level)
-        if not level:
-            break
+    levels: list[tuple[UUID, ...]] = [(id,)]
+    while len(levels) <= max_depth and (level := (yield from members_of(CHILDREN, *levels[-1]))):
         levels.append(level)
-    return tuple(levels)
+    return tuple(levels[1:])
 
 
 def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Affordance]]]:
@@ -167,7 +138,7 @@ class RegistrationFacts(NamedTuple):
     model: Model | None
 
 
-@asset.creation(refuses=[Model.aggregate.NotFound, Enclosure.aggregate.NotFound], lock=TREE_LOCK, essential=True)
+@asset.creation(refuses=[Model.aggregate.NotFound, Enclosure.aggregate.NotFound], lock=ASSETS, essential=True)
 class RegisterAsset(JudgedCreation[RegistrationFacts]):
     """Register a piece of equipment: a root of a facility, or a part of another asset."""
 
@@ -199,22 +170,18 @@ class RegisterAsset(JudgedCreation[RegistrationFacts]):
         if parent is not None and parent.lifecycle is DECOMMISSIONED:
             raise self.cannot("parent_decommissioned", "The parent asset is Decommissioned; name one that is in service.")
         if depth > MAX_DEPTH:
-            raise self.cannot(
-                "too_deep", f"The asset would stand {depth} levels deep; the tree has {MAX_DEPTH} at most.", depth=depth
-            )
+            detail = f"The asset would stand {depth} levels deep; the tree has {MAX_DEPTH} at most."
+            raise self.cannot("too_deep", detail, depth=depth)
         if deprecated := [id for id, family in families.items() if family.status is FamilyStatus.DEPRECATED]:
-            raise self.cannot(
-                "family_deprecated",
-                "A family is Deprecated and takes no new assets; choose its successor.",
-                family_ids=[str(id) for id in deprecated],
-            )
+            detail = "A family is Deprecated and takes no new assets; choose its successor."
+            raise self.cannot("family_deprecated", detail, family_ids=deprecated)
         derived = {
             "family_ids": self.family_ids if model is None else self.family_ids | model.declared_family_ids,
-            "alternate_identifiers": by_kind_and_value(self.alternate_identifiers),
-            "owners": by_name(self.owners),
+            "alternate_identifiers": assets.by_kind_and_value(self.alternate_identifiers),
+            "owners": assets.by_name(self.owners),
         }
         enlisted = [] if parent is None else [Enlist(CHILDREN, str(parent.id))]
-        return [AssetRegistered(**{**dict(self), **derived}), *enlisted]
+        return [assets.AssetRegistered(**{**dict(self), **derived}), *enlisted]
 
     def check_values(self) -> None:
         """Refuse values that are wrong whatever is on record."""
@@ -226,13 +193,9 @@ class RegisterAsset(JudgedCreation[RegistrationFacts]):
         if self.facility_code is not None:
             check_facility_code(self.facility_code)
         if len(set(self.alternate_identifiers)) < len(self.alternate_identifiers):
-            raise InvalidAlternateIdentifierError(
-                "An alternate identifier is given twice; give each kind and value once.", reason="duplicate"
-            )
-        for owner in self.owners:
-            check_owner(owner)
-        if len({owner.name for owner in self.owners}) < len(self.owners):
-            raise InvalidAssetOwnerError("Two owners have the same name; name each owner once.", reason="duplicate")
+            detail = "An alternate identifier is given twice; give each kind and value once."
+            raise InvalidAlternateIdentifierError(detail, reason="duplicate")
+        check_owners(self.owners)
 
 
 class Destination(NamedTuple):
@@ -243,7 +206,7 @@ class Destination(NamedTuple):
     height: int
 
 
-@asset.command(post="/{asset_id}/relocate", allowed=IN_SERVICE, refuses=[Enclosure.aggregate.NotFound], lock=TREE_LOCK)
+@asset.command(post="/{asset_id}/relocate", allowed=IN_SERVICE, refuses=[Enclosure.aggregate.NotFound], lock=ASSETS)
 class RelocateAsset(JudgedVerb[Asset, Destination | None]):
     """Move an asset, with everything below it, under another parent, into another enclosure, or both.
 
@@ -284,13 +247,9 @@ class RelocateAsset(JudgedVerb[Asset, Destination | None]):
             raise self.cannot("no_change", "The asset is there already; name another parent or enclosure.")
         if destination is not None and destination.parent.lifecycle is DECOMMISSIONED:
             raise self.cannot("parent_decommissioned", "The new parent is Decommissioned; name one that is in service.")
-        relocated = AssetRelocated(
-            from_parent_id=asset.parent_id,
-            to_parent_id=to_parent_id,
-            from_enclosure_id=asset.located_in_enclosure_id,
-            to_enclosure_id=to_enclosure_id,
-            reason=self.reason,
-        )
+        origin = {"from_parent_id": asset.parent_id, "from_enclosure_id": asset.located_in_enclosure_id}
+        goal = {"to_parent_id": to_parent_id, "to_enclosure_id": to_enclosure_id}
+        relocated = assets.AssetRelocated(**origin, **goal, reason=self.reason)
         if to_parent_id == asset.parent_id:
             return [relocated]
         return [relocated, Delist(CHILDREN, str(asset.parent_id)), Enlist(CHILDREN, str(to_parent_id))]
@@ -305,17 +264,12 @@ class RelocateAsset(JudgedVerb[Asset, Destination | None]):
             raise self.cannot("cycle", "The new parent is below this asset; move it out from there first.")
         deepest = len(destination.ancestors) + destination.height
         if deepest > MAX_DEPTH:
-            raise self.cannot(
-                "too_deep", f"An asset would stand {deepest} levels deep; the tree has {MAX_DEPTH} at most.", depth=deepest
-            )
+            detail = f"An asset would stand {deepest} levels deep; the tree has {MAX_DEPTH} at most."
+            raise self.cannot("too_deep", detail, depth=deepest)
 
 
 @asset.command(
-    post="/{asset_id}/decommission",
-    allowed=IN_SERVICE,
-    state_reason="already_decommissioned",
-    lock=TREE_LOCK,
-    destructive=True,
+    post="/{asset_id}/decommission", allowed=IN_SERVICE, state_reason="already_decommissioned", lock=ASSETS, destructive=True
 )
 class DecommissionAsset(JudgedVerb[Asset, tuple[UUID | None, list[UUID]]]):
     """Retire an asset for good: detach it from its fixture, uninstall it, retire its parts, then this."""
@@ -328,18 +282,14 @@ class DecommissionAsset(JudgedVerb[Asset, tuple[UUID | None, list[UUID]]]):
     def decide(self, asset: Asset, call: Call, facts: tuple[UUID | None, list[UUID]]) -> Outcome:
         mount_id, children = facts
         if asset.fixture_id is not None:
-            raise self.cannot(
-                "fixture_bound", "The asset is attached to a fixture; detach it first.", fixture_id=str(asset.fixture_id)
-            )
+            detail = "The asset is attached to a fixture; detach it first."
+            raise self.cannot("fixture_bound", detail, fixture_id=asset.fixture_id)
         if mount_id is not None:
-            raise self.cannot("installed", "The asset is installed in a mount; uninstall it first.", mount_id=str(mount_id))
+            raise self.cannot("installed", "The asset is installed in a mount; uninstall it first.", mount_id=mount_id)
         if children:
-            raise self.cannot(
-                "active_children",
-                "Assets below this one are in service; decommission or relocate them first.",
-                asset_ids=[str(id) for id in children],
-            )
-        return [AssetDecommissioned()]
+            detail = "Assets below this one are in service; decommission or relocate them first."
+            raise self.cannot("active_children", detail, asset_ids=children)
+        return [assets.AssetDecommissioned()]
 
 
 class TreeDirection(StrEnum):
@@ -353,8 +303,8 @@ class AssetNode(Value):
     asset_id: UUID
     name: str
     tier: AssetTier
-    lifecycle: AssetLifecycle
-    condition: AssetCondition
+    lifecycle: assets.AssetLifecycle
+    condition: assets.AssetCondition
     parent_id: UUID | None
     depth: int
     located_in_enclosure_id: UUID | None

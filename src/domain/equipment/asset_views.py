@@ -1,6 +1,6 @@
 """What is shown of assets: one asset, the list, and all that an integrator needs of one in a single answer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
@@ -23,8 +23,6 @@ from baton.domain.shared.text import FreeText
 V = TypeVar("V", bound=Value)
 
 asset.get()
-
-
 AssetSummary = Summary.from_state(
     asset,
     "name tier lifecycle condition parent_id facility_code model_id fixture_id located_in_enclosure_id external_id "
@@ -125,24 +123,21 @@ class GetAssetIntegrationView(Query):
         families = yield from every(Family, sorted(asset.family_ids))
         candidates = yield from cautions_in_scope(scope.bound_ids, (), ())
         cautions = cautions_in_force(candidates, scope.bound_ids, (), (), call.now, CautionSeverity.NOTICE)
-        affordances = frozenset(one for family in families.values() for one in family.affordances)
-        offered = yield from capabilities_on_offer()
+        ordered = sorted(families.values(), key=lambda family: family.name)
+        affordances = frozenset(one for family in ordered for one in family.affordances)
+        applicable = [one for one in (yield from capabilities_on_offer()) if one.required_affordances <= affordances]
         return AssetIntegrationView(
             asset_id=asset.id,
             **{name: getattr(asset, name) for name in AssetIntegrationView.model_fields if hasattr(asset, name)},
             enclosure_ids=scope.enclosure_ids,
-            families=tuple(
-                view_of(AssetFamilyView, family) for family in sorted(families.values(), key=lambda family: family.name)
-            ),
-            active_cautions=tuple(view_of(ActiveCaution, caution) for caution in cautions),
-            applicable_capabilities=tuple(
-                view_of(ApplicableCapability, one) for one in offered if one.required_affordances <= affordances
-            ),
+            families=views_of(AssetFamilyView, ordered),
+            active_cautions=views_of(ActiveCaution, cautions),
+            applicable_capabilities=views_of(ApplicableCapability, applicable),
             incomplete=len(families) < len(asset.family_ids),
         )
 
 
-def view_of(form: type[V], state: State) -> V:
-    """Return the view of a state: its first field is the state's id, each other the state's attribute of that name."""
+def views_of(form: type[V], states: Iterable[State]) -> tuple[V, ...]:
+    """Return views of states: the first field is a state's id, each other its attribute of that name."""
     id_field, *names = form.model_fields
-    return form(**{id_field: state.id, **{name: getattr(state, name) for name in names}})
+    return tuple(form(**{id_field: one.id, **{name: getattr(one, name) for name in names}}) for one in states)

@@ -1,8 +1,6 @@
-"""The starter catalog of an imaging beamline, read from `catalog.json`.
-
-The roles are seeded at startup; families, models and assemblies an operator may load through the normal commands. Entries
-refer to each other by name, since ids exist only once they are loaded. Vendors are fictional.
-"""
+"""The starter catalog of an imaging beamline, read from `catalog.json`. The roles are seeded at startup; families, models
+and assemblies an operator may load through the normal commands. Entries refer to each other by name, since ids exist only
+once they are loaded. Vendors are fictional."""
 
 from collections.abc import Mapping
 from importlib.resources import files

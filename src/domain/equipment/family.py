@@ -1,7 +1,5 @@
 """A family: a device class (rotary stage, camera) with the affordances of its assets and the schema of their settings.
-
-Its schema may change in place as long as no unit does; a new unit takes a new version.
-"""
+Its schema may change in place as long as no unit does; a new unit takes a new version."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,8 +54,7 @@ class Family(State):
     name: str
     affordances: SortedSet[Affordance]
     settings_schema: Schema | None
-    units_by_revision: Mapping[int, Units]
-    """The units of every schema this family has had: stored settings stand under the revision they were written under."""
+    units_by_revision: Mapping[int, Units]  # Of every schema so far: settings stand under the one they were written under.
     status: FamilyStatus = DEFINED
     version_tag: str | None = None
     settings_schema_revision: int = 0
@@ -128,15 +125,10 @@ def begin(event: FamilyDefined) -> Family:
 def evolve(family: Family, event: FamilyEvent) -> Family:
     match event:
         case FamilyVersioned():
-            return changed(
-                with_schema(family, event.settings_schema, event.settings_schema_revision),
-                status=VERSIONED,
-                version_tag=event.version_tag,
-                affordances=event.affordances,
-                versioned_at=event.occurred_at,
-            )
+            replaced = changed(family, version_tag=event.version_tag, affordances=event.affordances)
+            return changed(with_schema(replaced, event), status=VERSIONED, versioned_at=event.occurred_at)
         case FamilySettingsSchemaUpdated():
-            return with_schema(family, event.settings_schema, event.settings_schema_revision)
+            return with_schema(family, event)
         case FamilyRoleAdded():
             return changed(family, presented_role_ids=family.presented_role_ids | {event.role_id})
         case FamilyRoleRemoved():
@@ -145,16 +137,13 @@ def evolve(family: Family, event: FamilyEvent) -> Family:
             assert_never(event)
 
 
-def with_schema(family: Family, schema: Schema | None, revision: int) -> Family:
-    """Return the family under this revision of its schema; the units of earlier ones are remembered."""
+def with_schema(family: Family, event: FamilyVersioned | FamilySettingsSchemaUpdated) -> Family:
+    """Return the family under the event's revision of its schema; the units of earlier ones are remembered."""
+    schema, revision = event.settings_schema, event.settings_schema_revision
     if revision == family.settings_schema_revision:
         return family
-    return changed(
-        family,
-        settings_schema=schema,
-        settings_schema_revision=revision,
-        units_by_revision={**family.units_by_revision, revision: declared_units(schema)},
-    )
+    units = {**family.units_by_revision, revision: declared_units(schema)}
+    return changed(family, settings_schema=schema, settings_schema_revision=revision, units_by_revision=units)
 
 
 class InvalidFamilySettingsSchemaError(Invalid, context="equipment"):
@@ -171,9 +160,8 @@ class DefineFamily(Creation):
 
     def decide(self, call: Call) -> Outcome:
         check_declaration(self.settings_schema, InvalidFamilySettingsSchemaError)
-        taken = family.AlreadyExists(
-            f"A family named {self.name} exists already; use it or choose another name.", reason="name_taken"
-        )
+        detail = f"A family named {self.name} exists already; use it or choose another name."
+        taken = family.AlreadyExists(detail, reason="name_taken")
         return [FamilyDefined(**dict(self)), Claim(FAMILY_NAME, name_key(self.name), taken)]
 
 
@@ -192,21 +180,11 @@ class VersionFamily(JudgedVerb[Family, dict[UUID, Role]]):
         check_declaration(self.settings_schema, InvalidFamilySettingsSchemaError)
         for role in roles.values():
             if missing := sorted(role.required_affordances - self.affordances):
-                raise self.cannot(
-                    "role_contract_broken",
-                    f"The role {role.name} requires {', '.join(missing)}; keep them or remove the role first.",
-                    role_id=str(role.id),
-                    missing_affordances=missing,
-                )
+                detail = f"The role {role.name} requires {', '.join(missing)}; keep them or remove the role first."
+                raise self.cannot("role_contract_broken", detail, role_id=role.id, missing_affordances=missing)
         schema = self.settings_schema if "settings_schema" in self.model_fields_set else family.settings_schema
-        return [
-            FamilyVersioned(
-                version_tag=self.version_tag,
-                affordances=self.affordances,
-                settings_schema=schema,
-                settings_schema_revision=revision_after(family, schema),
-            )
-        ]
+        revised = {"settings_schema": schema, "settings_schema_revision": revision_after(family, schema)}
+        return [FamilyVersioned(**{**dict(self), **revised})]
 
 
 @family.command(put="/{family_id}/settings-schema", allowed=CURRENT)
@@ -221,11 +199,9 @@ class UpdateFamilySettingsSchema(Verb[Family]):
         if revision == family.settings_schema_revision:
             return []
         if altered := changed_units(family.settings_schema, self.settings_schema):
-            raise self.cannot(
-                "unit_changed",
-                f"The unit of {', '.join(altered)} would change in place; use version_family with the new schema instead.",
-                keys=list(altered),
-            )
+            names = ", ".join(altered)
+            detail = f"The unit of {names} would change in place; use version_family with the new schema instead."
+            raise self.cannot("unit_changed", detail, keys=altered)
         return [FamilySettingsSchemaUpdated(settings_schema=self.settings_schema, settings_schema_revision=revision)]
 
 
@@ -247,11 +223,8 @@ class AddFamilyRole(JudgedVerb[Family, Role]):
         if role.id in family.presented_role_ids:
             raise self.cannot("already_present", f"The family presents the role {role.name} already; nothing to add.")
         if missing := sorted(role.required_affordances - family.affordances):
-            raise self.cannot(
-                "missing_affordances",
-                f"The role {role.name} requires {', '.join(missing)}; version the family with them first.",
-                missing_affordances=missing,
-            )
+            detail = f"The role {role.name} requires {', '.join(missing)}; version the family with them first."
+            raise self.cannot("missing_affordances", detail, missing_affordances=missing)
         return [FamilyRoleAdded(role_id=role.id)]
 
 
@@ -275,8 +248,6 @@ class DeprecateFamily(Verb[Family]):
 
 
 family.get(hidden=["units_by_revision"])
-
-
 FamilySummary = Summary.from_state(
     family, "name status version_tag affordances presented_role_ids settings_schema_present created_at"
 )

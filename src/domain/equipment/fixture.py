@@ -8,14 +8,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.equipment import asset as assets
 from baton.domain.equipment.assembly import Assembly, AssemblyStatus, ContentHash, SlotName, leaf_slots, stale_pins
-from baton.domain.equipment.asset import Asset, AssetLifecycle
+from baton.domain.equipment.asset import ASSETS, Asset, AssetLifecycle
 from baton.domain.equipment.family import Family
-from baton.domain.equipment.minting import ExternalIdAssignment
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
-from baton.domain.equipment.pidinst import PidinstRecord, fixture_record, require_exportable
+from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, exportable, fixture_record
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdEvent, ExternalIdScheme
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, State, Value, changed
 from baton.domain.shared.listing import ListQuery, Summary
@@ -93,7 +91,7 @@ class Materials(NamedTuple):
     mounts: dict[str, UUID]
 
 
-@fixture.creation(path="/assemblies/{assembly_id}/fixtures", lock=assets.TREE_LOCK)
+@fixture.creation(path="/assemblies/{assembly_id}/fixtures", lock=ASSETS)
 class RegisterFixture(JudgedCreation[Materials]):
     """Make an assembly real: bind installed assets to its slots and to those of the assemblies it includes."""
 
@@ -103,8 +101,7 @@ class RegisterFixture(JudgedCreation[Materials]):
 
     def gather(self, call: Call) -> Reads[Materials]:
         assembly = yield from required(Assembly, self.assembly_id)
-        child_ids = (sub.sub_assembly_id for sub in assembly.required_sub_assemblies)
-        children = yield from required_all(Assembly, child_ids)
+        children = yield from required_all(Assembly, (sub.sub_assembly_id for sub in assembly.required_sub_assemblies))
         assets = yield from required_all(Asset, (binding.asset_id for binding in self.slot_asset_bindings))
         mounts: dict[str, UUID] = yield Holders(INSTALLED, tuple(str(id) for id in assets))
         return Materials(assembly, children, assets, mounts)
@@ -116,37 +113,24 @@ class RegisterFixture(JudgedCreation[Materials]):
         check_values(assembly.parameter_overrides_schema, self.parameter_overrides, InvalidFixtureParameterOverridesError)
         self.check_assets(materials)
         bindings = sorted(set(self.slot_asset_bindings), key=lambda binding: (binding.slot_name, binding.asset_id))
-        return [
-            FixtureRegistered(
-                assembly_id=assembly.id,
-                assembly_content_hash=assembly.content_hash,
-                surface_id=call.surface_id,
-                slot_asset_bindings=tuple(bindings),
-                parameter_overrides=self.parameter_overrides,
-            )
-        ]
+        made = {**dict(self), "slot_asset_bindings": tuple(bindings), "surface_id": call.surface_id}
+        return [FixtureRegistered(**made, assembly_content_hash=assembly.content_hash)]
 
     def check_blueprint(self, materials: Materials) -> None:
         """Refuse a blueprint no fixture may be made from; before the bindings, which it could not judge."""
         if materials.assembly.status is AssemblyStatus.DEPRECATED:
             raise self.cannot("assembly_deprecated", "The assembly is Deprecated; make the fixture from its successor.")
         if stale := stale_pins(materials.assembly, materials.children):
-            raise self.cannot(
-                "sub_assembly_hash_mismatch",
-                "An included assembly has changed since it was pinned; version the assembly with the current pin first.",
-                current_content_hashes=stale,
-            )
+            detail = "An included assembly has changed since it was pinned; version the assembly with the current pin first."
+            raise self.cannot("sub_assembly_hash_mismatch", detail, current_content_hashes=stale)
 
     def check_assets(self, materials: Materials) -> None:
         """Refuse assets that are retired or in no mount."""
-        retired = [id for id, asset in materials.assets.items() if asset.lifecycle is AssetLifecycle.DECOMMISSIONED]
-        if retired:
-            raise self.cannot(
-                "asset_decommissioned",
-                "An asset is Decommissioned; bind one that is in service.",
-                asset_ids=[str(id) for id in retired],
-            )
-        if loose := [str(id) for id in materials.assets if str(id) not in materials.mounts]:
+        bound = materials.assets
+        if retired := [id for id, asset in bound.items() if asset.lifecycle is AssetLifecycle.DECOMMISSIONED]:
+            detail = "An asset is Decommissioned; bind one that is in service."
+            raise self.cannot("asset_decommissioned", detail, asset_ids=retired)
+        if loose := [id for id in bound if str(id) not in materials.mounts]:
             raise self.cannot("asset_not_installed", "An asset is in no mount; install it first.", asset_ids=loose)
 
 
@@ -155,30 +139,19 @@ def check_bindings(bindings: tuple[SlotBinding, ...], materials: Materials) -> N
     slots = {slot.slot_name: slot for slot in leaf_slots(materials.assembly, materials.children)}
     bound = set(bindings)
     if unknown := sorted({binding.slot_name for binding in bound} - slots.keys()):
-        raise InvalidFixtureBindingsError(
-            f"{unknown[0]!r} is no slot of this assembly; use its slot names.",
-            reason="unknown_slot",
-            facts={"slot_names": unknown},
-        )
+        detail = f"{unknown[0]!r} is no slot of this assembly; use its slot names."
+        raise InvalidFixtureBindingsError(detail, reason="unknown_slot", facts={"slot_names": unknown})
     counts = Counter(binding.slot_name for binding in bound)
     if wrong := sorted(name for name, slot in slots.items() if not slot.cardinality.takes(counts[name])):
-        slot = slots[wrong[0]]
-        raise InvalidFixtureBindingsError(
-            f"The slot {slot.slot_name} takes {slot.cardinality.value}, not {counts[slot.slot_name]}; correct its bindings.",
-            reason="cardinality",
-            facts={"slot_names": wrong},
-        )
-    strangers = sorted(
-        (binding.slot_name, str(binding.asset_id))
-        for binding in bound
-        if not materials.assets[binding.asset_id].family_ids & slots[binding.slot_name].required_family_ids
-    )
-    if strangers:
-        raise InvalidFixtureBindingsError(
-            f"The asset in slot {strangers[0][0]} has none of the families the slot asks for; bind one that has.",
-            reason="family_mismatch",
-            facts={"bindings": [{"slot_name": name, "asset_id": id} for name, id in strangers]},
-        )
+        wanted = slots[wrong[0]].cardinality.value
+        detail = f"The slot {wrong[0]} takes {wanted}, not {counts[wrong[0]]}; correct its bindings."
+        raise InvalidFixtureBindingsError(detail, reason="cardinality", facts={"slot_names": wrong})
+    ordered = sorted(bound, key=lambda binding: (binding.slot_name, str(binding.asset_id)))
+    families = {binding: materials.assets[binding.asset_id].family_ids for binding in ordered}
+    if strangers := [one for one in ordered if not families[one] & slots[one.slot_name].required_family_ids]:
+        name = strangers[0].slot_name
+        detail = f"The asset in slot {name} has none of the families the slot asks for; bind one that has."
+        raise InvalidFixtureBindingsError(detail, reason="family_mismatch", facts={"bindings": strangers})
 
 
 @fixture.command(
@@ -198,8 +171,6 @@ class AssignFixtureExternalId(ExternalIdAssignment, JudgedVerb[Fixture, MintedId
 
 
 fixture.get(hidden=["created_at"])
-
-
 FixtureSummary = Summary.from_state(
     fixture, "assembly_id assembly_content_hash surface_id binding_count override_count created_at"
 )
@@ -223,7 +194,7 @@ class GetFixturePidinst(Query):
     """The fixture as a PIDINST record, with the owners and manufacturers of all its assets."""
 
     def answer(self, fixture: Fixture, call: Call) -> Reads[PidinstRecord]:
-        return require_exportable(
+        return exportable(
             (yield from published_record(fixture)),
             FixtureCannotExportPidinstError,
             "No bound asset has an owner; add one to an asset first.",

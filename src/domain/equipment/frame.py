@@ -1,21 +1,83 @@
-"""A frame: a named coordinate frame in the tree of placements, such as the beam centerline or a bench."""
+"""A frame: a named coordinate frame in the tree of placements, such as the beam centerline or a bench.
+A placement is where a thing sits in its parent frame, within which tolerances; a survey is how that was measured."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from baton.domain.equipment.placement import Placement, Survey, check_measured
+from pydantic import ConfigDict, Field, Strict
+
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required, required_if_given
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Reason
+from baton.domain.shared.text import FreeText, Reason, Text
+from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Delist, Enlist
 
-TREE_LOCK = "frame-tree"
-"""Held wherever something comes to stand on a frame or a frame is retired, so that nothing slips under a retired one."""
+FRAMES = "frame-tree"  # Lock: held where a thing comes to stand on a frame or one is retired; nothing slips under it.
 CONSUMERS = "frame-consumer"  # Look-up kind: the mounts and child frames placed in one frame.
+
+
+class ReferenceSurface(StrEnum):
+    """The part of the thing that the placement locates."""
+
+    THERMAL_FACE = "ThermalFace"
+    OPTIC_CENTER = "OpticCenter"
+    SHIELDING_FACE = "ShieldingFace"
+    MOUNTING_FACE = "MountingFace"
+
+
+class InvalidPlacementError(Invalid, context="equipment"):
+    """Placements and surveys have finite numbers, no negative tolerance or residual, and no blank instrument."""
+
+
+Length = Annotated[float, Strict(), Field(json_schema_extra={"unit": {"system": "udunits", "code": "mm"}})]
+Angle = Annotated[float, Strict(), Field(json_schema_extra={"unit": {"system": "udunits", "code": "rad"}})]
+
+
+class Placement(Value):
+    """A pose in the parent frame; tolerances are symmetric, 0 means exact."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+    x: Length
+    y: Length
+    z: Length
+    rx: Angle
+    ry: Angle
+    rz: Angle
+    tol_x: Length
+    tol_y: Length
+    tol_z: Length
+    tol_rx: Angle
+    tol_ry: Angle
+    tol_rz: Angle
+    parent_frame_id: UUID
+    reference_surface: ReferenceSurface
+
+
+class Survey(Value):
+    """How a placement was measured; it names the instrument, never a person."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
+    instrument: Annotated[str, Text(200, InvalidPlacementError, "instrument")] | None = None
+    surveyed_at: Instant | None = None
+    residual: Length | None = None
+
+
+def check_measured(*measured: Placement | Survey | None) -> None:
+    """Refuse numbers that are not finite, and tolerances or residuals below zero."""
+    for values in measured:
+        for name, value in values or ():
+            if not isinstance(value, float):
+                continue
+            if not math.isfinite(value):
+                detail = f"{name} is not a finite number; give a finite one."
+                raise InvalidPlacementError(detail, reason="not_finite", facts={"field": name})
+            if value < 0 and name.startswith(("tol_", "residual")):
+                raise InvalidPlacementError(f"{name} is negative; give 0 or more.", reason="negative", facts={"field": name})
 
 
 class FrameStatus(StrEnum):
@@ -79,7 +141,7 @@ class InvalidFramePlacementError(Invalid, context="equipment"):
     """A root frame has no placement, every other frame one in its parent; a transform is placed in the predecessor."""
 
 
-@frame.creation(lock=TREE_LOCK)
+@frame.creation(lock=FRAMES)
 class RegisterFrame(JudgedCreation[Frame | None]):
     """Register a root frame, or one placed in a parent frame."""
 
@@ -105,25 +167,23 @@ class RegisterFrame(JudgedCreation[Frame | None]):
     def check_placement(self) -> None:
         """Refuse a placement that does not fit the frame's place in the tree, or whose numbers are no measures."""
         if self.parent_id is None and self.placement is not None:
-            raise InvalidFramePlacementError(
-                "A root frame has no placement; name a parent or leave the placement out.", reason="root_with_placement"
-            )
+            raise misfit("root_with_placement", "A root frame has no placement; name a parent or leave the placement out.")
         if self.parent_id is not None and self.placement is None:
-            raise InvalidFramePlacementError(
-                "A frame with a parent needs a placement in it; give one.", reason="child_without_placement"
-            )
+            raise misfit("child_without_placement", "A frame with a parent needs a placement in it; give one.")
         if self.placement is not None and self.placement.parent_frame_id != self.parent_id:
-            raise InvalidFramePlacementError(
-                "The placement is in another frame than the parent; name the parent in both.", reason="parent_mismatch"
-            )
+            detail = "The placement is in another frame than the parent; name the parent in both."
+            raise misfit("parent_mismatch", detail)
         check_measured(self.placement)
         if self.supersedes is not None:
             if self.supersedes.transform.parent_frame_id != self.supersedes.predecessor_frame_id:
-                raise InvalidFramePlacementError(
-                    "The transform is in another frame than the predecessor; name the predecessor in both.",
-                    reason="predecessor_mismatch",
-                )
+                detail = "The transform is in another frame than the predecessor; name the predecessor in both."
+                raise misfit("predecessor_mismatch", detail)
             check_measured(self.supersedes.transform)
+
+
+def misfit(reason: str, detail: str, **facts: Any) -> InvalidFramePlacementError:
+    """Return the refusal of a placement."""
+    return InvalidFramePlacementError(detail, reason=reason, facts=facts)
 
 
 @frame.command(patch="/{frame_id}/placement", allowed=[ACTIVE])
@@ -137,11 +197,8 @@ class UpdateFramePlacement(Verb[Frame]):
         if frame.parent_id is None:
             raise self.cannot("root_frame", "A root frame has no placement; only frames with a parent are placed.")
         if self.placement.parent_frame_id != frame.parent_id:
-            raise InvalidFramePlacementError(
-                "The placement is in another frame than the parent; a frame keeps its parent, so name that one.",
-                reason="parent_mismatch",
-                facts={"parent_id": str(frame.parent_id)},
-            )
+            detail = "The placement is in another frame than the parent; a frame keeps its parent, so name that one."
+            raise misfit("parent_mismatch", detail, parent_id=frame.parent_id)
         check_measured(self.placement, self.survey)
         if self.placement == frame.placement and self.survey in (None, frame.survey):
             return []
@@ -149,35 +206,27 @@ class UpdateFramePlacement(Verb[Frame]):
 
 
 @frame.command(
-    post="/{frame_id}/decommission",
-    allowed=[ACTIVE],
-    state_reason="already_decommissioned",
-    lock=TREE_LOCK,
-    destructive=True,
+    post="/{frame_id}/decommission", allowed=[ACTIVE], state_reason="already_decommissioned", lock=FRAMES, destructive=True
 )
-class DecommissionFrame(JudgedVerb[Frame, tuple[list[str], list[str]]]):
+class DecommissionFrame(JudgedVerb[Frame, dict[str, list[UUID]]]):
     """Retire a frame that nothing stands on any more."""
 
     reason: Reason
 
-    def gather(self, frame: Frame, call: Call) -> Reads[tuple[list[str], list[str]]]:
+    def gather(self, frame: Frame, call: Call) -> Reads[dict[str, list[UUID]]]:
         from baton.domain.equipment.mount import Mount, MountStatus  # a mount's module needs this one at its head
 
         consumers = yield from members_of(CONSUMERS, frame.id)
         frames = yield from every(Frame, consumers)
         mounts = yield from every(Mount, consumers)
-        mount_ids = [str(id) for id, mount in sorted(mounts.items()) if mount.status is MountStatus.ACTIVE]
-        return mount_ids, [str(id) for id, child in sorted(frames.items()) if child.status is ACTIVE]
+        return {
+            "mount_ids": sorted(id for id, mount in mounts.items() if mount.status is MountStatus.ACTIVE),
+            "frame_ids": sorted(id for id, child in frames.items() if child.status is ACTIVE),
+        }
 
-    def decide(self, frame: Frame, call: Call, consumers: tuple[list[str], list[str]]) -> Outcome:
-        mount_ids, frame_ids = consumers
-        if mount_ids or frame_ids:
-            raise self.cannot(
-                "in_use",
-                "Mounts or frames still stand on this frame; decommission them first.",
-                mount_ids=mount_ids,
-                frame_ids=frame_ids,
-            )
+    def decide(self, frame: Frame, call: Call, consumers: dict[str, list[UUID]]) -> Outcome:
+        if any(consumers.values()):
+            raise self.cannot("in_use", "Mounts or frames still stand on this frame; decommission them first.", **consumers)
         left = [] if frame.parent_id is None else [Delist(CONSUMERS, str(frame.parent_id))]
         return [FrameDecommissioned(reason=self.reason), *left]
 
@@ -185,10 +234,7 @@ class DecommissionFrame(JudgedVerb[Frame, tuple[list[str], list[str]]]):
 frame.get()
 
 
-FrameSummary = Summary.from_state(frame, "name parent_id placement status created_at")
-
-
-@frame.listing(FrameSummary)
+@frame.listing(Summary.from_state(frame, "name parent_id placement status created_at"))
 class ListFrames(ListQuery):
     """Frames in order of registration."""
 

@@ -1,7 +1,6 @@
 """A model: a vendor's catalog entry, that is manufacturer, part number and the families its units belong to."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
@@ -23,15 +22,14 @@ from baton.domain.kernel import (
     changed,
 )
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.listing import Hidden, ListQuery, Summary
+from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
 from baton.domain.shared.writes import Claim, Release
 
 VENDOR_KEY = "model-vendor-key"  # Claim kind: the model that holds a manufacturer's part number.
-UNIDENTIFIED = "unknown-pending-confirmation"
-"""The part number of units nobody has identified yet; any number of models may carry it."""
+UNIDENTIFIED = "unknown-pending-confirmation"  # The part number of units nobody has identified: any number of models.
 
 
 class ModelStatus(StrEnum):
@@ -120,11 +118,8 @@ class ModelDeprecated(Event, of=model, leads_to=DEPRECATED):
     reason: FreeText | None
 
 
-ModelEvent = ModelVersioned | ModelFamilyAdded | ModelFamilyRemoved
-
-
 @model.evolve
-def evolve(model: Model, event: ModelEvent) -> Model:
+def evolve(model: Model, event: ModelVersioned | ModelFamilyAdded | ModelFamilyRemoved) -> Model:
     match event:
         case ModelVersioned():
             return changed(model, status=VERSIONED, **dict(event))
@@ -144,22 +139,21 @@ class ModelDescription(Value):
     part_number: Annotated[str, Text(100, InvalidModelError, "part number")]
     declared_family_ids: Annotated[IdSet, Field(max_length=1000)]
 
+    def gather(self, *_: Model | Call) -> Reads[dict[UUID, Family]]:
+        return (yield from required_all(Family, self.declared_family_ids))
+
     def check(self) -> None:
         """Refuse half an identifier and a model of no family."""
         if (self.manufacturer.identifier is None) != (self.manufacturer.identifier_type is None):
-            raise InvalidModelError(
-                "The manufacturer's identifier and identifier_type go together; give both or neither.",
-                reason="half_identifier",
-            )
+            detail = "The manufacturer's identifier and identifier_type go together; give both or neither."
+            raise InvalidModelError(detail, reason="half_identifier")
         if not self.declared_family_ids:
             raise InvalidModelError("A model belongs to a family; declare at least one.", reason="no_families")
 
     def claim(self) -> list[Claim]:
         """Return the claim of the vendor key, where the part is identified."""
-        taken = model.AlreadyExists(
-            f"{self.manufacturer.name} {self.part_number} is in the catalog already; use or version that model.",
-            reason="vendor_key_taken",
-        )
+        detail = f"{self.manufacturer.name} {self.part_number} is in the catalog already; use or version that model."
+        taken = model.AlreadyExists(detail, reason="vendor_key_taken")
         return [Claim(VENDOR_KEY, key, taken) for key in vendor_key(self.manufacturer, self.part_number)]
 
 
@@ -179,9 +173,6 @@ class DefineModel(ModelDescription, JudgedCreation[dict[UUID, Family]]):
 
     version_tag: VersionTag | None = None
 
-    def gather(self, call: Call) -> Reads[dict[UUID, Family]]:
-        return (yield from required_all(Family, self.declared_family_ids))
-
     def decide(self, call: Call, families: dict[UUID, Family]) -> Outcome:
         self.check()
         return [ModelDefined(**dict(self)), *self.claim()]
@@ -192,9 +183,6 @@ class VersionModel(ModelDescription, JudgedVerb[Model, dict[UUID, Family]]):
     """Replace the whole entry under a new version tag; existing assets are not touched."""
 
     version_tag: VersionTag
-
-    def gather(self, model: Model, call: Call) -> Reads[dict[UUID, Family]]:
-        return (yield from required_all(Family, self.declared_family_ids))
 
     def decide(self, model: Model, call: Call, families: dict[UUID, Family]) -> Outcome:
         self.check()
@@ -241,18 +229,9 @@ class DeprecateModel(Verb[Model]):
 
 
 model.get()
-
-
-class ModelSummary(Summary):
-    model_id: UUID
-    name: str
-    manufacturer: Manufacturer
-    manufacturer_key: Hidden[str]
-    part_number: str
-    declared_family_ids: IdSet
-    status: ModelStatus
-    version_tag: str | None
-    created_at: datetime
+ModelSummary = Summary.from_state(
+    model, "name manufacturer part_number declared_family_ids status version_tag created_at", hidden="manufacturer_key"
+)
 
 
 @model.listing(ModelSummary)

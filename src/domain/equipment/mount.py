@@ -1,7 +1,4 @@
-"""A mount: a named slot provisioned ahead of the asset that goes into it.
-
-It alone knows what is installed where; the asset holds no copy.
-"""
+"""A mount: a named slot provisioned ahead of the asset in it. It alone knows what is where; the asset holds no copy."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -11,10 +8,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.equipment import asset as assets
-from baton.domain.equipment.asset import Asset, AssetLifecycle
-from baton.domain.equipment.frame import CONSUMERS, TREE_LOCK, Frame, FrameStatus
-from baton.domain.equipment.placement import Placement, Survey, check_measured
+from baton.domain.equipment.asset import ASSETS, Asset, AssetLifecycle
+from baton.domain.equipment.frame import CONSUMERS, FRAMES, Frame, FrameStatus, Placement, Survey, check_measured
 from baton.domain.equipment.values import Drawing
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.listing import ListQuery, Summary
@@ -87,11 +82,8 @@ class MountDecommissioned(Event, of=mount, leads_to=DECOMMISSIONED):
     reason: FreeText
 
 
-MountEvent = MountPlacementUpdated | MountAssetInstalled | MountAssetUninstalled
-
-
 @mount.evolve
-def evolve(mount: Mount, event: MountEvent) -> Mount:
+def evolve(mount: Mount, event: MountPlacementUpdated | MountAssetInstalled | MountAssetUninstalled) -> Mount:
     match event:
         case MountPlacementUpdated():
             return changed(mount, **dict(event))
@@ -107,7 +99,7 @@ class InvalidSlotCodeError(Invalid, context="equipment"):
     """A mount needs a slot code that is not blank."""
 
 
-@mount.creation(refuses=[mount.NotFound], lock=TREE_LOCK)
+@mount.creation(refuses=[mount.NotFound], lock=FRAMES)
 class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
     """Provision a slot for an asset, placed in a frame."""
 
@@ -118,8 +110,7 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
 
     def gather(self, call: Call) -> Reads[tuple[Mount | None, Frame]]:
         parent = yield from required_if_given(Mount, self.parent_id)
-        frame = yield from required(Frame, self.placement.parent_frame_id)
-        return parent, frame
+        return parent, (yield from required(Frame, self.placement.parent_frame_id))
 
     def decide(self, call: Call, facts: tuple[Mount | None, Frame]) -> Outcome:
         parent, frame = facts
@@ -128,11 +119,8 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
             raise self.cannot("parent_decommissioned", "The parent mount is Decommissioned; name an Active one or none.")
         if frame.status is FrameStatus.DECOMMISSIONED:
             raise self.cannot("frame_decommissioned", "The frame is Decommissioned; place the mount in an Active one.")
-        taken = mount.AlreadyExists(
-            f"An Active mount has the slot code {self.slot_code} already; choose another or decommission that mount.",
-            reason="slot_code_taken",
-            facts={"slot_code": self.slot_code},
-        )
+        detail = f"An Active mount has the slot code {self.slot_code} already; choose another or decommission that mount."
+        taken = mount.AlreadyExists(detail, reason="slot_code_taken", facts={"slot_code": self.slot_code})
         return [
             MountRegistered(**dict(self)),
             Claim(SLOT_CODES, slot_key(self.slot_code), rival=taken),
@@ -157,15 +145,14 @@ class UpdateMountPlacement(Verb[Mount]):
         check_measured(self.placement, self.survey)
         frame_id = mount.placement.parent_frame_id
         if self.placement.parent_frame_id != frame_id:
-            raise self.cannot(
-                "other_frame", "A mount keeps its frame; name that one, or register a new mount.", frame_id=str(frame_id)
-            )
+            detail = "A mount keeps its frame; name that one, or register a new mount."
+            raise self.cannot("other_frame", detail, frame_id=frame_id)
         if self.placement == mount.placement and self.survey in (None, mount.survey):
             return []
         return [MountPlacementUpdated(placement=self.placement, survey=self.survey)]
 
 
-@mount.command(post="/{mount_id}/install", allowed=[ACTIVE], reasons=["asset_installed_elsewhere"], lock=assets.TREE_LOCK)
+@mount.command(post="/{mount_id}/install", allowed=[ACTIVE], reasons=["asset_installed_elsewhere"], lock=ASSETS)
 class InstallAsset(JudgedVerb[Mount, tuple[Asset, UUID | None]]):
     """Put an Active asset into an empty slot; an asset is in one slot at most."""
 
@@ -173,37 +160,30 @@ class InstallAsset(JudgedVerb[Mount, tuple[Asset, UUID | None]]):
 
     def gather(self, mount: Mount, call: Call) -> Reads[tuple[Asset, UUID | None]]:
         asset = yield from required(Asset, self.asset_id)
-        holder_id = yield from holder_of(INSTALLED, str(self.asset_id))
-        return asset, holder_id
+        return asset, (yield from holder_of(INSTALLED, str(self.asset_id)))
 
     def decide(self, mount: Mount, call: Call, facts: tuple[Asset, UUID | None]) -> Outcome:
         asset, holder_id = facts
-        if mount.installed_asset_id == asset.id:
+        installed_id = mount.installed_asset_id
+        if installed_id == asset.id:
             return []
-        if mount.installed_asset_id is not None:
-            raise self.cannot(
-                "occupied",
-                "Another asset is in this slot; uninstall it first.",
-                installed_asset_id=str(mount.installed_asset_id),
-            )
+        if installed_id is not None:
+            detail = "Another asset is in this slot; uninstall it first."
+            raise self.cannot("occupied", detail, installed_asset_id=installed_id)
         if asset.lifecycle is not AssetLifecycle.ACTIVE:
-            raise self.cannot(
-                "asset_not_active",
-                f"The asset is {asset.lifecycle.value}; only Active assets are installed.",
-                lifecycle=asset.lifecycle.value,
-            )
+            detail = f"The asset is {asset.lifecycle.value}; only Active assets are installed."
+            raise self.cannot("asset_not_active", detail, lifecycle=asset.lifecycle)
         if holder_id is not None:
-            raise self.elsewhere_refusal(mount_id=str(holder_id))
+            raise self.elsewhere_refusal(mount_id=holder_id)
         return [MountAssetInstalled(asset_id=asset.id), Claim(INSTALLED, str(asset.id), rival=self.elsewhere_refusal())]
 
-    def elsewhere_refusal(self, **facts: str) -> Refusal:
+    def elsewhere_refusal(self, **facts: UUID) -> Refusal:
         """Return the refusal of an asset that is in another slot."""
-        return self.cannot(
-            "asset_installed_elsewhere", "The asset is installed in another mount; uninstall it there first.", **facts
-        )
+        detail = "The asset is installed in another mount; uninstall it there first."
+        return self.cannot("asset_installed_elsewhere", detail, **facts)
 
 
-@mount.command(post="/{mount_id}/uninstall", allowed=[ACTIVE], lock=assets.TREE_LOCK, destructive=True)
+@mount.command(post="/{mount_id}/uninstall", allowed=[ACTIVE], lock=ASSETS, destructive=True)
 class UninstallAsset(JudgedVerb[Mount, Asset | None]):
     """Take the asset out of its slot."""
 
@@ -216,21 +196,13 @@ class UninstallAsset(JudgedVerb[Mount, Asset | None]):
         if mount.installed_asset_id is None or asset is None:
             raise self.cannot("empty", "No asset is in this slot; nothing to uninstall.")
         if asset.fixture_id is not None:
-            raise self.cannot(
-                "asset_fixture_bound",
-                "The asset is attached to a fixture; detach it first.",
-                asset_id=str(asset.id),
-                fixture_id=str(asset.fixture_id),
-            )
+            detail = "The asset is attached to a fixture; detach it first."
+            raise self.cannot("asset_fixture_bound", detail, asset_id=asset.id, fixture_id=asset.fixture_id)
         return [MountAssetUninstalled(asset_id=asset.id, reason=self.reason), Release(INSTALLED, str(asset.id))]
 
 
 @mount.command(
-    post="/{mount_id}/decommission",
-    allowed=[ACTIVE],
-    state_reason="already_decommissioned",
-    lock=TREE_LOCK,
-    destructive=True,
+    post="/{mount_id}/decommission", allowed=[ACTIVE], state_reason="already_decommissioned", lock=FRAMES, destructive=True
 )
 class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
     """Retire an empty slot without slots under it; its code is free again."""
@@ -243,17 +215,11 @@ class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
 
     def decide(self, mount: Mount, call: Call, children: list[UUID]) -> Outcome:
         if mount.installed_asset_id is not None:
-            raise self.cannot(
-                "asset_installed",
-                "An asset is in this slot; uninstall it first.",
-                installed_asset_id=str(mount.installed_asset_id),
-            )
+            detail = "An asset is in this slot; uninstall it first."
+            raise self.cannot("asset_installed", detail, installed_asset_id=mount.installed_asset_id)
         if children:
-            raise self.cannot(
-                "active_children",
-                "Active mounts are under this one; decommission them first.",
-                mount_ids=[str(id) for id in children],
-            )
+            detail = "Active mounts are under this one; decommission them first."
+            raise self.cannot("active_children", detail, mount_ids=children)
         return [
             MountDecommissioned(reason=self.reason),
             Release(SLOT_CODES, slot_key(mount.slot_code)),
@@ -265,10 +231,7 @@ class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
 mount.get()
 
 
-MountSummary = Summary.from_state(mount, "slot_code parent_id placement drawing installed_asset_id status created_at")
-
-
-@mount.listing(MountSummary)
+@mount.listing(Summary.from_state(mount, "slot_code parent_id placement drawing installed_asset_id status created_at"))
 class ListMounts(ListQuery):
     """Mounts in order of registration."""
 

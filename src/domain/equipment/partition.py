@@ -1,7 +1,5 @@
 """Partition rules: how the value commanded to a virtual axis is shared out among the axes it is made of.
-
-A rule is data on the asset; `setpoints` says what it means. Solver rules are recorded only.
-"""
+A rule is data on the asset; `setpoints` says what it means. Solver rules are recorded only."""
 
 import math
 from bisect import bisect_left

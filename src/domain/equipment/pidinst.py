@@ -1,24 +1,30 @@
-"""PIDINST: the record under which an instrument's persistent identifier is published, composed from what is on record."""
+"""PIDINST: the record under which an instrument's persistent identifier is published, composed from what is on record.
+Here, too, is how such an identifier is issued: by which registries, and to whom."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.model import Manufacturer, Model
-from baton.domain.equipment.values import AlternateIdentifierKind, Owner
-from baton.domain.kernel import Value
+from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdEvent, ExternalIdScheme, Owner
+from baton.domain.kernel import Call, Command, Outcome, Value
 from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
-from baton.domain.shared.ports import Deployment
-from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.ports import Deployment, MintedIdentifier, Ports
+from baton.domain.shared.reads import Reads, ask
+from baton.domain.shared.refusals import ExternalIdMintingNotConfiguredError, Invalid, Refusal
+from baton.domain.shared.text import Word
+from baton.domain.shared.writes import Answer
 
 if TYPE_CHECKING:
     from baton.domain.equipment.fixture import Fixture
 
-URN = "URN"
+Families = Mapping[UUID, Family]
+Models = Mapping[UUID, Model]
 
 
 class PidinstIdentifier(Value):
@@ -99,10 +105,10 @@ class PidinstRecord(Value):
 
 
 def asset_record(
-    asset: Asset, model: Model | None, families: Mapping[UUID, Family], parent: Asset | None, deployment: Deployment
+    asset: Asset, model: Model | None, families: Families, parent: Asset | None, deployment: Deployment
 ) -> PidinstRecord:
     """Return the record of one asset; its families are taken from those given."""
-    page = deployment.landing_page_template or public_address(deployment, "assets", "{asset_id}")
+    page = deployment.landing_page_template or f"{deployment.base_url.rstrip('/')}/assets/{{asset_id}}"
     times = {PidinstDateType.COMMISSIONED: asset.commissioned_at, PidinstDateType.DE_COMMISSIONED: asset.decommissioned_at}
     return PidinstRecord(
         **_shared_fields(asset, [asset], [] if model is None else [model], families, deployment),
@@ -118,18 +124,13 @@ def asset_record(
 
 
 def fixture_record(
-    fixture: "Fixture",
-    name: str | None,
-    assets: Sequence[Asset],
-    models: Mapping[UUID, Model],
-    families: Mapping[UUID, Family],
-    deployment: Deployment,
+    fixture: "Fixture", name: str | None, assets: Sequence[Asset], models: Models, families: Families, deployment: Deployment
 ) -> PidinstRecord:
     """Return the record of a fixture: what its bound assets are, together; it has no name of its own unless one is given."""
-    found = [models.get(asset.model_id) for asset in assets if asset.model_id is not None]
+    used = [models[id] for id in (asset.model_id for asset in assets) if id is not None and id in models]
     return PidinstRecord(
-        **_shared_fields(fixture, assets, [model for model in found if model is not None], families, deployment),
-        landing_page=public_address(deployment, "fixtures", str(fixture.id)),
+        **_shared_fields(fixture, assets, used, families, deployment),
+        landing_page=f"{deployment.base_url.rstrip('/')}/fixtures/{fixture.id}",
         name=name or f"Fixture {fixture.id}",
         model=None,
         related_identifiers=related_identifiers(assets, PidinstRelation.HAS_COMPONENT),
@@ -137,13 +138,9 @@ def fixture_record(
 
 
 def _shared_fields(
-    holder: "Asset | Fixture",
-    assets: Sequence[Asset],
-    models: Sequence[Model],
-    families: Mapping[UUID, Family],
-    deployment: Deployment,
+    holder: "Asset | Fixture", assets: Sequence[Asset], models: Sequence[Model], families: Families, deployment: Deployment
 ) -> dict[str, Any]:
-    identifier = PidinstIdentifier(value=f"urn:uuid:{holder.id}", scheme=URN)
+    identifier = PidinstIdentifier(value=f"urn:uuid:{holder.id}", scheme="URN")
     if holder.external_id is not None and holder.external_id_scheme is not None:
         identifier = PidinstIdentifier(value=holder.external_id, scheme=holder.external_id_scheme)
     family_ids = frozenset[UUID]().union(*(asset.family_ids for asset in assets))
@@ -154,7 +151,7 @@ def _shared_fields(
         "owners": _distinct_parties(owner for asset in assets for owner in asset.owners),
         "manufacturers": _distinct_parties(model.manufacturer for model in models),
         "instrument_types": tuple(
-            PidinstTerm(name=family.name, identifier=f"urn:baton:family:{family.id}", identifier_type=URN)
+            PidinstTerm(name=family.name, identifier=f"urn:baton:family:{family.id}", identifier_type="URN")
             for family in sorted((families[id] for id in family_ids if id in families), key=lambda family: family.name)
         ),
     }
@@ -184,18 +181,13 @@ def citation_of(record: PidinstRecord) -> Citation:
     )
 
 
-def require_exportable(record: PidinstRecord, refusal: type[Refusal], no_owner: str, no_manufacturer: str) -> PidinstRecord:
+def exportable(record: PidinstRecord, refusal: type[Refusal], no_owner: str, no_manufacturer: str) -> PidinstRecord:
     """Return a record that is complete enough to be exported, or refuse it by what it lacks first."""
     if not record.owners:
         raise refusal(no_owner, reason="owner_missing")
     if not record.manufacturers:
         raise refusal(no_manufacturer, reason="manufacturer_missing")
     return record
-
-
-def public_address(deployment: Deployment, collection: str, id: str) -> str:
-    """Return the REST address of something on record, under the public address of the service."""
-    return f"{deployment.base_url.rstrip('/')}/{collection}/{id}"
 
 
 def _distinct_parties(parties: Iterable[Owner | Manufacturer]) -> tuple[PidinstParty, ...]:
@@ -220,10 +212,53 @@ def alternate_identifiers(asset: Asset) -> tuple[PidinstAlternateIdentifier, ...
     known = {(one.kind, one.value) for one in asset.alternate_identifiers}
     if (serial_number := asset.settings.get("serial_number")) not in (None, ""):
         known.add((AlternateIdentifierKind.SERIAL_NUMBER, str(serial_number)))
-    emitted = (
-        PidinstAlternateIdentifier(kind=AlternateIdentifierKind.OTHER, value=value, name=kind)
-        if kind is AlternateIdentifierKind.EPICS_PV
-        else PidinstAlternateIdentifier(kind=kind, value=value, name=None)
-        for kind, value in known
-    )
-    return tuple(sorted(emitted, key=lambda one: (one.kind, one.value, one.name or "")))
+    renamed = {AlternateIdentifierKind.EPICS_PV: AlternateIdentifierKind.OTHER}
+    emitted = sorted((renamed.get(kind, kind), value, kind if kind in renamed else "") for kind, value in known)
+    return tuple(PidinstAlternateIdentifier(kind=kind, value=value, name=name or None) for kind, value, name in emitted)
+
+
+class InvalidExternalIdSuffixError(Invalid, context="equipment"):
+    """A suffix has letters of a to z, digits, and -._;()/:*~$= only."""
+
+
+def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
+    """Refuse to mint where no registry is configured that issues identifiers of this scheme."""
+    deployment = yield from ask(Ports.deployment)
+    if not deployment.minted_schemes:
+        detail = "No identifier registry is configured here; set PID_MINTER, or ask the operator of the service to."
+        raise ExternalIdMintingNotConfiguredError(detail, reason="no_minter")
+    if scheme not in deployment.minted_schemes:
+        schemes = sorted(deployment.minted_schemes)
+        issued = ", ".join(schemes)
+        detail = f"The configured registry issues {issued} and no {scheme.value}; ask for {issued}."
+        facts = {"external_id_schemes": schemes}
+        raise ExternalIdMintingNotConfiguredError(detail, reason="scheme_not_minted", facts=facts)
+
+
+class ExternalIdAssignment(Command):
+    """A command that has a persistent identifier minted for what it is about, which keeps it for good."""
+
+    assignment: ClassVar[type[ExternalIdEvent]]
+    external_id_scheme: ExternalIdScheme
+    suffix: Annotated[str, Word(200)] | None = None  # The part behind the registrant's prefix.
+
+    def refuse_second(self, holder: "Asset | Fixture") -> None:
+        """Refuse to replace an identifier."""
+        if holder.external_id is not None:
+            detail = f"The {holder.aggregate.label} has a persistent identifier already; it keeps that one."
+            assigned = {"external_id_scheme": holder.external_id_scheme, "external_id": holder.external_id}
+            raise self.cannot("already_assigned", detail, **assigned)
+
+    def mint(self, holder: "Asset | Fixture", record: PidinstRecord) -> Reads[MintedIdentifier]:
+        """Have the registry issue an identifier and publish the record with it; the suffix defaults to the holder's id."""
+        yield from refuse_unminted(self.external_id_scheme)
+        suffix = self.suffix or str(holder.id)
+        if not re.fullmatch(r"[-._;()/:*~$=a-zA-Z0-9]+", suffix):
+            raise InvalidExternalIdSuffixError(
+                "The suffix has characters that no registry accepts; use letters of a to z, digits, and -._;()/:*~$= only."
+            )
+        return (yield from ask(Ports.mint, self.external_id_scheme, suffix, citation_of(record)))
+
+    def decide(self, holder: Any, call: Call, minted: MintedIdentifier) -> Outcome:
+        assigned = self.assignment(external_id_scheme=minted.scheme, external_id=minted.value)
+        return [assigned, Answer(assigned.model_dump(mode="json"))]

@@ -1,7 +1,5 @@
 """A role: a functional contract (Detector, Positioner) that families and assemblies can present.
-
-It names the affordances its presenter must have; it has no instances, settings or ports of its own.
-"""
+It names the affordances its presenter must have; it has no instances, settings or ports of its own."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -64,20 +62,14 @@ class DefineRole(Creation):
 
     def decide(self, call: Call) -> Outcome:
         if both := sorted(self.required_affordances & self.optional_affordances):
-            raise InvalidRoleError(
-                f"{', '.join(both)} cannot be both required and optional; keep each in one of the two sets.",
-                reason="overlap",
-                facts={"affordances": both},
-            )
-        taken = role.AlreadyExists(
-            f"A role named {self.name} exists already; use it or choose another name.", reason="name_taken"
-        )
+            detail = f"{', '.join(both)} cannot be both required and optional; keep each in one of the two sets."
+            raise InvalidRoleError(detail, reason="overlap", facts={"affordances": both})
+        detail = f"A role named {self.name} exists already; use it or choose another name."
+        taken = role.AlreadyExists(detail, reason="name_taken")
         return [RoleDefined(**dict(self)), Claim(ROLE_NAME, name_key(self.name), taken)]
 
 
 role.get()
-
-
 RoleSummary = Summary.from_state(
     role, "name description required_affordances optional_affordances produces consumes created_at"
 )

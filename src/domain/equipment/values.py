@@ -1,11 +1,12 @@
 """Values that several aggregates of equipment carry: drawings, owners, ports, identifiers."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated
 
 from baton.domain.kernel import Event, Value
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text, Word
+from baton.domain.shared.text import Text
 
 
 class InvalidDrawingError(Invalid, context="equipment"):
@@ -45,9 +46,6 @@ class ExternalIdScheme(StrEnum):
     HANDLE = "Handle"
 
 
-IdentifierSuffix = Annotated[str, Word(200)]  # The part of a persistent identifier behind the registrant's prefix.
-
-
 class ExternalIdEvent(Event):
     """The issue of a persistent identifier."""
 
@@ -84,12 +82,14 @@ class Owner(Value):
     identifier_type: Annotated[str, Text(64, InvalidAssetOwnerError, "owner identifier type")] | None = None
 
 
-def check_owner(owner: Owner) -> None:
-    """Refuse an identifier without its type, and a type without its identifier."""
-    if (owner.identifier is None) != (owner.identifier_type is None):
-        raise InvalidAssetOwnerError(
-            f"The identifier of {owner.name} and its type go together; give both or neither.", reason="half_identifier"
-        )
+def check_owners(owners: Collection[Owner]) -> None:
+    """Refuse an identifier without its type, a type without its identifier, and owners of the same name."""
+    for owner in owners:
+        if (owner.identifier is None) != (owner.identifier_type is None):
+            detail = f"The identifier of {owner.name} and its type go together; give both or neither."
+            raise InvalidAssetOwnerError(detail, reason="half_identifier")
+    if len({owner.name for owner in owners}) < len(owners):
+        raise InvalidAssetOwnerError("Two owners have the same name; name each owner once.", reason="duplicate")
 
 
 class PortDirection(StrEnum):

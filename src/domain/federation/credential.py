@@ -1,7 +1,5 @@
-"""A credential: a facility's pointer to one piece of key or token material, for one audience and one purpose.
-
-The secret itself is never here: a reference says where a signer finds it, and rotation swaps one reference for another.
-"""
+"""A credential: a facility's pointer to one piece of key or token material, for one audience and one purpose. The secret
+itself is never here: a reference says where a signer finds it, and rotation swaps one reference for another."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,15 +11,8 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from baton.domain.federation.facility import (
-    Facility,
-    FacilityKind,
-    FacilityStatus,
-    FacilityTrustAnchorCredentialAdded,
-    FacilityTrustAnchorCredentialRemoved,
-    audit_decision,
-    facility,
-)
+from baton.domain.federation import facility as facilities
+from baton.domain.federation.facility import Facility, FacilityKind, audit_decision, facility
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
@@ -169,11 +160,11 @@ class InvalidCredentialSecretRefError(Invalid, context="federation"):
     """A secret reference must not be blank, and rotation leads to another one."""
 
 
-class InvalidCredentialExpiresAtError(Invalid, context="federation"):
+class InvalidCredentialExpiresAtError(Invalid, context="federation", reason="not_in_the_future"):
     """A credential expires in the future or never."""
 
 
-class CredentialExpiredError(Conflict, context="federation"):
+class CredentialExpiredError(Conflict, context="federation", reason="expired"):
     """An expired credential is not rotated; revoke it and register a new one."""
 
 
@@ -197,13 +188,10 @@ class RegisterCredential(JudgedCreation[Facility]):
 
     def decide(self, call: Call, facility: Facility) -> Outcome:
         if self.expires_at is not None and self.expires_at <= call.now:
-            raise InvalidCredentialExpiresAtError(
-                "The credential would be expired already; set a later expires_at, or none.", reason="not_in_the_future"
-            )
-        taken = credential.AlreadyExists(
-            "The facility has a credential for this audience and purpose already; rotate it, or revoke it first.",
-            reason="identity_taken",
-        )
+            detail = "The credential would be expired already; set a later expires_at, or none."
+            raise InvalidCredentialExpiresAtError(detail)
+        detail = "The facility has a credential for this audience and purpose already; rotate it, or revoke it first."
+        taken = credential.AlreadyExists(detail, reason="identity_taken")
         return [
             CredentialRegistered(**dict(self), registered_by=call.principal_id),
             Claim(IDENTITY, identity_key(self.facility_id, self.audience, self.purpose), rival=taken),
@@ -226,18 +214,15 @@ class StartCredentialRotation(JudgedVerb[Credential, None]):
     def gather(self, credential: Credential, call: Call) -> Reads[None]:
         """Refuse an expired credential; that is a matter of its state, so it is judged before the values."""
         if credential.status is ACTIVE and credential.is_expired(call.now):
-            raise CredentialExpiredError(
-                "The credential has expired and rotation would not change that; revoke it and register a new one.",
-                reason="expired",
-            )
+            detail = "The credential has expired and rotation would not change that; revoke it and register a new one."
+            raise CredentialExpiredError(detail)
         return
         yield
 
     def decide(self, credential: Credential, call: Call, facts: None) -> Outcome:
         if self.new_secret_ref == credential.secret_ref:
-            raise InvalidCredentialSecretRefError(
-                "The new secret reference is the current one; name the material that is to follow.", reason="unchanged"
-            )
+            detail = "The new secret reference is the current one; name the material that is to follow."
+            raise InvalidCredentialSecretRefError(detail, reason="unchanged")
         return [
             CredentialRotationStarted(
                 pending_secret_ref=self.new_secret_ref,
@@ -269,23 +254,17 @@ class RevokeCredential(Verb[Credential]):
 
     def decide(self, credential: Credential, call: Call) -> Outcome:
         return [
-            CredentialRevoked(revoked_by=call.principal_id, reason=self.reason),
+            CredentialRevoked(**dict(self), revoked_by=call.principal_id),
             Release(IDENTITY, identity_key(credential.facility_id, credential.audience, credential.purpose)),
             audit_decision(CredentialRevoked, credential.id, call),
         ]
 
 
 credential.get(hidden=["created_at"])
+COLUMNS = "facility_id audience purpose expires_at status registered_at rotation_started_at revoked_at"
 
 
-CredentialSummary = Summary.from_state(
-    credential,
-    "facility_id audience purpose expires_at status registered_at rotation_started_at revoked_at",
-    time="registered_at",
-)
-
-
-@credential.listing(CredentialSummary)
+@credential.listing(Summary.from_state(credential, COLUMNS, time="registered_at"))
 class ListCredentials(ListQuery):
     """Credentials in order of registration, without their references."""
 
@@ -302,7 +281,7 @@ class FacilityTrustAnchorCredentialNotPresentError(Conflict, context="federation
     """The credential is no trust anchor of this facility."""
 
 
-@facility.command(post="/{facility_id}/trust-anchors/add", allowed=[FacilityStatus.ACTIVE])
+@facility.command(post="/{facility_id}/trust-anchors/add", allowed=[facilities.ACTIVE])
 class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
     """Let a Site's seals rest on this credential."""
 
@@ -315,13 +294,12 @@ class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
         if facility.kind is FacilityKind.AREA:
             raise self.cannot("area", "An Area has no trust anchors; add the credential to its Site.")
         if self.credential_id in facility.trust_anchor_credential_ids:
-            raise FacilityTrustAnchorCredentialAlreadyPresentError(
-                "This credential is a trust anchor of the facility already; nothing to add."
-            )
-        return [FacilityTrustAnchorCredentialAdded(credential_id=self.credential_id, added_by=call.principal_id)]
+            detail = "This credential is a trust anchor of the facility already; nothing to add."
+            raise FacilityTrustAnchorCredentialAlreadyPresentError(detail)
+        return [facilities.FacilityTrustAnchorCredentialAdded(**dict(self), added_by=call.principal_id)]
 
 
-@facility.command(post="/{facility_id}/trust-anchors/remove", allowed=[FacilityStatus.ACTIVE], destructive=True)
+@facility.command(post="/{facility_id}/trust-anchors/remove", allowed=[facilities.ACTIVE], destructive=True)
 class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
     """Let no new seal rest on this credential; seals that use it already keep it."""
 
@@ -330,11 +308,6 @@ class RemoveFacilityTrustAnchorCredential(Verb[Facility]):
 
     def decide(self, facility: Facility, call: Call) -> Outcome:
         if self.credential_id not in facility.trust_anchor_credential_ids:
-            raise FacilityTrustAnchorCredentialNotPresentError(
-                "This credential is no trust anchor of the facility; read the facility for the ones it has."
-            )
-        return [
-            FacilityTrustAnchorCredentialRemoved(
-                credential_id=self.credential_id, removed_by=call.principal_id, reason=self.reason
-            )
-        ]
+            detail = "This credential is no trust anchor of the facility; read the facility for the ones it has."
+            raise FacilityTrustAnchorCredentialNotPresentError(detail)
+        return [facilities.FacilityTrustAnchorCredentialRemoved(**dict(self), removed_by=call.principal_id)]

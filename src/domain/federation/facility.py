@@ -1,7 +1,5 @@
-"""A facility: the identity of this site, of its areas, and of every peer.
-
-Inside this context a facility goes by its id; every other context names it by its code, which is unique for ever.
-"""
+"""A facility: the identity of this site, of its areas, and of every peer. Inside this context a facility goes by its id;
+every other context names it by its code, which is unique for ever."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +30,9 @@ class FacilityStatus(StrEnum):
     DECOMMISSIONED = "Decommissioned"
 
 
+ACTIVE, DECOMMISSIONED = FacilityStatus
+
+
 class FacilityIdentifierKind(StrEnum):
     SERIAL_NUMBER = "SerialNumber"
     INVENTORY_NUMBER = "InventoryNumber"
@@ -59,7 +60,7 @@ class Facility(State):
     parent_id: UUID | None
     trust_anchor_credential_ids: IdSet = frozenset()
     alternate_identifiers: tuple[FacilityIdentifier, ...]
-    status: FacilityStatus = FacilityStatus.ACTIVE
+    status: FacilityStatus = ACTIVE
     registered_at: datetime
     registered_by: UUID
     decommissioned_at: datetime | None = None
@@ -113,12 +114,8 @@ def evolve(facility: Facility, event: FacilityEvent) -> Facility:
         case FacilityTrustAnchorCredentialRemoved(credential_id=id):
             return changed(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids - {id})
         case FacilityDecommissioned():
-            return changed(
-                facility,
-                status=FacilityStatus.DECOMMISSIONED,
-                decommissioned_at=event.occurred_at,
-                decommissioned_by=event.decommissioned_by,
-            )
+            at, by = event.occurred_at, event.decommissioned_by
+            return changed(facility, status=DECOMMISSIONED, decommissioned_at=at, decommissioned_by=by)
         case _:
             assert_never(event)
 
@@ -166,16 +163,12 @@ class RegisterFacility(JudgedCreation[Facility | None]):
         if self.kind is FacilityKind.AREA and parent is None:
             raise FacilityAreaMustHaveParentError("An Area belongs to a Site; name it in parent_id.")
         if parent is not None and parent.kind is not FacilityKind.SITE:
-            raise FacilityAreaParentMustBeSiteError(
-                "The parent is an Area itself; name the Site it belongs to.", facts={"site_id": str(parent.parent_id)}
-            )
-        taken = facility.AlreadyExists(
-            f"The code {self.code} belongs to a facility already and stays with it for ever; choose another one.",
-            reason="code_taken",
-            facts={"code": self.code},
-        )
+            detail = "The parent is an Area itself; name the Site it belongs to."
+            raise FacilityAreaParentMustBeSiteError(detail, facts={"site_id": parent.parent_id})
+        detail = f"The code {self.code} belongs to a facility already and stays with it for ever; choose another one."
+        taken = facility.AlreadyExists(detail, reason="code_taken", facts={"code": self.code})
         identifiers = sorted(set(self.alternate_identifiers), key=lambda identifier: (identifier.kind, identifier.value))
-        own = {**dict(self), "alternate_identifiers": tuple(identifiers)}
+        own = {**dict(self), "alternate_identifiers": identifiers}
         return [
             FacilityRegistered(**own, registered_by=call.principal_id),
             Claim(FACILITY_CODE, self.code, rival=taken),
@@ -183,9 +176,7 @@ class RegisterFacility(JudgedCreation[Facility | None]):
         ]
 
 
-@facility.command(
-    post="/{facility_id}/decommission", allowed=[FacilityStatus.ACTIVE], records=FacilityDecommissioned, destructive=True
-)
+@facility.command(post="/{facility_id}/decommission", allowed=[ACTIVE], records=FacilityDecommissioned, destructive=True)
 class DecommissionFacility(Verb[Facility]):
     """Close a facility; its code stays its own, and what was recorded under it stays valid."""
 
@@ -193,14 +184,10 @@ class DecommissionFacility(Verb[Facility]):
 
 
 facility.get(hidden=["created_at"])
+COLUMNS = "code display_name kind parent_id status registered_at decommissioned_at"
 
 
-FacilitySummary = Summary.from_state(
-    facility, "code display_name kind parent_id status registered_at decommissioned_at", "registered_at", marked=True
-)
-
-
-@facility.listing(FacilitySummary)
+@facility.listing(Summary.from_state(facility, COLUMNS, time="registered_at", marked=True))
 class ListFacilities(ListQuery):
     """Facilities in order of registration."""
 

@@ -1,7 +1,5 @@
-"""A permit: a directional grant for one flow of data with one peer facility.
-
-Policies govern commands inside the facility; a permit governs what leaves it or comes in.
-"""
+"""A permit: a directional grant for one flow of data with one peer facility. It governs what leaves the facility or comes
+in, as policies govern commands inside it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,8 +22,7 @@ from baton.domain.shared.writes import Claim, Delist, Enlist, Release
 
 GRANT = "permit-grant"  # Claim kind: the permit of one peer, audience, purpose and direction, until it is revoked.
 FLOWS = "permit-flow"  # Look-up kind: the permits of one peer, direction and artifact kind that are not revoked.
-CANONICALIZATION_VERSIONS = frozenset({1})
-"""The canonical forms this service can check; 1 is the canonical JSON it writes itself."""
+CANONICALIZATION_VERSIONS = frozenset({1})  # The canonical forms this service can check; 1 is the JSON it writes itself.
 
 
 class PermitDirection(StrEnum):
@@ -232,8 +229,7 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
 
     def gather(self, call: Call) -> Reads[tuple[Facility, Facility | None]]:
         peer = yield from required(Facility, self.peer_facility_id)
-        own = yield from own_facility()
-        return peer, own
+        return peer, (yield from own_facility())
 
     def decide(self, call: Call, facts: tuple[Facility, Facility | None]) -> Outcome:
         peer, own = facts
@@ -245,10 +241,8 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
                 reason="own_facility" if peer == own else "not_an_active_site",
                 facts={"kind": peer.kind, "status": peer.status},
             )
-        taken = permit.AlreadyExists(
-            "The peer has a permit for this audience, purpose and direction already; use that one, or revoke it first.",
-            reason="grant_taken",
-        )
+        detail = "The peer has a permit for this audience, purpose and direction already; use that one, or revoke it first."
+        taken = permit.AlreadyExists(detail, reason="grant_taken")
         return [
             PermitDefined(**dict(self), defined_by=call.principal_id),
             Claim(GRANT, grant_key(self), rival=taken),
@@ -261,14 +255,11 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
         for name in ("allowed_credential_ids", "allowed_payload_types", "allowed_artifact_kinds"):
             check_named(name, getattr(self, name))
         if self.expires_at <= call.now:
-            raise InvalidPermitScopeError(
-                "The permit would be expired already; set a later expires_at.", reason="not_in_the_future"
-            )
+            detail = "The permit would be expired already; set a later expires_at."
+            raise InvalidPermitScopeError(detail, reason="not_in_the_future")
         if self.terms.kind is not self.direction:
-            raise InvalidPermitScopeError(
-                f"The direction is {self.direction} and the terms are {self.terms.kind}; make them agree.",
-                reason="direction_mismatch",
-            )
+            detail = f"The direction is {self.direction} and the terms are {self.terms.kind}; make them agree."
+            raise InvalidPermitScopeError(detail, reason="direction_mismatch")
 
 
 def check_terms(terms: OutboundTerms | InboundTerms) -> None:
@@ -276,10 +267,8 @@ def check_terms(terms: OutboundTerms | InboundTerms) -> None:
     match terms:
         case OutboundTerms():
             check_named("terms.scopes", terms.scopes)
-            if (terms.read_scope, terms.onward_action_scope) == (
-                ReadScope.LIST_METADATA_ONLY,
-                OnwardActionScope.MAY_EXPORT_OFF_PLATFORM,
-            ):
+            exports = terms.onward_action_scope is OnwardActionScope.MAY_EXPORT_OFF_PLATFORM
+            if exports and terms.read_scope is ReadScope.LIST_METADATA_ONLY:
                 raise PermitScopeCollapseError(
                     "A peer that may only list metadata has nothing to export; widen read_scope or narrow "
                     "onward_action_scope."
@@ -288,11 +277,9 @@ def check_terms(terms: OutboundTerms | InboundTerms) -> None:
             check_named("terms.inbound_allowed_artifact_kinds", terms.inbound_allowed_artifact_kinds)
             check_named("terms.accepted_canonicalization_versions", terms.accepted_canonicalization_versions)
             if unknown := sorted(terms.accepted_canonicalization_versions - CANONICALIZATION_VERSIONS):
-                raise UnsupportedCanonicalizationVersionError(
-                    f"Canonical form {unknown[0]} cannot be checked here; accept only "
-                    f"{', '.join(map(str, sorted(CANONICALIZATION_VERSIONS)))}.",
-                    facts={"unsupported": unknown},
-                )
+                known = ", ".join(map(str, sorted(CANONICALIZATION_VERSIONS)))
+                detail = f"Canonical form {unknown[0]} cannot be checked here; accept only {known}."
+                raise UnsupportedCanonicalizationVersionError(detail, facts={"unsupported": unknown})
         case _:
             assert_never(terms)
 
@@ -300,11 +287,8 @@ def check_terms(terms: OutboundTerms | InboundTerms) -> None:
 def check_named(name: str, members: Iterable[Any]) -> None:
     """Refuse an empty set: a permit has no wildcard."""
     if not members:
-        raise InvalidPermitScopeError(
-            f"{name} is empty and there is no wildcard; name what the permit covers.",
-            reason="empty_set",
-            facts={"path": name},
-        )
+        detail = f"{name} is empty and there is no wildcard; name what the permit covers."
+        raise InvalidPermitScopeError(detail, reason="empty_set", facts={"path": name})
 
 
 def grant_key(grant: DefinePermit | Permit) -> str:
@@ -358,25 +342,20 @@ class RevokePermit(Verb[Permit]):
 
     def decide(self, permit: Permit, call: Call) -> Outcome:
         return [
-            PermitRevoked(revoked_by=call.principal_id, reason=self.reason),
+            PermitRevoked(**dict(self), revoked_by=call.principal_id),
             Release(GRANT, grant_key(permit)),
             *(Delist(FLOWS, key) for key in flow_keys(permit)),
         ]
 
 
 permit.get(hidden=["created_at"])
-
-
-PermitSummary = Summary.from_state(
-    permit,
+COLUMNS = (
     "peer_facility_id audience purpose direction allowed_credential_ids allowed_payload_types allowed_artifact_kinds "
-    "abi_tier_floor expires_at terms_kind status defined_at defined_by activated_at suspended_at resumed_at "
-    "revoked_at",
-    time="defined_at",
+    "abi_tier_floor expires_at terms_kind status defined_at defined_by activated_at suspended_at resumed_at revoked_at"
 )
 
 
-@permit.listing(PermitSummary)
+@permit.listing(Summary.from_state(permit, COLUMNS, time="defined_at"))
 class ListPermits(ListQuery):
     """Permits in order of definition."""
 

@@ -1,7 +1,5 @@
-"""A capability: the contract of a kind of operation, independent of its executor.
-
-It names the affordances that equipment must have, the parameters, and whether methods, procedures or both may realise it.
-"""
+"""A capability: the contract of a kind of operation, independent of its executor: the affordances that equipment needs, the
+parameters, and whether methods, procedures or both may realise it."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -13,16 +11,7 @@ from pydantic import Field
 
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, SortedSet, Verb
-from baton.domain.recipe.lifecycle import (
-    CURRENT,
-    DEPRECATED,
-    Template,
-    TemplateDeprecated,
-    TemplateStatus,
-    TemplateVersioned,
-    fold_lifecycle,
-)
-from baton.domain.recipe.parameters import InvalidCapabilityParametersSchemaError
+from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, every, members_of, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
@@ -89,11 +78,15 @@ class CapabilityDeprecated(TemplateDeprecated, of=capability):
     replaced_by_capability_id: UUID | None
 
 
-capability.evolve(fold_lifecycle)
+capability.evolve(Capability.fold_lifecycle)
 
 
 class InvalidCapabilityCodeError(Invalid, context="recipe"):
     """A capability's code begins with the common prefix and has a name of its own behind it."""
+
+
+class InvalidCapabilityParametersSchemaError(Invalid, context="recipe"):
+    """The parameter schema names the wrong dialect, uses a keyword outside the allowed set or does not compile."""
 
 
 class InvalidExecutorShapesError(Invalid, context="recipe", reason="empty"):
@@ -124,21 +117,13 @@ class DefineCapability(Creation):
 
     def decide(self, call: Call) -> Outcome:
         if self.code == CODE_PREFIX or not self.code.startswith(CODE_PREFIX):
-            raise InvalidCapabilityCodeError(
-                f"The code must be {CODE_PREFIX} and a name behind it, such as {CODE_PREFIX}tomography.",
-                reason="wrong_form",
-                facts={"code": self.code},
-            )
+            detail = f"The code must be {CODE_PREFIX} and a name behind it, such as {CODE_PREFIX}tomography."
+            raise InvalidCapabilityCodeError(detail, reason="wrong_form", facts={"code": self.code})
         check_contract(self)
-        taken = CapabilityCodeAlreadyExistsError(
-            f"The code {self.code} belongs to another capability; use that one or choose another code.",
-            facts={"code": self.code},
-        )
-        return [
-            CapabilityDefined(**dict(self)),
-            Claim(CAPABILITY_CODE, unicodedata.normalize("NFC", self.code), rival=taken),
-            Enlist(CAPABILITIES, ON_OFFER),
-        ]
+        detail = f"The code {self.code} belongs to another capability; use that one or choose another code."
+        taken = CapabilityCodeAlreadyExistsError(detail, facts={"code": self.code})
+        claim = Claim(CAPABILITY_CODE, unicodedata.normalize("NFC", self.code), rival=taken)
+        return [CapabilityDefined(**dict(self)), claim, Enlist(CAPABILITIES, ON_OFFER)]
 
 
 @capability.command(post="/{capability_id}/version", allowed=CURRENT)
@@ -183,11 +168,10 @@ def capabilities_on_offer() -> Reads[list[Capability]]:
     """Return every capability that is not Deprecated, by code."""
     ids = yield from members_of(CAPABILITIES, ON_OFFER)
     found = yield from every(Capability, ids)
-    return sorted((one for one in found.values() if one.status is not DEPRECATED), key=lambda one: one.code)
+    return sorted((one for one in found.values() if one.status in CURRENT), key=lambda one: one.code)
 
 
 capability.get()
-
 
 CapabilitySummary = Summary.from_state(
     capability,

@@ -1,12 +1,10 @@
-"""The lifecycle that all templates of this context share: defined, versioned as often as needed, deprecated for good.
-
-Deprecation prevents new uses of a template; it changes nothing that refers to the template already.
-"""
+"""The lifecycle that all templates of this context share: defined, versioned as often as needed, deprecated for good, which
+prevents new uses of a template and changes nothing that refers to it already."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, Self
 
 from baton.domain.kernel import Event, State, changed
 from baton.domain.shared.text import FreeText
@@ -24,6 +22,18 @@ DEFINED, VERSIONED, DEPRECATED = TemplateStatus
 CURRENT = (DEFINED, VERSIONED)  # The states a template can be versioned and deprecated from.
 
 
+class TemplateVersioned(Event):
+    """A template was labelled; further keys of the name of a field of its state set that."""
+
+    version_tag: str
+
+
+class TemplateDeprecated(Event):
+    """A template was deprecated; further keys of the name of a field of its state set that."""
+
+    reason: FreeText | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Template(State):
     """The part of the state that all templates have."""
@@ -33,25 +43,9 @@ class Template(State):
     versioned_at: datetime | None = None
     deprecated_at: datetime | None = None
 
-
-class TemplateVersioned(Event):
-    """A template was labelled; further keys are fields of its state."""
-
-    version_tag: str
-
-
-class TemplateDeprecated(Event):
-    """A template was deprecated; keys besides the reason are fields of its state."""
-
-    reason: FreeText | None
-
-
-T = TypeVar("T", bound=Template)
-
-
-def fold_lifecycle(template: T, event: TemplateVersioned | TemplateDeprecated) -> T:
-    """Return the template after it was versioned or deprecated."""
-    own = {name: value for name, value in event if name != "reason"}
-    if isinstance(event, TemplateVersioned):
-        return changed(template, status=VERSIONED, versioned_at=event.occurred_at, **own)
-    return changed(template, status=DEPRECATED, deprecated_at=event.occurred_at, **own)
+    def fold_lifecycle(self, event: TemplateVersioned | TemplateDeprecated, **more: Any) -> Self:
+        """Return the template after it was versioned or deprecated."""
+        own = {name: value for name, value in event if name in self.__dataclass_fields__}
+        if isinstance(event, TemplateVersioned):
+            return changed(self, status=VERSIONED, versioned_at=event.occurred_at, **own, **more)
+        return changed(self, status=DEPRECATED, deprecated_at=event.occurred_at, **own, **more)

@@ -1,12 +1,9 @@
-"""A method: a portable technique that realises a capability; it names families, supplies and roles, never assets.
-
-Its parameter schema stays within that of its capability and may change in place as long as no unit does; a new unit takes a
-new version.
-"""
+"""A method: a portable technique that realises a capability; it names families, supplies and roles, never assets. Its schema
+of parameters stays within that of its capability, and changes in place unless a unit does, which takes a new version."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, assert_never
+from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from pydantic import Field
@@ -28,23 +25,14 @@ from baton.domain.kernel import (
     changed,
 )
 from baton.domain.recipe.capability import Capability, ExecutorShape
-from baton.domain.recipe.lifecycle import (
-    CURRENT,
-    DEFINED,
-    Template,
-    TemplateDeprecated,
-    TemplateStatus,
-    TemplateVersioned,
-    fold_lifecycle,
-)
-from baton.domain.recipe.parameters import InvalidMethodParametersSchemaError, check_units_kept
+from baton.domain.recipe.lifecycle import CURRENT, DEFINED, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.subset import first_violation
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all, required_if_given
-from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.schema import Schema, check_declaration, declared_units
-from baton.domain.shared.stored_values import Units
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
+from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
+from baton.domain.shared.stored_values import Units, merged_parameters
 from baton.domain.shared.text import OptionalReason, Text
 
 
@@ -98,6 +86,12 @@ class Method(Template):
         """Return the units of one revision of the schema; none where nothing was written under any."""
         return {} if revision is None else self.units_by_revision[revision]
 
+    def merged_parameters(
+        self, stored: Mapping[str, Any], revision: int | None, patch: Mapping[str, Any], refusal: type[Refusal]
+    ) -> tuple[dict[str, Any], bool]:
+        """Return parameters stored under a revision of the schema after a patch, and whether anything changed."""
+        return merged_parameters(stored, patch, self.units_at(revision), self.parameters_schema, refusal)
+
     def required_role(self, name: str) -> RoleRequirement | None:
         """Return the role of this name, or None."""
         return next((role for role in self.required_roles if role.role_name == name), None)
@@ -150,9 +144,8 @@ class MethodDeprecated(TemplateDeprecated, of=method):
     """The method was deprecated: no new plans are made of it."""
 
 
-MethodEvent = (
-    MethodParametersSchemaUpdated | MethodRequiredRoleAdded | MethodRequiredRoleRemoved | MethodVersioned | MethodDeprecated
-)
+MethodRoleEvent = MethodRequiredRoleAdded | MethodRequiredRoleRemoved
+MethodEvent = MethodParametersSchemaUpdated | MethodRoleEvent | MethodVersioned | MethodDeprecated
 
 
 @method.begin
@@ -165,31 +158,29 @@ def begin(event: MethodDefined) -> Method:
 def evolve(method: Method, event: MethodEvent) -> Method:
     match event:
         case MethodParametersSchemaUpdated():
-            return with_schema(method, event.parameters_schema, event.parameters_schema_revision)
+            return changed(with_units(method, event), **dict(event))
         case MethodRequiredRoleAdded():
-            roles = (*method.required_roles, RoleRequirement(**dict(event)))
-            return changed(method, required_roles=tuple(sorted(roles, key=lambda role: role.role_name)))
+            roles = tuple(sorted((*method.required_roles, RoleRequirement(**dict(event))), key=lambda role: role.role_name))
+            return changed(method, required_roles=roles)
         case MethodRequiredRoleRemoved():
-            kept = tuple(role for role in method.required_roles if role.role_name != event.role_name)
-            return changed(method, required_roles=kept)
+            roles = tuple(role for role in method.required_roles if role.role_name != event.role_name)
+            return changed(method, required_roles=roles)
         case MethodVersioned():
-            return fold_lifecycle(with_schema(method, event.parameters_schema, event.parameters_schema_revision), event)
+            return with_units(method, event).fold_lifecycle(event)
         case MethodDeprecated():
-            return fold_lifecycle(method, event)
+            return method.fold_lifecycle(event)
         case _:
             assert_never(event)
 
 
-def with_schema(method: Method, schema: Schema | None, revision: int) -> Method:
-    """Return the method with this revision of its schema; the units of earlier revisions stay."""
-    if revision == method.parameters_schema_revision:
-        return method
-    return changed(
-        method,
-        parameters_schema=schema,
-        parameters_schema_revision=revision,
-        units_by_revision={**method.units_by_revision, revision: declared_units(schema)},
-    )
+def with_units(method: Method, event: MethodParametersSchemaUpdated | MethodVersioned) -> Method:
+    """Return the method with the units of this revision of its schema; those of earlier revisions stay."""
+    units = {event.parameters_schema_revision: declared_units(event.parameters_schema)}
+    return changed(method, units_by_revision={**method.units_by_revision, **units})
+
+
+class InvalidMethodParametersSchemaError(Invalid, context="recipe"):
+    """The parameter schema may not be declared as it is, or changes a unit in place."""
 
 
 class InvalidRoleRequirementTargetError(Invalid, context="recipe", reason="not_one_target"):
@@ -212,9 +203,7 @@ class MethodRoleNameNotFoundError(NotFound, context="recipe"):
     """The method has no role of this name."""
 
 
-SupplyKinds = Annotated[
-    SortedSet[Annotated[str, method.text("needed_supplies", 50, label="kind of supply")]], Field(max_length=100)
-]
+SupplyKind = Annotated[str, method.text("needed_supplies", 50, label="kind of supply")]
 
 
 @method.creation()
@@ -224,7 +213,7 @@ class DefineMethod(JudgedCreation[Capability]):
     name: Annotated[str, method.text("name", 200)]
     capability_id: UUID
     needed_family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
-    needed_supplies: SupplyKinds = frozenset()
+    needed_supplies: Annotated[SortedSet[SupplyKind], Field(max_length=100)] = frozenset()
     parameters_schema: Schema | None = None
 
     def gather(self, call: Call) -> Reads[Capability]:
@@ -235,10 +224,9 @@ class DefineMethod(JudgedCreation[Capability]):
     def decide(self, call: Call, capability: Capability) -> Outcome:
         check_declaration(self.parameters_schema, InvalidMethodParametersSchemaError)
         if ExecutorShape.METHOD not in capability.executor_shapes:
-            raise MethodCapabilityExecutorMismatchError(
-                f"The capability {capability.code} is realised by procedures only; name one that allows METHOD.",
-                facts={"capability_id": str(capability.id), "executor_shapes": sorted(capability.executor_shapes)},
-            )
+            detail = f"The capability {capability.code} is realised by procedures only; name one that allows METHOD."
+            facts = {"capability_id": str(capability.id), "executor_shapes": sorted(capability.executor_shapes)}
+            raise MethodCapabilityExecutorMismatchError(detail, facts=facts)
         check_subset(None, self.parameters_schema, capability)
         return [MethodDefined(**dict(self))]
 
@@ -257,7 +245,9 @@ class UpdateMethodParametersSchema(JudgedVerb[Method, Capability]):
         revision = revision_after(method, self.parameters_schema)
         if revision == method.parameters_schema_revision:
             return []
-        check_units_kept(method.parameters_schema, self.parameters_schema)
+        if keys := list(changed_units(method.parameters_schema, self.parameters_schema)):
+            detail = f"The unit of {', '.join(keys)} would change in place; use version_method with the new schema instead."
+            raise InvalidMethodParametersSchemaError(detail, reason="unit_changed", facts={"keys": keys})
         check_subset(method, self.parameters_schema, capability)
         return [MethodParametersSchemaUpdated(parameters_schema=self.parameters_schema, parameters_schema_revision=revision)]
 
@@ -270,15 +260,10 @@ def revision_after(method: Method, schema: Schema | None) -> int:
 def check_subset(method: Method | None, schema: Schema | None, capability: Capability) -> None:
     """Refuse a schema that goes beyond that of the capability as it stands now."""
     if violation := first_violation(schema, capability.parameters_schema):
-        raise MethodParametersNotSubsetError(
-            f"The schema goes beyond that of the capability at {violation.path}, where {violation.saying}; stay within it.",
-            facts={
-                "method_id": None if method is None else str(method.id),
-                "capability_id": str(capability.id),
-                "rule": violation.rule,
-                "path": violation.path,
-            },
-        )
+        place = f"{violation.path}, where {violation.saying}"
+        detail = f"The schema goes beyond that of the capability at {place}; stay within it."
+        ids = {"method_id": None if method is None else str(method.id), "capability_id": str(capability.id)}
+        raise MethodParametersNotSubsetError(detail, facts={**ids, "rule": violation.rule, "path": violation.path})
 
 
 @method.command(post="/{method_id}/add-required-role", allowed=[DEFINED])
@@ -292,16 +277,13 @@ class AddMethodRequiredRole(JudgedVerb[Method, None]):
         yield from required_if_given(Role, self.requirement.role_id)
 
     def decide(self, method: Method, call: Call, facts: None) -> Outcome:
-        requirement = self.requirement
+        requirement, name = self.requirement, self.requirement.role_name
         if (requirement.family_id is None) == (requirement.role_id is None):
-            raise InvalidRoleRequirementTargetError(
-                f"The role {requirement.role_name} must name a family_id or a role_id, and not both; name one."
-            )
-        if method.required_role(requirement.role_name) is not None:
-            raise MethodRoleNameAlreadyDeclaredError(
-                f"The method has a role {requirement.role_name} already; remove it first or choose another name.",
-                facts={"role_name": requirement.role_name},
-            )
+            detail = f"The role {name} must name a family_id or a role_id, and not both; name one."
+            raise InvalidRoleRequirementTargetError(detail)
+        if method.required_role(name) is not None:
+            detail = f"The method has a role {name} already; remove it first or choose another name."
+            raise MethodRoleNameAlreadyDeclaredError(detail, facts={"role_name": name})
         ports = sorted(set(requirement.required_ports), key=lambda port: tuple(dict(port).values()))
         return [MethodRequiredRoleAdded(**{**dict(requirement), "required_ports": tuple(ports)})]
 
@@ -314,10 +296,8 @@ class RemoveMethodRequiredRole(Verb[Method]):
 
     def decide(self, method: Method, call: Call) -> Outcome:
         if method.required_role(self.role_name) is None:
-            raise MethodRoleNameNotFoundError(
-                f"The method has no role {self.role_name}; read the method for those it has.",
-                facts={"role_name": self.role_name},
-            )
+            detail = f"The method has no role {self.role_name}; read the method for those it has."
+            raise MethodRoleNameNotFoundError(detail, facts={"role_name": self.role_name})
         return [MethodRequiredRoleRemoved(role_name=self.role_name)]
 
 
@@ -337,13 +317,8 @@ class VersionMethod(JudgedVerb[Method, Capability]):
             schema = self.parameters_schema
             check_declaration(schema, InvalidMethodParametersSchemaError)
             check_subset(method, schema, capability)
-        return [
-            MethodVersioned(
-                version_tag=self.version_tag,
-                parameters_schema=schema,
-                parameters_schema_revision=revision_after(method, schema),
-            )
-        ]
+        tag, revision = self.version_tag, revision_after(method, schema)
+        return [MethodVersioned(version_tag=tag, parameters_schema=schema, parameters_schema_revision=revision)]
 
 
 @method.command(post="/{method_id}/deprecate", allowed=CURRENT, records=MethodDeprecated, destructive=True)

@@ -1,28 +1,27 @@
-"""A plan: a practice bound to concrete assets and a window. A run executes a plan."""
+"""A plan: a practice bound to concrete assets and a window; a run executes it. Its own assets, not those above or below
+them, cover what its practice, its method and their capability need; that is judged once, when the plan is defined."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, assert_never
+from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.equipment.affordance import Affordance
+from baton.domain.equipment.asset import DECOMMISSIONED, Asset
+from baton.domain.equipment.asset_tree import affordances_of
+from baton.domain.equipment.family import Family
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, Value, Verb, changed
-from baton.domain.recipe.lifecycle import (
-    CURRENT,
-    Template,
-    TemplateDeprecated,
-    TemplateStatus,
-    TemplateVersioned,
-    fold_lifecycle,
-)
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
-from baton.domain.recipe.parameters import merged_parameters
-from baton.domain.recipe.plan_binding import Binding, binding_of, check_binding
+from baton.domain.recipe.practice import Practice
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required
-from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.reads import Reads, required, required_all
+from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import OptionalReason, Text
 from baton.domain.shared.times import Instant
 
@@ -58,8 +57,7 @@ class Plan(Template):
     window_starts_at: datetime | None
     window_ends_at: datetime | None
     default_parameters: Mapping[str, Any] = field(default_factory=dict)
-    parameters_schema_revision: int | None = None
-    """The revision of the method's schema that the default parameters were last written under."""
+    parameters_schema_revision: int | None = None  # That of the method's schema, which the defaults were last written under.
     wires: tuple[Wire, ...] = ()
     role_bindings: tuple[RoleBinding, ...] = ()  # Each role once, by name.
 
@@ -144,22 +142,8 @@ class PlanDeprecated(TemplateDeprecated, of=plan):
     """The plan was deprecated: no new runs are started on it."""
 
 
-PlanEvent = (
-    PlanRescheduled
-    | PlanDefaultParametersUpdated
-    | PlanWireAdded
-    | PlanWireRemoved
-    | PlanRoleBound
-    | PlanRoleUnbound
-    | PlanVersioned
-    | PlanDeprecated
-)
-
-
-@plan.begin
-def begin(event: PlanDefined) -> Plan:
-    own = {name: value for name, value in event if not name.endswith("_snapshot")}
-    return Plan(id=event.stream_id, created_at=event.occurred_at, **own)
+PlanPartEvent = PlanWireAdded | PlanWireRemoved | PlanRoleBound | PlanRoleUnbound
+PlanEvent = PlanRescheduled | PlanDefaultParametersUpdated | PlanPartEvent | PlanVersioned | PlanDeprecated
 
 
 @plan.evolve
@@ -168,26 +152,24 @@ def evolve(plan: Plan, event: PlanEvent) -> Plan:
         case PlanRescheduled() | PlanDefaultParametersUpdated():
             return changed(plan, **dict(event))
         case PlanWireAdded():
-            return changed(plan, wires=in_order((*plan.wires, event.wire)))
+            return changed(plan, wires=tuple(sorted((*plan.wires, event.wire), key=by_fields)))
         case PlanWireRemoved():
             return changed(plan, wires=tuple(wire for wire in plan.wires if wire != event.wire))
         case PlanRoleBound():
-            return changed(plan, role_bindings=in_order((*plan.role_bindings, RoleBinding(**dict(event)))))
+            bindings = (*plan.role_bindings, RoleBinding(**dict(event)))
+            return changed(plan, role_bindings=tuple(sorted(bindings, key=by_fields)))
         case PlanRoleUnbound():
-            kept = tuple(binding for binding in plan.role_bindings if binding.role_name != event.role_name)
-            return changed(plan, role_bindings=kept)
+            bindings = tuple(binding for binding in plan.role_bindings if binding.role_name != event.role_name)
+            return changed(plan, role_bindings=bindings)
         case PlanVersioned() | PlanDeprecated():
-            return fold_lifecycle(plan, event)
+            return plan.fold_lifecycle(event)
         case _:
             assert_never(event)
 
 
-V = TypeVar("V", Wire, RoleBinding)
-
-
-def in_order(values: Iterable[V]) -> tuple[V, ...]:
-    """Return wires or role bindings sorted by their fields, the order they are shown in."""
-    return tuple(sorted(values, key=lambda value: tuple(dict(value).values())))
+def by_fields(value: Value) -> tuple[Any, ...]:
+    """Return the fields of a wire or a role binding, which these are sorted by."""
+    return tuple(dict(value).values())
 
 
 class InvalidPlanWindowError(Invalid, context="recipe"):
@@ -200,6 +182,88 @@ class InvalidPlanDefaultParametersError(Invalid, context="recipe"):
 
 class PlanAssetsRequiredError(Invalid, context="recipe"):
     """A plan is bound to at least one asset."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A practice and the assets it is, or would be, bound to."""
+
+    practice: Practice
+    method: Method
+    capability: Capability
+    assets: Mapping[UUID, Asset]
+    needed_family_ids: frozenset[UUID]  # The families that the method or the practice asks for.
+    families: Mapping[UUID, Family]  # Those families, and all families of the assets.
+    affordances: Mapping[UUID, frozenset[Affordance]]  # What each asset can do, by all its families together.
+
+    @property
+    def missing_family_ids(self) -> tuple[UUID, ...]:
+        return missing_families(self.needed_family_ids, self.assets.values())
+
+    @property
+    def missing_affordances(self) -> tuple[Affordance, ...]:
+        """What no asset can do; it does not matter which asset or family contributes what."""
+        found = frozenset[Affordance]().union(*self.affordances.values())
+        return tuple(sorted(self.capability.required_affordances - found))
+
+
+def binding_of(practice_id: UUID, asset_ids: Iterable[UUID]) -> Reads[Binding]:
+    """Return a practice with all that it needs, and assets with their families; refuse with 404 what is missing."""
+    practice = yield from required(Practice, practice_id)
+    method = yield from required(Method, practice.method_id)
+    assets = yield from required_all(Asset, asset_ids)
+    capability = yield from required(Capability, method.capability_id)
+    needed = method.needed_family_ids | practice.family_ids
+    families = yield from required_all(Family, needed.union(*(asset.family_ids for asset in assets.values())))
+    affordances = yield from affordances_of(assets.values())
+    return Binding(practice, method, capability, assets, needed, families, affordances)
+
+
+def missing_families(needed: AbstractSet[UUID], assets: Iterable[Asset]) -> tuple[UUID, ...]:
+    """Return the needed families that none of the assets is of, ascending."""
+    return tuple(sorted(needed - frozenset[UUID]().union(*(asset.family_ids for asset in assets))))
+
+
+class PlanBoundPracticeDeprecatedError(Conflict, context="recipe", reason="practice_deprecated"):
+    """The practice is Deprecated and takes no new plans."""
+
+
+class PlanBoundMethodDeprecatedError(Conflict, context="recipe", reason="method_deprecated"):
+    """The practice's method is Deprecated and takes no new plans."""
+
+
+class PlanAssetDecommissionedError(Conflict, context="recipe", reason="asset_decommissioned"):
+    """An asset of the plan is Decommissioned."""
+
+
+class PlanFamiliesNotSatisfiedError(Conflict, context="recipe", reason="families_missing"):
+    """No asset of the plan is of a family that the method or the practice needs."""
+
+
+class PlanAffordancesNotSatisfiedError(Conflict, context="recipe", reason="affordances_missing"):
+    """No asset of the plan has an affordance that the capability requires."""
+
+
+def check_binding(binding: Binding) -> None:
+    """Refuse a binding that no plan may be made of."""
+    if binding.practice.status not in CURRENT:
+        detail = f"The practice {binding.practice.name} is Deprecated and takes no new plans; name its successor."
+        raise PlanBoundPracticeDeprecatedError(detail, facts={"practice_id": str(binding.practice.id)})
+    if binding.method.status not in CURRENT:
+        detail = f"The method {binding.method.name} is Deprecated and takes no new plans; name a practice of its successor."
+        raise PlanBoundMethodDeprecatedError(detail, facts={"method_id": str(binding.method.id)})
+    if retired := [asset for asset in binding.assets.values() if asset.lifecycle is DECOMMISSIONED]:
+        names = ", ".join(asset.name for asset in retired)
+        detail = f"{names} cannot be planned with, being Decommissioned; bind assets that are in service."
+        raise PlanAssetDecommissionedError(detail, facts={"asset_ids": sorted(str(asset.id) for asset in retired)})
+    if family_ids := binding.missing_family_ids:
+        names = ", ".join(binding.families[id].name for id in family_ids)
+        detail = f"No asset of the plan is of these families, which are needed: {names}; bind one of each."
+        raise PlanFamiliesNotSatisfiedError(detail, facts={"missing_family_ids": [str(id) for id in family_ids]})
+    if affordances := [affordance.value for affordance in binding.missing_affordances]:
+        lack = f"No asset of the plan is {', '.join(affordances)}, which {binding.capability.code} requires"
+        detail = f"{lack}; bind one that is, inspect_plan_binding names candidates."
+        raise PlanAffordancesNotSatisfiedError(detail, facts={"missing_affordances": affordances})
 
 
 AssetIds = Annotated[IdSet, Field(max_length=1000)]
@@ -234,16 +298,12 @@ class DefinePlan(JudgedCreation[Binding]):
 
 def check_window(starts_at: datetime | None, ends_at: datetime | None) -> None:
     """Refuse a window with one end only, or one that ends before it begins."""
-    if starts_at is None and ends_at is None:
-        return
-    if starts_at is None or ends_at is None:
-        raise InvalidPlanWindowError(
-            "The window has only one end; give window_starts_at and window_ends_at, or neither.", reason="half_window"
-        )
-    if ends_at <= starts_at:
-        raise InvalidPlanWindowError(
-            "The window ends before it has begun; set window_ends_at after window_starts_at.", reason="ends_before_start"
-        )
+    if (starts_at is None) != (ends_at is None):
+        detail = "The window has only one end; give window_starts_at and window_ends_at, or neither."
+        raise InvalidPlanWindowError(detail, reason="half_window")
+    if starts_at is not None and ends_at is not None and ends_at <= starts_at:
+        detail = "The window ends before it has begun; set window_ends_at after window_starts_at."
+        raise InvalidPlanWindowError(detail, reason="ends_before_start")
 
 
 def check_assets_given(asset_ids: IdSet) -> None:
@@ -274,13 +334,8 @@ class UpdatePlanDefaultParameters(JudgedVerb[Plan, Method]):
         return (yield from required(Method, plan.method_id))
 
     def decide(self, plan: Plan, call: Call, method: Method) -> Outcome:
-        merged, altered = merged_parameters(
-            plan.default_parameters,
-            self.default_parameters_patch,
-            written=method.units_at(plan.parameters_schema_revision),
-            schema=method.parameters_schema,
-            refusal=InvalidPlanDefaultParametersError,
-        )
+        defaults, written, patch = plan.default_parameters, plan.parameters_schema_revision, self.default_parameters_patch
+        merged, altered = method.merged_parameters(defaults, written, patch, InvalidPlanDefaultParametersError)
         if not altered:
             return []
         revision = method.parameters_schema_revision
@@ -302,7 +357,6 @@ class DeprecatePlan(Verb[Plan]):
 
 
 plan.get()
-
 
 PlanSummary = Summary.from_state(
     plan,

@@ -1,7 +1,6 @@
 """The inspection of a binding: what a practice would lack on these assets, and which others could provide it."""
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Self
@@ -16,8 +15,7 @@ from baton.domain.equipment.family import Family, ListFamilies
 from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Value
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.method import Method
-from baton.domain.recipe.plan import AssetIds, PlanAssetsRequiredError, check_assets_given, plan
-from baton.domain.recipe.plan_binding import Binding, binding_of
+from baton.domain.recipe.plan import AssetIds, PlanAssetsRequiredError, binding_of, check_assets_given, plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.reads import Reads, Rows, every
@@ -79,18 +77,10 @@ class PlanBinding(Value):
     binding_status: BindingStatus
 
 
-@plan.query(
-    post="/inspect-binding",
-    returns=PlanBinding,
-    refuses=[
-        Practice.aggregate.NotFound,
-        Method.aggregate.NotFound,
-        Asset.aggregate.NotFound,
-        Capability.aggregate.NotFound,
-        Family.aggregate.NotFound,
-        PlanAssetsRequiredError,
-    ],
-)
+REFUSALS = [*(kind.aggregate.NotFound for kind in (Practice, Method, Asset, Capability, Family)), PlanAssetsRequiredError]
+
+
+@plan.query(post="/inspect-binding", returns=PlanBinding, refuses=REFUSALS)
 class InspectPlanBinding(Query):
     """What a plan of this practice on these assets would lack, and who could provide it; nothing is written."""
 
@@ -102,35 +92,25 @@ class InspectPlanBinding(Query):
     def answer(self, call: Call) -> Reads[PlanBinding]:
         binding = yield from binding_of(self.practice_id, self.asset_ids)
         check_assets_given(self.asset_ids)
-        candidates = yield from candidates_for(binding.missing_affordances, self.asset_ids)
-        return plan_binding(binding, candidates)
+        status = BindingStatus.MISSING_AFFORDANCES if binding.missing_affordances else BindingStatus.SATISFIED
+        return PlanBinding(
+            practice_id=binding.practice.id,
+            method_id=binding.method.id,
+            capability_id=binding.capability.id,
+            method_needed_family_ids=binding.needed_family_ids,
+            capability_required_affordances=binding.capability.required_affordances,
+            wired_assets=tuple(
+                WiredAsset.show(asset, family_ids=asset.family_ids, contributed_affordances=binding.affordances[asset.id])
+                for _, asset in sorted(binding.assets.items())
+            ),
+            missing_family_ids=binding.missing_family_ids,
+            missing_affordances=binding.missing_affordances,
+            missing_affordance_candidates=(yield from candidates_for(binding.missing_affordances, self.asset_ids)),
+            binding_status=BindingStatus.MISSING_FAMILIES if binding.missing_family_ids else status,
+        )
 
 
-def plan_binding(binding: Binding, candidates: Iterable[AffordanceCandidates]) -> PlanBinding:
-    """Return what is needed, what is there, and what is missing."""
-    status = BindingStatus.MISSING_AFFORDANCES if binding.missing_affordances else BindingStatus.SATISFIED
-    if binding.missing_family_ids:
-        status = BindingStatus.MISSING_FAMILIES
-    return PlanBinding(
-        practice_id=binding.practice.id,
-        method_id=binding.method.id,
-        capability_id=binding.capability.id,
-        method_needed_family_ids=binding.needed_family_ids,
-        capability_required_affordances=binding.capability.required_affordances,
-        wired_assets=tuple(
-            WiredAsset.show(asset, family_ids=asset.family_ids, contributed_affordances=binding.affordances[asset.id])
-            for _, asset in sorted(binding.assets.items())
-        ),
-        missing_family_ids=binding.missing_family_ids,
-        missing_affordances=binding.missing_affordances,
-        missing_affordance_candidates=tuple(candidates),
-        binding_status=status,
-    )
-
-
-def candidates_for(
-    affordances: Sequence[Affordance], asset_ids: AbstractSet[UUID]
-) -> Reads[tuple[AffordanceCandidates, ...]]:
+def candidates_for(affordances: Sequence[Affordance], asset_ids: IdSet) -> Reads[tuple[AffordanceCandidates, ...]]:
     """Return for each affordance the other assets of a family with it, ascending by id, whatever their state."""
     if not affordances:
         return ()
@@ -146,8 +126,7 @@ def candidates_for(
             for asset in others.values()
             if (contributing := asset.family_ids & providing)
         )
-        first = tuple(islice(candidates, MOST_CANDIDATES))
-        listed.append(AffordanceCandidates(affordance=affordance, candidates=first))
+        listed.append(AffordanceCandidates(affordance=affordance, candidates=tuple(islice(candidates, MOST_CANDIDATES))))
     return tuple(listed)
 
 

@@ -9,14 +9,7 @@ from pydantic import Field
 from baton.domain.equipment.family import Family
 from baton.domain.federation.facility import Facility
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, Verb
-from baton.domain.recipe.lifecycle import (
-    CURRENT,
-    Template,
-    TemplateDeprecated,
-    TemplateStatus,
-    TemplateVersioned,
-    fold_lifecycle,
-)
+from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, required, required_all, required_if_given
@@ -54,7 +47,7 @@ class PracticeDeprecated(TemplateDeprecated, of=practice):
     """The practice was deprecated: no new plans are made of it."""
 
 
-practice.evolve(fold_lifecycle)
+practice.evolve(Practice.fold_lifecycle)
 
 
 class InvalidPracticeTargetError(Invalid, context="recipe", reason="no_target"):
@@ -97,13 +90,10 @@ class DeprecatePractice(Verb[Practice]):
 
 practice.get()
 
-
-PracticeSummary = Summary.from_state(
-    practice, "name method_id site_id family_ids status version_tag created_at versioned_at deprecated_at"
-)
+COLUMNS = "name method_id site_id family_ids status version_tag created_at versioned_at deprecated_at"
 
 
-@practice.listing(PracticeSummary)
+@practice.listing(Summary.from_state(practice, COLUMNS))
 class ListPractices(ListQuery):
     """Practices in order of definition."""
 

@@ -1,8 +1,5 @@
-"""A recipe: ordered steps with typed holes that realise a capability at this facility, and its closing steps.
-
-Its content changes only as a whole, by a new version; a tag names one content for ever, so that what was registered from it
-can be expanded again.
-"""
+"""A recipe: ordered steps with typed holes that realise a capability here, and its closing steps. They change only as a
+whole, by a new version; a tag names one content for ever, so that what was registered from it can be expanded again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,29 +9,10 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Event,
-    JudgedCreation,
-    JudgedVerb,
-    Outcome,
-    Query,
-    TimeTravel,
-    Value,
-    changed,
-)
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, TimeTravel, Value
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import steps_hash
-from baton.domain.recipe.lifecycle import (
-    CURRENT,
-    VERSIONED,
-    Template,
-    TemplateDeprecated,
-    TemplateStatus,
-    TemplateVersioned,
-    fold_lifecycle,
-)
+from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import ListQuery, Order, Page, Summary
@@ -42,13 +20,15 @@ from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import OptionalReason
 
+Steps = tuple[RecipeStep, ...]
+
 
 class RecipeVersion(Value):
     """The content of a recipe from one moment on; the definition has no tag."""
 
     version_tag: str | None
-    steps: tuple[RecipeStep, ...]
-    closing_steps: tuple[RecipeStep, ...]
+    steps: Steps
+    closing_steps: Steps
     occurred_at: datetime
 
 
@@ -62,11 +42,11 @@ class Recipe(Template):
     replaced_by_recipe_id: UUID | None = None
 
     @property
-    def steps(self) -> tuple[RecipeStep, ...]:
+    def steps(self) -> Steps:
         return self.versions[-1].steps
 
     @property
-    def closing_steps(self) -> tuple[RecipeStep, ...]:
+    def closing_steps(self) -> Steps:
         return self.versions[-1].closing_steps
 
     @property
@@ -90,24 +70,21 @@ class RecipeDefined(Event, of=recipe):
 
     name: str
     capability_id: UUID
-    steps: tuple[RecipeStep, ...]
-    closing_steps: tuple[RecipeStep, ...]
+    steps: Steps
+    closing_steps: Steps
 
 
 class RecipeVersioned(TemplateVersioned, of=recipe):
     """All steps and closing steps were replaced under this tag."""
 
-    steps: tuple[RecipeStep, ...]
-    closing_steps: tuple[RecipeStep, ...]
+    steps: Steps
+    closing_steps: Steps
 
 
 class RecipeDeprecated(TemplateDeprecated, of=recipe):
     """The recipe was deprecated: no procedure is newly registered from it."""
 
     replaced_by_recipe_id: UUID | None
-
-
-RecipeEvent = RecipeVersioned | RecipeDeprecated
 
 
 @recipe.begin
@@ -118,19 +95,13 @@ def begin(event: RecipeDefined) -> Recipe:
 
 
 @recipe.evolve
-def evolve(recipe: Recipe, event: RecipeEvent) -> Recipe:
+def evolve(recipe: Recipe, event: RecipeVersioned | RecipeDeprecated) -> Recipe:
     match event:
         case RecipeVersioned():
             version = RecipeVersion(**dict(event), occurred_at=event.occurred_at)
-            return changed(
-                recipe,
-                status=VERSIONED,
-                version_tag=event.version_tag,
-                versions=(*recipe.versions, version),
-                versioned_at=event.occurred_at,
-            )
+            return recipe.fold_lifecycle(event, versions=(*recipe.versions, version))
         case RecipeDeprecated():
-            return fold_lifecycle(recipe, event)
+            return recipe.fold_lifecycle(event)
         case _:
             assert_never(event)
 
@@ -149,9 +120,6 @@ class RecipeVersionTagConflictError(Conflict, context="recipe"):
 
 class RecipeVersionNotFoundError(NotFound, context="recipe"):
     """The recipe has no version with this tag."""
-
-
-Content = dict[str, tuple[RecipeStep, ...]]
 
 
 @recipe.creation()
@@ -186,14 +154,12 @@ class VersionRecipe(JudgedVerb[Recipe, Capability]):
         content = read_content(self.steps, self.closing_steps, capability)
         named = recipe.version(self.version_tag)
         if named is not None and steps_hash(**content) != steps_hash(named.steps, named.closing_steps):
-            raise RecipeVersionTagConflictError(
-                f"The tag {self.version_tag} names other steps of this recipe already; choose another tag.",
-                facts={"version_tag": self.version_tag},
-            )
+            detail = f"The tag {self.version_tag} names other steps of this recipe already; choose another tag."
+            raise RecipeVersionTagConflictError(detail, facts={"version_tag": self.version_tag})
         return [RecipeVersioned(version_tag=self.version_tag, **content)]
 
 
-def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> Content:
+def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> dict[str, Steps]:
     """Return the two lists as steps; refuse them where they are empty, misshapen or inconsistent."""
     if not steps:
         raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")
@@ -220,12 +186,9 @@ class DeprecateRecipe(JudgedVerb[Recipe, None]):
 
 def version_of(recipe: Recipe, version_tag: str | None) -> RecipeVersion:
     """Return the content a tag names; refuse with 404 where there is none."""
-    version = recipe.version(version_tag)
-    if version is None:
-        raise RecipeVersionNotFoundError(
-            f"The recipe has no version {version_tag}; list its versions for those it has.",
-            facts={"version_tag": version_tag},
-        )
+    if (version := recipe.version(version_tag)) is None:
+        detail = f"The recipe has no version {version_tag}; list its versions for those it has."
+        raise RecipeVersionNotFoundError(detail, facts={"version_tag": version_tag})
     return version
 
 
@@ -237,8 +200,8 @@ class RecipeView(Value):
     capability_id: UUID
     status: TemplateStatus
     version_tag: str | None
-    steps: tuple[RecipeStep, ...]
-    closing_steps: tuple[RecipeStep, ...]
+    steps: Steps
+    closing_steps: Steps
     replaced_by_recipe_id: UUID | None
     created_at: datetime
     versioned_at: datetime | None

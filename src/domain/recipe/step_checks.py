@@ -1,10 +1,8 @@
-"""The checks of steps: their shapes as they are read from a request, and the references between them.
+"""The checks of steps: their shapes as they are read from a request, and the references between them. The edge lets any list
+through and documents its form, so that a step is refused here in its turn, by its own class. Steps and closing steps are
+judged as one sequence; coordinates of a steered loop have no declaring step and are exempt."""
 
-The edge lets any list through and documents its form, so that a step is refused here in its turn, by its own class. Steps
-and closing steps are judged as one sequence; coordinates of a steered loop have no declaring step and are exempt.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,19 +10,8 @@ from pydantic import GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from baton.domain.recipe.sentinels import RESERVED, CaptureRef, OutputRef, SteeringRef, misplaced_sentinel, reserved_key
-from baton.domain.recipe.steps import (
-    LocatedStep,
-    RecipeStep,
-    StepLocation,
-    binding_names,
-    declared_capture,
-    declared_output,
-    located_steps,
-    named_parts,
-    operands,
-    references,
-)
+from baton.domain.recipe import steps as step_model
+from baton.domain.recipe.steps import LocatedStep, OutputRef, RecipeStep, StepLocation, declared_output, misplaced_sentinel
 from baton.domain.shared.refusals import Unprocessable
 from baton.domain.shared.schema import Schema
 from baton.domain.shared.text import shortened
@@ -80,8 +67,8 @@ def read_closing_steps(raw: Sequence[Any]) -> tuple[RecipeStep, ...]:
     for index, item in enumerate(raw):
         place = StepLocation("closing_steps", index)
         step = _read(item, place)
-        for path, value in operands(step):
-            if isinstance(value, SteeringRef | OutputRef):
+        for path, value in step_model.operands(step):
+            if isinstance(value, step_model.SteeringRef | OutputRef):
                 fault = misplaced_sentinel(type(value))
                 raise misshapen(place, path, fault.type, fault.message())
         if declared_output(step) is not None:
@@ -95,7 +82,7 @@ def _read(item: Any, place: StepLocation) -> RecipeStep:
         step = ARMS.validate_python(item)
     except ValidationError as error:
         raise misshapen(place, *first_fault(error)) from None
-    for path, name in named_parts(step):
+    for path, name in step_model.named_parts(step):
         if not name.strip():
             raise misshapen(place, path, "blank", "must not be blank")
         if name != name.strip():
@@ -105,10 +92,8 @@ def _read(item: Any, place: StepLocation) -> RecipeStep:
 
 def misshapen(place: StepLocation, path: str, reason: str, words: str) -> InvalidRecipeStepShapeError:
     """Return the refusal of a step for the value at this path."""
-    where = f"{place}.{path[:200]}" if path else str(place)
-    return InvalidRecipeStepShapeError(
-        f"{where} {words}; correct the step.", reason=reason, facts={**place._asdict(), "path": path[:200]}
-    )
+    detail = f"{place}.{path[:200]} {words}; correct the step." if path else f"{place} {words}; correct the step."
+    return InvalidRecipeStepShapeError(detail, reason=reason, facts={**place._asdict(), "path": path[:200]})
 
 
 def first_fault(error: ValidationError) -> tuple[str, str, str]:
@@ -120,8 +105,8 @@ def first_fault(error: ValidationError) -> tuple[str, str, str]:
     path = ".".join(parts)
     if fault["type"] not in FAULTS:
         return path, fault["type"], fault["msg"]
-    if fault["type"] != "missing" and (key := reserved_key(fault["input"])) is not None:
-        stray = misplaced_sentinel(RESERVED[key])
+    if fault["type"] != "missing" and (key := step_model.reserved_key(fault["input"])) is not None:
+        stray = misplaced_sentinel(step_model.RESERVED[key])
         return path, stray.type, stray.message()
     reason, words = FAULTS[fault["type"]]
     return path, reason, words.format(**fault.get("ctx", {}))
@@ -153,7 +138,7 @@ class UnboundRecipeOutputError(Unprocessable, context="recipe"):
 
 def check_steps(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], schema: Schema | None) -> None:
     """Refuse steps that are inconsistent with each other or with the capability's parameters."""
-    sequence = located_steps(steps, closing_steps)
+    sequence = step_model.located_steps(steps, closing_steps)
     check_parameters(sequence, schema)
     check_captures(sequence)
     check_outputs(sequence)
@@ -161,72 +146,58 @@ def check_steps(steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep]
 
 def check_parameters(sequence: Sequence[LocatedStep], schema: Schema | None) -> None:
     """Refuse references to parameters that the schema does not declare at its top level."""
-    names = binding_names(step for _, step in sequence)
+    names = step_model.binding_names(step for _, step in sequence)
     if names and schema is None:
-        raise RecipeRequiresCapabilityParametersSchemaError(
-            f"The capability declares no parameters, but the steps refer to {_joined(names)}; "
-            "version the capability with a schema or write literals.",
-            facts={"binding_names": list(names)},
-        )
+        lack = f"The capability declares no parameters, but the steps refer to {_joined(names)}"
+        detail = f"{lack}; version the capability with a schema or write literals."
+        raise RecipeRequiresCapabilityParametersSchemaError(detail, facts={"binding_names": list(names)})
     declared = sorted((schema or {}).get("properties", {}))
     if unknown := next((name for name in names if name not in declared), None):
-        raise RecipeBindingReferencesUnknownParameterError(
-            f"The capability has no parameter {unknown}; use one of those it declares: {_joined(declared) or 'none'}.",
-            facts={"binding_name": unknown, "declared_names": declared},
-        )
+        detail = f"The capability has no parameter {unknown}; use one of those it declares: {_joined(declared) or 'none'}."
+        facts = {"binding_name": unknown, "declared_names": declared}
+        raise RecipeBindingReferencesUnknownParameterError(detail, facts=facts)
 
 
 def check_captures(sequence: Sequence[LocatedStep]) -> None:
     """Refuse slots filled twice, then slots used before they are filled."""
     filled: dict[str, StepLocation] = {}
-    for place, step in sequence:
-        if (name := declared_capture(step)) is None:
-            continue
+    for place, name in _declarations(sequence, step_model.declared_capture):
         if name in filled:
-            raise DuplicateRecipeCaptureError(
-                f"{place} fills the slot {name}, which {filled[name]} fills already; give each slot a name of its own.",
-                facts={**place._asdict(), "capture_name": name},
-            )
+            detail = f"{place} fills the slot {name}, which {filled[name]} fills already; give each slot a name of its own."
+            raise DuplicateRecipeCaptureError(detail, facts={**place._asdict(), "capture_name": name})
         filled[name] = place
     for place, step in sequence:
-        for reference in references(step, CaptureRef):
-            name = reference.capture_name
+        for name in (reference.capture_name for reference in step_model.references(step, step_model.CaptureRef)):
             if name not in filled or not _before(filled[name], place):
-                raise UnboundRecipeCaptureError(
-                    f"{place} uses the slot {name}, which no earlier step fills; capture it first.",
-                    facts={**place._asdict(), "capture_name": name},
-                )
+                detail = f"{place} uses the slot {name}, which no earlier step fills; capture it first."
+                raise UnboundRecipeCaptureError(detail, facts={**place._asdict(), "capture_name": name})
 
 
 def check_outputs(sequence: Sequence[LocatedStep]) -> None:
     """Refuse outputs published twice, read before they are published, or left over beside the one of record."""
     published: dict[str, StepLocation] = {}
-    for place, step in sequence:
-        if (name := declared_output(step)) is None:
-            continue
+    for place, name in _declarations(sequence, declared_output):
         if name in published:
-            raise DuplicateRecipeOutputError(
-                f"{place} publishes the output {name}, which {published[name]} publishes already; give it another name.",
-                facts={**place._asdict(), "output_name": name},
-            )
+            detail = f"{place} publishes the output {name}, which {published[name]} publishes already; give it another name."
+            raise DuplicateRecipeOutputError(detail, facts={**place._asdict(), "output_name": name})
         published[name] = place
     loose = dict.fromkeys(published)
     for place, step in sequence:
-        for reference in references(step, OutputRef):
-            name = reference.output_name
+        for name in (reference.output_name for reference in step_model.references(step, OutputRef)):
             if name not in published or not _before(published[name], place):
-                raise UnboundRecipeOutputError(
-                    f"{place} reads the output {name}, which no earlier compute step publishes; publish it first.",
-                    facts={**place._asdict(), "output_name": name},
-                )
+                detail = f"{place} reads the output {name}, which no earlier compute step publishes; publish it first."
+                raise UnboundRecipeOutputError(detail, facts={**place._asdict(), "output_name": name})
             loose.pop(name, None)
     if published and len(loose) != 1:
-        raise InvalidRecipeStepShapeError(
-            f"Exactly one output must stay unread as the one of record, but {_joined(loose) or 'none'} would; "
-            "read the others in later steps or do not publish them.",
-            reason="one_sink",
-            facts={"output_names": list(loose)},
-        )
+        rule = f"Exactly one output must stay unread as the one of record, but {_joined(loose) or 'none'} would"
+        detail = f"{rule}; read the others in later steps or do not publish them."
+        raise InvalidRecipeStepShapeError(detail, reason="one_sink", facts={"output_names": list(loose)})
+
+
+def _declarations(
+    sequence: Sequence[LocatedStep], declared: Callable[[RecipeStep], str | None]
+) -> Iterator[tuple[StepLocation, str]]:
+    return ((place, name) for place, step in sequence if (name := declared(step)) is not None)
 
 
 def _before(one: StepLocation, other: StepLocation) -> bool:

@@ -1,9 +1,6 @@
-"""Structural subset: whether a method's parameter schema stays within that of its capability.
-
-The rules compare keyword by keyword and stop at the first violation. A keyword that only one side has is none, so a
-method may leave a bound out; what it may not do is widen one, invent a parameter, drop a mandatory one or open what is
-closed.
-"""
+"""Structural subset: whether a method's parameter schema stays within that of its capability, keyword by keyword up to the
+first violation. A keyword that only one side has is none, so a method may leave a bound out; what it may not do is widen
+one, invent a parameter, drop a mandatory one or open what is closed."""
 
 import json
 from collections.abc import Hashable, Iterator
@@ -36,7 +33,7 @@ def first_violation(inner: Schema | None, outer: Schema | None) -> Violation | N
 def _violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
     both = inner.keys() & outer.keys()
     if "type" in both and types_of(inner) != types_of(outer):
-        yield Violation("1", f"{path}.type", f"the type must be {_joined(types_of(outer))}")
+        yield Violation("1", f"{path}.type", f"the type must be {' or '.join(sorted(types_of(outer)))}")
     offered = outer.get("properties", {})
     for name, level in inner.get("properties", {}).items():
         place = f"{path}.properties.{name}"
@@ -93,7 +90,3 @@ def _identity(value: Any) -> Hashable:
 
 def _quoted(value: Any) -> str:
     return shortened(json.dumps(value, ensure_ascii=False))
-
-
-def _joined(names: frozenset[str]) -> str:
-    return " or ".join(sorted(names))

@@ -12,40 +12,16 @@ from uuid import UUID
 from pydantic import BaseModel, Field, model_validator
 
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omitted
-from baton.domain.operation.conduct.actuation import merged_kind
+from baton.domain.operation.conduct import progress as records
 from baton.domain.operation.conduct.conduct import ConductProcedure, Wait
 from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.pins import UNPINNABLE
-from baton.domain.operation.conduct.progress import (
-    ConductPhase,
-    ConductProgress,
-    OpenedRunConduct,
-    RunConductProgress,
-    RunWait,
-    WaitingFor,
-    submission_fields,
-)
-from baton.domain.operation.conduct.results import ConductResult, Failure, PhaseResult, RunConductResult
+from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
+from baton.domain.operation.conduct.results import ConductResult, Failure, PhaseResult, RunConductResult, merged_kind
 from baton.domain.operation.conduct.views import PendingRequestView, pending_since, pending_view
-from baton.domain.operation.procedure.gates import (
-    RUN_ISSUED,
-    ProcedureAssetDecommissionedError,
-    ProcedureEnclosureCoverageMismatchError,
-    ProcedureRequiresAvailableSupplyError,
-    ProcedureRequiresPermittedEnclosureError,
-    ProcedureSupplyCoverageMismatchError,
-    needed_grants,
-    refuse_missing_grants,
-)
-from baton.domain.operation.procedure.procedure import (
-    COMPLETED,
-    DEFINED,
-    UNDER_WAY,
-    PendingRequest,
-    Procedure,
-    ProcedureConducted,
-    ProcedureStatus,
-)
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure
+from baton.domain.operation.procedure.start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
 from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
 from baton.domain.shared.reads import Reads, events_of, every, latest_events, record_of, required_all
@@ -54,14 +30,7 @@ from baton.domain.shared.writes import Answer, Put
 
 MAX_PHASES = 32
 
-HOLDING = (
-    ProcedureRequiresAvailableSupplyError,
-    ProcedureSupplyCoverageMismatchError,
-    ProcedureRequiresPermittedEnclosureError,
-    ProcedureEnclosureCoverageMismatchError,
-)  # The gates that hold the run when a phase is to start, until somebody resumes it.
-JUDGED_LATER = (*HOLDING, ProcedureAssetDecommissionedError, ConductProcedure.Cannot)
-"""What may have changed by the time a phase has its turn, and is not asked before."""
+JUDGED_LATER = (*GATE_REFUSALS, ConductProcedure.Cannot)  # What may change until a phase has its turn: not asked before.
 
 
 class RunPhaseMismatchError(Conflict, context="run"):
@@ -73,9 +42,6 @@ class Phase(Value):
 
     procedure_id: UUID
     conduct: ArrangementInput | None = None
-
-    def to_listed(self) -> ListedPhase:
-        return ListedPhase(procedure_id=self.procedure_id, conduct=(self.conduct or DEFAULT_ARRANGEMENT).stored())
 
 
 class RunConductAccepted(BaseModel):
@@ -157,7 +123,10 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
 
     def listed_phases(self) -> tuple[ListedPhase, ...]:
         phases = self.phases or tuple(Phase(procedure_id=id) for id in self.procedure_ids)
-        return tuple(phase.to_listed() for phase in phases)
+        return tuple(
+            ListedPhase(procedure_id=one.procedure_id, conduct=(one.conduct or DEFAULT_ARRANGEMENT).stored())
+            for one in phases
+        )
 
     def gather(self, run: Run, call: Call) -> Reads[UUID | None]:
         """Refuse a conduct that cannot begin; return the live conduct that this one repeats, or None."""
@@ -168,11 +137,8 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
         if run.status is not RUNNING:
             raise self.cannot("run_not_running", f"The run is {run.status.value}; conduct one that is Running.")
         if run.live_conduct_id is not None:
-            raise self.cannot(
-                "conduct_live",
-                "Another conduct of this run is live; wait for it, or stop or abort the run.",
-                conduct_id=str(run.live_conduct_id),
-            )
+            detail = "Another conduct of this run is live; wait for it, or stop or abort the run."
+            raise self.cannot("conduct_live", detail, conduct_id=str(run.live_conduct_id))
         found = yield from required_all(Procedure, [phase.procedure_id for phase in listed])
         phases = [found[phase.procedure_id] for phase in listed]
         check_phases(run, phases)
@@ -189,8 +155,7 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
         opened = yield from record_of(OpenedRunConduct, conduct_id=conduct_id)
         if opened is None or opened.principal_id != call.principal_id:
             return False
-        opening = yield from load_opening(run, conduct_id)
-        return opening.phases == listed
+        return (yield from load_opening(run, conduct_id)).phases == listed
 
     def decide(self, run: Run, call: Call, repeated: UUID | None) -> Outcome:
         conduct_id = repeated or call.new_id
@@ -198,13 +163,12 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
         if repeated is not None:
             return [Answer(ids, replayed=True)]
         listed = self.listed_phases()
-        opened = OpenedRunConduct(run_id=run.id, phase_count=len(listed), **submission_fields(call))
+        opened = OpenedRunConduct(run_id=run.id, phase_count=len(listed), **records.submission_fields(call))
         progress = RunConductProgress(run_id=run.id, conduct_id=conduct_id, started_at=call.now)
         return [RunConductStarted(conduct_id=conduct_id, phases=listed), Put(opened), Put(progress), Answer(ids)]
 
 
-PhaseResults = Sequence[tuple[Procedure, Sequence[ConductResult]]]
-"""Each phase with the results of all its conducts, oldest first."""
+PhaseResults = Sequence[tuple[Procedure, Sequence[ConductResult]]]  # Each phase with its conducts' results, oldest first.
 
 
 def load_phase_results(run: Run, conduct_id: UUID) -> Reads[PhaseResults]:
@@ -213,7 +177,7 @@ def load_phase_results(run: Run, conduct_id: UUID) -> Reads[PhaseResults]:
     found = yield from every(Procedure, [phase.procedure_id for phase in opening.phases])
     results: list[tuple[Procedure, Sequence[ConductResult]]] = []
     for phase in opening.phases:
-        ends = yield from events_of(phase.procedure_id, ProcedureConducted)
+        ends = yield from events_of(phase.procedure_id, procedures.ProcedureConducted)
         results.append((found[phase.procedure_id], [end.result for end in ends]))
     return results
 
@@ -296,7 +260,7 @@ class RecordRunConductEnd(JudgedVerb[Run, tuple[RunConductProgress | None, Phase
         progress, results = facts
         if results is None:
             return []
-        over = [] if progress is None else [Put(replace(progress, phase=ConductPhase.ENDED.value, waiting=None))]
+        over = [] if progress is None else [Put(replace(progress, phase=records.ConductPhase.ENDED.value, waiting=None))]
         result = run_conduct_result(run, self.conduct_id, results, self.failure, self.failed_id)
         return [RunConducted(conduct_id=self.conduct_id, succeeded=result.succeeded, result=result), *over]
 
@@ -306,7 +270,7 @@ class PhaseView(BaseModel):
 
     procedure_id: UUID
     command: str
-    status: ProcedureStatus
+    status: procedures.ProcedureStatus
     conduct_id: UUID | None
 
 
@@ -317,8 +281,7 @@ class RunConductView(BaseModel):
     phases: tuple[PhaseView, ...] = ()
     current_procedure_id: UUID | None = None
     waiting: RunWait | None = None
-    pending: PendingRequestView | None = None
-    """What a hold of the run, or a request to its current phase, still waits for in that phase."""
+    pending: PendingRequestView | None = None  # What a hold of the run, or a request to its current phase, waits for there.
     started_at: datetime | None = None
     heartbeat_at: datetime | None = None
     result: RunConductResult | None = None
@@ -326,15 +289,15 @@ class RunConductView(BaseModel):
 
 def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingRequestView | None]:
     """Return a request to a phase, or a hold of its run, that is not in force yet because the phase is at a step."""
-    progress = yield from record_of(ConductProgress, procedure_id=phase.id)
+    progress = yield from record_of(records.ConductProgress, procedure_id=phase.id)
     if progress is None or phase.live_conduct_id != progress.conduct_id:
         return None
     if phase.pending_request is not None:
         return (yield from pending_view(phase, progress, phase.pending_request, now))
-    if run.status is not RunStatus.HELD or progress.waiting_for == WaitingFor.RUN.value:
+    if run.status is not RunStatus.HELD or progress.waiting_for == records.WaitingFor.RUN.value:
         return None
     (held,) = yield from latest_events(run.id, RunHeld, count=1)
-    return (yield from pending_since(held.occurred_at, PendingRequest.HOLD, phase, progress, now))
+    return (yield from pending_since(held.occurred_at, procedures.PendingRequest.HOLD, phase, progress, now))
 
 
 @run.query(get="/{run_id}/conduct", returns=RunConductView, essential=True)
@@ -354,16 +317,12 @@ class GetRunConduct(Query):
         live = progress if run.live_conduct_id == opening.conduct_id else None
         index = None if live is None else live.phase_index
         current = None if index is None else opening.phases[index].procedure_id
+        listed = [(phase.conduct["command"], found[phase.procedure_id]) for phase in opening.phases]
         return RunConductView(
             conduct_id=opening.conduct_id,
             phases=tuple(
-                PhaseView(
-                    procedure_id=phase.procedure_id,
-                    command=phase.conduct["command"],
-                    status=found[phase.procedure_id].status,
-                    conduct_id=found[phase.procedure_id].last_conduct_id,
-                )
-                for phase in opening.phases
+                PhaseView(procedure_id=phase.id, command=command, status=phase.status, conduct_id=phase.last_conduct_id)
+                for command, phase in listed
             ),
             current_procedure_id=current,
             waiting=None if live is None or live.waiting is None else RunWait(**live.waiting),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from baton.domain.enclosure.permission import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
+from baton.domain.enclosure.enclosure import Contacts, Enclosures, enclosure_finding, enclosures_with_contacts
 from baton.domain.equipment.asset import DECOMMISSIONED, Asset
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.kernel import Call
@@ -54,11 +54,10 @@ def load_plan(plan_id: UUID) -> Reads[tuple[Plan, Method]]:
     """Return a plan and, by its practice, its method; refuse with 404 what is missing."""
     plan = yield from required(Plan, plan_id)
     practice = yield from required(Practice, plan.practice_id)
-    method = yield from required(Method, practice.method_id)
-    return plan, method
+    return plan, (yield from required(Method, practice.method_id))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Preconditions:
     """The loaded facts that gates judge before a run or a procedure starts or resumes."""
 
@@ -102,17 +101,8 @@ def load_preconditions(
     deployment = yield from ask(Ports.deployment)
     supplies = yield from supplies_in_scope(needed_supplies, scope, deployment.self_facility_code)
     enclosures, contacts = yield from enclosures_with_contacts(scope.enclosure_ids)
-    return Preconditions(
-        now=call.now,
-        deployment=deployment,
-        scope=scope,
-        asset_ids=asset_ids,
-        needed_supplies=needed_supplies,
-        supplies=supplies,
-        enclosures=enclosures,
-        contacts=contacts,
-        resuming=resuming,
-    )
+    found = (supplies, enclosures, contacts)
+    return Preconditions(call.now, deployment, scope, asset_ids, needed_supplies, *found, resuming)
 
 
 def run_preconditions(
@@ -157,18 +147,12 @@ def enclosure_permitted(facts: Preconditions) -> None:
 def assets_in_service(facts: Preconditions) -> None:
     """No asset of the plan is Decommissioned; its condition does not matter."""
     if gone := facts.decommissioned_assets:
-        raise RunPlanAssetDecommissionedError(
-            f"{', '.join(asset.name for asset in gone)} of the plan is Decommissioned; plan with other assets.",
-            facts={"asset_ids": [str(asset.id) for asset in gone]},
-        )
+        detail = f"{', '.join(asset.name for asset in gone)} of the plan is Decommissioned; plan with other assets."
+        raise RunPlanAssetDecommissionedError(detail, facts={"asset_ids": [str(asset.id) for asset in gone]})
 
 
 def supply_ids(facts: Preconditions) -> Iterable[UUID]:
     return (supply.id for supply in facts.supplies)
-
-
-def enclosure_ids(facts: Preconditions) -> Iterable[UUID]:
-    return facts.scope.enclosure_ids
 
 
 def _clearance_ids(facts: Preconditions) -> Iterable[UUID]:
@@ -177,7 +161,6 @@ def _clearance_ids(facts: Preconditions) -> Iterable[UUID]:
 
 CLEARANCE_GATES = (Gate(clearance_present, _clearance_ids), Gate(clearance_active, _clearance_ids))
 SUPPLY_GATES = (Gate(supply_present, supply_ids), Gate(supply_available, supply_ids))
-ENCLOSURE_GATE = Gate(enclosure_permitted, enclosure_ids)
+ENCLOSURE_GATE = Gate(enclosure_permitted, lambda facts: facts.scope.enclosure_ids)
 ASSET_GATE = Gate(assets_in_service, lambda facts: facts.asset_ids)
-RESUME_GATES = (*CLEARANCE_GATES, ASSET_GATE, *SUPPLY_GATES, ENCLOSURE_GATE)
-"""The gates that a held run passes again, in order."""
+RESUME_GATES = (*CLEARANCE_GATES, ASSET_GATE, *SUPPLY_GATES, ENCLOSURE_GATE)  # Those that a held run passes again, in order.

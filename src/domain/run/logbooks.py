@@ -1,11 +1,12 @@
 """The logbooks of a run: readings by channel while it is on, and what people and agents write about it at any time."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from typing import Annotated, ClassVar
 from uuid import UUID
 
@@ -82,23 +83,17 @@ class AppendObservations(Verb[Run]):
         refuse_blank_text(self)
         for sample in self.entries:
             if not math.isfinite(sample.value):
-                raise InvalidObservationValueError(
-                    f"The value of {sample.channel_name} is not finite; leave it out.",
-                    facts={"event_id": str(sample.event_id)},
-                )
+                detail = f"The value of {sample.channel_name} is not finite; leave it out."
+                raise InvalidObservationValueError(detail, facts={"event_id": str(sample.event_id)})
             if sample.sampling_procedure not in frozenset(SamplingProcedure):
-                raise InvalidSamplingProcedureError(
-                    f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}.",
-                    facts={"event_id": str(sample.event_id)},
-                )
+                detail = f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}."
+                raise InvalidSamplingProcedureError(detail, facts={"event_id": str(sample.event_id)})
 
     def decide(self, run: Run, call: Call) -> Outcome:
         if run.status not in LIVE:
-            raise RunObservationLogbookClosedError(
-                f"The run is {run.status.value}, and its observations are closed; write what matters into its logbook "
-                "with append_run_logbook_entries.",
-                reason=run.status.value.lower(),
-            )
+            advice = "write what matters into its logbook with append_run_logbook_entries"
+            detail = f"The run is {run.status.value}, and its observations are closed; {advice}."
+            raise RunObservationLogbookClosedError(detail, reason=run.status.value.lower())
         logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, Observation, call)
         rows = [Observation.by(call, self, logbook_id, run_id=run.id, **dict(sample)) for sample in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
@@ -112,8 +107,8 @@ class ListRunObservations(ListQuery):
     sampling_procedure: SamplingProcedure | None = None
     since: Instant | None = None
 
-    def scope(self, target: Run) -> Iterator[Where]:
-        yield Where("run_id", "is", target.id)
+    def where(self) -> Iterator[Where]:
+        yield from super().where()
         if self.since is not None:
             yield Where("recorded_at", "after", self.since)
 
@@ -137,28 +132,24 @@ class Channel(Record):
 
 def channels_of(readings: Iterable[Observation]) -> tuple[Channel, ...]:
     """Return the channels of stored readings by run and name; the latest reading is the one recorded last."""
-    by_channel: dict[tuple[UUID, str], list[Observation]] = defaultdict(list)
-    for reading in readings:
-        by_channel[reading.run_id, reading.channel_name].append(reading)
-    return tuple(_channel(by_channel[key]) for key in sorted(by_channel))
+    in_order = sorted(readings, key=attrgetter("run_id", "channel_name", "recorded_at", "event_id"))
+    return tuple(_channel(list(series)) for _, series in groupby(in_order, attrgetter("run_id", "channel_name")))
 
 
-def _channel(readings: list[Observation]) -> Channel:
-    def recorded(reading: Observation) -> tuple[datetime, UUID]:
-        assert reading.recorded_at is not None, "the store says when it recorded a reading"
-        return reading.recorded_at, reading.event_id
-
-    first, latest = min(readings, key=recorded), max(readings, key=recorded)
+def _channel(series: list[Observation]) -> Channel:
+    first, latest = series[0], series[-1]
+    assert first.recorded_at is not None, "the store says when it recorded a reading"
+    assert latest.recorded_at is not None, "the store says when it recorded a reading"
     return Channel(
         run_id=latest.run_id,
         channel_name=latest.channel_name,
-        count=len(readings),
-        first_recorded_at=recorded(first)[0],
-        latest_recorded_at=recorded(latest)[0],
+        count=len(series),
+        first_recorded_at=first.recorded_at,
+        latest_recorded_at=latest.recorded_at,
         latest_value=latest.value,
         units=latest.units,
         latest_sampled_at=latest.sampled_at,
-        simulated=any(reading.simulated for reading in readings),
+        simulated=any(reading.simulated for reading in series),
     )
 
 
@@ -234,6 +225,3 @@ class ListRunLogbookEntries(ListQuery):
     """What was written about a run, in the order it was recorded."""
 
     entry_kind: RunLogbookEntryKind | None = None
-
-    def scope(self, target: Run) -> Iterator[Where]:
-        yield Where("run_id", "is", target.id)

@@ -1,4 +1,4 @@
-"""A run: one execution of a plan, made to leave a dataset of record. Its assets are those of the plan."""
+"""A run: one execution of a plan, made to leave a dataset of record, with the assets of the plan; and how it ends."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,12 +7,16 @@ from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from baton.domain.caution.caution import AcknowledgedCaution
-from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, Verb, changed
-from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.results import ConductEnded, RunConductResult
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.operation.conduct.results import ActuationKind, ConductEnded, RunConductResult, merged_kind
+from baton.domain.operation.procedure.procedure import PHASES, Procedure, ProcedureStatus
+from baton.domain.registry import Internal
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData
+from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.refusals import Invalid
+from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData, refuse_blank_text
+from baton.domain.shared.times import Instant
 
 
 class RunStatus(StrEnum):
@@ -181,21 +185,17 @@ class RunTruncated(Event, of=run):
     actuation_kind: ActuationKind | None
 
 
-RunEvent = (
-    RunConductStarted
-    | RunHeld
-    | RunResumed
-    | RunAdjusted
-    | RunAddedToCampaign
-    | RunRemovedFromCampaign
-    | RunObservationLogbookOpened
-    | RunNarrativeLogbookOpened
-    | RunConducted
-    | RunCompleted
-    | RunStopped
-    | RunAborted
-    | RunTruncated
-)
+RunEnded = RunCompleted | RunStopped | RunAborted | RunTruncated
+RunConductEvent = RunConductStarted | RunConducted
+RunCampaignEvent = RunAddedToCampaign | RunRemovedFromCampaign
+RunLogbookOpened = RunObservationLogbookOpened | RunNarrativeLogbookOpened
+RunEvent = RunHeld | RunResumed | RunAdjusted | RunConductEvent | RunCampaignEvent | RunLogbookOpened | RunEnded
+ENDINGS: dict[type[Event], RunStatus] = {
+    RunCompleted: COMPLETED,
+    RunStopped: STOPPED,
+    RunAborted: ABORTED,
+    RunTruncated: TRUNCATED,
+}
 
 
 @run.begin
@@ -216,14 +216,10 @@ def evolve(run: Run, event: RunEvent) -> Run:
         case RunResumed():
             run = changed(run, status=RUNNING, running_since=event.occurred_at)
         case RunAdjusted():
-            run = changed(
-                run,
-                effective_parameters=event.effective_parameters,
-                parameters_schema_revision=event.parameters_schema_revision,
-                adjustment_count=run.adjustment_count + 1,
-                last_adjusted_at=event.occurred_at,
-                last_adjusted_by=event.adjusted_by,
-            )
+            parameters, revision = event.effective_parameters, event.parameters_schema_revision
+            run = changed(run, effective_parameters=parameters, parameters_schema_revision=revision)
+            count, at = run.adjustment_count + 1, event.occurred_at
+            run = changed(run, adjustment_count=count, last_adjusted_at=at, last_adjusted_by=event.adjusted_by)
         case RunAddedToCampaign():
             run = changed(run, campaign_id=event.campaign_id)
         case RunRemovedFromCampaign():
@@ -244,14 +240,6 @@ def evolve(run: Run, event: RunEvent) -> Run:
     return changed(run, updated_at=event.occurred_at)
 
 
-ENDINGS: dict[type[Event], RunStatus] = {
-    RunCompleted: COMPLETED,
-    RunStopped: STOPPED,
-    RunAborted: ABORTED,
-    RunTruncated: TRUNCATED,
-}
-
-
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3, essential=True)
 class HoldRun(Verb[Run]):
     """Pause the run; it goes on only when somebody resumes it."""
@@ -260,12 +248,8 @@ class HoldRun(Verb[Run]):
     decided_by_decision_id: UUID | None = None
 
 
-run.get(
-    hidden=(
-        *("created_at", "parameters_schema_revision", "hold_count", "last_held_at", "last_hold_reason"),
-        *("running_since", "updated_at"),
-    )
-)
+HIDDEN = "created_at parameters_schema_revision hold_count last_held_at last_hold_reason running_since updated_at"
+run.get(hidden=HIDDEN.split())
 
 RunSummary = Summary.from_state(
     run,
@@ -282,3 +266,102 @@ class ListRuns(ListQuery):
     plan_id: UUID | None = None
     subject_id: UUID | None = None
     campaign_id: UUID | None = None
+
+
+Phases = tuple[Procedure, ...]
+
+
+class InvalidRunInterruptedAtError(Invalid, context="run"):
+    """A run cannot have been interrupted in the future."""
+
+
+def phases_of(run: Run) -> Reads[Phases]:
+    """Return the phases of a run in order of registration."""
+    found = yield from every(Procedure, (yield from members_of(PHASES, run.id)))
+    return tuple(found.values())
+
+
+def kind_of(run: Run, phases: Phases) -> ActuationKind | None:
+    """Return what the run was done on so far."""
+    return merged_kind((run.actuation_kind, *(phase.actuation_kind for phase in phases)))
+
+
+def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = None) -> None:
+    """Refuse to end a run under a conduct that is still at work, unless it is the run's own that ends it."""
+    live = [phase for phase in phases if phase.live_conduct_id is not None]
+    if live or run.live_conduct_id != own:
+        detail = "A conduct of this run is live; wait for it, or stop or abort the run."
+        conduct_id = None if run.live_conduct_id is None else str(run.live_conduct_id)
+        ids = [str(phase.id) for phase in live]
+        raise command.cannot("conduct_live", detail, procedure_ids=ids, conduct_id=conduct_id)
+
+
+@run.command(post="/{run_id}/complete", allowed=LIVE, essential=True)
+class CompleteRun(JudgedVerb[Run, Phases]):
+    """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
+
+    conduct_id: Annotated[UUID | None, Internal()] = None  # The run's own conduct, which completes it unless it is held.
+
+    def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        return (yield from phases_of(run))
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        completed = RunCompleted(actuation_kind=kind_of(run, phases))
+        undone = [phase for phase in phases if phase.status is not ProcedureStatus.COMPLETED]
+        if run.status is HELD and phases and not undone and self.conduct_id is None:
+            return [completed]
+        refuse_live(self, run, phases, self.conduct_id)
+        if run.status is HELD and not undone:
+            raise self.cannot("held", "The run is Held; resume it, or stop or abort it.")
+        if run.status is HELD:
+            detail = "The run is Held, and not every phase of it is Completed; resume it, or stop or abort it."
+            raise self.cannot("phase_not_completed", detail, procedure_ids=[str(phase.id) for phase in undone])
+        return [completed]
+
+
+class RunEnding(JudgedVerb[Run, Phases]):
+    """A verb that ends a run early; a blank reason is refused before the status."""
+
+    decided_by_decision_id: UUID | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        refuse_blank_text(self)
+        return (yield from phases_of(run))
+
+
+@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True, essential=True)
+class StopRun(RunEnding):
+    """End the run early by choice; what it measured so far is good."""
+
+    reason: Annotated[str, run.text("stop_reason", 500, label="reason", personal=True)]
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        return [RunStopped(**dict(self), actuation_kind=kind_of(run, phases))]
+
+
+@run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
+class AbortRun(RunEnding):
+    """End the run in an emergency; what it measured is suspect."""
+
+    reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        return [RunAborted(**dict(self), actuation_kind=kind_of(run, phases))]
+
+
+@run.command(post="/{run_id}/truncate", allowed=LIVE, destructive=True)
+class TruncateRun(RunEnding):
+    """Close the books on a run that died by itself, with the best guess of when."""
+
+    reason: Annotated[str, run.text("truncate_reason", 500, label="reason", personal=True)]
+    interrupted_at: Instant | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        refuse_blank_text(self)
+        if self.interrupted_at is not None and self.interrupted_at > call.now:
+            raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")
+        return (yield from phases_of(run))
+
+    def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
+        refuse_live(self, run, phases, run.live_conduct_id)
+        return [RunTruncated(**dict(self), actuation_kind=kind_of(run, phases))]

@@ -7,36 +7,18 @@ from uuid import UUID
 from pydantic import BaseModel, Field, JsonValue
 
 from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded
-from baton.domain.caution.caution import (
-    AcknowledgedCaution,
-    Caution,
-    CautionTarget,
-    CautionTargetKind,
-    banner,
-    cautions_in_scope,
-)
+from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, asset_scope
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value
-from baton.domain.operation.procedure.gates import RUN_ISSUED, ask_grants, needed_grants
+from baton.domain.operation.procedure.start import RUN_ISSUED, ask_grants, needed_grants
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.method import Method
-from baton.domain.recipe.parameters import merged_parameters
-from baton.domain.recipe.plan import Plan
-from baton.domain.recipe.plan_binding import missing_families
-from baton.domain.recipe.plan_roles import unbound_roles
-from baton.domain.recipe.plan_wires import check_wires
+from baton.domain.recipe.plan import Plan, missing_families
+from baton.domain.recipe.plan_parts import check_wires, unbound_roles
 from baton.domain.recipe.practice import Practice
-from baton.domain.run.gates import (
-    ASSET_GATE,
-    CLEARANCE_GATES,
-    ENCLOSURE_GATE,
-    RESUME_GATES,
-    SUPPLY_GATES,
-    Preconditions,
-    load_plan,
-    run_preconditions,
-)
+from baton.domain.run import gates
+from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
 from baton.domain.run.run import HELD, LIVE, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
@@ -109,30 +91,15 @@ class RunStart(Preconditions):
     method: Method
     subject: Subject | None
     campaign: Campaign | None
-    cautions: tuple[Caution, ...]
+    acknowledged_cautions: tuple[AcknowledgedCaution, ...]  # Those that starting the run acknowledges; they never refuse it.
 
 
 def effective_parameters(start: RunStart) -> Parameters:
     """Return the plan's defaults with the request merged in; refuse them where the method's schema does."""
-    merged, _ = merged_parameters(
-        start.plan.default_parameters,
-        start.request.override_parameters,
-        written=start.method.units_at(start.plan.parameters_schema_revision),
-        schema=start.method.parameters_schema,
-        refusal=InvalidRunParametersError,
-    )
-    return merged
-
-
-def acknowledged_cautions(start: RunStart) -> tuple[AcknowledgedCaution, ...]:
-    """Return the cautions that starting the run acknowledges; they never refuse it."""
-    scope = start.scope
-    return banner(start.cautions, scope.bound_ids, scope.ancestor_ids, plan_targets(start.plan), start.now)
-
-
-def plan_targets(plan: Plan) -> frozenset[CautionTarget]:
-    """Return the plan as a target of cautions."""
-    return frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
+    defaults, revision = start.plan.default_parameters, start.plan.parameters_schema_revision
+    return start.method.merged_parameters(defaults, revision, start.request.override_parameters, InvalidRunParametersError)[
+        0
+    ]
 
 
 def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
@@ -142,10 +109,11 @@ def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
     subject = yield from required_if_given(Subject, request.subject_id)
     campaign = yield from required_if_given(Campaign, request.campaign_id)
     facts = yield from run_preconditions(call, call.new_id, request.subject_id, method, scope, resuming=False)
-    cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, plan_targets(plan))
-    return RunStart(
-        **vars(facts), request=request, plan=plan, method=method, subject=subject, campaign=campaign, cautions=cautions
-    )
+    targets = frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
+    cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, targets)
+    acknowledged = banner(cautions, scope.bound_ids, scope.ancestor_ids, targets, call.now)
+    found: dict[str, Any] = {"plan": plan, "method": method, "subject": subject, "campaign": campaign}
+    return RunStart(**vars(facts), **found, request=request, acknowledged_cautions=acknowledged)
 
 
 def plan_current(start: RunStart) -> None:
@@ -158,19 +126,15 @@ def subject_mounted(start: RunStart) -> None:
     """There is no subject, or it sits on an asset."""
     if start.subject is not None and start.subject.status not in IN_PLACE:
         advice = "mount it first" if start.subject.status is SubjectStatus.RECEIVED else "start with one that is mounted"
-        raise RunSubjectNotMountableError(
-            f"The subject is {start.subject.status.value}; {advice}.",
-            facts={"subject_id": str(start.subject.id), "status": start.subject.status.value},
-        )
+        facts = {"subject_id": str(start.subject.id), "status": start.subject.status.value}
+        raise RunSubjectNotMountableError(f"The subject is {start.subject.status.value}; {advice}.", facts=facts)
 
 
 def families_covered(start: RunStart) -> None:
     """The plan's assets still are of every family the method needs."""
     if missing := missing_families(start.method.needed_family_ids, [start.scope.assets[id] for id in start.plan.asset_ids]):
-        raise RunFamiliesNotSatisfiedError(
-            "The plan's assets have changed and no longer cover the families the method needs; plan with other assets.",
-            facts={"missing_family_ids": list(map(str, missing))},
-        )
+        detail = "The plan's assets have changed and no longer cover the families the method needs; plan with other assets."
+        raise RunFamiliesNotSatisfiedError(detail, facts={"missing_family_ids": list(map(str, missing))})
 
 
 def parameters_valid(start: RunStart) -> None:
@@ -186,19 +150,16 @@ def wires_connected(start: RunStart) -> None:
 def roles_played(start: RunStart) -> None:
     """Every role of the method that is not optional has an asset bound to it."""
     if missing := unbound_roles(start.plan, start.method):
-        raise RunRequiredRolesUnboundError(
-            f"No asset of the plan plays {', '.join(missing)}; bind one with bind_plan_role.",
-            facts={"role_names": list(missing)},
-        )
+        detail = f"No asset of the plan plays {', '.join(missing)}; bind one with bind_plan_role."
+        raise RunRequiredRolesUnboundError(detail, facts={"role_names": list(missing)})
 
 
 def campaign_open(start: RunStart) -> None:
     """There is no campaign to join, or it is not over."""
     if start.campaign is not None and start.campaign.status not in OPEN:
-        raise RunCannotJoinCampaignError(
-            f"The campaign is {start.campaign.status.value}; start the run without it or in an open one.",
-            facts={"campaign_id": str(start.campaign.id), "status": start.campaign.status.value},
-        )
+        detail = f"The campaign is {start.campaign.status.value}; start the run without it or in an open one."
+        facts = {"campaign_id": str(start.campaign.id), "status": start.campaign.status.value}
+        raise RunCannotJoinCampaignError(detail, facts=facts)
 
 
 def name_given(start: RunStart) -> None:
@@ -210,10 +171,8 @@ def name_given(start: RunStart) -> None:
 def pins_bounded(start: RunStart) -> None:
     """No more calibration revisions are pinned than a run keeps; whether they exist is not asked."""
     if (count := len(start.request.pinned_calibration_ids)) > MAX_PINS:
-        raise InvalidPinnedCalibrationsError(
-            f"A run pins at most {MAX_PINS} calibration revisions, and {count} are given; leave some out.",
-            facts={"count": count},
-        )
+        detail = f"A run pins at most {MAX_PINS} calibration revisions, and {count} are given; leave some out."
+        raise InvalidPinnedCalibrationsError(detail, facts={"count": count})
 
 
 def refs_bounded(start: RunStart) -> None:
@@ -222,12 +181,10 @@ def refs_bounded(start: RunStart) -> None:
 
 
 GATES: tuple[Gate[RunStart], ...] = (
-    *CLEARANCE_GATES,
-    *SUPPLY_GATES,
-    ENCLOSURE_GATE,
+    *(*gates.CLEARANCE_GATES, *gates.SUPPLY_GATES, gates.ENCLOSURE_GATE),
     Gate(plan_current, lambda start: (start.plan.id,)),
     Gate(subject_mounted, lambda start: (start.subject.id,) if start.subject else ()),
-    ASSET_GATE,
+    gates.ASSET_GATE,
     Gate(families_covered, lambda start: start.method.needed_family_ids),
     Gate(parameters_valid, lambda start: (start.method.id,)),
     Gate(wires_connected, lambda start: start.plan.asset_ids),
@@ -237,15 +194,8 @@ GATES: tuple[Gate[RunStart], ...] = (
     Gate(pins_bounded, lambda start: start.request.pinned_calibration_ids),
     Gate(refs_bounded),
 )  # The gates of a start in order, after everything it refers to was found.
-NOT_FOUND = (
-    Plan.aggregate.NotFound,
-    Practice.aggregate.NotFound,
-    Method.aggregate.NotFound,
-    Asset.aggregate.NotFound,
-    Subject.aggregate.NotFound,
-    Campaign.aggregate.NotFound,
-    AncestorWalkDepthExceededError,
-)
+NAMED = (Plan, Practice, Method, Asset, Subject, Campaign)
+REFUSALS = (*(state.aggregate.NotFound for state in NAMED), AncestorWalkDepthExceededError)
 
 
 class RunStartedAnswer(BaseModel):
@@ -265,13 +215,10 @@ class StartRun(RunRequest, JudgedCreation[RunStart]):
 
     def decide(self, call: Call, start: RunStart) -> Outcome:
         pass_gates(GATES, start)
-        parameters, cautions = effective_parameters(start), acknowledged_cautions(start)
+        parameters, cautions = effective_parameters(start), start.acknowledged_cautions
+        refs = trimmed_refs(self.external_refs, InvalidRunExternalRefError)
         started = RunStarted(
-            **{
-                **dict(self),
-                "name": self.name.strip(),
-                "external_refs": trimmed_refs(self.external_refs, InvalidRunExternalRefError),
-            },
+            **{**dict(self), "name": self.name.strip(), "external_refs": refs},
             effective_parameters=parameters,
             parameters_schema_revision=start.method.parameters_schema_revision,
             acknowledged_cautions=cautions,
@@ -281,8 +228,7 @@ class StartRun(RunRequest, JudgedCreation[RunStart]):
         return [started, *joined, Answer(answer.model_dump(mode="json"))]
 
 
-CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))
-"""The permissions that conducting a run needs whose phases walk their steps once."""
+CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))  # For phases that walk their steps once.
 
 
 class Preflight(BaseModel):
@@ -298,7 +244,7 @@ class Preflight(BaseModel):
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
 
-@run.query(post="/preflight", returns=Preflight, refuses=NOT_FOUND, essential=True)
+@run.query(post="/preflight", returns=Preflight, refuses=REFUSALS, essential=True)
 class PreflightRun(RunRequest, Query):
     """Ask every gate whether this run could start now, and change nothing."""
 
@@ -314,7 +260,7 @@ class PreflightRun(RunRequest, Query):
             commands=commands,
             gates=tuple(report.verdicts),
             effective_parameters=effective_parameters(start) if passed["parameters_valid"] else None,
-            acknowledged_cautions=acknowledged_cautions(start),
+            acknowledged_cautions=start.acknowledged_cautions,
         )
 
 
@@ -353,18 +299,8 @@ class AdjustRun(JudgedVerb[Run, Method]):
         return method
 
     def decide(self, run: Run, call: Call, method: Method) -> Outcome:
-        merged, _ = merged_parameters(
-            run.effective_parameters,
-            self.parameters_patch,
-            written=method.units_at(run.parameters_schema_revision),
-            schema=method.parameters_schema,
-            refusal=InvalidRunParametersError,
-        )
-        return [
-            RunAdjusted(
-                **dict(self),
-                effective_parameters=merged,
-                parameters_schema_revision=method.parameters_schema_revision,
-                adjusted_by=call.principal_id,
-            )
-        ]
+        stored, written = run.effective_parameters, run.parameters_schema_revision
+        merged, _ = method.merged_parameters(stored, written, self.parameters_patch, InvalidRunParametersError)
+        revision, by = method.parameters_schema_revision, call.principal_id
+        changes = {**dict(self), "effective_parameters": merged}
+        return [RunAdjusted(**changes, parameters_schema_revision=revision, adjusted_by=by)]

@@ -1,8 +1,5 @@
-"""A clearance: one filled-in safety form, from draft through review to in force.
-
-It is never edited: an amendment is a new form that goes through the whole review, and the old one stops covering at once.
-What is shown of it and the gate it opens have modules of their own.
-"""
+"""A clearance: one filled-in safety form, from draft through review to in force. It is never edited: an amendment is a new
+form that goes through the whole review, and the old one stops covering at once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,37 +10,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Command,
-    Event,
-    JudgedCreation,
-    JudgedVerb,
-    Outcome,
-    SortedSet,
-    State,
-    Value,
-    Verb,
-    changed,
-)
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.safety import hazards
 from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
-from baton.domain.safety.hazards import (
-    Binding,
-    HazardDeclaration,
-    InvalidClearanceBindingsError,
-    RecordBinding,
-    ReviewDecision,
-    ReviewStep,
-    RiskBand,
-    check_ratings,
-    check_targets,
-)
+from baton.domain.safety.hazards import Binding, HazardDeclaration, ReviewDecision, RiskBand, check_ratings, check_targets
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, required
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
-from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
+from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Also, Answer, Delist, Enlist, Write
 
@@ -65,8 +40,6 @@ class ClearanceStatus(StrEnum):
 
 DEFINED, SUBMITTED, UNDER_REVIEW, APPROVED, ACTIVE, EXPIRED, REJECTED, SUPERSEDED = ClearanceStatus
 
-Declarations = Annotated[SortedSet[HazardDeclaration], MayContainPersonalData()]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Clearance(State):
@@ -76,10 +49,10 @@ class Clearance(State):
     template_code: str
     facility_code: str
     title: FreeText
-    bindings: SortedSet[Binding]
-    declarations: Declarations
+    bindings: hazards.Bindings
+    declarations: hazards.Declarations
     risk_band: RiskBand | None
-    review_steps: tuple[ReviewStep, ...] = ()
+    review_steps: tuple[hazards.ReviewStep, ...] = ()
     status: ClearanceStatus = DEFINED
     external_id: str | None
     external_id_scheme: str | None
@@ -89,10 +62,7 @@ class Clearance(State):
     last_status_changed_at: datetime | None = None
     last_status_reason: FreeText | None = None
     last_reviewed_by: UUID | None = None
-
-    @property
-    def registered_at(self) -> datetime:
-        return self.created_at
+    registered_at: datetime
 
 
 clearance = Aggregate(Clearance, "/clearances", context="safety")
@@ -105,8 +75,8 @@ class ClearanceRegistered(Event, of=clearance):
     template_code: str
     facility_code: str
     title: FreeText
-    bindings: SortedSet[Binding]
-    declarations: Declarations
+    bindings: hazards.Bindings
+    declarations: hazards.Declarations
     risk_band: RiskBand | None
     external_id: str | None
     external_id_scheme: str | None
@@ -174,17 +144,15 @@ class ClearanceExternalIdAssigned(Event, of=clearance):
     external_id_scheme: str
 
 
-ClearanceEvent = (
-    ClearanceReviewStepAppended | ClearanceApproved | ClearanceRejected | ClearanceExpired | ClearanceExternalIdAssigned
-)
+ReviewEvent = ClearanceReviewStepAppended | ClearanceApproved | ClearanceRejected
 
 
 @clearance.evolve
-def evolve(clearance: Clearance, event: ClearanceEvent) -> Clearance:
+def evolve(clearance: Clearance, event: ReviewEvent | ClearanceExpired | ClearanceExternalIdAssigned) -> Clearance:
     at = event.occurred_at
     match event:
         case ClearanceReviewStepAppended():
-            return changed(clearance, review_steps=(*clearance.review_steps, ReviewStep(**dict(event))))
+            return changed(clearance, review_steps=(*clearance.review_steps, hazards.ReviewStep(**dict(event))))
         case ClearanceApproved():
             approved = changed(clearance, status=APPROVED, valid_from=event.valid_from, valid_until=event.valid_until)
             return changed(approved, last_status_changed_at=at, last_reviewed_by=event.reviewed_by)
@@ -203,11 +171,11 @@ class InvalidClearanceExternalIdError(Invalid, context="safety"):
     """The form's own number is blank, or its scheme stands without a number."""
 
 
-class InvalidClearanceValidityWindowError(Invalid, context="safety"):
+class InvalidClearanceValidityWindowError(Invalid, context="safety", reason="empty_window"):
     """A clearance must be valid from before it is valid until."""
 
 
-class InvalidClearanceReviewStepIndexError(Invalid, context="safety"):
+class InvalidClearanceReviewStepIndexError(Invalid, context="safety", reason="not_next_index"):
     """Review steps are numbered from 0 without a gap."""
 
 
@@ -229,7 +197,7 @@ ReviewerRole = Annotated[str, clearance.text("reviewer_role", 50, label="role")]
 ReviewerNotes = Annotated[str, clearance.text("reviewer_notes", 2000, label="notes", personal=True)] | Literal[""]
 
 
-class ClearanceForm(Command):
+class ClearanceForm(Value):
     """A filled-in form, as it is registered anew or in place of another."""
 
     template_id: UUID
@@ -253,36 +221,31 @@ class ClearanceForm(Command):
         """Return the beginning of this form's own stream."""
         check_facility_code(self.facility_code)
         if not self.bindings:
-            raise InvalidClearanceBindingsError(
+            raise hazards.InvalidClearanceBindingsError(
                 "The clearance covers nothing; bind it to at least one subject, asset, run, procedure or outside reference.",
                 reason="empty",
             )
         check_ratings(self.declarations)
         if self.external_id is None and self.external_id_scheme is not None:
-            raise InvalidClearanceExternalIdError(
-                "external_id_scheme stands without an external_id; give both or leave the scheme out.",
-                reason="scheme_without_id",
-            )
+            detail = "external_id_scheme stands without an external_id; give both or leave the scheme out."
+            raise InvalidClearanceExternalIdError(detail, reason="scheme_without_id")
         check_targets(self.declarations, self.bindings)
         check_window(self.valid_from, self.valid_until)
-        if template.status is not ClearanceTemplateStatus.ACTIVE:
-            raise ClearanceTemplateNotBindableError(
-                f"The template {template.code} is {template.status.value}; use one that is Active.",
-                reason=template.status.value.lower(),
-                facts={"template_id": str(template.id), "status": template.status.value},
-            )
-        form = dict(self)
+        status = template.status
+        if status is not ClearanceTemplateStatus.ACTIVE:
+            detail = f"The template {template.code} is {status.value}; use one that is Active."
+            facts = {"template_id": template.id, "status": status}
+            raise ClearanceTemplateNotBindableError(detail, reason=status.value.lower(), facts=facts)
+        form = {**dict(self), "template_code": template.code, "parent_id": parent_id}
         if self.external_id is not None and self.external_id_scheme is None:
             form["external_id_scheme"] = template.code
-        return [
-            ClearanceRegistered(**form, template_code=template.code, parent_id=parent_id),
-            *(Enlist(CURRENT, key) for key in binding_keys(self.bindings)),
-        ]
+        return [ClearanceRegistered(**form), *(Enlist(CURRENT, key) for key in binding_keys(self.bindings))]
 
 
 def binding_keys(bindings: Iterable[Binding]) -> list[str]:
     """Return the look-up keys of what can let a run start."""
-    return sorted({f"{one.kind}:{one.id}" for one in bindings if isinstance(one, RecordBinding) and one.kind in OF_RUNS})
+    records = (one for one in bindings if isinstance(one, hazards.RecordBinding))
+    return sorted({f"{one.kind}:{one.id}" for one in records if one.kind in OF_RUNS})
 
 
 def leave_current_lookup(clearance: Clearance) -> Iterator[Write]:
@@ -296,7 +259,7 @@ def check_window(valid_from: datetime | None, valid_until: datetime | None) -> N
     """Refuse a window that is empty or inverted."""
     if valid_from is not None and valid_until is not None and valid_from >= valid_until:
         raise InvalidClearanceValidityWindowError(
-            "The clearance would end before it begins; set valid_from before valid_until.", reason="empty_window"
+            "The clearance would end before it begins; set valid_from before valid_until."
         )
 
 
@@ -341,10 +304,8 @@ class ClearanceReview(JudgedVerb[Clearance, frozenset[UUID]]):
     def refuse_barred(self, call: Call, barred: frozenset[UUID]) -> None:
         """Refuse a caller who may not judge this form."""
         if call.principal_id in barred:
-            raise self.cannot(
-                "same_person",
-                "You registered this clearance, or it is your amendment; somebody else must review and approve it.",
-            )
+            detail = "You registered this clearance, or it is your amendment; somebody else must review and approve it."
+            raise self.cannot("same_person", detail)
 
 
 @clearance.command(post="/{clearance_id}/append-review-step", allowed=[UNDER_REVIEW])
@@ -361,20 +322,14 @@ class AppendClearanceReviewStep(ClearanceReview):
         self.refuse_barred(call, barred)
         steps = clearance.review_steps
         if self.step_index != len(steps):
-            raise InvalidClearanceReviewStepIndexError(
-                f"The next review step has the index {len(steps)}; read the clearance for those recorded already.",
-                reason="not_next_index",
-                facts={"next_step_index": len(steps)},
-            )
+            detail = f"The next review step has the index {len(steps)}; read the clearance for those recorded already."
+            raise InvalidClearanceReviewStepIndexError(detail, facts={"next_step_index": len(steps)})
         if self.decided_at > call.now:
-            raise InvalidClearanceReviewStepDecidedAtError(
-                "The step would be decided in the future; give the time it was decided at.", reason="in_the_future"
-            )
+            detail = "The step would be decided in the future; give the time it was decided at."
+            raise InvalidClearanceReviewStepDecidedAtError(detail, reason="in_the_future")
         if steps and self.decided_at < steps[-1].decided_at:
-            raise InvalidClearanceReviewStepDecidedAtError(
-                "The step would be decided before the last one recorded; record steps in the order of their decisions.",
-                reason="before_last_step",
-            )
+            detail = "The step would be decided before the last one recorded; record steps in the order of their decisions."
+            raise InvalidClearanceReviewStepDecidedAtError(detail, reason="before_last_step")
         return [ClearanceReviewStepAppended(**dict(self), decided_by=call.principal_id)]
 
 
@@ -389,13 +344,10 @@ class ApproveClearance(ClearanceReview):
         self.refuse_barred(call, barred)
         if not clearance.review_steps:
             raise self.cannot("no_review_step", "Nobody has reviewed this clearance yet; append a review step first.")
-        last = clearance.review_steps[-1]
-        if last.decision is not ReviewDecision.APPROVED:
-            raise self.cannot(
-                "last_step_not_approved",
-                f"The last review step says {last.decision.value}; append one that says Approved, or reject the clearance.",
-                decision=last.decision.value,
-            )
+        last = clearance.review_steps[-1].decision
+        if last is not ReviewDecision.APPROVED:
+            detail = f"The last review step says {last}; append one that says Approved, or reject the clearance."
+            raise self.cannot("last_step_not_approved", detail, decision=last)
         valid_from = self.valid_from or clearance.valid_from
         valid_until = self.valid_until or clearance.valid_until
         check_window(valid_from, valid_until)
@@ -459,12 +411,9 @@ class AssignClearanceExternalId(Verb[Clearance]):
 
     def require(self, clearance: Clearance) -> None:
         if clearance.external_id is not None:
-            raise self.cannot(
-                "already_assigned",
-                "The clearance has an external id already; amend the clearance if it is wrong.",
-                external_id=clearance.external_id,
-                external_id_scheme=clearance.external_id_scheme,
-            )
+            detail = "The clearance has an external id already; amend the clearance if it is wrong."
+            ids = {"external_id": clearance.external_id, "external_id_scheme": clearance.external_id_scheme}
+            raise self.cannot("already_assigned", detail, **ids)
 
     def decide(self, clearance: Clearance, call: Call) -> Outcome:
         scheme = self.external_id_scheme or clearance.template_code

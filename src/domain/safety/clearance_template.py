@@ -1,7 +1,5 @@
-"""A clearance template: a facility's catalog entry for one kind of safety form.
-
-Only an Active template takes new clearances; those registered under it before keep it, whatever becomes of it.
-"""
+"""A clearance template: a facility's catalog entry for one kind of safety form. Only an Active template takes new
+clearances; those registered under it before keep it, whatever becomes of it."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -129,14 +127,11 @@ class DefineClearanceTemplate(JudgedCreation[None]):
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)
-        taken = template.AlreadyExists(
-            f"The facility {self.facility_code} has a template {self.code} already; use it, or withdraw it first.",
-            reason="code_taken",
-            facts={"facility_code": self.facility_code, "code": self.code},
-        )
-        defined = ClearanceTemplateDefined(
-            **dict(self), version=1, supersedes_template_id=None, defined_by=call.principal_id
-        )
+        names = {"facility_code": self.facility_code, "code": self.code}
+        detail = f"The facility {self.facility_code} has a template {self.code} already; use it, or withdraw it first."
+        taken = template.AlreadyExists(detail, reason="code_taken", facts=names)
+        author = call.principal_id
+        defined = ClearanceTemplateDefined(**dict(self), version=1, supersedes_template_id=None, defined_by=author)
         return [defined, Claim(TEMPLATE_CODE, code_key(self.facility_code, self.code), rival=taken)]
 
 
@@ -147,9 +142,8 @@ def code_key(facility_code: str, code: str) -> str:
 
 def seeded_template(facility_code: str, code: str, call: Call) -> Outcome:
     """Return the beginning of a template that a site starts with, ready for use at once."""
-    define = DefineClearanceTemplate(
-        code=code, title=SEEDED_TITLES.get(code, f"Safety form {code}"), facility_code=facility_code
-    )
+    title = SEEDED_TITLES.get(code, f"Safety form {code}")
+    define = DefineClearanceTemplate(code=code, title=title, facility_code=facility_code)
     return [*define.decide(call, None), ClearanceTemplateActivated(activated_by=call.principal_id)]
 
 
@@ -172,16 +166,13 @@ class VersionClearanceTemplate(JudgedVerb[ClearanceTemplate, ClearanceTemplate |
         if predecessor is not None and predecessor.id == template.id:
             raise self.cannot("self_reference", "A template cannot replace itself; name another one, or none.")
         if self.new_version != template.version + 1:
-            raise self.cannot(
-                "not_next_version",
-                f"The template is at version {template.version}; the next one is {template.version + 1}.",
-                version=template.version,
-            )
+            detail = f"The template is at version {template.version}; the next one is {template.version + 1}."
+            raise self.cannot("not_next_version", detail, version=template.version)
         if predecessor is not None and predecessor.facility_code != template.facility_code:
+            own, other = template.facility_code, predecessor.facility_code
             raise ClearanceTemplateFacilityMismatchError(
-                f"The template named belongs to {predecessor.facility_code}, this one to {template.facility_code}; "
-                "name one of the same facility.",
-                facts={"facility_code": template.facility_code, "predecessor_facility_code": predecessor.facility_code},
+                f"The template named belongs to {other}, this one to {own}; name one of the same facility.",
+                facts={"facility_code": own, "predecessor_facility_code": other},
             )
         return [ClearanceTemplateVersioned(**dict(self), versioned_by=call.principal_id)]
 
@@ -198,18 +189,15 @@ class WithdrawClearanceTemplate(Verb[ClearanceTemplate]):
     """Strike the template from the catalog; its code is free again."""
 
     def decide(self, template: ClearanceTemplate, call: Call) -> Outcome:
-        return [
-            ClearanceTemplateWithdrawn(withdrawn_by=call.principal_id),
-            Release(TEMPLATE_CODE, code_key(template.facility_code, template.code)),
-        ]
+        release = Release(TEMPLATE_CODE, code_key(template.facility_code, template.code))
+        return [ClearanceTemplateWithdrawn(withdrawn_by=call.principal_id), release]
 
 
 template.get(hidden=["created_at"])
+COLUMNS = "code title facility_code version status defined_at"
 
 
-@template.listing(
-    Summary.from_state(template, "code title facility_code version status defined_at", time="defined_at", marked=True)
-)
+@template.listing(Summary.from_state(template, COLUMNS, time="defined_at", marked=True))
 class ListClearanceTemplates(ListQuery):
     """Clearance templates in order of definition."""
 

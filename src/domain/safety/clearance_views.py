@@ -1,15 +1,15 @@
 """The views of clearances: one form whole, and the list with what each covers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Call, IdSet, SortedSet, TimeTravel, Value
-from baton.domain.safety.clearance import Clearance, ClearanceStatus, Declarations, barred_reviewers, clearance
-from baton.domain.safety.hazards import Binding, RecordBinding, ReviewStep, RiskBand
+from baton.domain.kernel import Call, IdSet, TimeTravel, Value
+from baton.domain.safety.clearance import Clearance, ClearanceStatus, barred_reviewers, clearance
+from baton.domain.safety.hazards import Bindings, Declarations, RecordBinding, ReviewStep, RiskBand
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.text import FreeText
@@ -23,7 +23,7 @@ class ClearanceView(Value):
     template_id: UUID
     facility_code: str
     title: FreeText
-    bindings: SortedSet[Binding]
+    bindings: Bindings
     declarations: Declarations
     risk_band: RiskBand | None
     review_steps: tuple[ReviewStep, ...]
@@ -55,15 +55,6 @@ class BoundRecords(Value):
     procedure_ids: IdSet
 
 
-def bound_records(bindings: Iterable[Binding]) -> BoundRecords:
-    """Return the records that are covered, without outside references."""
-    ids: dict[str, set[UUID]] = {"Subject": set(), "Asset": set(), "Run": set(), "Procedure": set()}
-    for binding in bindings:
-        if isinstance(binding, RecordBinding):
-            ids[binding.kind].add(binding.id)
-    return BoundRecords(**{f"{kind.lower()}_ids": frozenset(found) for kind, found in ids.items()})
-
-
 class ClearanceSummary(Summary):
     time: ClassVar[str] = "registered_at"
     clearance_id: UUID
@@ -86,8 +77,10 @@ class ClearanceSummary(Summary):
 
     @classmethod
     def of(cls, state: Any) -> Self:
+        records = [(f"{one.kind.lower()}_ids", one.id) for one in state.bindings if isinstance(one, RecordBinding)]
+        ids = {kind: frozenset(id for name, id in records if name == kind) for kind in BoundRecords.model_fields}
         columns = {name: getattr(state, name) for name in cls.model_fields if name not in ("clearance_id", "bindings")}
-        return cls(clearance_id=state.id, bindings=bound_records(state.bindings), **columns)
+        return cls(clearance_id=state.id, bindings=BoundRecords(**ids), **columns)
 
 
 @clearance.listing(ClearanceSummary)

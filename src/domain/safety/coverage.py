@@ -20,13 +20,9 @@ def covering_clearances(
 
     Ended ones are looked for only where none is in force: a gate that opens does not pay for the past.
     """
-    scope = frozenset(
-        (
-            *(RecordBinding(kind="Asset", id=id) for id in asset_ids),
-            *(RecordBinding(kind="Run", id=id) for id in (run_id,) if id is not None),
-            *(RecordBinding(kind="Subject", id=id) for id in (subject_id,) if id is not None),
-        )
-    )
+    ids = {"Asset": asset_ids, "Run": (run_id,), "Subject": (subject_id,)}
+    bound = ({"kind": kind, "id": id} for kind, own in ids.items() for id in own if id is not None)
+    scope = frozenset(map(RecordBinding.model_validate, bound))
     keys = binding_keys(scope)
     covers: list[Clearance] = []
     for kind in (CURRENT, ENDED) if keys else ():

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import Field, StrictInt
 
-from baton.domain.kernel import Value
+from baton.domain.kernel import SortedSet, Value
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import FreeText, Text
+from baton.domain.shared.text import FreeText, MayContainPersonalData, Text
 
 
 class InvalidClearanceBindingsError(Invalid, context="safety"):
@@ -59,6 +59,7 @@ class ExternalBinding(Value):
 
 
 Binding = Annotated[RecordBinding | ExternalBinding, Field(discriminator="kind")]
+Bindings = SortedSet[Binding]
 
 
 def rating_text(max_length: int, label: str) -> Text:
@@ -102,7 +103,6 @@ class SchemeRating(Value):
 
 HazardClassification = Annotated[NfpaRating | RiskBandRating | GhsRating | SchemeRating, Field(discriminator="kind")]
 """A hazard in the terms of one scheme; severity is never converted between schemes."""
-
 Mitigation = Annotated[str, Text(200, InvalidClearanceMitigationRefError, "mitigation", personal=True)]
 HazardNotes = Annotated[str, Text(2000, InvalidClearanceHazardNotesError, "notes", personal=True)] | Literal[""] | None
 
@@ -114,6 +114,9 @@ class HazardDeclaration(Value):
     classifications: Annotated[tuple[HazardClassification, ...], Field(max_length=100)] = ()
     mitigations: Annotated[tuple[Mitigation, ...], Field(max_length=100)] = ()
     notes: HazardNotes = None
+
+
+Declarations = Annotated[SortedSet[HazardDeclaration], MayContainPersonalData()]
 
 
 class ReviewDecision(StrEnum):
@@ -140,11 +143,8 @@ def check_ratings(declarations: Iterable[HazardDeclaration]) -> None:
         for name in ("health", "flammability", "instability") if isinstance(rating, NfpaRating) else ():
             degree = getattr(rating, name)
             if not 0 <= degree <= 4:
-                raise InvalidHazardClassificationError(
-                    f"The NFPA 704 degree of {name} is {degree}; give one from 0 to 4.",
-                    reason="out_of_range",
-                    facts={"degree": name},
-                )
+                detail = f"The NFPA 704 degree of {name} is {degree}; give one from 0 to 4."
+                raise InvalidHazardClassificationError(detail, reason="out_of_range", facts={"degree": name})
 
 
 def check_targets(declarations: Iterable[HazardDeclaration], bindings: Iterable[Binding]) -> None:
@@ -152,7 +152,5 @@ def check_targets(declarations: Iterable[HazardDeclaration], bindings: Iterable[
     covered = set(bindings)
     for declaration in declarations:
         if declaration.target not in covered:
-            raise InvalidClearanceDeclarationTargetError(
-                "A declaration's target is not among the bindings; bind it too, or drop the declaration.",
-                facts={"target": declaration.target.model_dump(mode="json")},
-            )
+            detail = "A declaration's target is not among the bindings; bind it too, or drop the declaration."
+            raise InvalidClearanceDeclarationTargetError(detail, facts={"target": declaration.target})

@@ -47,17 +47,13 @@ def _write(value: Any) -> str:
 
 def _number(value: int | float) -> str:
     """Return ECMAScript's shortest form of the double, as RFC 8785 asks; integers beyond 2**53 keep their digits."""
-    if isinstance(value, int):
-        return str(value) if abs(value) > 2**53 else _ecmascript(float(value))
+    if isinstance(value, int) and abs(value) > 2**53:
+        return str(value)
     if not math.isfinite(value):
         raise ValueError("NaN and infinities have no JSON form")
-    return _ecmascript(value)
-
-
-def _ecmascript(value: float) -> str:
     if value == 0:
         return "0"
-    mantissa, _, exponent_text = repr(abs(value)).partition("e")
+    mantissa, _, exponent_text = repr(abs(float(value))).partition("e")
     whole, _, fraction = mantissa.partition(".")
     significant = (whole + fraction).lstrip("0")
     exponent = int(exponent_text or 0) + len(significant) - len(fraction)

@@ -85,12 +85,12 @@ class GateReport:
 
     def ask(self, gate: str, commands: Commands, judge: Callable[[], None], subjects: Iterable[UUID] = ()) -> None:
         """Ask a gate by the rule that raises a refusal or returns."""
+        refused = None
         try:
             judge()
         except Refusal as refusal:
-            self.note(gate, commands, refusal, subjects)
-        else:
-            self.note(gate, commands, None, subjects)
+            refused = refusal
+        self.note(gate, commands, refused, subjects)
 
     def ask_all(self, gates: Sequence[Gate[T]], commands: Commands, facts: T) -> None:
         """Ask all of these gates about the same facts."""

@@ -27,28 +27,23 @@ def is_facility_code(code: str) -> bool:
 def check_facility_code(code: str) -> None:
     """Refuse what cannot be a facility's code."""
     if not is_facility_code(code):
-        raise InvalidFacilityCodeError(
-            f"{code!r} is no facility code; use only lower-case letters, digits and hyphens.", reason="pattern"
-        )
+        detail = f"{code!r} is no facility code; use only lower-case letters, digits and hyphens."
+        raise InvalidFacilityCodeError(detail, reason="pattern")
 
 
 def require_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
     """Refuse a code that no facility has ever held; one that cannot be a code is refused among the field values."""
     if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
-        raise refusal(
-            f"No facility has the code {code}; register the facility first or correct the code.",
-            facts={"facility_code": code},
-        )
+        detail = f"No facility has the code {code}; register the facility first or correct the code."
+        raise refusal(detail, facts={"facility_code": code})
 
 
 def trimmed_refs(refs: Mapping[str, str], refusal: type[Refusal]) -> dict[str, str]:
     """Return references to records outside, by scheme, trimmed and in order; refuse a blank, long or repeated one."""
     for scheme, value in refs.items():
         if not (1 <= len(scheme.strip()) <= 50 and 1 <= len(value.strip()) <= 200):
-            raise refusal(
-                "An external reference is blank or too long; use keys of 1-50 and values of 1-200 characters.",
-                facts={"key": scheme[:50]},
-            )
+            detail = "An external reference is blank or too long; use keys of 1-50 and values of 1-200 characters."
+            raise refusal(detail, facts={"key": scheme[:50]})
     trimmed = {scheme.strip(): value.strip() for scheme, value in sorted(refs.items())}
     if len(trimmed) < len(refs):
         raise refusal("Two external references have the same key once trimmed; keep one of them.", reason="repeated")

@@ -1,9 +1,5 @@
-"""Lists: a projection's columns as a function of state, and keyset pages over them.
-
-A `Summary` is the row that a projection stores of each stream. Its columns come from the folded state, by name or by an
-own `of`; columns marked `Hidden` only serve filters. A `ListQuery` names the filters: one with the name of a column means
-equality (any of, when repeatable), one whose plural is a set column means membership.
-"""
+"""Lists: a projection's columns as a function of state, and keyset pages over them. A `ListQuery` names the filters: one
+with the name of a column means equality (any of, when repeatable), one whose plural is a set column means membership."""
 
 import base64
 from collections.abc import Iterator
@@ -15,6 +11,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from baton.domain.kernel import Aggregate, Call, CursorText, LogPosition, PageLimit, Query, State
+from baton.domain.shared.annotations import marks
 from baton.domain.shared.reads import Reads, Rows
 from baton.domain.shared.refusals import InvalidCursorError
 from baton.domain.shared.text import FreeText
@@ -60,16 +57,12 @@ class Summary(BaseModel):
     def from_state(
         cls, aggregate: Aggregate[Any], columns: str, time: str = "created_at", *, hidden: str = "", marked: bool = False
     ) -> type["Summary"]:
-        """Make the summary with these attributes of the state behind the id (names separated by spaces).
-
-        Hidden columns only serve filters. Free texts are marked as such in the documentation only where that is said.
-        """
-        types = aggregate.types_of(columns.split())
+        """Make the summary of the id and these attributes (space-separated names); `marked` documents free texts as such."""
+        types, filters = aggregate.types_of(columns.split()), aggregate.types_of(hidden.split())
         unmarked = {} if marked else {FreeText: str, FreeText | None: str | None}
         form = {name: (unmarked.get(declared, declared), ...) for name, declared in types.items()}
+        form |= {name: (Annotated[declared, _Hidden()], ...) for name, declared in filters.items()}
         form = {aggregate.id_name: (UUID, ...), **form}
-        for name, declared in aggregate.types_of(hidden.split()).items():
-            form[name] = (Annotated[declared, _Hidden()], ...)
         made: type[Summary] = create_model(f"{aggregate.name}Summary", __base__=cls, **form)  # type: ignore[call-overload]
         made.time = time
         return made
@@ -88,9 +81,7 @@ class Summary(BaseModel):
     @classmethod
     def hidden(cls) -> frozenset[str]:
         """Return the columns that are not shown."""
-        return frozenset(
-            name for name, field in cls.model_fields.items() if any(isinstance(m, _Hidden) for m in field.metadata)
-        )
+        return frozenset(name for name, field in cls.model_fields.items() if marks(field, _Hidden))
 
 
 @dataclass(frozen=True)
@@ -121,9 +112,8 @@ class Cursor(BaseModel):
         except ValueError as error:
             raise malformed_cursor() from error
         if cursor.order is not order:
-            raise InvalidCursorError(
-                f"This cursor belongs to order={cursor.order}; use it with that order.", reason="other_order"
-            )
+            detail = f"This cursor belongs to order={cursor.order}; use it with that order."
+            raise InvalidCursorError(detail, reason="other_order")
         return cursor
 
 
@@ -180,8 +170,8 @@ class ListQuery(Query):
         return Page(tuple(items), page.next_cursor)
 
     def scope(self, target: Any) -> Iterator[Where]:
-        """Return the conditions that the aggregate named in the path sets."""
-        return iter(())
+        """Yield the conditions that the aggregate named in the path sets: by default, that a row has its id."""
+        yield Where(target.aggregate.id_name, "is", target.id)
 
     def present(self, rows: tuple[Any, ...]) -> Reads[tuple[Any, ...]]:
         """Return what is shown of these rows; by default every column that is not hidden."""

@@ -1,8 +1,5 @@
-"""Logbooks: fine-grained or narrative rows beside an aggregate, which never change its state.
-
-A logbook is a header event on its owner's stream and rows in an insert-only relation. It is opened by the first append;
-a row whose id is stored already is left as it is, so that a repeated append changes nothing.
-"""
+"""Logbooks: rows beside an aggregate, which never change its state. A logbook is a header event on its owner's stream, made
+by the first append, and rows in an insert-only relation; a row whose id is stored already is left as it is."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,9 +31,7 @@ class LogbookOpened(Event):
 
     logbook_id: UUID
     kind: LogbookKind
-    schema_: Annotated[
-        dict[str, Any], Field(validation_alias=AliasChoices("schema", "schema_"), serialization_alias="schema")
-    ]
+    schema_: dict[str, Any] = Field(validation_alias=AliasChoices("schema", "schema_"), serialization_alias="schema")
 
 
 class Entry(Summary):

@@ -1,7 +1,5 @@
-"""Readings of monitors: where they come from, and their reason.
-
-A repeated reading is accepted before its texts are looked at, so these texts are judged by the decision itself.
-"""
+"""Readings of monitors: where they come from, and their reason. A repeated reading is accepted before its texts are looked
+at, so these texts are judged by the decision itself."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -33,9 +31,8 @@ class MonitorRef(Value):
         """Return the reference as events carry it; the first colon parts kind and id."""
         kind, id = self.source_kind.strip(), self.source_id.strip()
         if not (kind and id):
-            raise InvalidMonitorRefError(
-                "source_kind or source_id is blank; name the signal the reading comes from.", reason="blank"
-            )
+            detail = "source_kind or source_id is blank; name the signal the reading comes from."
+            raise InvalidMonitorRefError(detail, reason="blank")
         if ":" in kind:
             raise InvalidMonitorRefError("source_kind contains a colon; only source_id may.", reason="colon")
         return f"{kind}:{id}"

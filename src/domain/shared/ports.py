@@ -1,7 +1,5 @@
-"""The ports that decisions and answers may ask beyond the store: `deployment = yield from ask(Ports.deployment)`.
-
-The composition root gives one object with these methods; tests give any object that has the methods they need.
-"""
+"""The ports that decisions and answers may ask beyond the store: `deployment = yield from ask(Ports.deployment)`. The
+composition root gives one object with these methods; tests give any object that has the methods they need."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
     from baton.domain.equipment.values import ExternalIdScheme
     from baton.domain.kernel import Call
-    from baton.domain.operation.conduct.actuation import ActuationKind
+    from baton.domain.operation.conduct.results import ActuationKind
     from baton.domain.operation.conduct.views import MeasuredObjective
     from baton.domain.operation.conduct.work_items import WorkFound
     from baton.domain.shared.citation import Citation

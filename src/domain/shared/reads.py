@@ -1,9 +1,5 @@
-"""Reads: what a decision or an answer may ask to know, as plain data.
-
-The domain does no I/O. Where a rule looks beyond its own stream it is a generator that yields requests from this
-module and receives the answers: `family = yield from required(Family, self.family_id)`. The application fulfils the
-requests from the store; a unit test fulfils them from a dictionary.
-"""
+"""Reads: what a decision or an answer may ask to know, as plain data. The domain does no I/O: a rule that looks beyond its
+own stream is a generator that yields these requests and receives the answers, `family = yield from required(Family, id)`."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
@@ -147,16 +143,12 @@ def every(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
 
 def existing(state: type[S], id: UUID | None) -> Reads[S | None]:
     """Return the state under this id, or None."""
-    if id is None:
-        return None
-    found = yield from every(state, (id,))
-    return found.get(id)
+    return None if id is None else (yield from every(state, (id,))).get(id)
 
 
 def required(state: type[S], id: UUID, refusal: type[Refusal] | None = None) -> Reads[S]:
     """Return the state under this id; refuse with 404 where there is none."""
-    found = yield from required_all(state, (id,), refusal)
-    return found[id]
+    return (yield from required_all(state, (id,), refusal))[id]
 
 
 def required_if_given(state: type[S], id: UUID | None, refusal: type[Refusal] | None = None) -> Reads[S | None]:
@@ -217,8 +209,7 @@ def records_of(record: type[R], **where: Any) -> Reads[tuple[R, ...]]:
 
 def record_of(record: type[R], **where: Any) -> Reads[R | None]:
     """Return one row of a mutable relation, or None."""
-    found = yield from records_of(record, **where)
-    return found[0] if found else None
+    return next(iter((yield from records_of(record, **where))), None)
 
 
 def is_permitted(command_name: str, surface_id: UUID | None = None) -> Reads[bool]:

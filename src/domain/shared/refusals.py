@@ -1,13 +1,12 @@
-"""Refusals: every way the service says no, as classes that a person and a program can both read.
-
-A refusal's class name is its machine code, its docstring the sentence shown in the documentation, its `detail` the one
-sentence a person can act on, its `reason` the machine-readable cause and its `facts` whatever the reader needs to mend it.
-"""
+"""Refusals: a class's name is the machine code, its docstring the sentence of the documentation; `detail` is the sentence
+that a person can act on, `reason` the machine-readable cause, and `facts` are whatever the reader needs to mend it."""
 
 import sys
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
+
+from pydantic_core import to_jsonable_python
 
 
 class Refusal(Exception):
@@ -15,20 +14,20 @@ class Refusal(Exception):
 
     status: ClassVar[int] = 500
     context: ClassVar[str] = "edge"
-    declared_at: ClassVar[tuple[str, int] | None] = None
-    """Module and line of the declaration that generated this class; None where it has a class statement."""
-
+    declared_at: ClassVar[tuple[str, int] | None] = (
+        None  # The module and line that generated it, unless a class statement did.
+    )
     default_reason: ClassVar[str | None] = None  # The reason of a class that has only one.
 
-    def __init_subclass__(cls, context: str | None = None, reason: str | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.context, cls.default_reason = context or cls.context, reason or cls.default_reason
+    def __init_subclass__(cls, status: int | None = None, context: str | None = None, reason: str | None = None) -> None:
+        cls.status, cls.context = status or cls.status, context or cls.context
+        cls.default_reason = reason or cls.default_reason
 
     def __init__(self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
         self.reason = reason or self.default_reason
-        self.facts = dict(facts) if facts else None
+        self.facts: dict[str, Any] | None = to_jsonable_python(facts) if facts else None  # ids are written as text
 
     @property
     def code(self) -> str:
@@ -38,40 +37,28 @@ class Refusal(Exception):
         return f"{self.code}: {self.detail}" + (f" [{self.reason}]" if self.reason else "")
 
 
-class Invalid(Refusal):
+class Invalid(Refusal, status=400):
     """A value breaks a rule of the domain."""
 
-    status = 400
 
-
-class Forbidden(Refusal):
+class Forbidden(Refusal, status=403):
     """The caller may not do this."""
 
-    status = 403
 
-
-class NotFound(Refusal):
+class NotFound(Refusal, status=404):
     """What was named does not exist."""
 
-    status = 404
 
-
-class Conflict(Refusal):
+class Conflict(Refusal, status=409):
     """The stored state does not allow this now."""
 
-    status = 409
 
-
-class Unprocessable(Refusal):
+class Unprocessable(Refusal, status=422):
     """The request has the wrong form."""
 
-    status = 422
 
-
-class Unavailable(Refusal):
+class Unavailable(Refusal, status=503):
     """A service this answer depends on cannot be reached."""
-
-    status = 503
 
 
 class UnauthorizedError(Forbidden):
@@ -94,10 +81,8 @@ class InvalidCursorError(Unprocessable):
     """The cursor is not one this list handed out for this order."""
 
 
-class ExternalIdMintError(Refusal):
+class ExternalIdMintError(Refusal, status=502):
     """The identifier registry did not issue an identifier; nothing was recorded."""
-
-    status = 502
 
 
 class ExternalIdMintingNotConfiguredError(Conflict):
@@ -105,15 +90,14 @@ class ExternalIdMintingNotConfiguredError(Conflict):
 
 
 def kept_form(refusal: Refusal) -> dict[str, Any]:
-    """A refusal as it is kept with the work that it ended."""
+    """Return a refusal as it is kept with the work that it ended."""
     return {"code": refusal.code, "detail": refusal.detail, "reason": refusal.reason, "facts": refusal.facts}
 
 
 def kept_refusal(kept: Mapping[str, Any], among: Iterable[type[Refusal]]) -> Refusal:
-    """The refusal that was kept, which is one of these."""
-    told = dict(kept)
+    """Return the refusal that was kept, which is of one of these classes."""
     kinds = {kind.__name__: kind for kind in among}
-    return kinds[told.pop("code")](**told)
+    return kinds[kept["code"]](kept["detail"], reason=kept["reason"], facts=kept["facts"])
 
 
 def refusal_class(family: type[Refusal], name: str, doc: str, context: str) -> type[Refusal]:

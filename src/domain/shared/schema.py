@@ -1,8 +1,5 @@
-"""Declared schemas: what a schema may say, whether values satisfy it, and which units it fixes.
-
-Schemas are a small closed part of JSON Schema 2020-12, so that they can be stored, compared and joined without surprise.
-`None` means not declared, `{}` declared without constraint.
-"""
+"""Declared schemas: what a schema may say (a small closed part of JSON Schema 2020-12, so that schemas can be compared and
+joined), whether values satisfy it, and which units it fixes. `None` means not declared, `{}` declared without constraint."""
 
 import json
 import math
@@ -95,10 +92,7 @@ def check_values(schema: Schema | None, values: Mapping[str, Any], refusal: type
 
 
 def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any], refusal: type[Refusal]) -> None:
-    """Refuse values that break any of these schemas, each of them under the name of the family that declares it.
-
-    Every schema must hold, but the root is closed once, around the keys of all of them; one `{}` leaves it open.
-    """
+    """Refuse values that break a family's schema; the root is closed once, around the keys of all, unless one is `{}`."""
     if not values:
         return
     declared = {family: schema for family, schema in sorted(schemas.items()) if schema is not None}
@@ -110,11 +104,8 @@ def check_union(schemas: Mapping[str, Schema | None], values: Mapping[str, Any],
     if {} not in declared.values():
         known = {name for schema in declared.values() for name in schema.get("properties", {})}
         if unknown := sorted(values.keys() - known):
-            raise refusal(
-                f"{unknown[0]} is declared by no family of this asset; drop it or declare it in a settings schema.",
-                reason="undeclared_key",
-                facts={"path": unknown[0], "keys": unknown},
-            )
+            detail = f"{unknown[0]} is declared by no family of this asset; drop it or declare it in a settings schema."
+            raise refusal(detail, reason="undeclared_key", facts={"path": unknown[0], "keys": unknown})
     for family, schema in declared.items():
         unclosed = {keyword: value for keyword, value in schema.items() if keyword not in CLOSING}
         _refuse_first_violation(unclosed, values, refusal, family=family)
@@ -156,24 +147,18 @@ def _levels(schema: Schema, path: Path, refusal: type[Refusal], depth: int = 1) 
     yield path, schema
     for keyword, value in schema.items():
         if keyword not in KEYWORDS:
-            raise refusal(
-                f"The keyword {keyword} at {_at(path)} is outside the allowed set; use only {', '.join(sorted(KEYWORDS))}.",
-                reason="forbidden_keyword",
-                facts={"path": _at((*path, keyword)), "keyword": keyword},
-            )
+            allowed = ", ".join(sorted(KEYWORDS))
+            detail = f"The keyword {keyword} at {_at(path)} is outside the allowed set; use only {allowed}."
+            raise refusal(detail, reason="forbidden_keyword", facts={"path": _at((*path, keyword)), "keyword": keyword})
+        inner = {(*path, keyword): value} if keyword == "items" else {}
         if keyword == "properties":
             if not isinstance(value, dict):
                 raise _malformed((*path, keyword), "an object of schemas", refusal)
-            for name, inner in value.items():
-                yield from _inner_levels(inner, (*path, keyword, name), refusal, depth + 1)
-        elif keyword == "items":
-            yield from _inner_levels(value, (*path, keyword), refusal, depth + 1)
-
-
-def _inner_levels(inner: Any, path: Path, refusal: type[Refusal], depth: int) -> Iterator[tuple[Path, Schema]]:
-    if not isinstance(inner, dict):
-        raise _malformed(path, "one schema, as an object", refusal)
-    yield from _levels(inner, path, refusal, depth)
+            inner = {(*path, keyword, name): level for name, level in value.items()}
+        for place, level in inner.items():
+            if not isinstance(level, dict):
+                raise _malformed(place, "one schema, as an object", refusal)
+            yield from _levels(level, place, refusal, depth + 1)
 
 
 def _check_level(path: Path, level: Schema, refusal: type[Refusal]) -> None:
@@ -226,11 +211,9 @@ def _malformed(path: Path, form: str, refusal: type[Refusal]) -> Refusal:
 
 def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refusal:
     keys = sorted(values)
-    return refusal(
-        f"No schema is declared for {shortened(', '.join(keys))}; declare one ({{}} for no constraint) or drop these keys.",
-        reason="no_schema",
-        facts={"keys": keys},
-    )
+    remedy = "declare one ({} for no constraint) or drop these keys"
+    detail = f"No schema is declared for {shortened(', '.join(keys))}; {remedy}."
+    return refusal(detail, reason="no_schema", facts={"keys": keys})
 
 
 def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
@@ -257,9 +240,8 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
         saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
     unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
     limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
-    raise refusal(
-        f"{path} {saying.format(limit=shortened(limit))}.", reason=reason, facts={"path": path, **facts}
-    ) from error
+    detail = f"{path} {saying.format(limit=shortened(limit))}."
+    raise refusal(detail, reason=reason, facts={"path": path, **facts}) from error
 
 
 def _offending_key(error: ValidationError, level: Schema) -> Iterator[str]:
@@ -285,11 +267,8 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
             reason, difference = "unit_clash", "in different units"
         else:
             continue
-        raise refusal(
-            f"{one[0]} and {other[0]} declare {facts['key']} {difference}; settle on one in their schemas.",
-            reason=reason,
-            facts=facts,
-        )
+        detail = f"{one[0]} and {other[0]} declare {facts['key']} {difference}; settle on one in their schemas."
+        raise refusal(detail, reason=reason, facts=facts)
 
 
 @lru_cache(maxsize=1024)
@@ -299,12 +278,12 @@ def _validator(text: str) -> Validator:
 
 
 def _check_pattern(validator: Validator, pattern: str, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _matches(pattern, instance):
+    matcher = _matcher(pattern)  # None for one declared before such patterns were refused, which never matches
+    if isinstance(instance, str) and not (matcher is not None and matcher.isinstance_python(instance)):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
 WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
-
 
 SETS_WITHIN_SETS, POSSESSIVE = re.compile(r"\[[^]]*(?:\[|--|&&|~~)"), re.compile(r"[+*?}]\+")
 """Syntax that the engine without backtracking reads differently than Python does."""
@@ -321,16 +300,8 @@ def unmatchable(pattern: str) -> str | None:
     """Return why a pattern cannot be matched in time that grows with the text alone, or None."""
     if _matcher(pattern) is not None:
         return None
-    return next(
-        (what for form, what in CONSTRUCTS if form.search(pattern)),
-        "is too large, or holds what only backtracking engines know",
-    )
-
-
-def _matches(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches; one declared before such patterns were refused never does."""
-    matcher = _matcher(pattern)
-    return matcher is not None and matcher.isinstance_python(text)
+    unknown = "is too large, or holds what only backtracking engines know"
+    return next((what for form, what in CONSTRUCTS if form.search(pattern)), unknown)
 
 
 @lru_cache(maxsize=128)  # a large one takes megabytes

@@ -1,13 +1,12 @@
-"""Stored values: how a patch changes them, and which of them were written in another unit than the schema has now.
-
-A value is in the unit of the schema revision of its time. Where a schema has changed a unit since, the number under it
-means something else, and must be set again before it is used.
-"""
+"""Stored values: how a patch changes them, and which of them were written in another unit than the schema has now: a value
+is in the unit of the schema of its time. Where that has changed, the number means something else and must be set again."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from baton.domain.shared.schema import ELEMENT
+from baton.domain.shared.canonical import canonical_json
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.schema import ELEMENT, Schema, check_values, declared_units, is_closed
 
 Units = Mapping[str, tuple[str, str]]  # The declared units of one schema: dotted property path -> (system, code).
 
@@ -26,10 +25,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def units_changed(stored: Mapping[str, Any], written: Units, now: Units) -> frozenset[str]:
-    """Return the stored keys, as dotted paths, that have another unit now than the one they were written in.
-
-    An array is set as a whole, so it stands for what is in it.
-    """
+    """Return the stored keys, as dotted paths, whose unit has changed; an array is set, and so named, as a whole."""
     return frozenset(path.partition(f".{ELEMENT}")[0] for path in stored_paths(stored) if written.get(path) != now.get(path))
 
 
@@ -63,3 +59,35 @@ def patched_paths(patch: Mapping[str, Any], path: tuple[str, ...] = ()) -> Itera
 def is_within(path: str, outer: str) -> bool:
     """Return whether a path is the outer one or lies in it."""
     return path == outer or path.startswith(f"{outer}.")
+
+
+def refuse_stale(restated: frozenset[str], patch: Mapping[str, Any], refusal: type[Refusal]) -> None:
+    """Refuse a patch that neither sets again nor nulls a stored key whose unit changed meanwhile."""
+    if stale := sorted(restated - paths_set_by(patch, restated)):
+        detail = f"The unit of {', '.join(stale)} changed since it was stored; set it again in the new unit or null it."
+        raise refusal(detail, reason="unit_changed", facts={"keys": stale})
+
+
+def merged_parameters(
+    stored: Mapping[str, Any], patch: Mapping[str, Any], written: Units, schema: Schema | None, refusal: type[Refusal]
+) -> tuple[dict[str, Any], bool]:
+    """Return stored parameters after a patch, and whether anything changed, be it only the unit of a number.
+
+    `written` are the units of the revision the parameters were stored under; `schema` is the one that holds now.
+    """
+    restated = stored_in_other_units(stored, written, schema)
+    refuse_stale(restated, patch, refusal)
+    merged: dict[str, Any] = merge_patch(stored, patch)
+    check_values(schema, merged, refusal)
+    return merged, bool(restated) or canonical_json(merged) != canonical_json(stored)
+
+
+def stored_in_other_units(stored: Mapping[str, Any], written: Units, schema: Schema | None) -> frozenset[str]:
+    """Return the stored keys whose unit in the schema differs from the one they were written in.
+
+    Keys that the schema does not admit any more are refused by the check of values instead.
+    """
+    if schema is None:
+        return frozenset()
+    names, changed = schema.get("properties", {}), units_changed(stored, written, declared_units(schema))
+    return frozenset(path for path in changed if not is_closed(schema) or any(is_within(path, name) for name in names))

@@ -1,9 +1,5 @@
-"""Bounded text: length is the edge's business, blankness the domain's, and what is stored is trimmed.
-
-`Annotated[str, zone.text("name", 200, label="text")]` refuses a raw length outside 1..200 at the edge, strips the rest, and
-leaves text that was blank marked as such, so that the decision path can refuse it in its proper turn (after 404 and
-state) by the class named here; likewise a name with control characters.
-"""
+"""Bounded text: the edge refuses a raw length out of bounds and strips the rest; blank text, or a name with control
+characters, is only marked, so that the decision path can refuse it in its turn (after 404 and state) by its own class."""
 
 import re
 import unicodedata
@@ -23,23 +19,11 @@ from baton.domain.shared.refusals import Invalid, Refusal
 PERSONAL_MARK = "x-may-contain-personal-data"
 UNWRITABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters except tab and line feed, and halves of surrogate pairs: the database does not take all of them."""
-
-
 UNNAMEABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069]")
 """What no name holds: control characters, line breaks, and what turns the direction of the text around it."""
-PROSE = frozenset(
-    {
-        "reason",
-        "text",
-        "notes",
-        "description",
-        "workaround",
-        "mitigation",
-        "endpoint note",
-        "comment",
-        "choice",
-        "alternative",
-    }
+PROSE = (
+    *("reason", "text", "notes", "description", "workaround", "mitigation", "endpoint note", "comment"),
+    *("choice", "alternative"),
 )  # The labels of texts that run over lines; every other text is a name.
 
 
@@ -50,7 +34,7 @@ class Blank(str):
     label: str
 
     def refused(self) -> Refusal:
-        """The refusal of this text."""
+        """Return the refusal of this text."""
         return self.refusal(f"The {self.label} is blank; give it at least one visible character.", reason="blank")
 
 
@@ -58,11 +42,8 @@ class Unnameable(Blank):
     """A name with a character that no name holds."""
 
     def refused(self) -> Refusal:
-        """The refusal of this text."""
-        return self.refusal(
-            f"The {self.label} holds {unnameable_character(self)}, which no name has; leave it out.",
-            reason="control_character",
-        )
+        detail = f"The {self.label} holds {unnameable_character(self)}, which no name has; leave it out."
+        return self.refusal(detail, reason="control_character")
 
 
 @dataclass(frozen=True)
@@ -129,11 +110,8 @@ def hiding(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
 
 @cache
 def _hiding_fields(model: type[BaseModel]) -> Hiding | None:
-    fields = {
-        info.alias or name: hide
-        for name, info in model.model_fields.items()
-        if (hide := hiding(info.annotation, info.metadata)) is not None
-    }
+    hides = {info.alias or name: hiding(info.annotation, info.metadata) for name, info in model.model_fields.items()}
+    fields = {name: hide for name, hide in hides.items() if hide is not None}
     if not fields:
         return None
 
@@ -163,14 +141,11 @@ class Text:
 
     def _trimmed(self, raw: str) -> str:
         text = raw.strip()
-        marked: Blank
-        if not text:
-            marked = Blank()
-        elif self.label not in PROSE and UNNAMEABLE.search(text):
-            marked = Unnameable(text)
-        else:
+        if text and (self.label in PROSE or not UNNAMEABLE.search(text)):
             return text
-        marked.refusal, marked.label = self.refusal, self.label
+        marked = Unnameable(text) if text else Blank()
+        marked.refusal = self.refusal
+        marked.label = self.label
         return marked
 
 
@@ -222,8 +197,7 @@ class Remark:
         return {**handler(schema), **({PERSONAL_MARK: True} if self.personal else {})}
 
 
-ATOMS = frozenset({str, bool, int, float, type(None), UUID, datetime})
-"""What holds no text that could be blank; blank text is of a class of its own."""
+ATOMS = frozenset({str, bool, int, float, type(None), UUID, datetime})  # They hold no blank text, which has its own class.
 
 
 def refuse_blank_text(value: Any) -> None:

@@ -28,5 +28,4 @@ def _in_utc(time: datetime) -> datetime:
         raise ValueError("give a time within the years 1 to 9999 in UTC") from None
 
 
-Instant = Annotated[AwareDatetime, BeforeValidator(_read), AfterValidator(_in_utc)]
-"""A moment as an input; equal moments are equal whatever offset they were written with."""
+Instant = Annotated[AwareDatetime, BeforeValidator(_read), AfterValidator(_in_utc)]  # A moment as an input.

@@ -1,7 +1,5 @@
-"""Writes: what a decision may ask to be written besides events of its own stream, as plain data.
-
-A decision returns a flat list of events and of these; the application writes all of it in one transaction or nothing.
-"""
+"""Writes: what a decision may ask to be written besides events of its own stream, as plain data. It returns a flat list of
+events and of these; the application writes all of it in one transaction or nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

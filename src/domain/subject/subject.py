@@ -1,7 +1,5 @@
-"""A subject: the sample, specimen or part being measured, where it sits now and how it left the facility.
-
-It may serve many runs, and keeps no list of them.
-"""
+"""A subject: the sample, specimen or part being measured, where it sits now and how it left the facility. It may serve many
+runs, and keeps no list of them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -154,11 +152,9 @@ class MountSubject(JudgedVerb[Subject, Asset]):
 
     def decide(self, subject: Subject, call: Call, asset: Asset) -> Outcome:
         if asset.lifecycle is not AssetLifecycle.ACTIVE:
-            raise SubjectMountTargetUnavailableError(
-                f"The asset is {asset.lifecycle.value}; mount the subject on an Active one.",
-                reason="asset_not_active",
-                facts={"asset_id": str(asset.id), "lifecycle": asset.lifecycle.value},
-            )
+            detail = f"The asset is {asset.lifecycle.value}; mount the subject on an Active one."
+            facts = {"asset_id": str(asset.id), "lifecycle": asset.lifecycle.value}
+            raise SubjectMountTargetUnavailableError(detail, reason="asset_not_active", facts=facts)
         return [SubjectMounted(asset_id=asset.id, reason=self.reason, mounted_by=call.principal_id)]
 
 
@@ -210,30 +206,23 @@ class AssignSubjectExternalId(Verb[Subject]):
 
     def require(self, subject: Subject) -> None:
         if subject.external_id is not None:
-            raise self.cannot(
-                "already_assigned",
-                "The subject has an external identifier already; it keeps that one.",
-                external_id=subject.external_id,
-                external_id_scheme=subject.external_id_scheme,
-            )
+            detail = "The subject has an external identifier already; it keeps that one."
+            kept = {"external_id": subject.external_id, "external_id_scheme": subject.external_id_scheme}
+            raise self.cannot("already_assigned", detail, **kept)
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
         if self.external_id.lower().startswith(f"{self.external_id_scheme.lower()}:"):
-            raise InvalidSubjectExternalIdError(
-                f"The identifier begins with its scheme; leave {self.external_id_scheme}: out.", reason="scheme_prefix"
-            )
+            detail = f"The identifier begins with its scheme; leave {self.external_id_scheme}: out."
+            raise InvalidSubjectExternalIdError(detail, reason="scheme_prefix")
         return [SubjectExternalIdAssigned(**dict(self), assigned_by=call.principal_id)]
 
 
 subject.get(hidden=["created_at"])
 
 
-SubjectSummary = Summary.from_state(
-    subject, "name status mounted_on_asset_id external_id external_id_scheme created_at", marked=True
+@subject.listing(
+    Summary.from_state(subject, "name status mounted_on_asset_id external_id external_id_scheme created_at", marked=True)
 )
-
-
-@subject.listing(SubjectSummary)
 class ListSubjects(ListQuery):
     """Subjects in order of registration; an asset's id lists what is mounted on it."""
 

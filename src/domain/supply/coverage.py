@@ -1,26 +1,25 @@
-"""The supply gate: which supplies some work could draw on, and whether they let it begin or go on."""
+"""The supply gate: which supplies some work could draw on, and whether they let it begin or go on.
+And the photon beam: whether it is known to be gone for some work, and by which event."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.federation.facility import Facility
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.reads import Holders, Reads, every, members_of
-from baton.domain.supply.supply import (
-    AVAILABLE,
-    DECOMMISSIONED,
-    DEGRADED,
-    FORMER,
-    KINDS,
-    RECOVERING,
-    UNAVAILABLE,
-    UNKNOWN,
-    Supply,
-)
+from baton.domain.shared.reads import Holders, Reads, events_of, every, latest_events, members_of
+from baton.domain.supply import supply as events
+from baton.domain.supply.supply import FORMER, KINDS, Supply, SupplyStatus, SupplyTransition
 
+UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING, DECOMMISSIONED = SupplyStatus
+PROVIDING = (AVAILABLE, DEGRADED)
+PHOTON_BEAM = "photon_beam"
+RECENT = 20  # Events of a supply among which its last departure is looked for first.
+LEAVING = (events.SupplyMarkedUnavailable, events.SupplyMarkedRecovering, events.SupplyDeregistered)  # Ends of providing.
 ADVICE = {
     DEGRADED: "restore it first",
     RECOVERING: "restore it once it is back",
@@ -37,15 +36,15 @@ def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_c
     return tuple(one for one in found if one.status is not DECOMMISSIONED)
 
 
-def former_supplies(kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
-    """Return the supplies of these kinds that were in scope before they were retired."""
-    return (yield from _enlisted_supplies(FORMER, kinds, scope, own_facility_code))
-
-
 def _enlisted_supplies(
     lookup: str, kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str
 ) -> Reads[tuple[Supply, ...]]:
-    codes = yield from _with_sites(scope.facility_codes if scope.assets else frozenset({own_facility_code}))
+    """Return the supplies that a look-up has of the scope's facilities, the Sites that they are areas of included."""
+    codes = scope.facility_codes if scope.assets else frozenset({own_facility_code})
+    holders: dict[str, UUID] = yield Holders(FACILITY_CODE, tuple(sorted(codes)))
+    facilities = yield from every(Facility, holders.values())
+    sites = yield from every(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
+    codes |= {site.code for site in sites.values()}
     supplies = yield from every(Supply, (yield from members_of(lookup, *sorted(kinds))))
     return tuple(
         one
@@ -54,17 +53,9 @@ def _enlisted_supplies(
     )
 
 
-def _with_sites(codes: frozenset[str]) -> Reads[frozenset[str]]:
-    """Return the codes of these facilities and of the Sites they are areas of."""
-    holders: dict[str, UUID] = yield Holders(FACILITY_CODE, tuple(sorted(codes)))
-    facilities = yield from every(Facility, holders.values())
-    sites = yield from every(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
-    return codes | {site.code for site in sites.values()}
-
-
 def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming: bool = False) -> GateFinding | None:
     """Return the finding on the first kind that no candidate provides; a resumed run may go on with a Degraded supply."""
-    passing = (AVAILABLE, DEGRADED) if resuming else (AVAILABLE,)
+    passing = PROVIDING if resuming else (AVAILABLE,)
     known = sorted((one for one in candidates if one.status is not DECOMMISSIONED), key=lambda one: one.id)
     for kind in sorted(needed):
         supplies = [one for one in known if one.kind == kind]
@@ -79,3 +70,49 @@ def supply_finding(needed: Iterable[str], candidates: Iterable[Supply], resuming
         detail = f"No supply of kind {kind} in scope is {' or '.join(passing)}: {known_statuses}; {advice}."
         return GateFinding(False, "no_supply_available", detail, facts)
     return None
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A loss of the beam: since when, by which event, and a sentence about it."""
+
+    event_id: UUID
+    since: datetime
+    detail: str
+
+
+def is_beam_lost(candidates: Iterable[Supply]) -> bool:
+    """Return whether the beam is known to be gone: nothing provides it, and something that should is out or coming back.
+    Where nothing is known of it, it counts as not lost."""
+    statuses = {one.status for one in candidates if one.kind == PHOTON_BEAM}
+    return not statuses & set(PROVIDING) and bool(statuses & {UNAVAILABLE, RECOVERING})
+
+
+def outage_in(scope: AssetScope, own_facility_code: str) -> Reads[Outage | None]:
+    """Return the outage that work in this scope is under, or None while it has beam."""
+    kinds = frozenset({PHOTON_BEAM})
+    candidates = yield from supplies_in_scope(kinds, scope, own_facility_code)
+    if not is_beam_lost(candidates):
+        return None
+    former = yield from _enlisted_supplies(FORMER, kinds, scope, own_facility_code)
+    left: list[SupplyTransition] = []
+    for one in (*candidates, *former):
+        left += yield from departures(one.id)
+    ordered = sorted(left, key=lambda event: (event.occurred_at, event.stream_id))
+    losses = [event for event in ordered if event.from_status in PROVIDING]
+    event = losses[-1] if losses else ordered[0]  # Where no beam was ever there, the first event that said so.
+    detail = ", ".join(f"{one.name} is {one.status.value}" for one in sorted(candidates, key=lambda one: one.id))
+    return Outage(event.stored_id, event.occurred_at, detail)
+
+
+def departures(supply_id: UUID) -> Reads[Sequence[SupplyTransition]]:
+    """Return the events by which a supply stopped to provide: the latest ones, or all if its last departure is older."""
+    recent: tuple[SupplyTransition, ...] = yield from latest_events(supply_id, *LEAVING, count=RECENT)
+    if len(recent) < RECENT or any(event.from_status in PROVIDING for event in recent):
+        return recent
+    return (yield from events_of(supply_id, *LEAVING))
+
+
+def takes_beam_away(event: SupplyTransition) -> bool:
+    """Return whether a supply provides no more after this event, and did before."""
+    return event.from_status in PROVIDING and event.to_status not in PROVIDING

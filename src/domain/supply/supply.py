@@ -1,7 +1,5 @@
 """A supply: a continuous resource that runs draw on, be it beam, cryogen, vacuum, power, gas or compute.
-
-The hardware that delivers it is an asset. A monitor may report it worse; only a person declares it good.
-"""
+The hardware that delivers it is an asset. A monitor may report it worse; only a person declares it good."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,13 +48,10 @@ class Supply(State):
     facility_code: str
     containing_asset_id: UUID | None
     status: SupplyStatus = UNKNOWN
+    registered_at: datetime
     last_status_changed_at: datetime | None = None
     last_status_reason: FreeText | None = None
     last_trigger: TriggerSource | None = None
-
-    @property
-    def registered_at(self) -> datetime:
-        return self.created_at
 
 
 @dataclass(frozen=True)
@@ -93,52 +88,39 @@ class SupplyTransition(Event):
     triggered_by: UUID
     monitor_ref: str | None = None
 
+    def __init_subclass__(cls, to: SupplyStatus, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.to_status = to
 
-class SupplyMarkedAvailable(SupplyTransition, of=supply):
+
+class SupplyMarkedAvailable(SupplyTransition, of=supply, to=AVAILABLE):
     """Somebody looked, and the resource was there."""
 
-    to_status = AVAILABLE
 
-
-class SupplyDegraded(SupplyTransition, of=supply, overwrites=True):
+class SupplyDegraded(SupplyTransition, of=supply, to=DEGRADED, overwrites=True):
     """The resource was there, but not as it should be."""
 
-    to_status = DEGRADED
 
-
-class SupplyMarkedUnavailable(SupplyTransition, of=supply, overwrites=True):
+class SupplyMarkedUnavailable(SupplyTransition, of=supply, to=UNAVAILABLE, overwrites=True):
     """The resource was not there."""
 
-    to_status = UNAVAILABLE
 
-
-class SupplyMarkedRecovering(SupplyTransition, of=supply, overwrites=True):
+class SupplyMarkedRecovering(SupplyTransition, of=supply, to=RECOVERING, overwrites=True):
     """The resource was coming back."""
 
-    to_status = RECOVERING
 
-
-class SupplyRestored(SupplyTransition, of=supply, overwrites=True):
+class SupplyRestored(SupplyTransition, of=supply, to=AVAILABLE, overwrites=True):
     """The resource was there again as it should be."""
 
-    to_status = AVAILABLE
 
-
-class SupplyDeregistered(SupplyTransition, of=supply):
+class SupplyDeregistered(SupplyTransition, of=supply, to=DECOMMISSIONED):
     """The supply was retired for good, and its address is free again."""
-
-    to_status = DECOMMISSIONED
 
 
 @supply.evolve
 def evolve(supply: Supply, event: SupplyTransition) -> Supply:
-    return changed(
-        supply,
-        status=event.to_status,
-        last_status_changed_at=event.occurred_at,
-        last_status_reason=event.reason,
-        last_trigger=event.trigger,
-    )
+    supply = changed(supply, last_status_reason=event.reason, last_trigger=event.trigger)
+    return changed(supply, status=event.to_status, last_status_changed_at=event.occurred_at)
 
 
 class InvalidSupplyReasonError(Invalid, context="supply"):
@@ -157,9 +139,6 @@ class MonitorTriggerNotPermittedError(Invalid, context="supply"):
     """A monitor may report a supply degraded, unavailable or recovering; anything better is a person's word."""
 
 
-Reason = Annotated[str, Text(500, InvalidSupplyReasonError, "reason", personal=True)]
-
-
 @supply.creation()
 class RegisterSupply(JudgedCreation[None]):
     """Make a resource known, of a whole facility or of one asset; its status is Unknown until somebody looks."""
@@ -175,11 +154,8 @@ class RegisterSupply(JudgedCreation[None]):
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)
-        taken = supply.AlreadyExists(
-            f"A live supply of kind {self.kind} is named {self.name} there already; use it or choose another name.",
-            reason="address_taken",
-            facts=self.model_dump(mode="json"),
-        )
+        detail = f"A live supply of kind {self.kind} is named {self.name} there already; use it or choose another name."
+        taken = supply.AlreadyExists(detail, reason="address_taken", facts=dict(self))
         return [
             SupplyRegistered(**dict(self), trigger=TriggerSource.OPERATOR, triggered_by=call.principal_id),
             Claim(ADDRESSES, address_key(self), rival=taken),
@@ -197,67 +173,56 @@ class SupplyVerb(Verb[Supply]):
     """An operator's report on a supply, with its reason."""
 
     records: ClassVar[type[SupplyTransition]]
-    reason: Reason
+    reason: Annotated[str, Text(500, InvalidSupplyReasonError, "reason", personal=True)]
+
+    def __init_subclass__(cls, records: type[SupplyTransition], **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.records = records
 
     def decide(self, supply: Supply, call: Call) -> Outcome:
-        return [self.transition(supply, call)]
+        return [self.transition(supply, call, TriggerSource.OPERATOR, reason=self.reason)]
 
-    def transition(self, supply: Supply, call: Call) -> SupplyTransition:
-        return self.records(
-            from_status=supply.status, reason=self.reason, trigger=TriggerSource.OPERATOR, triggered_by=call.principal_id
-        )
+    @classmethod
+    def transition(cls, supply: Supply, call: Call, trigger: TriggerSource, **cause: str) -> SupplyTransition:
+        """Return the event of this verb, brought about by the caller."""
+        return cls.records(from_status=supply.status, trigger=trigger, triggered_by=call.principal_id, **cause)
 
 
 @supply.command(post="/{supply_id}/mark-available", allowed=[UNKNOWN])
-class MarkSupplyAvailable(SupplyVerb):
+class MarkSupplyAvailable(SupplyVerb, records=SupplyMarkedAvailable):
     """Record that somebody looked, and the resource is there."""
-
-    records = SupplyMarkedAvailable
 
 
 @supply.command(post="/{supply_id}/degrade", allowed=[UNKNOWN, AVAILABLE, RECOVERING])
-class DegradeSupply(SupplyVerb):
+class DegradeSupply(SupplyVerb, records=SupplyDegraded):
     """Record that the resource is there, but not as it should be: no run starts on it, a held one may resume."""
-
-    records = SupplyDegraded
 
 
 @supply.command(post="/{supply_id}/mark-unavailable", allowed=[UNKNOWN, AVAILABLE, DEGRADED, RECOVERING])
-class MarkSupplyUnavailable(SupplyVerb):
+class MarkSupplyUnavailable(SupplyVerb, records=SupplyMarkedUnavailable):
     """Record that the resource is not there."""
-
-    records = SupplyMarkedUnavailable
 
 
 @supply.command(post="/{supply_id}/mark-recovering", allowed=[UNAVAILABLE])
-class MarkSupplyRecovering(SupplyVerb):
+class MarkSupplyRecovering(SupplyVerb, records=SupplyMarkedRecovering):
     """Record that the resource is coming back; restore it once it is stable."""
-
-    records = SupplyMarkedRecovering
 
 
 @supply.command(post="/{supply_id}/restore", allowed=[RECOVERING, DEGRADED])
-class RestoreSupply(SupplyVerb):
+class RestoreSupply(SupplyVerb, records=SupplyRestored):
     """Record that the resource is there again as it should be."""
-
-    records = SupplyRestored
 
 
 @supply.command(
     post="/{supply_id}/deregister", allowed=[UNKNOWN, AVAILABLE, DEGRADED, UNAVAILABLE, RECOVERING], destructive=True
 )
-class DeregisterSupply(SupplyVerb):
+class DeregisterSupply(SupplyVerb, records=SupplyDeregistered):
     """Retire a supply for good; its address is free again."""
 
-    records = SupplyDeregistered
-
     def decide(self, supply: Supply, call: Call) -> Outcome:
-        return [
-            self.transition(supply, call),
-            Release(ADDRESSES, address_key(supply)),
-            Delist(KINDS, supply.kind),
-            Enlist(FORMER, supply.kind),
-        ]
+        retired = self.transition(supply, call, TriggerSource.OPERATOR, reason=self.reason)
+        release = Release(ADDRESSES, address_key(supply))
+        return [retired, release, Delist(KINDS, supply.kind), Enlist(FORMER, supply.kind)]
 
 
 MONITORED: dict[SupplyStatus, type[SupplyVerb]] = {
@@ -282,24 +247,15 @@ class ObserveSupplyStatus(MonitorReading, Verb[Supply]):
     def decide(self, supply: Supply, call: Call) -> Outcome:
         verb = MONITORED.get(self.new_status)
         if verb is None:
-            raise MonitorTriggerNotPermittedError(
-                f"A monitor cannot make a supply {self.new_status.value}; report {', '.join(MONITORED)}, "
-                "and leave the rest to an operator.",
-                reason=self.new_status.lower(),
-            )
+            wanted, allowed = self.new_status.value, ", ".join(MONITORED)
+            detail = f"A monitor cannot make a supply {wanted}; report {allowed}, and leave the rest to an operator."
+            raise MonitorTriggerNotPermittedError(detail, reason=self.new_status.lower())
         contact = Put(SupplyContact(supply_id=supply.id, contacted_at=call.now))
         if self.new_status is supply.status:
             return [contact]
         verb.operation.check(verb(reason=self.reason), supply)
-        return [
-            verb.records(
-                from_status=supply.status,
-                trigger=TriggerSource.MONITOR,
-                triggered_by=call.principal_id,
-                **self.cause(InvalidSupplyReasonError),
-            ),
-            contact,
-        ]
+        cause = self.cause(InvalidSupplyReasonError)
+        return [verb.transition(supply, call, TriggerSource.MONITOR, **cause), contact]
 
 
 class PastSupplyView(Value):

@@ -1,6 +1,5 @@
-"""A conduit: a governed path between two zones, owning the logbook of the verdicts made on it."""
+"""A conduit: a governed path between two zones, with the logbook of the verdicts made on it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -9,15 +8,11 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.access.principals import names_of
+from baton.domain.access.actor import names_of
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State, changed
-from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
 from baton.domain.shared.reads import Reads
-
-VERDICT_SCHEMA = {
-    "fields": {"actor_id": {"type": "uuid"}, **{name: {"type": "string"} for name in ("command_name", "decision", "reason")}}
-}
 
 
 class AccessDecision(StrEnum):
@@ -69,7 +64,9 @@ class DefineConduit(Creation):
 
 def open_verdict_logbook(logbook_id: UUID) -> ConduitLogbookOpened:
     """Return the event that opens a conduit's verdict logbook."""
-    return ConduitLogbookOpened(logbook_id=logbook_id, kind=LogbookKind.VERDICT, schema_=VERDICT_SCHEMA)
+    texts = {name: {"type": "string"} for name in ("command_name", "decision", "reason")}
+    schema = {"fields": {"actor_id": {"type": "uuid"}, **texts}}
+    return ConduitLogbookOpened(logbook_id=logbook_id, kind=LogbookKind.VERDICT, schema_=schema)
 
 
 conduit.get(hidden=["created_at"])
@@ -120,6 +117,3 @@ class ListConduitVerdicts(ListQuery):
     def present(self, rows: tuple[ConduitVerdict, ...]) -> Reads[tuple[VerdictItem, ...]]:
         names = yield from names_of((row.actor_id, row.surface_id) for row in rows)
         return tuple(VerdictItem(**dict(row), actor_name=names[row.actor_id, row.surface_id]) for row in rows)
-
-    def scope(self, target: Conduit) -> Iterator[Where]:
-        yield Where("conduit_id", "is", target.id)

@@ -1,4 +1,4 @@
-"""A surface: an arrival point for calls, and the thing a visit drives."""
+"""A surface: where calls arrive, and what a visit drives."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, Query, State, Value
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Query, State, Value
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, record_of
 from baton.domain.shared.writes import Record
@@ -51,15 +51,12 @@ class SurfaceDefined(Event, of=surface):
     kind: SurfaceKind
 
 
-@surface.creation()
+@surface.creation(records=SurfaceDefined)
 class DefineSurface(Creation):
     """Define an arrival point, for instance one endstation's console."""
 
     name: Annotated[str, surface.text("name", 200)]
     kind: SurfaceKind
-
-    def decide(self, call: Call) -> Outcome:
-        return [SurfaceDefined(name=self.name, kind=self.kind)]
 
 
 surface.get("id", "name", "kind")
@@ -86,8 +83,5 @@ class GetSurfaceControl(Query):
 
     def answer(self, surface: Surface, call: Call) -> Reads[SurfaceControlView]:
         control = yield from record_of(SurfaceControl, surface_id=surface.id)
-        return SurfaceControlView(
-            surface_id=surface.id,
-            visit_id=control.visit_id if control else None,
-            since_at=control.since_at if control else None,
-        )
+        visit_id, since_at = (control.visit_id, control.since_at) if control else (None, None)
+        return SurfaceControlView(surface_id=surface.id, visit_id=visit_id, since_at=since_at)

@@ -1,25 +1,23 @@
-"""A visit: a team's allotted time on one surface under one policy, for what and until when.
-
-Who is here and who drives the surface is in `presence`.
-"""
+"""A visit: a team's allotted time on one surface under one policy, who is present during it, and who drives the surface."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, Self, assert_never
+from typing import Annotated, Any, ClassVar, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
+from baton.domain import kernel
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
 from baton.domain.shared.identifiers import trimmed_refs
-from baton.domain.shared.listing import ListQuery, Summary, Where
-from baton.domain.shared.reads import Reads, record_of, required_if_given
-from baton.domain.shared.refusals import Conflict, Invalid, NotFound
+from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
+from baton.domain.shared.reads import Reads, is_permitted, record_of, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, NotFound, UnauthorizedError
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
-from baton.domain.shared.writes import Drop
+from baton.domain.shared.writes import Drop, Put
 from baton.domain.trust.surface import SurfaceControl
 
 CONTROL_LOCK = "surface-control"
@@ -38,6 +36,7 @@ class VisitStatus(StrEnum):
 
 PLANNED, ARRIVED, IN_PROGRESS, ON_HOLD, *TERMINAL = VisitStatus
 PRESENT = (ARRIVED, IN_PROGRESS, ON_HOLD)
+ELIGIBLE: dict[str, Any] = {"allowed": PRESENT, "state_reason": "status_not_eligible", "reasons": ["status_not_eligible"]}
 
 
 class VisitType(StrEnum):
@@ -60,6 +59,11 @@ class Presence(Value):
     mode: PresenceMode
     check_in_at: datetime
     check_out_at: datetime | None = None
+
+    @property
+    def place(self) -> tuple[datetime, UUID]:
+        """Its place in the order of check-in."""
+        return self.check_in_at, self.actor_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,10 +243,8 @@ class RegisterVisit(JudgedCreation[Visit | None]):
             raise InvalidVisitPlannedPeriodError("The visit ends before it starts; set a later planned_end_at.")
         refs = trimmed_refs(self.external_refs, InvalidVisitExternalRefError)
         if parent is not None and parent.surface_id != self.surface_id:
-            raise VisitParentMismatchedSurfaceError(
-                "The parent visit is on another surface; nest visits on one surface only.",
-                facts={"parent_surface_id": str(parent.surface_id)},
-            )
+            detail = "The parent visit is on another surface; nest visits on one surface only."
+            raise VisitParentMismatchedSurfaceError(detail, facts={"parent_surface_id": parent.surface_id})
         return [VisitRegistered(**self.model_dump(exclude={"external_refs"}), external_refs=refs)]
 
 
@@ -308,9 +310,7 @@ class AbortVisit(ReasonedVisitEnding):
     ending = VisitAborted
 
 
-@visit.command(
-    post="/{visit_id}/void", allowed=[PLANNED, ARRIVED, IN_PROGRESS, ON_HOLD], lock=CONTROL_LOCK, destructive=True
-)
+@visit.command(post="/{visit_id}/void", allowed=[PLANNED, *PRESENT], lock=CONTROL_LOCK, destructive=True)
 class VoidVisit(ReasonedVisitEnding):
     """Strike out a visit that should never have been registered."""
 
@@ -319,23 +319,18 @@ class VoidVisit(ReasonedVisitEnding):
 
 def release_surface(visit: Visit) -> Outcome:
     """Return the release of the surface that a visit drives."""
-    return [
-        VisitSurfaceControlReleased(surface_id=visit.surface_id),
-        Drop(SurfaceControl, {"surface_id": visit.surface_id, "visit_id": visit.id}),
-    ]
+    control = {"surface_id": visit.surface_id, "visit_id": visit.id}
+    return [VisitSurfaceControlReleased(surface_id=visit.surface_id), Drop(SurfaceControl, control)]
 
 
 visit.get()
-
-
-@visit.listing(
-    Summary.from_state(
-        visit,
-        "policy_id surface_id type status planned_start_at planned_end_at parent_id external_refs created_at arrived_at "
-        "started_at completed_at last_status_reason",
-        marked=True,
-    )
+COLUMNS = (
+    "policy_id surface_id type status planned_start_at planned_end_at parent_id external_refs created_at arrived_at "
+    "started_at completed_at last_status_reason"
 )
+
+
+@visit.listing(Summary.from_state(visit, COLUMNS, marked=True))
 class ListVisits(ListQuery):
     """Visits in order of registration."""
 
@@ -364,3 +359,90 @@ class ListVisits(ListQuery):
             yield Where("planned_end_at", "from", self.planned_from)
         if self.planned_to is not None:
             yield Where("planned_start_at", "to", self.planned_to)
+
+
+@visit.command(post="/{visit_id}/presence/open", **ELIGIBLE)
+class CheckInVisit(Verb[Visit]):
+    """Record that somebody is here, in person or remotely: the caller, unless an actor is named."""
+
+    actor_id: UUID | None = None
+    mode: PresenceMode
+
+    def decide(self, visit: Visit, call: Call) -> Outcome:
+        actor_id = self.actor_id or call.principal_id
+        if visit.is_present(actor_id):
+            raise self.cannot("already_checked_in", "This actor is checked in already; check out first.")
+        return [VisitCheckedIn(actor_id=actor_id, mode=self.mode)]
+
+
+@visit.command(post="/{visit_id}/presence/close")
+class CheckOutVisit(Verb[Visit]):
+    """Record that somebody leaves: the caller, unless an actor is named."""
+
+    actor_id: UUID | None = None
+
+    def decide(self, visit: Visit, call: Call) -> Outcome:
+        actor_id = self.actor_id or call.principal_id
+        if not visit.is_present(actor_id):
+            raise self.cannot("not_checked_in", "This actor is not checked in; nothing to close.")
+        return [VisitCheckedOut(actor_id=actor_id)]
+
+
+class ControlCommand(JudgedVerb[Visit, SurfaceControl | None]):
+    """A verb about driving the visit's own surface; the caller needs it on that surface too."""
+
+    surface_id: UUID
+
+    def gather(self, visit: Visit, call: Call) -> Reads[SurfaceControl | None]:
+        if self.surface_id != call.surface_id and not (yield from is_permitted(type(self).__name__, self.surface_id)):
+            detail = "You need this permission on the surface you want to drive too; ask an administrator for it."
+            raise UnauthorizedError(detail, reason="surface_not_permitted")
+        if self.surface_id != visit.surface_id:
+            raise self.cannot("surface_mismatch", "This visit is on another surface; name the visit's own.")
+        return (yield from record_of(SurfaceControl, surface_id=self.surface_id))
+
+
+@visit.command(post="/{visit_id}/surface-control/take", verb="TakeControl", lock=CONTROL_LOCK, **ELIGIBLE)
+class TakeControlOfSurface(ControlCommand):
+    """Drive the surface, if it is free or driven by this visit or its parent."""
+
+    def decide(self, visit: Visit, call: Call, control: SurfaceControl | None) -> Outcome:
+        if control is not None and control.visit_id not in (visit.id, visit.parent_id):
+            raise self.cannot("not_descendant", "Another visit drives this surface; wait until it is released.")
+        taken = SurfaceControl(surface_id=self.surface_id, visit_id=visit.id, since_at=call.now)
+        return [VisitSurfaceControlTaken(surface_id=self.surface_id), Put(taken)]
+
+
+@visit.command(post="/{visit_id}/surface-control/release", verb="ReleaseControl", lock=CONTROL_LOCK)
+class ReleaseControlOfSurface(ControlCommand):
+    """Stop driving the surface; nobody gets it back by this."""
+
+    def decide(self, visit: Visit, call: Call, control: SurfaceControl | None) -> Outcome:
+        if control is None or control.visit_id != visit.id:
+            raise self.cannot("not_holder", "This visit does not drive the surface; nothing to release.")
+        return release_surface(visit)
+
+
+@visit.query(get="/{visit_id}/presence", returns=Page[Presence])
+class ListVisitPresence(kernel.Query):
+    """Who is or was here, in order of check-in; read from the visit's own stream."""
+
+    open: bool | None = None
+    limit: kernel.PageLimit = 50
+    cursor: kernel.CursorText | None = None
+    order: Order = Order.ASC
+    min_position: kernel.LogPosition | None = None
+
+    def answer(self, visit: Visit, call: Call) -> Reads[Page[Presence]]:
+        after = Cursor.parse(self.cursor, self.order) if self.cursor else None
+        descending = self.order is Order.DESC
+        entries = [entry for entry in visit.presence_entries if self.open in (None, entry.check_out_at is None)]
+        entries.sort(key=lambda entry: entry.place, reverse=descending)
+        if after is not None:
+            mark = (after.time, after.id)
+            entries = [one for one in entries if (one.place < mark if descending else one.place > mark)]
+        shown = tuple(entries[: self.limit])
+        if len(entries) <= self.limit:
+            return Page(shown, None)
+        return Page(shown, str(Cursor(order=self.order, time=shown[-1].check_in_at, id=shown[-1].actor_id)))
+        yield

@@ -1,9 +1,9 @@
-"""A zone: a group of people and equipment that share one trust posture. It is not a location."""
+"""A zone: people and equipment that share one trust posture."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State
+from baton.domain.kernel import Aggregate, Creation, Event, State
 from baton.domain.shared.listing import ListQuery, Summary
 
 
@@ -23,14 +23,11 @@ class ZoneDefined(Event, of=zone):
     name: str
 
 
-@zone.creation()
+@zone.creation(records=ZoneDefined)
 class DefineZone(Creation):
     """Define a trust zone."""
 
     name: Annotated[str, zone.text("name", 200)]
-
-    def decide(self, call: Call) -> Outcome:
-        return [ZoneDefined(name=self.name)]
 
 
 zone.get("id", "name")

@@ -1,1 +1,0 @@
-"""The actions that come with the service, and how a site adds its own."""

@@ -9,12 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
 
-from baton.application.conduct.actions import (
-    ActionBody,
-    InvalidActionParametersError,
-    UnboundedAcquisitionError,
-    UnwiredExternalTriggerError,
-)
+from baton.application.conduct import actions
 from baton.application.control import Control, Quality, always_open
 from baton.application.plant import SignalAddress
 from baton.application.ports import Timekeeper
@@ -42,7 +37,7 @@ class ActionParameters(BaseModel):
                 f"{'.'.join(map(str, fault['loc'])) or 'together'}: {fault['msg'].removeprefix('Value error, ')}"
                 for fault in error.errors(include_url=False, include_input=False)
             )
-            raise InvalidActionParametersError(f"The parameters cannot be used: {'; '.join(faults)}.") from error
+            raise actions.InvalidActionParametersError(f"The parameters cannot be used: {'; '.join(faults)}.") from error
 
 
 class CollectParameters(ActionParameters):
@@ -57,11 +52,10 @@ class CollectParameters(ActionParameters):
     def parse(cls, params: Mapping[str, Any]) -> Self:
         given = super().parse(params)
         if given.repetitions is None:
-            raise UnboundedAcquisitionError("The acquisition has no end; give repetitions, 1 or more.")
+            raise actions.UnboundedAcquisitionError("The acquisition has no end; give repetitions, 1 or more.")
         if given.trigger_mode != "Internal" and given.source is None:
-            raise UnwiredExternalTriggerError(
-                f"A trigger {given.trigger_mode} comes from outside, and no source is named; give source."
-            )
+            unwired = f"A trigger {given.trigger_mode} comes from outside, and no source is named; give source."
+            raise actions.UnwiredExternalTriggerError(unwired)
         return given
 
     @model_validator(mode="after")
@@ -172,7 +166,7 @@ async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
     return {"uri": PurePosixPath(file).as_uri() if file.startswith("/") else file, "events": recorded.value}
 
 
-BUILT_IN: Mapping[str, ActionBody] = {"collect": collect, "discrete": discrete, "continuous": continuous, "stream": stream}
+BUILT_IN: Mapping[str, actions.ActionBody] = {body.__name__: body for body in (collect, discrete, continuous, stream)}
 
 
 async def _move(control: Control, axis: str, position: float) -> None:
@@ -190,15 +184,9 @@ async def _acquire(control: Control, time: Timekeeper, wanted: CollectParameters
 
 
 async def _set_up_camera(control: Control, wanted: CollectParameters) -> None:
-    settings = {
-        "TriggerMode": wanted.trigger_mode,
-        "TriggerSource": wanted.source,
-        "TriggerPolarity": wanted.polarity,
-        "AcquireTime": wanted.dwell,
-        "ImageMode": "Multiple",
-        "NumImages": wanted.repetitions,
-    }
-    for name, value in settings.items():
+    trigger = {"TriggerMode": wanted.trigger_mode, "TriggerSource": wanted.source, "TriggerPolarity": wanted.polarity}
+    images = {"AcquireTime": wanted.dwell, "ImageMode": "Multiple", "NumImages": wanted.repetitions}
+    for name, value in (trigger | images).items():
         if value is not None:
             await control.write(camera_signal(wanted.detector, name), value)
 

@@ -1,1 +1,0 @@
-"""Where jobs run: as processes of this machine, or nowhere, in memory."""

@@ -8,8 +8,7 @@ from uuid import UUID
 from baton.application.conduct import compute
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.control import Fence, always_open
-from baton.domain.operation.conduct.actuation import ActuationKind
-from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.domain.operation.conduct.results import ActuationKind, Artifact, Measured
 from baton.domain.shared.canonical import canonical_json, content_hash
 
 
@@ -39,7 +38,7 @@ class SimulatedJob:
         return JobStatus.CANCELLED if self.cancelled.is_set() else self.outcome.status
 
 
-class SimulatedCompute:
+class SimulatedCompute(compute.Compute):
     """Jobs in memory, gone with the process. A command without a script succeeds and measures nothing."""
 
     actuation_kind = ActuationKind.SIMULATED
@@ -93,9 +92,6 @@ class SimulatedCompute:
     async def cancel(self, job_id: str) -> None:
         if (job := self._jobs.get(job_id)) and (until := job.outcome.until) is not None and not until.is_set():
             job.cancelled.set()
-
-    async def close(self) -> None:
-        return
 
     def _job(self, job_id: str) -> SimulatedJob:
         if job_id not in self._jobs:

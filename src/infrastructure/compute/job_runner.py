@@ -27,8 +27,7 @@ class JobOutput:
         self.reading, self.writing = os.pipe()
         os.set_blocking(self.reading, False)
         self._file = path.open("ab", buffering=0)
-        self._half = limit // 2
-        self._room = self._half
+        self._half = self._room = limit // 2
         self._tail = bytearray()
         self._dropped = 0
         self.open = True

@@ -1,16 +1,23 @@
 """Jobs as processes of this machine, each with a directory by which any worker finds it again."""
 
 import asyncio
+import errno
+import fcntl
 import json
 import math
 import os
 import pwd
+import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
@@ -19,23 +26,191 @@ import structlog
 from pydantic import Field, ValidationError
 
 from baton.application.conduct import compute as port
-from baton.application.conduct.compute import JobSpec, JobStatus
+from baton.application.conduct.compute import Compute, JobSpec, JobStatus
 from baton.application.conduct.conduct_work import ConductWork
 from baton.application.control import Fence, Quality, ReadingKind, always_open
 from baton.application.ports import Clock
+from baton.application.settings import ComputeSubstrate, Settings
 from baton.application.telemetry import error_location
 from baton.domain.kernel import Value
-from baton.domain.operation.conduct.actuation import ActuationKind
-from baton.domain.operation.conduct.results import Artifact, Measured
+from baton.domain.operation.conduct.results import ActuationKind, Artifact, Measured
 from baton.infrastructure.compute import job_runner
-from baton.infrastructure.compute.job_directory import JobDirectory, job_name
-from baton.infrastructure.compute.job_runner import JOB, OUTPUT_LIMIT
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.compute.job_runner import (
+    JOB,
+    OUTCOME,
+    OUTPUT_LIMIT,
+    STARTED,
+    process_birth,
+    signal_tree,
+    write_json,
+)
 from baton.infrastructure.files import NothingToHashError, checksum
 
 log = structlog.get_logger()
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")  # of the worker's environment, which holds secrets
 SWEEP_SECONDS = 600.0
+LONGEST_LINE = 1 << 20  # bytes that the line with the measurements may have
+
+
+class JobDirectory:
+    """One job on disk. Its lock is held as long as somebody runs the job or is about to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def claim(self, spec: dict[str, Any]) -> int | None:
+        """Return the lock of a job that is the caller's to start; None if it has begun, or another is about to start it. A
+        job's directory appears complete and with its lock held, so there is never a moment at which it seems dead."""
+        if not self.path.exists() and (lock := self._create(spec)) is not None:
+            return lock
+        lock = self._lock()
+        if lock is not None and self.has_begun():
+            os.close(lock)
+            return None
+        return lock
+
+    def is_running(self) -> bool:
+        try:
+            lock = self._lock(fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return False
+        if lock is not None:
+            os.close(lock)
+        return lock is None
+
+    def has_begun(self) -> bool:
+        return any((self.path / name).exists() for name in (STARTED, OUTCOME))
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        try:
+            content: dict[str, Any] = json.loads((self.path / name).read_bytes())
+        except FileNotFoundError:
+            return None
+        return content
+
+    def status(self, allowance: float) -> JobStatus | None:
+        """Return how the job ended, or None while it runs; it may overrun its time limit by `allowance` seconds."""
+        if (outcome := self._outcome(allowance)) is None:
+            return None
+        return JobStatus.FAILED if outcome["status"] == "Rejected" else JobStatus(outcome["status"])
+
+    def rejection(self) -> str | None:
+        outcome = self.read(OUTCOME)
+        return outcome["detail"] if outcome is not None and outcome["status"] == "Rejected" else None
+
+    def succeeded_spec(self) -> dict[str, Any]:
+        """Return the job's specification, or raise when it did not succeed."""
+        spec, outcome = self.read(JOB), self._outcome(0)
+        if outcome is None or spec is None:
+            raise port.ComputeTimeoutError(f"Job {self.path.name} has not ended; wait for its end first.")
+        if outcome["status"] != "Succeeded":
+            words = f": {said}" if (said := self.last_words()) else "."
+            raise port.ComputeJobFailedError(f"{job_name(spec)} {_end_sentence(spec, outcome)}{words}")
+        return spec
+
+    def last_words(self) -> str:
+        return _end_of(self.path / "stderr", 4 * port.TAIL).decode(errors="replace").strip()[-port.TAIL :]
+
+    def last_line(self) -> str:
+        """Return the last line of the output that is not blank, or raise ValueError."""
+        lines = _end_of(self.path / "stdout", LONGEST_LINE + 1).rstrip().splitlines()
+        if not lines:
+            raise ValueError("it printed nothing")
+        if len(lines[-1]) >= LONGEST_LINE:
+            raise ValueError(f"the last line is longer than {LONGEST_LINE} bytes")
+        return lines[-1].decode()
+
+    def stop(self) -> None:
+        """Ask the runner to stop the job; while the lock is held, the number in it is its holder's."""
+        if self.is_running() and (holder := (self.path / "lock").read_text().strip()):
+            with suppress(ProcessLookupError):
+                os.kill(int(holder), signal.SIGTERM)
+
+    def last_change(self) -> float:
+        paths = (self.path / name for name in (JOB, STARTED, OUTCOME))
+        return max(path.stat().st_mtime for path in paths if path.exists())
+
+    def remove(self) -> None:
+        """Remove the directory, unless the job runs; it disappears at once, even if its deletion takes long."""
+        if (lock := self._lock()) is None:
+            return
+        try:
+            removed = self.path.with_name(f".{self.path.name}.gone")
+            self.path.rename(removed)
+            shutil.rmtree(removed)
+        finally:
+            os.close(lock)
+
+    def _create(self, spec: dict[str, Any]) -> int | None:
+        """Put the directory in its place and return its lock; None if another process did so first."""
+        draft, lock = JobDirectory(Path(mkdtemp(dir=self.path.parent, prefix="."))), None
+        try:
+            write_json(draft.path / JOB, spec)
+            lock = draft._lock()
+            draft.path.rename(self.path)
+        except OSError as error:
+            if lock is not None:
+                os.close(lock)
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return None
+        finally:
+            shutil.rmtree(draft.path, ignore_errors=True)
+        return lock
+
+    def _lock(self, mode: int = fcntl.LOCK_EX) -> int | None:
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        return lock
+
+    def _outcome(self, allowance: float) -> dict[str, Any] | None:
+        running = self.is_running()
+        if (outcome := self.read(OUTCOME)) is not None:
+            return outcome
+        started = self.read(STARTED)
+        if not running:
+            # Kill a job whose runner is gone; a number that another process has by now is left alone.
+            if started and started["birth"] is not None and process_birth(started["pid"]) == started["birth"]:
+                signal_tree(started["pid"], started["pid"], signal.SIGKILL)
+            raise port.ComputeOutcomeUnknown(
+                f"What ran job {self.path.name} is gone without a word; look at what the job was to do, and at its "
+                f"output in {self.path}."
+            )
+        spec = self.read(JOB)
+        if started and spec and time.time() > started["started_at"] + spec["timeout"] + spec["grace"] + allowance:
+            raise port.ComputeTimeoutError(f"Job {self.path.name} is past its time and does not end; look at it by hand.")
+        return None
+
+
+def job_name(spec: dict[str, Any]) -> str:
+    return " ".join(spec["command"])[: port.TAIL]
+
+
+def _end_sentence(spec: dict[str, Any], outcome: dict[str, Any]) -> str:
+    match outcome["status"]:
+        case "Rejected":
+            return f"could not be run ({outcome['detail']})"
+        case "TimedOut":
+            return f"was stopped after {spec['timeout']:g} s"
+        case "Cancelled":
+            return "was cancelled"
+    exit_status = outcome["exit_status"]
+    return f"ended with exit status {exit_status}" if exit_status >= 0 else f"was killed by signal {-exit_status}"
+
+
+def _end_of(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 class PrintedMeasurement(Value):
@@ -52,7 +227,7 @@ class PrintedMeasurements(Value):
     measurements: tuple[PrintedMeasurement, ...]
 
 
-class LocalProcesses:
+class LocalProcesses(Compute):
     """Runs jobs under a directory that outlasts the workers. After `timeout` seconds a program is asked to end, after
     `grace` more it is killed with all it started, and `allowance` seconds later it is reported."""
 
@@ -82,10 +257,8 @@ class LocalProcesses:
         self._interpreter = interpreter
 
     async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
-        if (program := job.command[0]) not in self._programs:
-            raise port.ComputeSubmitRejectedError(
-                f"{program} is not among COMPUTE_PROGRAMS of this worker, so it is not run."
-            )
+        if (name := job.command[0]) not in self._programs:
+            raise port.ComputeSubmitRejectedError(f"{name} is not among COMPUTE_PROGRAMS of this worker, so it is not run.")
         if job.output_uri is not None:
             local_path(job.output_uri)
         try:
@@ -97,8 +270,8 @@ class LocalProcesses:
             ) from error
 
     async def find(self, submission_key: UUID) -> str | None:
-        job_id = str(submission_key)
-        return job_id if await asyncio.to_thread(self._job(job_id).is_known) else None
+        job = self._job(str(submission_key))
+        return job.path.name if await asyncio.to_thread(lambda: job.is_running() or job.has_begun()) else None
 
     async def await_terminal_state(self, job_id: str) -> JobStatus:
         job, pause = self._job(job_id), 0.02
@@ -133,20 +306,17 @@ class LocalProcesses:
     async def cancel(self, job_id: str) -> None:
         await asyncio.to_thread(self._job(job_id).stop)
 
-    async def close(self) -> None:
-        return
-
-    async def ended_before(self, time: datetime) -> list[tuple[str, UUID]]:
-        return await asyncio.to_thread(lambda: list(self._ended_before(time.timestamp())))
+    async def ended_before(self, end: datetime) -> list[tuple[str, UUID]]:
+        return await asyncio.to_thread(lambda: list(self._ended_before(end.timestamp())))
 
     async def remove(self, job_id: str) -> None:
         await asyncio.to_thread(self._job(job_id).remove)
 
-    def _ended_before(self, time: float) -> Iterator[tuple[str, UUID]]:
+    def _ended_before(self, end: float) -> Iterator[tuple[str, UUID]]:
         for path in self._directory.iterdir() if self._directory.is_dir() else ():
             job = JobDirectory(path)
             spec = None if path.name.startswith(".") else job.read(JOB)
-            if spec and (conduct_id := spec.get("conduct_id")) and job.last_change() < time and not job.is_running():
+            if spec and (conduct_id := spec.get("conduct_id")) and job.last_change() < end and not job.is_running():
                 yield path.name, UUID(conduct_id)
 
     def _job(self, job_id: str) -> JobDirectory:
@@ -174,14 +344,10 @@ class LocalProcesses:
         self._let_user_pass(job.path)
         with (job.path / "stderr").open("ab") as errors:
             fence()
+            command = [self._interpreter, "-I", "-S", job_runner.__file__, str(job.path), str(lock)]
+            null, pipe, env = subprocess.DEVNULL, subprocess.PIPE, self._environment
             process = subprocess.Popen(
-                [self._interpreter, "-I", "-S", job_runner.__file__, str(job.path), str(lock)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-                pass_fds=(lock,),
-                env=self._environment,
+                command, stdin=null, stdout=pipe, stderr=errors, start_new_session=True, pass_fds=(lock,), env=env
             )
         assert process.stdout is not None
         with process.stdout:
@@ -219,7 +385,10 @@ class JobRetention:
     """Removes directories of jobs that ended long ago, unless a live conduct may still collect their results."""
 
     def __init__(self, compute: LocalProcesses, conducts: ConductWork, clock: Clock, retention: timedelta) -> None:
-        self._compute, self._conducts, self._clock, self._retention = compute, conducts, clock, retention
+        self._compute = compute
+        self._conducts = conducts
+        self._clock = clock
+        self._retention = retention
 
     async def run(self) -> None:
         """Sweep now and at intervals for ever, and log failures."""
@@ -234,6 +403,39 @@ class JobRetention:
         for job_id, conduct_id in await self._compute.ended_before(self._clock() - self._retention):
             if not await self._conducts.is_live(conduct_id):
                 await self._compute.remove(job_id)
+
+
+class AccountUnusableError(Exception):
+    """Programs cannot run as the configured user; the message says why and what to do."""
+
+
+def configured_compute(settings: Settings) -> Compute:
+    """Return the adapter that the settings name, or raise AccountUnusableError."""
+    if settings.compute_substrate is ComputeSubstrate.IN_MEMORY:
+        return SimulatedCompute()
+    if settings.compute_job_directory is None:
+        raise ValueError("COMPUTE_JOB_DIRECTORY is not set")
+    return LocalProcesses(
+        settings.compute_job_directory,
+        programs=settings.compute_programs,
+        user=None if settings.compute_user is None else find_user(settings.compute_user),
+        output_limit=settings.compute_output_limit_bytes,
+        timeout=settings.compute_timeout_seconds,
+        environment=settings.compute_environment,
+    )
+
+
+def find_user(name: str) -> pwd.struct_passwd:
+    """Return the user of this name, which this process can become, or raise AccountUnusableError."""
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        raise AccountUnusableError(f"COMPUTE_USER names {name}, whom this machine does not know; add that user.") from None
+    if os.geteuid() != 0:
+        raise AccountUnusableError("COMPUTE_USER takes a worker run by root, and this one is not; start it so, or unset it.")
+    if user.pw_uid == 0:
+        raise AccountUnusableError(f"COMPUTE_USER names {name}, who is root; name a user with no rights beyond its own.")
+    return user
 
 
 def local_path(uri: str) -> Path:

@@ -23,18 +23,11 @@ CHOICES = {
         *("Initializing", "Disconnected", "Aborted"),
     ),
 }
-INITIAL_SETTINGS = {
-    "TriggerMode": 0,
-    "TriggerPolarity": "",
-    "TriggerSource": "",
-    "AcquireTime": 0.1,
-    "NumImages": 1,
-    "ImageMode": SINGLE,
-    "FileWriteMode": 0,
-    "NumCapture": 1,
-}
-WRITER = ("FileWriteMode", "NumCapture", "Capture", "NumCaptured_RBV", "FullFileName_RBV")
-CAMERA = (*(name for name in INITIAL_SETTINGS if name not in WRITER), "Acquire", "DetectorState_RBV", "NumImagesCounter_RBV")
+TRIGGER_SETTINGS = {"TriggerMode": 0, "TriggerPolarity": "", "TriggerSource": ""}
+IMAGE_SETTINGS = {"AcquireTime": 0.1, "NumImages": 1, "ImageMode": SINGLE}
+WRITER_SETTINGS = {"FileWriteMode": 0, "NumCapture": 1}
+WRITER = (*WRITER_SETTINGS, "Capture", "NumCaptured_RBV", "FullFileName_RBV")
+CAMERA = (*TRIGGER_SETTINGS, *IMAGE_SETTINGS, "Acquire", "DetectorState_RBV", "NumImagesCounter_RBV")
 
 
 def camera_signal(detector: str, name: str) -> str:
@@ -80,7 +73,7 @@ class Detector(Device):
         super().__init__(*self._fields)
         self._readout = detector.readout
         self._file_prefix = f"{detector.directory}/{detector.address.rstrip(':').replace(':', '_')}"
-        self._settings: dict[str, Any] = dict(INITIAL_SETTINGS)
+        self._settings: dict[str, Any] = {**TRIGGER_SETTINGS, **IMAGE_SETTINGS, **WRITER_SETTINGS}
         self._acquisition: Acquisition | None = None
         self._images = 0
         self._capturing = False
@@ -118,7 +111,9 @@ class Detector(Device):
 
     def write(self, address: str, value: Any, at: datetime) -> None:
         state = self._state(at)
-        self._images, self._captured, self._images_before_capture = state.images, state.captured, state.images
+        self._images = state.images
+        self._captured = state.captured
+        self._images_before_capture = state.images
         match self._fields[address]:
             case "Acquire" if not value:
                 self._acquisition = None
@@ -145,9 +140,5 @@ class Detector(Device):
         limit = self._settings["NumCapture"] or math.inf
         recorded = images - self._images_before_capture if self._capturing else 0
         captured = int(min(limit, self._captured + recorded))
-        return DetectorState(
-            acquiring=self._acquisition is not None and images < self._acquisition.images,
-            images=images,
-            capturing=self._capturing and captured < limit,
-            captured=captured,
-        )
+        acquiring = self._acquisition is not None and images < self._acquisition.images
+        return DetectorState(acquiring, images, self._capturing and captured < limit, captured)

@@ -79,9 +79,7 @@ class _Context(Context):  # type: ignore[misc]
         manager = self.circuit_managers.get((address, priority))
         if manager is None or manager.dead.is_set():
             version = self.broadcaster.server_protocol_versions[address]
-            circuit = caproto.VirtualCircuit(
-                our_role=caproto.CLIENT, address=address, priority=priority, protocol_version=version
-            )
+            circuit = caproto.VirtualCircuit(caproto.CLIENT, address, priority, protocol_version=version)
             manager = self.circuit_managers[(address, priority)] = _Circuit(self, circuit)
         return manager
 
@@ -119,13 +117,9 @@ class CaprotoClient:
     async def connect(self, address: str) -> ca.ChannelInfo:
         pv = await self._pv(address)
         await pv.channel_ready.wait()
-        channel, rights = pv.channel, pv.access_rights
-        return ca.ChannelInfo(
-            type=int(channel.native_data_type),
-            count=channel.native_data_count,
-            readable=rights is None or caproto.AccessRights.READ in rights,
-            writable=rights is None or caproto.AccessRights.WRITE in rights,
-        )
+        channel, rights, all_rights = pv.channel, pv.access_rights, caproto.AccessRights
+        readable, writable = (rights is None or right in rights for right in (all_rights.READ, all_rights.WRITE))
+        return ca.ChannelInfo(int(channel.native_data_type), channel.native_data_count, readable, writable)
 
     async def get(self, address: str) -> ca.ChannelSample:
         return _sample(await self._read(address, "time", 0), await self._pv(address))

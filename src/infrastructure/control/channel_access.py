@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from baton.application import control
-from baton.application.control import Fence, Reading, ReadingKind
+from baton.application.control import ControlError, ControlNotConnectedError, Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality
 
@@ -71,17 +71,14 @@ class ChannelAccessClient(Protocol):
 
     async def connect(self, address: str) -> ChannelInfo:
         """Return the channel as soon as it is connected."""
-        ...
 
     async def get(self, address: str) -> ChannelSample: ...
     async def properties(self, address: str) -> ChannelProperties: ...
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         """Write to a connected channel; call the fence right before the bytes go out, and do not wait for a lost channel."""
-        ...
 
     async def monitor(self, address: str, on_sample: OnSample) -> Callable[[], Awaitable[None]]:
         """Subscribe to a connected channel and return what ends the subscription."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -148,11 +145,7 @@ class ChannelAccess:
 
     @asynccontextmanager
     async def _translate_errors(
-        self,
-        address: str,
-        deadline: float,
-        silence: str,
-        refused: type[control.ControlError] = control.ControlNotConnectedError,
+        self, address: str, deadline: float, silence: str, refused: type[ControlError] = ControlNotConnectedError
     ) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout_at(deadline):
@@ -166,9 +159,9 @@ class ChannelAccess:
                 raise self._not_connected(address) from refusal
             raise refused(f"{address}: {refusal}") from refusal
 
-    def _not_connected(self, address: str) -> control.ControlNotConnectedError:
+    def _not_connected(self, address: str) -> ControlNotConnectedError:
         self._properties.pop(address, None)
-        return control.ControlNotConnectedError(f"{address} is not connected.")
+        return ControlNotConnectedError(f"{address} is not connected.")
 
 
 def _deadline(seconds: float) -> float:

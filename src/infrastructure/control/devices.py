@@ -12,6 +12,7 @@ from baton.application.control import ControlValueCoercionError, ControlWriteRej
 from baton.application.plant import SimulatedMotor
 
 ReadOther = Callable[[str], Reading | None]  # what another signal reads now, None without a value
+Function = Callable[..., float]  # of the values of other signals
 
 
 class Device(ABC):
@@ -85,17 +86,14 @@ class PlainSignal(Device):
         read_only: bool = False,
     ) -> None:
         super().__init__(address)
-        self._reading = reading
+        self.current = reading
         self._labels = Labels(address, labels) if labels else None
         self._noise = noise
         self._read_only = read_only
         self.changes_by_itself = bool(noise)
 
-    def set(self, reading: Reading | None) -> None:
-        self._reading = reading
-
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
-        reading = self._reading
+        reading = self.current
         if reading is None or not self._noise or reading.kind is not ReadingKind.SCALAR:
             return reading
         return replace(reading, value=self._noise.add_to(float(reading.value)), sampled_at=at)
@@ -107,27 +105,24 @@ class PlainSignal(Device):
 
     def write(self, address: str, value: Any, at: datetime) -> None:
         if self._labels:
-            self._reading = self._labels.reading(value, at)
+            self.current = self._labels.reading(value, at)
             return
         kind = ReadingKind.ARRAY if isinstance(value, list | tuple) else ReadingKind.SCALAR
-        units = self._reading.units if self._reading else None
-        self._reading = Reading(value=value, kind=kind, sampled_at=at, units=units)
+        units = self.current.units if self.current else None
+        self.current = Reading(value=value, kind=kind, sampled_at=at, units=units)
 
 
 class DerivedSignal(Device):
     """A function of other signals: no better than the worst of them, and without a value while one of them has none."""
 
     def __init__(
-        self,
-        address: str,
-        inputs: Sequence[str],
-        function: Callable[..., float],
-        *,
-        noise: Noise = NO_NOISE,
-        units: str | None = None,
+        self, address: str, inputs: Sequence[str], function: Function, *, noise: Noise = NO_NOISE, units: str | None = None
     ) -> None:
         super().__init__(address)
-        self._inputs, self._function, self._noise, self._units = inputs, function, noise, units
+        self._inputs = inputs
+        self._function = function
+        self._noise = noise
+        self._units = units
 
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading | None:
         inputs = [reading for reading in map(read_other, self._inputs) if reading is not None]
@@ -143,13 +138,12 @@ class Motor(Device):
     configured readback), `.DMOV`, `.MOVN`, `.STOP`, `.VELO` of the next move, `.LLM` and `.HLM`."""
 
     def __init__(self, motor: SimulatedMotor, seed: int = 0) -> None:
-        address = motor.address
+        self._address = address = motor.address
         self._readback = motor.readback or f"{address}.RBV"
         self._limits = (-math.inf if motor.lower is None else motor.lower, math.inf if motor.upper is None else motor.upper)
         limits = [field for field, limit in zip((".LLM", ".HLM"), self._limits, strict=True) if math.isfinite(limit)]
         fields = ("", ".VAL", ".DMOV", ".MOVN", ".STOP", ".VELO", *limits)
         super().__init__(*(f"{address}{field}" for field in fields), self._readback)
-        self._address = address
         self._noise = Noise(motor.noise, seed, address)
         self._units = motor.units
         self._origin = self._target = motor.position
@@ -164,21 +158,15 @@ class Motor(Device):
         return self._target if travelled >= abs(distance) else self._origin + math.copysign(travelled, distance)
 
     def reading(self, address: str, at: datetime, read_other: ReadOther) -> Reading:
+        position, field, (lower, upper) = self.position(at), address.removeprefix(self._address), self._limits
+        flags = {".DMOV": int(position == self._target), ".MOVN": int(position != self._target), ".STOP": 0}
         if address == self._readback:
-            return self._number(self._noise.add_to(self.position(at)), at)
-        match address.removeprefix(self._address):
-            case ".DMOV":
-                return Reading(value=int(self.position(at) == self._target), sampled_at=at)
-            case ".MOVN":
-                return Reading(value=int(self.position(at) != self._target), sampled_at=at)
-            case ".STOP":
-                return Reading(value=0, sampled_at=at)
-            case ".VELO":
-                return self._number(self._velocity, at)
-            case ".LLM" | ".HLM" as limit:
-                return self._number(self._limits[limit == ".HLM"], at)
-            case _:
-                return self._number(self._target, at)
+            value = self._noise.add_to(position)
+        elif field in flags:
+            return Reading(value=flags[field], sampled_at=at)
+        else:
+            value = {".VELO": self._velocity, ".LLM": lower, ".HLM": upper}.get(field, self._target)
+        return Reading(value=value, sampled_at=at, units=self._units)
 
     def accept(self, address: str, value: Any) -> Any:
         if address == self._readback or address.endswith((".DMOV", ".MOVN", ".LLM", ".HLM")):
@@ -205,14 +193,13 @@ class Motor(Device):
         return address in self.addresses[:2] and self.position(at) != self._target
 
     def _move_to(self, target: float, at: datetime) -> None:
-        self._origin, self._target = self.position(at), target
-        self._departed_at, self._move_velocity = at, self._velocity
+        self._origin = self.position(at)
+        self._target = target
+        self._departed_at = at
+        self._move_velocity = self._velocity
 
-    def _number(self, value: float, at: datetime) -> Reading:
-        return Reading(value=value, sampled_at=at, units=self._units)
 
-
-def peak(centres: Mapping[str, float], width: float, height: float, background: float) -> Callable[..., float]:
+def peak(centres: Mapping[str, float], width: float, height: float, background: float) -> Function:
     """Return a Gaussian bell over these centres, a function of one input for each in their order."""
 
     def bell(*inputs: float) -> float:
@@ -222,7 +209,7 @@ def peak(centres: Mapping[str, float], width: float, height: float, background: 
     return bell
 
 
-def plane(slopes: Mapping[str, float], offset: float) -> Callable[..., float]:
+def plane(slopes: Mapping[str, float], offset: float) -> Function:
     return lambda *inputs: offset + sum(given * slope for given, slope in zip(inputs, slopes.values(), strict=True))
 
 

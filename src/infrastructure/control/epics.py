@@ -12,12 +12,6 @@ from baton.application.control import ControlValueCoercionError, MalformedContro
 
 EPICS_EPOCH = datetime(1990, 1, 1, tzinfo=UTC)  # the time stamp of a signal that was never processed
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-SEVERITIES = {
-    0: ("NO_ALARM", Quality.GOOD),
-    1: ("MINOR", Quality.UNCERTAIN),
-    2: ("MAJOR", Quality.UNCERTAIN),
-    3: ("INVALID", Quality.BAD),
-}
 MOST_CHOICES = 16  # how many choices a signal can have that does not name them
 
 
@@ -45,21 +39,20 @@ class ValueShape:
 
 def check_name(address: str) -> str:
     if not re.fullmatch(r"[!-~]+", address):
-        raise MalformedControlAddressError(
-            f"{address!r} is no name of an EPICS signal; these are of letters, digits and signs, without spaces."
-        )
+        said = f"{address!r} is no name of an EPICS signal; these are of letters, digits and signs, without spaces."
+        raise MalformedControlAddressError(said)
     return address
 
 
 def quality(severity: int) -> Quality:
     """Return how far a value with this alarm severity can be trusted; an undefined severity is bad."""
-    return SEVERITIES[severity][1] if severity in SEVERITIES else Quality.BAD
+    return {0: Quality.GOOD, 1: Quality.UNCERTAIN, 2: Quality.UNCERTAIN}.get(severity, Quality.BAD)
 
 
 def alarm_text(severity: int, status: str) -> str | None:
     if severity == 0:
         return None
-    name = SEVERITIES[severity][0] if severity in SEVERITIES else f"severity {severity}"
+    name = {1: "MINOR", 2: "MAJOR", 3: "INVALID"}.get(severity, f"severity {severity}")
     return f"{name} {status}".strip()
 
 

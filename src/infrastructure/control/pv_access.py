@@ -3,29 +3,25 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Value
 
 from baton.application import control
-from baton.application.control import Fence, Reading, ReadingKind
+from baton.application.control import READ_TIMEOUT, ControlValueCoercionError, Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)  # the protocol has no code for it
-INTEGER_BOUNDS = {
-    code: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for code, bits in {"b": 8, "h": 16, "i": 32, "l": 64}.items()
-}
+INTEGER_BOUNDS = {code: (-(2**bits), 2**bits - 1) for code, bits in {"b": 7, "h": 15, "i": 31, "l": 63}.items()}
 INTEGER_BOUNDS |= {code: (0, 2**bits - 1) for code, bits in {"B": 8, "H": 16, "I": 32, "L": 64}.items()}
 
 
 class PvAccess:
     """The signals that PV Access servers offer, found as the variables EPICS_PVA_* say, or as configured here."""
 
-    def __init__(
-        self, configuration: Mapping[str, str] | None = None, *, read_timeout: float = control.READ_TIMEOUT
-    ) -> None:
+    def __init__(self, configuration: Mapping[str, str] | None = None, *, read_timeout: float = READ_TIMEOUT) -> None:
         self._configuration = configuration
         self._read_timeout = read_timeout
         self._context: Context | None = None
@@ -52,18 +48,7 @@ class PvAccess:
             raise control.ControlTimeoutError(f"{address} did not confirm what was written within {timeout:g} s.") from None
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
-        async with aclosing(self._values(check_name(address))) as values:
-            async for value in values:
-                yield _reading(address, value)
-
-    async def close(self) -> None:
-        if self._context is not None:
-            context, self._context = self._context, None
-            context.close()
-
-    async def _values(self, address: str) -> AsyncGenerator[Value, None]:
-        queue = LatestQueue[Value]()
-        connected = False
+        queue, connected = LatestQueue[Value](), False
 
         async def receive(event: Value | Exception) -> None:
             nonlocal connected
@@ -73,16 +58,21 @@ class PvAccess:
             elif connected or not isinstance(event, Disconnected):  # every subscription begins without a connection
                 queue.end(event)
 
-        subscription = self._open().monitor(address, receive, notify_disconnect=True)
+        subscription = self._open().monitor(check_name(address), receive, notify_disconnect=True)
         try:
             async with self._translate_errors(address):
                 if not await queue.arrive(self._read_timeout):
                     raise control.ControlNotConnectedError(f"{address} is not connected.")
                 async for value in queue:
-                    yield value
+                    yield _reading(address, value)
         finally:
             subscription.close()
             await subscription.wait_closed()
+
+    async def close(self) -> None:
+        if self._context is not None:
+            context, self._context = self._context, None
+            context.close()
 
     def _open(self) -> Context:
         if self._context is None:
@@ -126,21 +116,16 @@ def _plain_value(address: str, value: Value) -> tuple[ReadingKind, Any, int | No
             return ReadingKind.CATEGORICAL, labels[index] if 0 <= index < len(labels) else str(index), index
         case ["nt/NTNDArray"]:
             if codec := value.get("codec.name", ""):
-                raise control.ControlValueCoercionError(
-                    f"{address} is an image packed with {codec}, which is not unpacked here."
-                )
+                raise ControlValueCoercionError(f"{address} is an image packed with {codec}, which is not unpacked here.")
             rows = [dimension["size"] for dimension in reversed(value["dimension"])]
             return ReadingKind.IMAGE, content.reshape(rows).tolist() if content is not None else [], None
         case ["nt/NTTable"]:
-            columns = {name: _list(column) for name, column in content.items()}
-            return ReadingKind.TABULAR, columns, None
+            return ReadingKind.TABULAR, {name: _list(column) for name, column in content.items()}, None
     if isinstance(content, str | bool | int | float):
         return ReadingKind.SCALAR, content, None
     if isinstance(content, list) or hasattr(content, "tolist"):
         return ReadingKind.ARRAY, _list(content), None
-    raise control.ControlValueCoercionError(
-        f"{address} is a structure {value.getID()!r} without a value that could be read."
-    )
+    raise ControlValueCoercionError(f"{address} is a structure {value.getID()!r} without a value that could be read.")
 
 
 def _list(values: Any) -> list[Any]:
@@ -154,9 +139,7 @@ def _fill(address: str, target: Value, value: Any) -> None:
     elif isinstance(type, str) and (shape := _shape(type)) is not None:
         target["value"] = coerce(address, value, shape)
     else:
-        raise control.ControlValueCoercionError(
-            f"{address} is a structure {target.getID()!r}, which cannot be written from here."
-        )
+        raise ControlValueCoercionError(f"{address} is a structure {target.getID()!r}, which cannot be written from here.")
 
 
 def _shape(code: str) -> ValueShape | None:

@@ -4,17 +4,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from baton.application.control import (
-    WRITE_TIMEOUT,
-    Control,
-    ControlWritesDisabledError,
-    Fence,
-    NoAdapterForAddressError,
-    Reading,
-)
+from baton.application import control as port
+from baton.application.control import Control, Fence, Reading
 from baton.application.plant import ControlRoute, Substrate
 from baton.application.settings import Settings
-from baton.domain.operation.conduct.actuation import route_of
+from baton.domain.operation.conduct.results import route_of
 from baton.infrastructure.control.simulator import simulated_plant
 from baton.infrastructure.plugins import CONTROL
 
@@ -26,9 +20,7 @@ class AdapterMissingError(Exception):
 class RoutedControl:
     """Several control systems as one; a write to a read-only route is refused before anything is sent."""
 
-    def __init__(
-        self, routes: Sequence[ControlRoute], adapters: Mapping[str, Control], *, writes_enabled: bool = True
-    ) -> None:
+    def __init__(self, routes: Sequence[ControlRoute], adapters: Mapping[str, Control], writes_enabled: bool = True) -> None:
         self._routes = routes
         self._adapters = adapters
         self._writes_enabled = writes_enabled
@@ -37,13 +29,13 @@ class RoutedControl:
         return await self._adapters[self._route(address).substrate].read(address)
 
     async def write(
-        self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
+        self, address: str, value: Any, wait: bool = True, timeout: float = port.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         route = self._route(address)
         if not self._writes_enabled:
-            raise ControlWritesDisabledError(f"{address} was not written: CONTROL_WRITES_ENABLED is false here.")
+            raise port.ControlWritesDisabledError(f"{address} was not written: CONTROL_WRITES_ENABLED is false here.")
         if route.read_only:
-            raise ControlWritesDisabledError(f"{address} was not written: its route {route.prefix!r} is read-only.")
+            raise port.ControlWritesDisabledError(f"{address} was not written: its route {route.prefix!r} is read-only.")
         await self._adapters[route.substrate].write(address, value, wait, timeout, fence)
 
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
@@ -56,7 +48,7 @@ class RoutedControl:
 
     def _route(self, address: str) -> ControlRoute:
         if (route := route_of(address, self._routes)) is None:
-            raise NoAdapterForAddressError(f"No route of CONTROL_ROUTES leads to {address}.")
+            raise port.NoAdapterForAddressError(f"No route of CONTROL_ROUTES leads to {address}.")
         return route
 
 
@@ -89,9 +81,8 @@ def make_adapter(substrate: str, settings: Settings) -> Control:
             try:
                 from baton.infrastructure.control.pv_access import PvAccess
             except ImportError as error:
-                raise AdapterMissingError(
-                    "CONTROL_ROUTES names epics_pva, which needs the library p4p; install the extra `epics`."
-                ) from error
+                missing = "CONTROL_ROUTES names epics_pva, which needs the library p4p; install the extra `epics`."
+                raise AdapterMissingError(missing) from error
             return PvAccess()
         case name:
             return CONTROL.make(name)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from baton.application import control, plant
 from baton.application.control import Fence, Reading, ReadingKind
@@ -32,31 +32,16 @@ class EntryKind(StrEnum):
     FAULT = "fault"
 
 
-class Journal(Protocol):
-    """Entries in the order in which they happened to the plant."""
-
-    def append(self, entry: Entry) -> None: ...
-    def read_new(self) -> Iterator[Entry]:
-        """Return the entries that were not returned before, the caller's own among them."""
-        ...
-
-
-class MemoryJournal:
+class MemoryJournal(deque[Entry]):
     """The journal of a plant that belongs to one process; an entry is forgotten once it is read."""
 
-    def __init__(self) -> None:
-        self._entries: deque[Entry] = deque()
-
-    def append(self, entry: Entry) -> None:
-        self._entries.append(entry)
-
     def read_new(self) -> Iterator[Entry]:
-        while self._entries:
-            yield self._entries.popleft()
+        while self:
+            yield self.popleft()
 
 
 class FileJournal:
-    """The journal of a plant that several processes share, one after another or at once."""
+    """The journal of a plant that several processes share; each reads every entry once, its own among them."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +85,7 @@ class Simulator:
         devices: Iterable[Device] = (),
         *,
         time: Timekeeper | None = None,
-        journal: Journal | None = None,
+        journal: FileJournal | None = None,
         read_timeout: float = control.READ_TIMEOUT,
     ) -> None:
         self.writes: Counter[str] = Counter()  # how often each address was written, by any process that shares the journal
@@ -129,8 +114,7 @@ class Simulator:
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
-        device = self._connected_device(address)
-        fault = self._fault(address)
+        device, fault = self._connected_device(address), self._fault(address)
         if fault is SimulatedFault.DENYING:
             raise control.ControlAccessDeniedError(f"{address} may not be written from here.")
         if fault is SimulatedFault.REJECTING:
@@ -210,14 +194,14 @@ class Simulator:
                 self._disconnected.discard(address)
                 if not isinstance(device := self._devices.get(address), PlainSignal):
                     self.add(device := PlainSignal(address))
-                device.set(_reading(entry["reading"]))
+                device.current = _reading(entry["reading"])
                 self._publish(address, at)
             case EntryKind.CONNECT:
                 self._disconnected.discard(address)
                 self._devices.setdefault(address, PlainSignal(address))
             case EntryKind.DISCONNECT:
                 if isinstance(device := self._devices.get(address), PlainSignal):
-                    device.set(None)
+                    device.current = None
                 self._disconnected.add(address)
                 self._end_subscriptions(address, control.ControlNotConnectedError(f"{address} is not connected."))
             case EntryKind.END:

@@ -2,7 +2,7 @@
 Gaussian process; it proposes the point with the largest expected improvement."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +15,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError
-from baton.domain.operation.steering.decider_choice import EXTREMA, OptimizerSetup, StagedDecide
-from baton.domain.operation.steering.grid_walk import between
-from baton.domain.operation.steering.steering import (
-    SteeringAdvice,
-    SteeringEvidence,
-    SteeringObjectiveKind,
-    SteeringSpace,
-    SteeringVerdict,
-)
-from baton.infrastructure.decide import StatelessDecider
+from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
+from baton.domain.operation.steering import steering
+from baton.domain.operation.steering.steering import OptimizerSetup, SteeringAdvice, SteeringEvidence
 
 Numbers = NDArray[np.float64]
 
@@ -33,14 +25,13 @@ MODEL = "gaussian-process/matern-5-2/expected-improvement"
 MOST_POINTS = 300  # the work grows with the cube of the points; beyond, see `subset`
 FIT_RESTARTS = 2
 DIFFERENCE = 1e-6  # the distance between two points from which a slope is computed
-OPTIONS = {"maxiter": 50}
 FARTHEST = -1e4  # deviations below the best beyond which the logarithm of the expected improvement is extrapolated
 
 
 class UnitCube:
     """A space in which every axis has bounds, as a unit cube; raises DecideEvidenceRejectedError for any other space."""
 
-    def __init__(self, space: SteeringSpace) -> None:
+    def __init__(self, space: steering.SteeringSpace) -> None:
         bounds = {axis.name: axis.bounds for axis in space.axes}
         if unbounded := [name for name, ends in bounds.items() if ends is None]:
             raise DecideEvidenceRejectedError(f"This decider knows intervals only, and {', '.join(unbounded)} has none.")
@@ -51,7 +42,7 @@ class UnitCube:
 
     def point(self, fractions: Iterable[float]) -> dict[str, Any]:
         ends = self._bounds.items()
-        return {name: between(*bounds, float(part)) for (name, bounds), part in zip(ends, fractions, strict=True)}
+        return {name: steering.between(*bounds, float(part)) for (name, bounds), part in zip(ends, fractions, strict=True)}
 
     def fractions(self, point: Mapping[str, Any]) -> list[float]:
         return [_fraction(*bounds, point[name]) for name, bounds in self._bounds.items()]
@@ -63,7 +54,7 @@ def _fraction(lower: float, upper: float, value: float) -> float:
     return min(max(fraction, 0.0), 1.0)
 
 
-class SobolDecider(StatelessDecider):
+class SobolDecider(Decider):
     """Follows the unscrambled Sobol' sequence without its origin, where every first pass measures. Never stops."""
 
     async def advise_next(self, evidence: SteeringEvidence) -> SteeringAdvice:
@@ -71,10 +62,10 @@ class SobolDecider(StatelessDecider):
         position = max(1, len(evidence.observations))
         fractions = await asyncio.to_thread(lambda: qmc.Sobol(len(cube), scramble=False).fast_forward(position).random(1)[0])
         why = f"Member {position} of the Sobol' sequence."
-        return SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point=cube.point(fractions), rationale=why)
+        return SteeringAdvice(verdict=steering.SteeringVerdict.MEASURE, next_point=cube.point(fractions), rationale=why)
 
 
-class GaussianProcessDecider(StatelessDecider):
+class GaussianProcessDecider(Decider):
     """Refits its model at every call from the Good points alone. Never stops."""
 
     def __init__(self, setup: OptimizerSetup) -> None:
@@ -90,14 +81,14 @@ class GaussianProcessDecider(StatelessDecider):
             )
         fractions = await asyncio.to_thread(_most_promising, data.subset(), self._setup)
         why = f"The largest expected improvement, by a model of {len(data.values)} Good points."
-        point = cube.point(fractions)
-        return SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point=point, rationale=why, model_ref=MODEL)
+        measure, point = steering.SteeringVerdict.MEASURE, cube.point(fractions)
+        return SteeringAdvice(verdict=measure, next_point=point, rationale=why, model_ref=MODEL)
 
 
-class StagedDecider(StatelessDecider):
+class StagedDecider(Decider):
     """Fills the space until there are enough Good points, then follows the model, unless that still needs more points."""
 
-    def __init__(self, setup: StagedDecide) -> None:
+    def __init__(self, setup: steering.StagedDecide) -> None:
         self._threshold = setup.staged_threshold
         self._explorer = SobolDecider()
         self._optimizer = GaussianProcessDecider(setup)
@@ -130,11 +121,10 @@ class TrainingData:
 def training_data(evidence: SteeringEvidence, cube: UnitCube) -> TrainingData:
     """Return the Good points, or raise DecideEvidenceRejectedError where the objective is neither minimum nor maximum."""
     objective = evidence.objective
-    if objective.kind not in EXTREMA:
-        raise DecideEvidenceRejectedError(
-            f"This decider looks for a minimum or a maximum and cannot serve {objective.kind.value}."
-        )
-    sign = -1.0 if objective.kind is SteeringObjectiveKind.MINIMIZE else 1.0
+    if objective.kind not in steering.EXTREMA:
+        said = f"This decider looks for a minimum or a maximum and cannot serve {objective.kind.value}."
+        raise DecideEvidenceRejectedError(said)
+    sign = -1.0 if objective.kind is steering.SteeringObjectiveKind.MINIMIZE else 1.0
     measured = [
         (cube.fractions(observation.point), sign * value)
         for observation in evidence.observations
@@ -146,23 +136,19 @@ def training_data(evidence: SteeringEvidence, cube: UnitCube) -> TrainingData:
 
 def _most_promising(data: TrainingData, setup: OptimizerSetup) -> Numbers:
     """Return the best of many samples and of the local maxima above a few, on one core: more make it slower."""
+    dimensions, count = data.points.shape[1], setup.raw_samples
     with threadpool_limits(1):
-        return _maximum(data, setup)
-
-
-def _maximum(data: TrainingData, setup: OptimizerSetup) -> Numbers:
-    model = _Model(data, setup.seed)
-    dimensions = data.points.shape[1]
-    samples = qmc.Sobol(dimensions, scramble=True, rng=setup.seed).random_base2((setup.raw_samples - 1).bit_length())
-    samples = samples[: setup.raw_samples]
-    starts = samples[np.argsort(model.promise(samples))[-setup.num_restarts :]]
-    maxima = [
-        minimize(model.descent, start, method="L-BFGS-B", jac=True, bounds=[(0.0, 1.0)] * dimensions, options=OPTIONS).x
-        for start in starts
-    ]
-    candidates = np.concatenate([samples, maxima])
-    best: Numbers = candidates[np.argmax(model.promise(candidates))]
+        model = _Model(data, setup.seed)
+        samples = qmc.Sobol(dimensions, scramble=True, rng=setup.seed).random_base2((count - 1).bit_length())[:count]
+        starts = samples[np.argsort(model.promise(samples))[-setup.num_restarts :]]
+        maxima = [_minimize(model.descent, start, [(0.0, 1.0)] * dimensions).x for start in starts]
+        candidates = np.concatenate([samples, maxima])
+        best: Numbers = candidates[np.argmax(model.promise(candidates))]
     return best
+
+
+def _minimize(function: Callable[[Numbers], tuple[float, Numbers]], start: Numbers, bounds: Any) -> Any:
+    return minimize(function, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 50})
 
 
 class _Model:
@@ -211,9 +197,6 @@ def _fit(points: Numbers, values: Numbers, seed: int) -> GaussianProcessRegresso
 
     lowest, highest = kernel.bounds.T
     further = np.random.default_rng(seed).uniform(lowest, highest, size=(FIT_RESTARTS, len(kernel.theta)))
-    found = [
-        minimize(negative_likelihood, start, method="L-BFGS-B", jac=True, bounds=kernel.bounds, options=OPTIONS)
-        for start in (kernel.theta, *further)
-    ]
+    found = [_minimize(negative_likelihood, start, kernel.bounds) for start in (kernel.theta, *further)]
     likeliest = min(found, key=lambda result: float(result.fun)).x
     return GaussianProcessRegressor(kernel.clone_with_theta(likeliest), optimizer=None).fit(points, values)

@@ -1,1 +1,0 @@
-"""Language models: providers asked over HTTP, and rules that answer without one."""

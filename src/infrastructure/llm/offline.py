@@ -3,21 +3,14 @@ facts tie a fault to one phase or to the only asset."""
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from baton.application.language_models import (
-    NOTHING_USED,
-    OFFLINE,
-    ChatRequest,
-    ChatResponse,
-    LanguageModelInvalidRequestError,
-    Purpose,
-)
+from baton.application import language_models as models
+from baton.application.language_models import ChatRequest, ChatResponse, chat_response
 from baton.domain.shared.text import UNWRITABLE
-from baton.infrastructure.llm.model_api import chat_response
 
 Facts = Mapping[str, Any]
 TEXTS: dict[str, Any] = json.loads(files(__package__).joinpath("offline.json").read_bytes())
@@ -48,8 +41,7 @@ class PhaseFacts:
 
 def phases_in(facts: Facts) -> Iterator[PhaseFacts]:
     for phase in objects_in(facts, "phases"):
-        failure = phase.get("failure")
-        failed = failure if isinstance(failure, dict) else {}
+        failed = failure if isinstance(failure := phase.get("failure"), dict) else {}
         yield PhaseFacts(
             name=text_in(phase, "name"),
             status=word_in(phase, "status"),
@@ -110,8 +102,7 @@ def verdict(facts: Facts, phases: Sequence[PhaseFacts]) -> tuple[str, float, str
             case = "chosen" if reason else "chosen without a reason"
         case ended:
             case = "truncated" if ended == "RunTruncated" else "not ended"
-    choice, confidence, why = TEXTS["verdicts"][case]
-    return choice, confidence, why
+    return tuple(TEXTS["verdicts"][case])
 
 
 def account(facts: Facts, phases: Sequence[PhaseFacts], choice: str, why: str) -> str:
@@ -229,7 +220,9 @@ def draft(facts: Facts) -> dict[str, Any]:
     if isinstance(found, str):
         return no_action(found)
     own = "Caution" if ended == "RunAborted" else "Notice"
-    rival = next((caution for caution in objects_in(facts, "cautions") if is_same_matter(caution, found)), None)
+    matter = {"target_kind": found.target_kind, "target_id": found.target_id, "category": found.category}
+    cautions = objects_in(facts, "cautions")
+    rival = next((one for one in cautions if all(text_in(one, name) == text for name, text in matter.items())), None)
     if rival is None:
         return proposal(f"Propose{own}", found, own, None, ended)
     severity = max(own, text_in(rival, "severity"), key=SEVERITIES.index)
@@ -241,8 +234,7 @@ def draft(facts: Facts) -> dict[str, Any]:
 
 
 def recorded_fault(facts: Facts, ended: str) -> RecordedFault | str:
-    candidates = facts.get("candidates")
-    known = candidates if isinstance(candidates, Mapping) else {}
+    known = candidates if isinstance(candidates := facts.get("candidates"), Mapping) else {}
     faulted = [phase for phase in phases_in(facts) if phase.faulted]
     for phase in faulted:
         kind, id = text_in(phase.caution_target, "kind"), text_in(phase.caution_target, "id")
@@ -290,31 +282,20 @@ def no_action(why: str) -> dict[str, Any]:
     return {"choice": "NoAction", "confidence": 0.8, "reasoning": TEXTS["no_caution"].format(why), "proposed_caution": None}
 
 
-def is_same_matter(caution: Facts, fault: RecordedFault) -> bool:
-    about = (text_in(caution, "target_kind"), text_in(caution, "target_id"), text_in(caution, "category"))
-    return about == (fault.target_kind, fault.target_id, fault.category)
-
-
 def one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-RULES: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    Purpose.RUN_DEBRIEF: debrief,
-    Purpose.CAUTION_DRAFT: draft,
-}
 
 
 class OfflineModel:
     """Has rules for a few purposes, uses no tokens and no network."""
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
-        rule = RULES.get(request.purpose)
+        rule = {models.Purpose.RUN_DEBRIEF.value: debrief, models.Purpose.CAUTION_DRAFT.value: draft}.get(request.purpose)
         if rule is None:
-            raise LanguageModelInvalidRequestError(f"The offline model has no rules for {request.purpose}.")
+            raise models.LanguageModelInvalidRequestError(f"The offline model has no rules for {request.purpose}.")
         answer, required = rule(_facts(request.user_message)), request.structured_output_schema.get("required", ())
         given = {key: value for key, value in answer.items() if value is not None or key in required}
-        return chat_response(request, given, usage=NOTHING_USED, stop_reason="end", model_id=OFFLINE.model)
+        return chat_response(request, given, usage=models.NOTHING_USED, stop_reason="end", model_id=models.OFFLINE.model)
 
 
 def _facts(message: str) -> dict[str, Any]:
@@ -324,5 +305,5 @@ def _facts(message: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        raise LanguageModelInvalidRequestError("The message is no JSON object.")
+        raise models.LanguageModelInvalidRequestError("The message is no JSON object.")
     return facts

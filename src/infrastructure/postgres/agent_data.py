@@ -4,18 +4,16 @@ import asyncio
 from datetime import datetime
 from uuid import UUID
 
-from baton.domain.agent.budget import SpentAmounts, day_start, month_start, next_day, next_month
+from baton.domain.agent.agent import SpentAmounts, day_start, month_start, next_day, next_month
 from baton.domain.agent.redaction import KnownPerson, NameBook, name_book
 from baton.infrastructure.postgres.store import PostgresStore
 
 STATE = "SELECT count(*), sum(xmin::text::bigint) FROM access_actor_profile"  # other after every change
-PEOPLE = """
-SELECT name, email, phone, external_id FROM access_actor_profile AS profile
+PEOPLE = """SELECT name, email, phone, external_id FROM access_actor_profile AS profile
 WHERE NOT EXISTS (
     SELECT FROM events WHERE stream_type = 'Actor' AND stream_id = profile.actor_id AND version = 1
     AND payload ->> 'kind' <> 'human'
-)
-"""
+)"""
 
 
 class PostgresPeople:
@@ -37,13 +35,11 @@ class PostgresPeople:
         return self._book
 
 
-SPENT = """
-SELECT coalesce(sum(cost), 0)::double precision,
+SPENT = """SELECT coalesce(sum(cost), 0)::double precision,
     coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0))
         FILTER (WHERE occurred_at >= %(day)s AND occurred_at < %(next_day)s), 0)::bigint
 FROM entries_decision_inferences
-WHERE actor_id = %(agent)s AND occurred_at >= %(month)s AND occurred_at < %(next_month)s
-"""
+WHERE actor_id = %(agent)s AND occurred_at >= %(month)s AND occurred_at < %(next_month)s"""
 
 
 class PostgresSpending:
@@ -53,12 +49,8 @@ class PostgresSpending:
         self._store = store
 
     async def of(self, agent_id: UUID, at: datetime) -> SpentAmounts:
-        months, days = (
-            {"month": month_start(at), "next_month": next_month(at)},
-            {"day": day_start(at), "next_day": next_day(at)},
-        )
-        windows = {"agent": agent_id, **months, **days}
+        windows = {"month": month_start(at), "next_month": next_month(at), "day": day_start(at), "next_day": next_day(at)}
         async with self._store.connection() as connection:
-            row = await (await connection.execute(SPENT, windows)).fetchone()
+            row = await (await connection.execute(SPENT, {"agent": agent_id, **windows})).fetchone()
         assert row is not None, "a sum always has a row"
         return SpentAmounts(*row)

@@ -12,8 +12,8 @@ import structlog
 import uuid_utils.compat
 
 from baton.application.ports import Caller
-from baton.domain.trust.authorization import AuthzResult
 from baton.domain.trust.conduit import Conduit
+from baton.domain.trust.policy import AuthzResult
 from baton.infrastructure.postgres.pool import Pool
 
 log = structlog.get_logger()
@@ -25,11 +25,9 @@ INSERT INTO entries_conduit_verdicts (event_id, conduit_id, logbook_id, actor_id
     determining_policies, correlation_id, causation_id, occurred_at)
 SELECT event_id, conduit_id, logbook_id, actor_id, command_name, decision, reason, surface_id, determining_policies,
     correlation_id, causation_id, occurred_at
-FROM json_populate_recordset(NULL::entries_conduit_verdicts, %s) ON CONFLICT DO NOTHING
-"""
-LOGBOOKS = (
-    "SELECT stream_id, payload ->> 'logbook_id' FROM events WHERE stream_type = %s AND event_type = 'ConduitLogbookOpened'"
-)
+FROM json_populate_recordset(NULL::entries_conduit_verdicts, %s) ON CONFLICT DO NOTHING"""
+LOGBOOKS = """SELECT stream_id, payload ->> 'logbook_id' FROM events
+WHERE stream_type = %s AND event_type = 'ConduitLogbookOpened'"""
 
 
 class PostgresVerdictLog:
@@ -41,21 +39,12 @@ class PostgresVerdictLog:
         self._logbooks: dict[UUID, str] = {}
 
     def record(self, caller: Caller, surface_id: UUID, command_name: str, result: AuthzResult) -> None:
-        self._pending.append(
-            {
-                "event_id": uuid_utils.compat.uuid7(),
-                "conduit_id": caller.conduit_id,
-                "actor_id": caller.principal_id,
-                "command_name": command_name,
-                "decision": result.decision.value,
-                "reason": result.reason,
-                "surface_id": surface_id,
-                "determining_policies": result.determining_policies,
-                "correlation_id": caller.correlation_id,
-                "causation_id": caller.causation_id,
-                "occurred_at": datetime.now(UTC),
-            }
-        )
+        entry = {"event_id": uuid_utils.compat.uuid7(), "command_name": command_name, "occurred_at": datetime.now(UTC)}
+        origin = {"conduit_id": caller.conduit_id, "actor_id": caller.principal_id, "surface_id": surface_id}
+        work = {"correlation_id": caller.correlation_id, "causation_id": caller.causation_id}
+        verdict = {"decision": result.decision.value, "reason": result.reason}
+        policies = {"determining_policies": result.determining_policies}
+        self._pending.append({**entry, **origin, **work, **verdict, **policies})
 
     async def run(self) -> None:
         try:

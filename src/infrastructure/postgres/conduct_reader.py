@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.conduct.conduct_reader import ConductPosition, ConductStatus, ReadCursor, RecordSlice
-from baton.application.conduct.step_plan import OPENINGS
+from baton.application.conduct.conduct_record import OPENINGS
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.frames import LedgerRow, Outline, StreamRow
 from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
@@ -21,7 +21,6 @@ LOOPING = [name for name, mode in procedure.MODES.items() if mode in LOOPS]
 
 
 def event_names(*events: type[Event]) -> str:
-    """Return types of events as a statement lists them."""
     return ", ".join(f"'{event.__name__}'" for event in events)
 
 
@@ -45,11 +44,9 @@ WHERE procedure_id = %(procedure)s AND conduct_id = coalesce(
     %(conduct)s::uuid, (SELECT conduct_id FROM conduct_progress WHERE procedure_id = %(procedure)s)
 )
 """
-PASSED = f"""
-SELECT max(version) {STREAM} AND version > %(version)s
+PASSED = f"""SELECT max(version) {STREAM} AND version > %(version)s
 AND event_type IN ({event_names(*PASS_BOUNDS)})
-AND (payload ->> 'iteration_index')::int < %(iteration)s
-"""
+AND (payload ->> 'iteration_index')::int < %(iteration)s"""
 ROW_COLUMNS = (
     "iteration_index, closing, step_index, mark, step_kind, payload ->> 'result' AS result, "
     "coalesce(payload ->> 'target', payload ->> 'address', payload ->> 'name', payload -> 'command' ->> 0, '') AS target, "
@@ -59,9 +56,7 @@ ROW_COLUMNS = (
 ROWS = f"FROM {Activity.relation} WHERE conduct_id = %(conduct)s AND (mark <> 'in_flight' OR attempt = 1)"
 ORDER = "ORDER BY closing, iteration_index, step_index, mark = 'deposit', mark = 'outcome'"
 SLOT = "FROM conduct_slots WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s AND slot = %(objective)s"
-PHASE = """
-CASE WHEN phase <> 'Ended' AND stalled_at > coalesce(heartbeat_at, started_at) THEN 'Stalled' ELSE phase END
-"""
+PHASE = "CASE WHEN phase <> 'Ended' AND stalled_at > coalesce(heartbeat_at, started_at) THEN 'Stalled' ELSE phase END"
 READ = f"""
 SELECT
     (SELECT json_agg(found {ORDER}) FROM (
@@ -86,8 +81,7 @@ SELECT
     (SELECT json_build_array({PHASE}, waiting_for, extract(epoch FROM clock_timestamp() - heartbeat_at), (
         SELECT kind FROM lookups WHERE kind IN ('{ABORT_ASKED}', '{HOLD_ASKED}') AND key = %(conduct)s::text
         AND stream_id = %(procedure)s ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1
-    )) FROM conduct_progress WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s)
-"""
+    )) FROM conduct_progress WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s)"""
 MEASURED = f"SELECT iteration_index, content -> 'value' {SLOT} ORDER BY iteration_index DESC LIMIT 1"
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
@@ -119,25 +113,14 @@ class PostgresConductReader:
 
     async def read(self, outline: Outline, cursor: ReadCursor, limit: int) -> RecordSlice:
         spot = outline.position(cursor.ordinal)
-        values = {
-            "procedure": outline.procedure_id,
-            "conduct": outline.conduct_id,
-            "objective": outline.objective,
-            "main": not spot.closing,
-            "iteration": spot.iteration_index,
-            "index": spot.step_index,
-            "closing_index": spot.step_index if spot.closing else 0,
-            "version": cursor.version,
-            "limit": limit,
-        }
-        row = await self._row(READ, values)
+        place = {"main": not spot.closing, "iteration": spot.iteration_index, "index": spot.step_index}
+        after = {"closing_index": spot.step_index if spot.closing else 0, "version": cursor.version, "limit": limit}
+        conduct = {"procedure": outline.procedure_id, "conduct": outline.conduct_id, "objective": outline.objective}
+        row = await self._row(READ, {**conduct, **place, **after})
         assert row is not None, "the statement returns a row"
         rows, events, status = row
-        return RecordSlice(
-            rows=[ledger_row(document) for document in rows or ()],
-            events=[stream_row(outline, happened) for happened in events or ()],
-            status=None if status is None else status_of(*status),
-        )
+        seen = [stream_row(outline, happened) for happened in events or ()]
+        return RecordSlice([*map(ledger_row, rows or ())], seen, None if status is None else status_of(*status))
 
     async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         if conduct_id not in self._objectives:
@@ -157,12 +140,10 @@ class PostgresConductReader:
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:
-    """Return a row of the ledger from its document."""
     return LedgerRow(**{**row, "mark": Mark(row["mark"]), "recorded_at": datetime.fromisoformat(row["recorded_at"])})
 
 
 def stream_row(outline: Outline, happened: list[Any]) -> StreamRow:
-    """Return an event of the stream from its document."""
     version, event_type, schema_version, payload, occurred_at, measured = happened
     at = datetime.fromisoformat(occurred_at)
     event: Any = procedure.Procedure.aggregate.decode(event_type, payload, outline.procedure_id, at, schema_version)

@@ -11,7 +11,6 @@ from psycopg.types.json import Jsonb
 
 from baton.application.conduct import ledger
 from baton.application.ports import FoldedStanding
-from baton.domain.kernel import Event
 from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, RunWait, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -22,39 +21,24 @@ from baton.domain.shared.writes import Record
 from baton.infrastructure.postgres.statements import entries_adapter, record_adapter
 from baton.infrastructure.postgres.store import PostgresStore
 
-RUN_EVENTS: dict[type[Event], RunStatus] = {
-    runs.RunStarted: RunStatus.RUNNING,
-    runs.RunResumed: RunStatus.RUNNING,
-    runs.RunHeld: RunStatus.HELD,
-    **runs.ENDINGS,
-}
-STATUS_AFTER = {event.__name__: status for event, status in RUN_EVENTS.items()}
-"""The status of a run after each event that changes it."""
+STATUS_AFTER = {event.__name__: RunStatus.RUNNING for event in (runs.RunStarted, runs.RunResumed)}  # of a run, by event
+STATUS_AFTER |= {event.__name__: status for event, status in runs.ENDINGS.items()}
+STATUS_AFTER[runs.RunHeld.__name__] = RunStatus.HELD
 REQUESTS = {ABORT_ASKED: PendingRequest.ABORT, HOLD_ASKED: PendingRequest.HOLD}
 
 ENTRIES = Activity.relation
 COLUMNS = ", ".join(name for name in Activity.model_fields if name != "recorded_at")
 LIVE = "procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s AND phase <> 'Ended'"
-ASKED = (
-    "(SELECT kind FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct_id)s::text "
-    f"AND stream_id = %(procedure_id)s::uuid ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1)"
-)  # What was asked of the conduct; an abort counts before a hold.
-RUN = (
-    "(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid "
-    "AND event_type = ANY(%(run_events)s) ORDER BY version DESC LIMIT 1)"
-)
-LATEST = "(SELECT max(version) FROM events WHERE stream_type = '{}' AND stream_id = %(principal)s::uuid)"
-MOVED = (
-    f"(coalesce({LATEST.format('Actor')} > %(actor_version)s::bigint, false) "
-    f"OR coalesce({LATEST.format('Agent')} > %(agent_version)s::bigint, false))"
-)
-HERE = (
-    f"FROM {ENTRIES} WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s "
-    "AND step_index = %(step_index)s"
-)
-OF_LIST = (
-    f"FROM {ENTRIES} WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s"
-)
+ASKED = f"""(SELECT kind FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct_id)s::text
+AND stream_id = %(procedure_id)s::uuid ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1)"""  # an abort counts before a hold
+RUN = """(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid
+AND event_type = ANY(%(run_events)s) ORDER BY version DESC LIMIT 1)"""
+LATEST = "(SELECT max(version) FROM events WHERE stream_type = '{}' AND stream_id = %(principal_id)s::uuid)"
+MOVED = f"""(coalesce({LATEST.format("Actor")} > %(actor_version)s::bigint, false)
+OR coalesce({LATEST.format("Agent")} > %(agent_version)s::bigint, false))"""
+OF_LIST = f"""FROM {ENTRIES}
+WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s"""
+HERE = f"{OF_LIST} AND step_index = %(step_index)s"
 PASSED = f"""(EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s - %(before)s AND mark = 'outcome'
     AND (closing OR payload ->> 'result' <> 'failed'))
 AND (%(closing)s OR NOT EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s - %(before)s AND mark = 'deposit'
@@ -104,8 +88,7 @@ shown AS (
 SELECT EXISTS (SELECT FROM live), out_of_turn, asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
     (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live),
     moved, overtaken
-FROM found
-"""
+FROM found"""
 """A statement that waited for the lock sees the locked row as the other left it, but everything else as it was before: then
 it is overtaken, has marked nothing and must run again."""
 SETTLE = f"""
@@ -116,26 +99,19 @@ WITH entered AS (
 moved AS (
     UPDATE conduct_progress SET active_at = clock_timestamp(), heartbeat_at = clock_timestamp() WHERE {LIVE}
 )
-SELECT payload FROM entered
-"""
+SELECT payload FROM entered"""
 HAS_PASSED = f"SELECT {PASSED}"
 STORED = f"SELECT payload {HERE} AND mark = %(mark)s"
-BEAT = f"""
-UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
+BEAT = f"""UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
     effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
-WHERE {LIVE} RETURNING {ASKED}, {RUN}, {MOVED}
-"""
-CLOSE = f"""
-UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
+WHERE {LIVE} RETURNING {ASKED}, {RUN}, {MOVED}"""
+CLOSE = f"""UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
     step_index = CASE WHEN phase = 'Closing' THEN step_index END
-WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND NOT coalesce({RUN} = ANY(%(blocks)s), false)))
-"""
+WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND NOT coalesce({RUN} = ANY(%(blocks)s), false)))"""
 LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE})"
-WAIT = f"""
-UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
+WAIT = f"""UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
     heartbeat_at = clock_timestamp(), active_at = greatest(active_at, %(since)s::timestamptz)
-WHERE {LIVE} AND phase <> 'Closing' RETURNING phase
-"""
+WHERE {LIVE} AND phase <> 'Closing' RETURNING phase"""
 SLOTS = f"""
 WITH last AS (
     SELECT CASE WHEN %(iteration_index)s = 0 THEN
@@ -148,8 +124,7 @@ filled AS (
     SELECT * FROM conduct_slots WHERE %(boundary)s > 0 AND procedure_id = %(procedure_id)s AND conduct_id <> %(conduct_id)s
         AND NOT closing AND step_index < %(boundary)s
 )
-SELECT DISTINCT ON (slot, content ? 'artifact') * FROM filled ORDER BY slot, content ? 'artifact', recorded_at DESC
-"""
+SELECT DISTINCT ON (slot, content ? 'artifact') * FROM filled ORDER BY slot, content ? 'artifact', recorded_at DESC"""
 OUTCOMES = f"""
 SELECT {", ".join(ledger.OutcomeRow._fields)} FROM {ENTRIES}
 WHERE conduct_id = %(conduct_id)s AND mark IN ('outcome', 'deposit') AND {{}} ORDER BY closing, step_index, mark = 'deposit'
@@ -184,18 +159,13 @@ SELECT address,
     json_agg(json_build_array(value, event_id) ORDER BY place DESC) FILTER (WHERE confirmed AND recorded_at = confirmed_at),
     json_agg(json_build_array(value, event_id) ORDER BY recorded_at, place)
         FILTER (WHERE NOT confirmed AND recorded_at >= coalesce(confirmed_at, '-infinity'))
-FROM dated GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]
-"""
+FROM dated GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]"""
 """An attempt at a setpoint may have been written where it has no outcome, or where its own outcome says that it was sent."""
-KINDS = f"""
-SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
-WHERE conduct_id = %(conduct_id)s AND NOT closing AND payload ? 'actuation_kind'
-"""
-NOTE = """
-UPDATE run_conduct_progress SET phase = CASE WHEN %(waiting)s::jsonb IS NULL THEN 'Walking' ELSE 'Waiting' END,
+KINDS = f"""SELECT DISTINCT payload ->> 'actuation_kind' FROM {ENTRIES}
+WHERE conduct_id = %(conduct_id)s AND NOT closing AND payload ? 'actuation_kind'"""
+NOTE = """UPDATE run_conduct_progress SET phase = CASE WHEN %(waiting)s::jsonb IS NULL THEN 'Walking' ELSE 'Waiting' END,
     phase_index = %(index)s, waiting = %(waiting)s, heartbeat_at = clock_timestamp()
-WHERE run_id = %(run)s AND conduct_id = %(conduct)s AND phase <> 'Ended'
-"""
+WHERE run_id = %(run)s AND conduct_id = %(conduct)s AND phase <> 'Ended'"""
 STALL = "UPDATE {} SET stalled_at = clock_timestamp() WHERE conduct_id = %s AND phase <> 'Ended'"
 
 
@@ -211,16 +181,12 @@ class PostgresLedger:
             **request.place.model_dump(),
             **signal_values(request.run_id, may_hold=request.hold_blocks),
             **standing_values(request.submitter),
-            "blocks": run_events(request.run_blocks),
             "pause": request.longest_pause if request.longest_pause is not None else float("inf"),
-            "once": request.once,
-            "again": request.again,
             "marker": None if request.marker is None or request.stood_down else row_document(request.marker),
-            "judged": precedence is not None,
-            "first": precedence is None or precedence.first,
-            "before": 1,
             "point": json.dumps({} if precedence is None else dict(precedence.point)),
         }
+        values |= {"blocks": run_events(request.run_blocks), "once": request.once, "again": request.again}
+        values |= {"judged": precedence is not None, "first": precedence is None or precedence.first, "before": 1}
         live = overtaken = True
         while live and overtaken:
             (row,) = await self._rows(BEGIN, values)
@@ -265,12 +231,8 @@ class PostgresLedger:
         return ledger.ConductSignals(True, REQUESTS.get(asked), STATUS_AFTER.get(run), stood_down, submitter_moved=moved)
 
     async def begin_closing(self, request: ledger.ClosingRequest) -> ledger.ConductSignals:
-        ids = {"procedure_id": request.procedure_id, "conduct_id": request.conduct_id}
-        values = {
-            **ids,
-            **signal_values(request.run_id, may_hold=request.may_hold),
-            "blocks": run_events(request.run_blocks),
-        }
+        values = {"procedure_id": request.procedure_id, "conduct_id": request.conduct_id}
+        values |= signal_values(request.run_id, may_hold=request.may_hold) | {"blocks": run_events(request.run_blocks)}
         while True:
             async with self._store.connection(writing=True) as connection:
                 if (await connection.execute(CLOSE, values)).rowcount:
@@ -292,14 +254,9 @@ class PostgresLedger:
         await self._rows(WAIT, {"procedure_id": procedure_id, "conduct_id": conduct_id, **values})
 
     async def slots(self, procedure_id: UUID, conduct_id: UUID, iteration_index: int, boundary: int) -> Sequence[FilledSlot]:
-        values = {
-            "procedure_id": procedure_id,
-            "conduct_id": conduct_id,
-            "iteration_index": iteration_index,
-            "boundary": boundary,
-        }
+        values = {"procedure_id": procedure_id, "conduct_id": conduct_id, "iteration_index": iteration_index}
         async with self._store.connection() as connection:
-            cursor = await connection.execute(SLOTS, values)
+            cursor = await connection.execute(SLOTS, {**values, "boundary": boundary})
             names = [column.name for column in cursor.description or ()]
             adapter = record_adapter(FilledSlot)
             return [adapter.validate_python(dict(zip(names, row, strict=True))) for row in await cursor.fetchall()]
@@ -340,19 +297,13 @@ def run_events(statuses: frozenset[RunStatus]) -> list[str]:
 
 
 def signal_values(run_id: UUID | None, *, may_hold: bool = True) -> dict[str, Any]:
-    """Return the parameters for requests and the parent run."""
     return {"asks": list(REQUESTS) if may_hold else [ABORT_ASKED], "run": run_id, "run_events": list(STATUS_AFTER)}
 
 
 def standing_values(submitter: FoldedStanding | None) -> dict[str, Any]:
     """Return the parameters that the submitter's streams are compared with."""
-    return {
-        "principal": submitter and submitter.principal_id,
-        "actor_version": submitter and submitter.actor_version,
-        "agent_version": submitter and submitter.agent_version,
-    }
+    return {name: submitter and getattr(submitter, name) for name in ("principal_id", "actor_version", "agent_version")}
 
 
 def row_document(row: Activity) -> str:
-    """Return a row as the JSON document that the statements take."""
     return entries_adapter(Activity).dump_json([row]).decode()[1:-1]

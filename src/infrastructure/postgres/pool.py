@@ -1,5 +1,7 @@
-"""Database connections of the runtime role: autocommit, UTC, prepared statements, and no right to change the log."""
+"""Database connections of the runtime role, which has no right to change the log, and notifications of appends over them."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -20,14 +22,7 @@ Pool = AsyncConnectionPool[Connection]
 def runtime_pool(url: str, size: int) -> Pool:
     options = {"autocommit": True, "prepare_threshold": 0, "options": RUNTIME_OPTIONS, **TIMEOUTS}
     return AsyncConnectionPool(
-        url,
-        min_size=min(4, size),
-        max_size=size,
-        open=False,
-        kwargs=options,
-        configure=_configure,
-        name="runtime",
-        timeout=10,
+        url, min_size=min(4, size), max_size=size, open=False, kwargs=options, configure=_set_up, name="runtime", timeout=10
     )
 
 
@@ -38,5 +33,51 @@ async def dedicated_connection(url: str, *, owner: bool = False) -> Connection:
     )
 
 
-async def _configure(connection: Connection) -> None:
+async def _set_up(connection: Connection) -> None:
     connection.prepared_max = 300
+
+
+CHANNEL = "baton_log"
+COALESCE_SECONDS = 0.02
+
+
+class AppendNotifier:
+    """Notifies followers of appends, at most once every few milliseconds, and outside their transactions, since a NOTIFY
+    inside would make all commits wait for one lock. Followers also poll: a lost notification costs their poll interval."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._pending = asyncio.Event()
+
+    def appended(self) -> None:
+        self._pending.set()
+
+    async def run(self) -> None:
+        """Announce appends until cancelled; raise when the connection is lost."""
+        async with await dedicated_connection(self._url) as connection:
+            while True:
+                await self._pending.wait()
+                self._pending.clear()
+                await connection.execute(f"NOTIFY {CHANNEL}")
+                await asyncio.sleep(COALESCE_SECONDS)
+
+
+class PostgresAppendListener:
+    """Waits for appends of any process, on one connection for all waiters of this process."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._appended = asyncio.Event()
+
+    async def wait(self, at_most: float) -> None:
+        """Return when something was appended, or after so many seconds."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._appended.wait(), at_most)
+
+    async def run(self) -> None:
+        """Listen until cancelled; raise when the connection is lost."""
+        async with await dedicated_connection(self._url) as connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            async for _ in connection.notifies():
+                appended, self._appended = self._appended, asyncio.Event()
+                appended.set()

@@ -2,10 +2,10 @@
 columns make a new table; other code of the domain (its bytecode and fields, as far as a row depends on it) only has the rows
 rebuilt."""
 
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, UnionType
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     import sqlalchemy
 
 SCALARS = {UUID: "uuid", str: "text", datetime: "timestamptz", bool: "boolean", int: "bigint", float: "double precision"}
-DECLARE = """
-INSERT INTO projections VALUES (%s, %s, CASE WHEN %s THEN clock_timestamp() END)
-ON CONFLICT (relation) DO UPDATE SET definition = excluded.definition, built_at = excluded.built_at
-"""
+DECLARE = """INSERT INTO projections VALUES (%s, %s, CASE WHEN %s THEN clock_timestamp() END)
+ON CONFLICT (relation) DO UPDATE SET definition = excluded.definition, built_at = excluded.built_at"""
 
 
 def column_type(annotation: Any) -> str:
@@ -142,10 +140,8 @@ class Description:
         members = [f"{name}: {self._text(value)}" for name, value in own.items()]
         if issubclass(cls, BaseModel):
             members += [f"{name}: {self._text(field)}" for name, field in cls.model_fields.items()]
-        elif dataclasses.is_dataclass(cls):
-            members += [
-                self._text((one.name, one.type, one.default, one.default_factory)) for one in dataclasses.fields(cls)
-            ]
+        elif is_dataclass(cls):
+            members += [self._text((one.name, one.type, one.default, one.default_factory)) for one in fields(cls)]
         return f"class {cls.__module__}.{cls.__qualname__} {self._text(cls.__bases__)} {sorted(members)}"
 
     def _code(self, code: CodeType, documentation: str | None = None) -> str:
@@ -198,7 +194,7 @@ class Description:
         if type(value).__module__ in VALUE_MODULES:
             return repr(value)
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        if _in_domain(type(value).__module__) and (dataclasses.is_dataclass(value) or isinstance(value, BaseModel)):
+        if _in_domain(type(value).__module__) and (is_dataclass(value) or isinstance(value, BaseModel)):
             return f"{kind}{self._text(vars(value))}"
         return kind
 

@@ -13,11 +13,10 @@ from baton.domain.kernel import Aggregate, State, StoredEvent
 from baton.domain.registry import Projection
 from baton.domain.shared.listing import Summary
 from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK, win_election
-from baton.infrastructure.postgres.pool import Connection, dedicated_connection
+from baton.infrastructure.postgres.pool import CHANNEL, Connection, dedicated_connection
 from baton.infrastructure.postgres.projection_tables import table_statements
 from baton.infrastructure.postgres.statements import STREAM_COLUMNS
 from baton.infrastructure.postgres.store import follow
-from baton.infrastructure.postgres.wake_ups import CHANNEL
 
 SWAP_LOCK = 0x6261746F6E03
 REBUILD_LOCK = 0x6261746F6E04

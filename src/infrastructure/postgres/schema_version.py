@@ -8,10 +8,8 @@ import psycopg
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS
 from baton.infrastructure.postgres.projection_tables import has_current_projections
 
-CAN_REWRITE = """
-SELECT pg_has_role(current_user, relowner, 'MEMBER') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE')
-FROM pg_class WHERE oid = 'events'::regclass
-"""
+CAN_REWRITE = """SELECT pg_has_role(current_user, relowner, 'MEMBER') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE')
+FROM pg_class WHERE oid = 'events'::regclass"""
 """True for superusers too, who are members of every role."""
 
 
@@ -21,9 +19,8 @@ class NewerDatabaseError(Exception):
 
 def known_revisions() -> list[str]:
     """Return the migrations of this build, oldest first; their files are named after them."""
-    return sorted(
-        path.name.partition("_")[0] for path in (Path(__file__).parent / "migrations" / "versions").glob("[0-9]*_*.py")
-    )
+    versions = Path(__file__).parent / "migrations" / "versions"
+    return sorted(path.name.partition("_")[0] for path in versions.glob("[0-9]*_*.py"))
 
 
 def may_migrate(url: str) -> bool:

@@ -31,14 +31,10 @@ COMMITTED = "transaction_id < pg_snapshot_xmin(pg_current_snapshot())"  # nothin
 AFTER_BOOKMARK = f"(transaction_id, position) > (%s::text::xid8, %s) AND {COMMITTED}"
 
 LOAD_OF = f"SELECT {EVENT_COLUMNS} {STREAM} AND event_type = ANY(%s) ORDER BY version"
-LOAD_PAST = f"""
-SELECT {STREAM_COLUMNS} {NAMED_STREAM} AND version <= coalesce(%(version)s, {VERSION_AT}, 0) ORDER BY version
-"""
-LOAD_LATEST = f"""
-SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(types)s) AND version <=
+LOAD_PAST = f"SELECT {STREAM_COLUMNS} {NAMED_STREAM} AND version <= coalesce(%(version)s, {VERSION_AT}, 0) ORDER BY version"
+LOAD_LATEST = f"""SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(types)s) AND version <=
     coalesce(%(version)s, CASE WHEN %(time)s::timestamptz IS NULL THEN 2147483647 ELSE {VERSION_AT} END, 0)
-ORDER BY version DESC LIMIT %(count)s
-"""
+ORDER BY version DESC LIMIT %(count)s"""
 HISTORY = f"SELECT {EVENT_COLUMNS} {STREAM} AND version > %s ORDER BY version LIMIT %s"
 FOLLOW = f"SELECT {EVENT_COLUMNS} FROM events WHERE {AFTER_BOOKMARK} ORDER BY transaction_id, position LIMIT %s"
 FOLLOW_ONLY = f"""
@@ -48,15 +44,11 @@ WITH next AS MATERIALIZED (
 )
 SELECT {EVENT_COLUMNS} FROM events WHERE position IN (
     SELECT at FROM next WHERE type = ANY(%s) UNION (SELECT at FROM next ORDER BY tx DESC, at DESC LIMIT 1)
-) ORDER BY transaction_id, position
-"""
-END = f"""
-SELECT transaction_id::text::bigint, position FROM events WHERE {COMMITTED}
-ORDER BY transaction_id DESC, position DESC LIMIT 1
-"""
-AHEAD = f"""
-SELECT event_id FROM events WHERE {AFTER_BOOKMARK} AND event_type = ANY(%s) ORDER BY transaction_id, position LIMIT %s
-"""
+) ORDER BY transaction_id, position"""
+END = f"""SELECT transaction_id::text::bigint, position FROM events WHERE {COMMITTED}
+ORDER BY transaction_id DESC, position DESC LIMIT 1"""
+AHEAD = f"""SELECT event_id FROM events WHERE {AFTER_BOOKMARK} AND event_type = ANY(%s)
+ORDER BY transaction_id, position LIMIT %s"""
 NEWER = f"""
 WITH known AS (SELECT key::uuid AS id, value::int AS known_version FROM json_each_text(%s)),
 wanted AS (
@@ -64,30 +56,23 @@ wanted AS (
     UNION SELECT stream_id, 0 FROM lookups WHERE kind = %s AND key = %s AND stream_id NOT IN (SELECT id FROM known)
 )
 SELECT {STREAM_COLUMNS} FROM wanted JOIN events ON stream_type = %s AND stream_id = wanted.id AND version > known_version
-ORDER BY stream_id, version
-"""
+ORDER BY stream_id, version"""
 EVENT = f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = %s"
 LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
-PASSED = """
-SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
-FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s
-"""
-APPEND = """
-INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
-    command_name, correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position
-"""
+PASSED = """SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
+FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s"""
+APPEND = """INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
+    command_name, correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position"""
 RELEASE = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
 CLAIM = "INSERT INTO claims VALUES (%s, %s, %s)"
 ENLIST = "INSERT INTO lookups VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 DELIST = "DELETE FROM lookups WHERE kind = %s AND key = %s AND stream_id = %s"
 CLAIM_KEY = """
 INSERT INTO idempotency AS held (principal_id, key, surface_id, command_name, command_hash, locked_at, created_at)
-VALUES (%(principal)s, %(key)s, %(surface)s, %(name)s, %(hash)s, %(now)s, %(now)s)
+VALUES (%(principal_id)s, %(key)s, %(surface_id)s, %(command_name)s, %(fingerprint)s, %(claimed_at)s, %(claimed_at)s)
 ON CONFLICT (principal_id, key, surface_id) DO UPDATE
 SET command_name = excluded.command_name, command_hash = excluded.command_hash, locked_at = excluded.locked_at
-WHERE held.locked_at < %(stale)s
-RETURNING true
-"""
+WHERE held.locked_at < %(stale_before)s RETURNING true"""
 KEY = "principal_id = %s AND key = %s AND surface_id = %s"
 STORED_KEY = f"SELECT command_hash, result::text, position FROM idempotency WHERE {KEY}"
 RELEASE_KEY = f"DELETE FROM idempotency WHERE {KEY} AND locked_at = %s"
@@ -139,10 +124,8 @@ def endless_stream(stream_type: str) -> str:
     columns = fold_columns(stream_type)
     stream = f"FROM events WHERE stream_type = '{stream_type}' AND stream_id = %(id)s"
     kept = f"SELECT {columns} {stream} AND event_type IN ({_quoted_list(_names(stream_type, 'overwrites', having=False))})"
-    latest = (
-        f"(SELECT {columns} {stream} AND event_type = '{name}' ORDER BY version DESC LIMIT 1)"
-        for name in _names(stream_type, "overwrites")
-    )
+    newest = "(SELECT {} {} AND event_type = '{}' ORDER BY version DESC LIMIT 1)"
+    latest = [newest.format(columns, stream, name) for name in _names(stream_type, "overwrites")]
     return f"{' UNION ALL '.join([kept, *latest])} ORDER BY version"
 
 
@@ -249,7 +232,7 @@ def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Whe
     for condition in where:
         test, convert = TESTS[condition.test]
         conditions.append(test.format(condition.column))
-        values.append(convert(condition.value))
+        values.append(convert(condition.value) if convert else condition.value)
     descending = query.order is Order.DESC
     if (after := query.after()) is not None:
         conditions.append(f"({summary.time}, {names[0]}) {'<' if descending else '>'} (%s, %s)")
@@ -262,23 +245,19 @@ def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Whe
     return sql, [*values, query.limit + 1], shown
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _plain_values(values: Any) -> list[Any]:
     return [getattr(value, "value", value) for value in values]
 
 
-TESTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "is": ("{} = %s", _same),
+TESTS: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
+    "is": ("{} = %s", None),
     "in": ("{} = ANY(%s)", _plain_values),
     "not_in": ("{} <> ALL(%s)", list),
     "has": ("{} @> %s", lambda value: [value]),
     "has_any": ("{} && %s", _plain_values),
     "contains": ("{} @> %s", Jsonb),
-    "from": ("{} >= %s", _same),
-    "to": ("{} <= %s", _same),
-    "after": ("{} > %s", _same),
-    "after_or_null": ("({0} IS NULL OR {0} > %s)", _same),
+    "from": ("{} >= %s", None),
+    "to": ("{} <= %s", None),
+    "after": ("{} > %s", None),
+    "after_or_null": ("({0} IS NULL OR {0} > %s)", None),
 }

@@ -17,18 +17,8 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
-from baton.application.ports import (
-    Batch,
-    Bookmark,
-    CommandResult,
-    EventRow,
-    KeyClaim,
-    Session,
-    StoreUnavailableError,
-    lost_race,
-    other_request,
-    still_in_flight,
-)
+from baton.application import ports
+from baton.application.ports import Batch, Bookmark, CommandResult, EventRow, KeyClaim, Session
 from baton.domain.kernel import StoredEvent
 from baton.domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import LatestEvents
@@ -130,9 +120,9 @@ class PostgresSession:
         except errors.UniqueViolation as violation:
             raise conflict_refusal(batch, violation) from None
         except errors.DeadlockDetected:
-            raise lost_race() from None
+            raise ports.lost_race() from None
         except errors.NoDataFound:  # raised by require_key_claim
-            raise still_in_flight() from None
+            raise ports.still_in_flight() from None
 
     async def _append(self, scrubs: Sequence[sql.Statement], append: sql.Statement) -> int | None:
         for scrub in scrubs:
@@ -175,9 +165,8 @@ class PostgresStore:
             self._purge()
             with suppress(Exception):  # a full disk takes no log line either
                 log.error("store_unavailable", error=type(error).__name__)
-            raise StoreUnavailableError(
-                "The database cannot be reached; repeat the request, with the same idempotency key, in a few seconds."
-            ) from error
+            said = "The database cannot be reached; repeat the request, with the same idempotency key, in a few seconds."
+            raise ports.StoreUnavailableError(said) from error
 
     def _purge(self) -> None:
         """Replace connections that died with the server, so that not each of them costs a request."""
@@ -212,24 +201,15 @@ class PostgresStore:
         return list(map(StoredEvent._make, rows))
 
     async def claim_key(self, claim: KeyClaim, stale_before: datetime) -> CommandResult | None:
-        claimant = {
-            "principal": claim.principal_id,
-            "key": claim.key,
-            "surface": claim.surface_id,
-            "name": claim.command_name,
-            "hash": claim.fingerprint,
-            "now": claim.claimed_at,
-            "stale": stale_before,
-        }
         async with self.connection(writing=True) as connection:
             for _ in range(3):
-                cursor = await connection.execute(sql.CLAIM_KEY, claimant)
+                cursor = await connection.execute(sql.CLAIM_KEY, {**vars(claim), "stale_before": stale_before})
                 if await cursor.fetchone():
                     return None
                 cursor = await connection.execute(sql.STORED_KEY, (claim.principal_id, claim.key, claim.surface_id))
                 if (row := await cursor.fetchone()) is not None:
                     return stored_outcome(claim, *row)
-        raise still_in_flight()
+        raise ports.still_in_flight()
 
     async def release_key(self, claim: KeyClaim) -> None:
         async with self.connection(writing=True) as connection:
@@ -277,9 +257,9 @@ async def follow(connection: Connection, after: Bookmark, limit: int) -> list[Ev
 def stored_outcome(claim: KeyClaim, command_hash: str, result: str | None, position: int | None) -> CommandResult:
     """Return the outcome stored under a key; refuse another request, and one that is still in flight."""
     if result is None:
-        raise still_in_flight()
+        raise ports.still_in_flight()
     if command_hash != claim.fingerprint:
-        raise other_request()
+        raise ports.other_request()
     return CommandResult(**orjson.loads(result), position=position or 0, replayed=True)
 
 
@@ -292,7 +272,7 @@ def conflict_refusal(batch: Batch, violation: errors.UniqueViolation) -> Excepti
     for put in batch.puts:
         if put.rival is not None and constraint == f"{put.record.relation}_pkey":
             return put.rival
-    return lost_race()
+    return ports.lost_race()
 
 
 PRUNE_SECONDS = 3600.0

@@ -33,9 +33,8 @@ _work: ContextVar[UUID | None] = ContextVar("work", default=None)
 
 class Tracing:
     def __init__(self, processor: SpanProcessor) -> None:
-        self._provider = TracerProvider(
-            resource=Resource.create({"service.name": SERVICE}), id_generator=CorrelatedIds(), shutdown_on_exit=False
-        )
+        resource = Resource.create({"service.name": SERVICE})
+        self._provider = TracerProvider(resource=resource, id_generator=CorrelatedIds(), shutdown_on_exit=False)
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer(SERVICE)
         self.interceptor = TracingInterceptor(self._tracer)
@@ -46,14 +45,9 @@ class Tracing:
     @contextmanager
     def operation(self, operation: Operation, caller: Caller, target_id: UUID | None) -> Iterator[Span]:
         """Open the span of one command or query; part of the caller's trace if there is one."""
-        attributes = {
-            "baton.context": operation.context,
-            "baton.principal_id": str(caller.principal_id),
-            "baton.surface_id": str(caller.surface_id),
-            "baton.correlation_id": str(caller.correlation_id),
-        }
-        if target_id is not None:
-            attributes["baton.target_id"] = str(target_id)
+        ids = {name: getattr(caller, name) for name in ("principal_id", "surface_id", "correlation_id")}
+        attributes = {f"baton.{name}": str(id) for name, id in {**ids, "target_id": target_id}.items() if id is not None}
+        attributes["baton.context"] = operation.context
         with (
             self.trace_of(caller.correlation_id),
             self._tracer.start_as_current_span(
@@ -150,11 +144,9 @@ def without_messages(span: ReadableSpan) -> ReadableSpan:
 
 
 def configured_tracing(settings: Settings) -> Tracing:
-    return Tracing(BatchSpanProcessor(DiscreetExporter(_exporter(settings.trace_exporter))))
-
-
-def _exporter(kind: TraceExporter) -> SpanExporter:
-    if kind is TraceExporter.CONSOLE:  # standard output may carry a protocol
-        return ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: span.to_json(indent=None) + "\n")
-    exporter: SpanExporter = import_module(OTLP_EXPORTER).OTLPSpanExporter()  # not installed everywhere
-    return exporter
+    exporter: SpanExporter
+    if settings.trace_exporter is TraceExporter.CONSOLE:  # standard output may carry a protocol
+        exporter = ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: span.to_json(indent=None) + "\n")
+    else:
+        exporter = import_module(OTLP_EXPORTER).OTLPSpanExporter()  # not installed everywhere
+    return Tracing(BatchSpanProcessor(DiscreetExporter(exporter)))

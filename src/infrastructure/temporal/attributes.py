@@ -39,5 +39,5 @@ async def add_missing_attributes(client: "Client") -> str | None:
 
 
 def creation_command(namespace: str, names: Iterable[str]) -> str:
-    wanted = " ".join(f"--name {name} --type {'Keyword'}" for name in names)
+    wanted = " ".join(f"--name {name} --type Keyword" for name in names)
     return f"temporal operator search-attribute create --namespace {namespace} {wanted}"

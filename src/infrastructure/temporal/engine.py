@@ -1,18 +1,24 @@
-"""Temporal as the workflow engine: workflows start after the record says so, and the record never depends on them."""
+"""Temporal as the workflow engine: workflows start after the record says so, and the record never depends on them. Values
+are JSON by pydantic, refused above a size that histories must not hold."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
 from temporalio import common
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.failure.v1 import Failure
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowExecutionStatus
-from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.contrib.pydantic import PydanticPayloadConverter
+from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
+from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 from temporalio.worker import WorkerDeploymentConfig
 
@@ -20,7 +26,6 @@ from baton.application.ports import EngineUnavailableError, EngineView, Job
 from baton.application.settings import Settings
 from baton.domain.agent.reactions import MAX_ERROR_LENGTH, OpenItem
 from baton.infrastructure.temporal.attributes import creation_command
-from baton.infrastructure.temporal.converter import data_converter
 from baton.infrastructure.temporal.sdk_logging import core_runtime
 
 if TYPE_CHECKING:
@@ -33,6 +38,52 @@ TASK_TIMEOUT = timedelta(seconds=8)  # A worker that has not answered a workflow
 REQUEST_SECONDS = 5.0
 MAX_ITEMS = 50  # open workflows that are described for one answer
 MANY_ATTEMPTS = 5  # attempts at one task after which a workflow counts as stalled
+
+
+MAX_BYTES = 32 * 1024  # bytes that one value may have, in either direction
+
+
+class PayloadTooLargeError(Exception):
+    """A value is too large to be kept in a history and read again at every replay."""
+
+    def __init__(self, what: str, size: int) -> None:
+        super().__init__(
+            f"{what} has {size:,} bytes, and no workflow or activity is given or answers more than {MAX_BYTES:,}; "
+            "keep it in the database and pass its id."
+        )
+
+
+class BoundedPayloadConverter(PydanticPayloadConverter):
+    """Checks the size of every payload, in both directions, in clients and workers."""
+
+    def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
+        payloads = super().to_payloads(values)
+        check_sizes(payloads, [type(value) for value in values])
+        return payloads
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        check_sizes(payloads, type_hints or [])
+        return super().from_payloads(payloads, type_hints)
+
+
+def check_sizes(payloads: Sequence[Payload], types: Sequence[type]) -> None:
+    """Refuse a payload that is too large, naming its type and its place among several."""
+    for number, (payload, kind) in enumerate(zip_longest(payloads, types[: len(payloads)]), start=1):
+        if len(payload.data) > MAX_BYTES:
+            place = f" (value {number} of {len(payloads)})" if len(payloads) > 1 else ""
+            raise PayloadTooLargeError(f"A {getattr(kind, '__name__', 'value')}{place}", len(payload.data))
+
+
+class DiscreetFailureConverter(DefaultFailureConverter):
+    """Keeps only the class of an error that is not made for the engine: its message may quote people's input."""
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        super().to_failure(exception, payload_converter, failure)
+        if not isinstance(exception, FailureError | PayloadTooLargeError):
+            failure.message = type(exception).__name__
+
+
+data_converter = DataConverter(BoundedPayloadConverter, failure_converter_class=DiscreetFailureConverter)
 
 
 async def connect(settings: Settings, tracing: "Tracing | None" = None) -> Client:
@@ -53,12 +104,8 @@ def connection_options(settings: Settings) -> dict[str, Any]:
         for path in (settings.temporal_tls_ca, settings.temporal_tls_cert, settings.temporal_tls_key)
     )
     tls = TLSConfig(server_root_ca_cert=authorities, client_cert=certificate, client_private_key=private_key)
-    key = settings.temporal_api_key
-    return {
-        "namespace": settings.temporal_namespace,
-        "tls": tls if settings.temporal_tls else False,
-        "api_key": None if key is None else key.get_secret_value(),
-    }
+    api_key = None if settings.temporal_api_key is None else settings.temporal_api_key.get_secret_value()
+    return {"namespace": settings.temporal_namespace, "tls": tls if settings.temporal_tls else False, "api_key": api_key}
 
 
 def stall_reason(described: WorkflowExecutionDescription) -> str | None:
@@ -91,12 +138,8 @@ async def open_item(described: WorkflowExecutionDescription) -> OpenItem:
 
 
 def typed_attributes(attributes: Mapping[str, str]) -> common.TypedSearchAttributes:
-    return common.TypedSearchAttributes(
-        [
-            common.SearchAttributePair(common.SearchAttributeKey.for_keyword(name), value)
-            for name, value in attributes.items()
-        ]
-    )
+    key_of = common.SearchAttributeKey.for_keyword
+    return common.TypedSearchAttributes([common.SearchAttributePair(key_of(name), attributes[name]) for name in attributes])
 
 
 class AttributeSupport:
@@ -157,7 +200,7 @@ class TemporalEngine:
         return True
 
     async def _send(self, client: Client, job: Job, attributes: Mapping[str, str]) -> None:
-        reuse = common.WorkflowIDReusePolicy.REJECT_DUPLICATE if job.once else common.WorkflowIDReusePolicy.ALLOW_DUPLICATE
+        policies = common.WorkflowIDReusePolicy
         await client.start_workflow(
             job.workflow,
             args=[] if job.argument is None else [job.argument],
@@ -165,7 +208,7 @@ class TemporalEngine:
             task_queue=TASK_QUEUE,
             task_timeout=TASK_TIMEOUT,
             id_conflict_policy=common.WorkflowIDConflictPolicy.FAIL,
-            id_reuse_policy=reuse,
+            id_reuse_policy=policies.REJECT_DUPLICATE if job.once else policies.ALLOW_DUPLICATE,
             memo=job.memo or None,
             search_attributes=typed_attributes(attributes),
             static_summary=job.summary,
@@ -205,20 +248,16 @@ class TemporalEngine:
                 self._client = self._client or await connect(self._settings, self._tracing)
                 yield self._client
         except RPCError as error:
-            raise EngineUnavailableError(
-                f"The workflow engine cannot be used now ({error.status.name}); the work is recorded and will start."
-            ) from error
+            said = f"The workflow engine cannot be used now ({error.status.name}); the work is recorded and will start."
+            raise EngineUnavailableError(said) from error
         except (RuntimeError, TimeoutError) as error:
-            raise EngineUnavailableError(
-                "The workflow engine cannot be reached; the work is recorded and will start."
-            ) from error
+            said = "The workflow engine cannot be reached; the work is recorded and will start."
+            raise EngineUnavailableError(said) from error
 
 
 def worker_deployment(settings: Settings) -> WorkerDeploymentConfig | None:
-    if settings.worker_deployment_name is None or settings.worker_build_id is None:
+    name, build_id = settings.worker_deployment_name, settings.worker_build_id
+    if name is None or build_id is None:
         return None
-    return WorkerDeploymentConfig(
-        common.WorkerDeploymentVersion(settings.worker_deployment_name, settings.worker_build_id),
-        use_worker_versioning=True,
-        default_versioning_behavior=common.VersioningBehavior.PINNED,
-    )
+    version, pinned = common.WorkerDeploymentVersion(name, build_id), common.VersioningBehavior.PINNED
+    return WorkerDeploymentConfig(version, use_worker_versioning=True, default_versioning_behavior=pinned)

@@ -18,8 +18,6 @@ Headers = Mapping[str, Payload]
 
 
 class CallerInterceptor(worker.Interceptor):
-    """Passes the caller of a workflow to its activities and children."""
-
     def workflow_interceptor_class(
         self, input: worker.WorkflowInterceptorClassInput
     ) -> type[worker.WorkflowInboundInterceptor]:

@@ -15,14 +15,8 @@ log = structlog.get_logger()
 
 SDK = logging.getLogger("temporalio")
 EVENTS = {"ActivityFailure": "activity_failed", "WorkflowTaskFailure": "workflow_task_failed"}
-FIELDS = {
-    "workflow_id": "workflow_id",
-    "workflow_type": "workflow",
-    "run_id": "run_id",
-    "workflow_run_id": "run_id",
-    "activity_type": "activity",
-    "attempt": "attempt",
-}
+FIELDS = ("workflow_id", "workflow_type", "run_id", "workflow_run_id", "activity_type", "attempt")
+RENAMED = {"workflow_type": "workflow", "workflow_run_id": "run_id", "activity_type": "activity"}
 CAUSE = re.compile(r"force_cause: (\w+)")
 RULE = re.compile(r"\[TMPRL\d+\][^\"\\]*")  # a violated rule of the SDK, without content
 LOGGED_CAUSES = ("Unspecified", "WorkflowWorkerUnhandledFailure")  # the Python part logs these
@@ -50,22 +44,20 @@ def core_runtime() -> Runtime:
 
 class StructuredLogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        line = core_line(record) if hasattr(record, "temporal_log") else python_line(record)
-        if line is not None:
+        if line := core_line(record) if hasattr(record, "temporal_log") else python_line(record):
             log.log(record.levelno, line[0], **line[1])
 
 
 def python_line(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     """Return event and fields of a record of the SDK's Python part: an exception of ours, or its own message."""
     place = getattr(record, "temporal_activity", None) or getattr(record, "temporal_workflow", None) or {}
-    fields = {known: place[name] for name, known in FIELDS.items() if name in place}
+    fields = {RENAMED.get(name, name): place[name] for name in FIELDS if name in place}
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         fields |= error_location(error)
         if error.__cause__ is not None:
             fields["caused_by"] = type(error.__cause__).__name__
-    event = EVENTS.get(getattr(record, "__temporal_error_identifier", ""))
-    if event is not None:
+    if event := EVENTS.get(getattr(record, "__temporal_error_identifier", "")):
         return event, fields
     return "engine_message", {**fields, "message": record.getMessage().partition(": ")[0]}  # an exception's text follows
 

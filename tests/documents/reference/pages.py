@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from baton.api.openapi import STREAM_ID_SCHEMAS
-from baton.api.source_lines import operation_source
+from baton.api.openapi import STREAM_ID_SCHEMAS, operation_source
 from baton.domain.kernel import Aggregate, Event, History, TimeTravel
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.listing import ListQuery

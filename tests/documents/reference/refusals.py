@@ -6,8 +6,7 @@ from functools import cache
 
 from baton.api import errors
 from baton.api.mcp.server import UnknownOperationError
-from baton.api.openapi import ALWAYS_POSSIBLE, COMMAND_REFUSALS, common_refusals
-from baton.api.source_lines import refusal_source
+from baton.api.openapi import ALWAYS_POSSIBLE, COMMAND_REFUSALS, common_refusals, refusal_source
 from baton.application.ports import EngineUnavailableError
 from baton.domain.registry import Operation, Registry, snake_case
 from baton.domain.shared.refusals import Refusal

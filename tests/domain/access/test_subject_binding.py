@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.access.actor import ActorRegistered, DeactivateActor, RegisterActor
-from baton.domain.access.principals import SEEDED_ACTOR_IDS
+from baton.domain.access.actor import SEEDED_ACTOR_IDS, ActorRegistered, DeactivateActor, RegisterActor
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined

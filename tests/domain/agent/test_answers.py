@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.conclusions import Material, UnusableAnswerError
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
@@ -25,7 +25,7 @@ def draft(choice: str, **fields: Any) -> dict[str, Any]:
 def failure_of(answer: dict[str, Any]) -> str:
     with pytest.raises(UnusableAnswerError) as caught:
         DRAFT.conclude(answer, MATERIAL)
-    return caught.value.failure
+    return str(caught.value)
 
 
 class TestAnswersOfADebriefer:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from baton.domain.equipment.asset_tree import AssetScope, asset_scope
 from baton.domain.kernel import Event
-from baton.domain.supply.beam import PHOTON_BEAM, Outage, is_beam_lost, outage_in, takes_beam_away
+from baton.domain.supply.coverage import PHOTON_BEAM, Outage, is_beam_lost, outage_in, takes_beam_away
 from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
@@ -67,7 +67,7 @@ def ring() -> Ring:
 
 def supply(status: SupplyStatus, kind: str = PHOTON_BEAM) -> Supply:
     named = {"kind": kind, "name": "Beam", "facility_code": LUMEN, "containing_asset_id": None}
-    return Supply(id=new_id(), created_at=START, status=status, **named)
+    return Supply(id=new_id(), created_at=START, registered_at=START, status=status, **named)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

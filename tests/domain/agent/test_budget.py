@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.agent.agent import Budget
-from baton.domain.agent.budget import ReachedCap, SpentAmounts, day_start, month_start, next_day, next_month, reached_cap
+from baton.domain.agent.agent import (
+    Budget,
+    ReachedCap,
+    SpentAmounts,
+    day_start,
+    month_start,
+    next_day,
+    next_month,
+    reached_cap,
+)
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 NOON = datetime(2026, 10, 6, 12, 30, 15, 250_000, tzinfo=UTC)

@@ -7,9 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.agent.caution_draft import DRAFT, recurring_target
+from baton.domain.agent.caution_proposal import DRAFT, recurring_target
 from baton.domain.agent.conclusions import (
-    MAX_CHANNELS,
     MAX_CLOSING_FAILURES,
     MAX_PARAMETERS_LENGTH,
     MAX_PHASES,
@@ -21,16 +20,15 @@ from baton.domain.agent.conclusions import (
     phase_facts,
     run_facts,
 )
-from baton.domain.agent.debrief import DEBRIEF, narrative_of
+from baton.domain.agent.debrief import DEBRIEF, MAX_CHANNELS, narrative_of
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Event, instant
 from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
 from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
 from baton.domain.recipe.plan import Plan
-from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.logbooks import Channel
-from baton.domain.run.run import HoldRun, RunAdjusted, RunHeld, RunResumed
+from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, RunAdjusted, RunHeld, RunResumed, StopRun, TruncateRun
 from tests.support.domain.agents import agent_world, decided, decision_of, drafter, in_service
 from tests.support.domain.caution_proposals import caution
 from tests.support.domain.cautions import on_asset, on_procedure, registered

@@ -17,7 +17,7 @@ from baton.domain.agent.debrief import (
     RegenerateRunDebrief,
 )
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.run.endings import AbortRun
+from baton.domain.run.run import AbortRun
 from tests.support.domain.agents import decided, definition, drafter, equipped, in_service, person, seeded
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.run_beamline import Beamline, beamline

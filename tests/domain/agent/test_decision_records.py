@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.agent.conclusions import conclusion_cause
-from baton.domain.agent.decision_records import RecordAgentDecision, decision_id_of
-from baton.domain.decision.decision import ConfidenceSource, RegisterDecision
-from baton.domain.decision.inferences import Inference, Span
+from baton.domain.agent.conclusions import RecordAgentDecision, conclusion_cause, decision_id_of
+from baton.domain.decision.decision import ConfidenceSource, Inference, RegisterDecision, Span
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.logbooks import LogbookKind
 from tests.support.domain.agents import agent_world, decision_of, in_service

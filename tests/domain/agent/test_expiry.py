@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.agent.decision_records import decision_id_of
+from baton.domain.agent.conclusions import decision_id_of
 from baton.domain.agent.rule_agents import EXPIRY_REASON, expiry_decision, expiry_decision_id, is_due
 from baton.domain.kernel import instant
 from baton.domain.safety.clearance import Clearance, ClearanceStatus

@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from baton.domain.agent.at_risk import ReproducibilityGrade, is_at_risk, model_calls, reproducibility_grade
 from baton.domain.agent.language_model import (
     AnnounceLanguageModelRetirement,
     ApproveLanguageModel,
@@ -16,10 +15,14 @@ from baton.domain.agent.language_model import (
     DeprecateLanguageModel,
     LanguageModel,
     Pricing,
+    ReproducibilityGrade,
     RetireLanguageModel,
+    is_at_risk,
+    model_calls,
     price_of,
+    reproducibility_grade,
 )
-from baton.domain.decision.inferences import Inference
+from baton.domain.decision.decision import Inference
 from baton.domain.registry import REGISTRY
 from tests.support.domain.language_models import FREE, PRICED, entry
 from tests.support.domain.lifecycle_table import command

@@ -8,8 +8,7 @@ import pytest
 
 from baton.domain.agent.conclusions import DecisionDebriefRequested, RequestDecisionDebrief, lease_holder
 from baton.domain.kernel import Event, StoredEvent, instant
-from baton.domain.run.endings import AbortRun, CompleteRun
-from baton.domain.run.run import Run, RunAddedToCampaign
+from baton.domain.run.run import AbortRun, CompleteRun, Run, RunAddedToCampaign
 from tests.support.domain.agents import drafter, equipped, in_service
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import World, new_id, refused

@@ -7,8 +7,8 @@ from uuid import UUID, uuid5
 import pytest
 
 from baton.domain.access.actor import ActorKind, ActorRegistered
-from baton.domain.agent.decision_records import decision_id_of
-from baton.domain.agent.promotion import PromoteByRule, PromoteCautionProposal, promotion_cause
+from baton.domain.agent.caution_proposal import PromoteByRule, PromoteCautionProposal, promotion_cause
+from baton.domain.agent.conclusions import decision_id_of
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import TARGETED, CautionStatus, RetireCaution
 from baton.domain.decision.decision import Decision

@@ -4,13 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.access.principals import SEEDED_AGENT_IDS
+from baton.domain.access.actor import SEEDED_AGENT_IDS, Actor, ActorKind
 from baton.domain.agent.agent import AgentStatus
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.contexts import REGISTRY
-from baton.domain.trust.authorization import COMPLETING
+from baton.domain.trust.policy import COMPLETING
 from tests.support.domain.agents import agent_of, agent_world, seeded
 
 SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.agent.decision_records import RecordAgentDecision, decision_id_of
+from baton.domain.agent.conclusions import RecordAgentDecision, decision_id_of
 from baton.domain.agent.rule_agents import (
     RUN_SUPERVISOR,
     SupervisorAction,
@@ -23,9 +23,8 @@ from baton.domain.agent.rule_agents import (
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.kernel import instant
 from baton.domain.recipe.plan import DefinePlan
-from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
-from baton.domain.run.run import HoldRun, Run, RunHeld, RunResumed, RunStatus
-from baton.domain.supply.beam import Outage, outage_in
+from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, Run, RunHeld, RunResumed, RunStatus, StopRun, TruncateRun
+from baton.domain.supply.coverage import Outage, outage_in
 from tests.support.domain.agents import decision_of as decision
 from tests.support.domain.agents import seeded
 from tests.support.domain.assets import LUMEN

@@ -6,7 +6,7 @@ import pytest
 
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.trust.authorization import Standing
+from baton.domain.trust.policy import Standing
 from tests.support.domain.world import START, new_id
 
 COMPLETING = ("RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries")

@@ -17,8 +17,7 @@ from baton.domain.campaign.campaign import (
     ResumeCampaign,
     StartCampaign,
 )
-from baton.domain.run.endings import CompleteRun
-from baton.domain.run.run import Run, RunStatus
+from baton.domain.run.run import CompleteRun, Run, RunStatus
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import World, new_id, refused
 

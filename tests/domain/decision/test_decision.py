@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from baton.domain.access.actor import ActorKind, ActorRegistered, DeactivateActor, RegisterActor
 from baton.domain.decision.decision import (
+    AppendInferences,
     ConfidenceBand,
     Decision,
     DecisionLogbookOpened,
@@ -20,7 +21,6 @@ from baton.domain.decision.decision import (
     RegisterDecision,
     confidence_band_of,
 )
-from baton.domain.decision.inferences import AppendInferences
 from baton.domain.registry import REGISTRY
 from tests.support.domain.world import OPERATOR, START, World, new_id, refused
 

@@ -16,9 +16,10 @@ from baton.domain.enclosure.enclosure import (
     EnclosurePermitStatus,
     ObserveEnclosureStatus,
     RegisterEnclosure,
+    enclosure_finding,
     enclosure_key,
+    enclosures_with_contacts,
 )
-from baton.domain.enclosure.permission import enclosure_finding, enclosures_with_contacts
 from baton.domain.equipment.asset_tree import MAX_DEPTH, asset_scope
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.reads import Reads

@@ -36,8 +36,8 @@ from baton.domain.equipment.asset_parts import (
     RemoveAssetOwner,
     RemoveAssetPort,
     UpdateAssetPartitionRule,
+    UpdateAssetSettings,
 )
-from baton.domain.equipment.asset_settings import UpdateAssetSettings
 from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
 from baton.domain.kernel import Command
 from baton.domain.shared.refusals import Refusal

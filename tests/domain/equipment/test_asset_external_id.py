@@ -1,5 +1,6 @@
 """Persistent identifiers of assets: one, all that lack one, and the record behind them."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -16,8 +17,6 @@ from baton.domain.equipment.asset_external_id import (
     MintSweep,
     MintSweepStatus,
     assets_lacking_external_id,
-    finish_sweep,
-    lacks_external_id,
     with_outcome,
 )
 from baton.domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartitionRule
@@ -152,8 +151,8 @@ def test_a_sweep_looks_at_assets_in_service_that_lack_an_identifier(world: World
     assigned(world, named)
     world.when(VIRTUAL, on=axis)
     world.when(DecommissionAsset(), on=retired)
-    lacking = [id for id in (plain, named, axis, retired) if lacks_external_id(asset_of(world, id))]
-    assert lacking == [plain]
+    lacking = known(world, assets_lacking_external_id((plain, named, axis, retired), None))
+    assert [asset.id for asset in lacking] == [plain]
 
 
 def test_a_sweep_notes_what_became_of_each_asset(world: World) -> None:
@@ -173,7 +172,7 @@ def test_a_sweep_notes_what_became_of_each_asset(world: World) -> None:
         strict=True,
     ):
         sweep = with_outcome(sweep, id, outcome)
-    world.records[MintSweep, sweep.sweep_id] = finish_sweep(sweep, world.now)
+    world.records[MintSweep, sweep.sweep_id] = replace(sweep, status=MintSweepStatus.FINISHED)
     shown = world.ask(GetAssetMintSweep(sweep_id=sweep.sweep_id))
     assert (shown.status, shown.scanned) == (MintSweepStatus.FINISHED, 5)
     assert [(one.asset_id, one.external_id) for one in shown.minted] == [(ids[0], "10.5555/1")]

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.equipment.asset import AssetSettingsUpdated
-from baton.domain.equipment.asset_parts import AddAssetFamily, RemoveAssetFamily
-from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_parts import AddAssetFamily, RemoveAssetFamily, UpdateAssetSettings
 from baton.domain.equipment.family import UpdateFamilySettingsSchema, VersionFamily
 from baton.domain.kernel import Event
 from tests.support.domain.assets import (

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from baton.domain.caution.caution import RetireCaution
-from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_parts import UpdateAssetSettings
 from baton.domain.equipment.asset_views import AssetSummary, GetAssetIntegrationView, ListAssets
 from baton.domain.equipment.family import VersionFamily
 from baton.domain.recipe.capability import DeprecateCapability

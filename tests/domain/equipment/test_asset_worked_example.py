@@ -11,7 +11,7 @@ from baton.domain.equipment.asset import (
     RestoreAsset,
 )
 from baton.domain.equipment.asset_external_id import GetAssetPidinst
-from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_parts import UpdateAssetSettings
 from baton.domain.equipment.asset_tree import DecommissionAsset, GetAssetTree
 from baton.domain.equipment.family import VersionFamily
 from baton.domain.equipment.mount import UninstallAsset

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.equipment.asset_settings import UpdateAssetSettings
+from baton.domain.equipment.asset_parts import UpdateAssetSettings
 from baton.domain.equipment.asset_tree import DecommissionAsset
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.fixture import Fixture

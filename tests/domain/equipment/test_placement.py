@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from baton.domain.equipment.placement import Placement, Survey, check_measured
+from baton.domain.equipment.frame import Placement, Survey, check_measured
 from tests.support.domain.world import new_id, refused
 
 LENGTHS = ("x", "y", "z", "tol_x", "tol_y", "tol_z")

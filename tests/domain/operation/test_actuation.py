@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind, route_of, touched_kind
+from baton.domain.operation.conduct.results import ActuationKind, merged_kind, route_of, touched_kind
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from baton.domain.operation.steering.decider_choice import (
+from baton.domain.operation.steering.steering import (
     DEFAULT_DECIDE,
     AskedDecide,
     Decide,
     DecideNotAvailableError,
     DecideSubstrate,
+    SteeringObjective,
     offered_deciders,
     refuse_unavailable,
 )
-from baton.domain.operation.steering.steering import SteeringObjective
 from tests.support.domain.searches import FOCUS, choices, evidence, interval, space
 
 DECIDE: TypeAdapter[Any] = TypeAdapter(Decide)

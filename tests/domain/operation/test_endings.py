@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, ConductFromProcedure, ConductProcedure
 from baton.domain.operation.conduct.messages import reason_of
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
+from baton.domain.operation.conduct.results import ActuationKind
 from baton.domain.operation.procedure.endings import (
     EXPIRED,
     LOST,

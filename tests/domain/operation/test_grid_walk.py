@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.operation.steering.grid_walk import between, grid_walk
-from baton.domain.operation.steering.steering import SteeringEvidence, SteeringSpace, SteeringVerdict, check_advice
+from baton.domain.operation.steering.steering import (
+    SteeringEvidence,
+    SteeringSpace,
+    SteeringVerdict,
+    between,
+    check_advice,
+    grid_walk,
+)
 from tests.support.domain.searches import (
     CHOICES,
     FOCUS,

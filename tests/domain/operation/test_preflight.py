@@ -22,13 +22,12 @@ from baton.domain.operation.procedure.endings import (
     RecordConductEnd,
     TruncateProcedure,
 )
-from baton.domain.operation.procedure.gates import ISSUED, RUN_ISSUED
 from baton.domain.operation.procedure.iterations import StartProcedureIteration
 from baton.domain.operation.procedure.preflight import STEERED_CONDUCTS, PreflightProcedure, ProcedurePreflight
 from baton.domain.operation.procedure.procedure import MODES, ConductMode, Procedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.procedure.start import ISSUED, RUN_ISSUED, ResumeProcedure, StartProcedure
 from baton.domain.operation.procedure.start import RESUMING as RESUMING_COMMANDS
-from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import HoldRun

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.equipment.asset_tree import DecommissionAsset
-from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.conduct.results import ActuationKind, ConductResult, merged_kind
 from baton.domain.operation.procedure.activity_logbook import Activity, AppendProcedureActivities
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure, TruncateProcedure
 from baton.domain.operation.procedure.iterations import (

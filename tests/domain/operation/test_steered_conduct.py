@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.results import ActuationKind
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.iterations import (
     EndProcedureIteration,
@@ -23,7 +23,6 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureResumed,
     ProcedureSteeringDeclared,
 )
-from baton.domain.operation.steering.decider_choice import DecideSubstrate, offered_deciders
 from baton.domain.operation.steering.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
@@ -36,7 +35,13 @@ from baton.domain.operation.steering.steered_conduct import (
     evidence_of,
     remaining_budget,
 )
-from baton.domain.operation.steering.steering import SteeringAdvice, SteeringBudget, SteeringSpace
+from baton.domain.operation.steering.steering import (
+    DecideSubstrate,
+    SteeringAdvice,
+    SteeringBudget,
+    SteeringSpace,
+    offered_deciders,
+)
 from baton.domain.recipe.steps import RecipeStep
 from tests.support.domain.conducts import (
     BY_CALLER,

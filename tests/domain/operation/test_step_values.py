@@ -18,8 +18,7 @@ from baton.domain.operation.conduct.step_values import (
     reference_field,
     refuse_refill,
 )
-from baton.domain.recipe.sentinels import BindingRef, CaptureRef, OutputRef, SteeringRef
-from baton.domain.recipe.steps import PlainCriterion, RecipeComputeStep
+from baton.domain.recipe.steps import BindingRef, CaptureRef, OutputRef, PlainCriterion, RecipeComputeStep, SteeringRef
 from baton.domain.shared.canonical import canonical_json
 from tests.support.workflows.step_json import compute, criterion
 

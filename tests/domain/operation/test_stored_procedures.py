@@ -8,8 +8,7 @@ from uuid import UUID
 import pytest
 
 from baton.domain.kernel import Event, StoredEvent
-from baton.domain.operation.conduct.actuation import ActuationKind
-from baton.domain.operation.conduct.results import ConductResult, Failure
+from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Failure
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
 from baton.domain.operation.procedure.procedure import (

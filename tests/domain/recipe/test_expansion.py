@@ -18,17 +18,16 @@ from baton.domain.recipe.expansion import (
     MAX_STEPS,
     Expansion,
     InvalidProcedureBindingsError,
-    bindings_hash,
-    check_bindings,
     check_step_count,
     expand,
     expansion_of,
     steps_hash,
 )
-from baton.domain.recipe.sentinels import MAX_DEPTH, BindingRef
 from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.domain.recipe.steps import (
+    MAX_DEPTH,
     ActionStep,
+    BindingRef,
     CaptureStep,
     CheckStep,
     ComputeStep,
@@ -37,6 +36,8 @@ from baton.domain.recipe.steps import (
     operands,
     wire_form,
 )
+from baton.domain.shared.canonical import content_hash
+from baton.domain.shared.schema import check_values
 from tests.support.domain.flat_field import (
     BINDINGS,
     CLOSING_STEPS,
@@ -71,7 +72,7 @@ def example() -> Expansion:
 
 
 def test_the_worked_example_expands_with_its_bindings() -> None:
-    check_bindings(acquisition(), BINDINGS)
+    check_values(acquisition(), BINDINGS, InvalidProcedureBindingsError)
     expansion = example()
     resolved = wire_form(expansion.steps)
     assert resolved[3] == {"kind": "setpoint", "address": "bl:sample:x", "value": 20.0, "verify": False}
@@ -81,7 +82,7 @@ def test_the_worked_example_expands_with_its_bindings() -> None:
     assert wire_form(expansion.closing_steps) == CLOSING_STEPS
     assert expansion.step_count == 9
     assert expansion.steps_hash == "578ce545737d6ecc0679b532e2bf1b3e1e2dde65e7b93d24232b9a7df15c5e2d"
-    assert bindings_hash(BINDINGS) == "ac761902455af38bdf971cbc6703faea844e95ad2814430840aaf8dc21d6cc1b"
+    assert content_hash(BINDINGS) == "ac761902455af38bdf971cbc6703faea844e95ad2814430840aaf8dc21d6cc1b"
 
 
 def test_an_arm_becomes_the_same_arm() -> None:
@@ -232,10 +233,10 @@ def test_a_missing_binding_is_said_before_too_many_steps() -> None:
 )
 def test_bindings_stand_under_the_parameter_schema(schema: Any, bindings: Raw, reason: str | None) -> None:
     if reason is None:
-        check_bindings(schema, bindings)
+        check_values(schema, bindings, InvalidProcedureBindingsError)
     else:
         with refused(INVALID, reason):
-            check_bindings(schema, bindings)
+            check_values(schema, bindings, InvalidProcedureBindingsError)
 
 
 def test_the_hash_covers_order_both_lists_and_surviving_sentinels() -> None:
@@ -259,7 +260,7 @@ def test_numbers_that_are_equal_have_equal_hashes() -> None:
     for steps in ([setpoint(25), near(1, 2)], [setpoint(25.0), near(1.0, 2.0)]):
         assert steps_hash(read_steps(steps), ()) == steps_hash(read_steps([setpoint(25), near(1, 2)]), ())
     assert steps_hash(read_steps([setpoint(True)]), ()) != steps_hash(read_steps([setpoint(1)]), ())
-    assert bindings_hash({"a": 25, "b": "é"}) == bindings_hash({"b": "é", "a": 25.0})
+    assert content_hash({"a": 25, "b": "é"}) == content_hash({"b": "é", "a": 25.0})
 
 
 def test_a_deadline_that_is_not_set_is_not_hashed() -> None:
@@ -333,7 +334,7 @@ def hashes() -> str:
     expansion = example()
     steps = expand(read_steps([action(**{str(number): BOUND for number in range(50)})]), {"x": {"b": 1, "a": [2.0]}})
     return "\n".join(
-        [expansion.steps_hash, bindings_hash(BINDINGS), expansion.model_dump_json(), steps_hash(steps, ()), str(steps)]
+        [expansion.steps_hash, content_hash(BINDINGS), expansion.model_dump_json(), steps_hash(steps, ()), str(steps)]
     )
 
 

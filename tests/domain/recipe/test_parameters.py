@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.domain.recipe.parameters import merged_parameters, stored_in_other_units
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.schema import DIALECT, Schema, declared_units
+from baton.domain.shared.stored_values import merged_parameters, stored_in_other_units
 from tests.support.domain.templates import MILLISECOND, SECOND, acquisition, parameters
 from tests.support.domain.world import refused
 

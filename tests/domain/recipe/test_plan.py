@@ -28,8 +28,8 @@ from baton.domain.recipe.plan import (
     ReschedulePlan,
     UpdatePlanDefaultParameters,
     VersionPlan,
+    missing_families,
 )
-from baton.domain.recipe.plan_binding import missing_families
 from baton.domain.recipe.practice import DeprecatePractice
 from baton.domain.shared.listing import Where
 from tests.support.domain.assets import asset_of, family, part

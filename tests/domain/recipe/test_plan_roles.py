@@ -16,7 +16,7 @@ from baton.domain.equipment.fixture import FixtureRegistered
 from baton.domain.equipment.role import DefineRole
 from baton.domain.recipe.method import Method, MethodRequiredRoleAdded
 from baton.domain.recipe.plan import PlanRoleBound, PlanRoleUnbound, VersionPlan
-from baton.domain.recipe.plan_roles import BindPlanRole, UnbindPlanRole, unbound_roles
+from baton.domain.recipe.plan_parts import BindPlanRole, UnbindPlanRole, unbound_roles
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import family
 from tests.support.domain.plans import TRIGGER_IN, PlanHutch, imaging_hutch

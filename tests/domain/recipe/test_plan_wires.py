@@ -13,8 +13,7 @@ from baton.domain.equipment.asset_parts import RemoveAssetPort, UpdateAssetParti
 from baton.domain.equipment.values import PortDirection
 from baton.domain.recipe.method import RemoveMethodRequiredRole
 from baton.domain.recipe.plan import DeprecatePlan, PlanWireAdded, PlanWireRemoved, Wire
-from baton.domain.recipe.plan_roles import UnbindPlanRole
-from baton.domain.recipe.plan_wires import AddPlanWire, RemovePlanWire, check_wires, port_named, wires_into
+from baton.domain.recipe.plan_parts import AddPlanWire, RemovePlanWire, UnbindPlanRole, check_wires, port_named, wires_into
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import asset_of
 from tests.support.domain.plans import TRIGGER_IN, imaging_hutch, wired

@@ -15,8 +15,7 @@ from baton.domain.recipe.method import (
 )
 from baton.domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
 from baton.domain.recipe.plan_inspection import InspectPlanBinding
-from baton.domain.recipe.plan_roles import BindPlanRole, unbound_roles
-from baton.domain.recipe.plan_wires import AddPlanWire, check_wires
+from baton.domain.recipe.plan_parts import AddPlanWire, BindPlanRole, check_wires, unbound_roles
 from baton.domain.recipe.practice import DefinePractice
 from tests.support.domain.assets import asset_of
 from tests.support.domain.plans import ListedWorld, imaging_hutch

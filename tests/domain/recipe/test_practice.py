@@ -15,7 +15,6 @@ from baton.domain.recipe.practice import (
     Practice,
     PracticeDefined,
     PracticeDeprecated,
-    PracticeSummary,
     PracticeVersioned,
     VersionPractice,
 )
@@ -119,7 +118,7 @@ def test_the_whole_state_is_shown_and_listed_with_its_times(world: World, flat_f
     times = {"created_at", "versioned_at", "deprecated_at"}
     view = world.ask(REGISTRY.operations["get_practice"].input(), on=id)
     assert set(type(view).model_fields) == {"id", *columns, *times}
-    row = PracticeSummary.of(state(world, id))
+    row = ListPractices.summary.of(state(world, id))
     assert set(type(row).item_form().model_fields) == {"practice_id", *columns, *times}
 
 

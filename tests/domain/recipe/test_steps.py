@@ -10,9 +10,20 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 
 from baton.domain.recipe.recipe import DefineRecipe
-from baton.domain.recipe.sentinels import MAX_DEPTH, BindingRef, CaptureRef, OutputRef, SteeringRef
 from baton.domain.recipe.step_checks import check_steps, read_closing_steps, read_steps
-from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, Step, binding_names, located_steps, wire_form
+from baton.domain.recipe.steps import (
+    MAX_DEPTH,
+    BindingRef,
+    CaptureRef,
+    OutputRef,
+    RecipeComputeStep,
+    RecipeStep,
+    SteeringRef,
+    Step,
+    binding_names,
+    located_steps,
+    wire_form,
+)
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.flat_field import (
     CLOSING_STEPS,

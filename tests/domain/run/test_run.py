@@ -10,12 +10,22 @@ from pydantic import ValidationError
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.enclosure.enclosure import DecommissionEnclosure
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.actuation import ActuationKind
+from baton.domain.operation.conduct.results import ActuationKind
 from baton.domain.operation.procedure.procedure import ProcedureCompleted, ProcedureStarted
 from baton.domain.operation.procedure.registration import RegisterProcedure
-from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.logbooks import AppendObservations, AppendRunLogbookEntries, Observation
-from baton.domain.run.run import HoldRun, Run, RunAborted, RunNarrativeLogbookOpened, RunObservationLogbookOpened, RunStatus
+from baton.domain.run.run import (
+    AbortRun,
+    CompleteRun,
+    HoldRun,
+    Run,
+    RunAborted,
+    RunNarrativeLogbookOpened,
+    RunObservationLogbookOpened,
+    RunStatus,
+    StopRun,
+    TruncateRun,
+)
 from baton.domain.run.start import AdjustRun, ResumeRun
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
 from tests.support.domain.run_beamline import TTL, Beamline, beamline

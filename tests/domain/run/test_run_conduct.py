@@ -8,19 +8,27 @@ import pytest
 from pydantic import ValidationError
 
 from baton.domain.kernel import Event
-from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
-from baton.domain.operation.conduct.results import Artifact, Failure, RunConductResult
+from baton.domain.operation.conduct.results import ActuationKind, Artifact, Failure, RunConductResult
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
 from baton.domain.operation.procedure.start import StartProcedure
 from baton.domain.operation.schedule.arranged_conduct import COMMANDS, arranged_command
 from baton.domain.run.conduct import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
-from baton.domain.run.endings import AbortRun, CompleteRun, StopRun, TruncateRun
 from baton.domain.run.messages import phase_conduct_id
-from baton.domain.run.run import HoldRun, Run, RunConducted, RunConductStarted, RunStatus
+from baton.domain.run.run import (
+    AbortRun,
+    CompleteRun,
+    HoldRun,
+    Run,
+    RunConducted,
+    RunConductStarted,
+    RunStatus,
+    StopRun,
+    TruncateRun,
+)
 from baton.domain.run.start import ResumeRun
 from tests.support.domain.conducts import FOCUS_STEPS, LOOP, SEARCH, by_hand, from_recipe, opened, result
 from tests.support.domain.conducts import shown as stands

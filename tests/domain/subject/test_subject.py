@@ -27,7 +27,6 @@ from baton.domain.subject.subject import (
     StoreSubject,
     Subject,
     SubjectStatus,
-    SubjectSummary,
 )
 from tests.support.domain.assets import facility_world, root
 from tests.support.domain.world import OPERATOR, World, new_id, refused
@@ -208,7 +207,7 @@ def test_an_external_identifier_is_given_without_its_scheme(world: World, writte
 def test_the_list_shows_and_filters_where_subjects_sit(world: World) -> None:
     subject_id = mounted(world)
     subject = subject_of(world, subject_id)
-    assert dict(SubjectSummary.of(subject)) == {
+    assert dict(ListSubjects.summary.of(subject)) == {
         "subject_id": subject_id,
         "name": "Catalyst pellet B-12",
         "status": "Mounted",

@@ -10,8 +10,7 @@ from baton.domain.equipment.asset_tree import MAX_DEPTH, asset_scope
 from baton.domain.federation.facility import DecommissionFacility, RegisterFacility
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.refusals import Conflict
-from baton.domain.supply.beam import is_beam_lost
-from baton.domain.supply.coverage import ADVICE, supplies_in_scope, supply_finding
+from baton.domain.supply.coverage import ADVICE, is_beam_lost, supplies_in_scope, supply_finding
 from baton.domain.supply.supply import (
     DegradeSupply,
     DeregisterSupply,
@@ -169,6 +168,7 @@ def supply_of(status: SupplyStatus, kind: str = "cryogen") -> Supply:
     return Supply(
         id=new_id(),
         created_at=START,
+        registered_at=START,
         kind=kind,
         name=f"{kind} drop",
         facility_code="hall-2",

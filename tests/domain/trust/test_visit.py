@@ -5,16 +5,19 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.trust.presence import CheckInVisit, CheckOutVisit, ReleaseControlOfSurface, TakeControlOfSurface
 from baton.domain.trust.surface import SurfaceControl
 from baton.domain.trust.visit import (
     AbortVisit,
+    CheckInVisit,
+    CheckOutVisit,
     CompleteVisit,
     HoldVisit,
     RecordVisitArrival,
     RegisterVisit,
+    ReleaseControlOfSurface,
     ResumeVisit,
     StartVisit,
+    TakeControlOfSurface,
     Visit,
     VisitCompleted,
     VisitStatus,

@@ -25,8 +25,7 @@ from baton.application.conduct.compute import (
     MeasurementNotFoundError,
     provide_result,
 )
-from baton.infrastructure.compute.configured import AccountUnusableError, find_user
-from baton.infrastructure.compute.local_process import LocalProcesses
+from baton.infrastructure.compute.local_process import AccountUnusableError, LocalProcesses, find_user
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.server

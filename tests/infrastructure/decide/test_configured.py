@@ -8,16 +8,15 @@ import pytest
 from pydantic import TypeAdapter
 
 from baton.domain.agent.language_model import ModelRef
-from baton.domain.operation.steering.decider_choice import (
+from baton.domain.operation.steering.steering import (
     AskedDecide,
     Decide,
     DecideNotAvailableError,
     DecideSubstrate,
+    SteeringVerdict,
     offered_deciders,
 )
-from baton.domain.operation.steering.steering import SteeringVerdict
-from baton.infrastructure.decide.configured import ConfiguredDeciders, GridWalkDecider, SeededDecider
-from baton.infrastructure.decide.llm import LanguageModelDecider
+from baton.infrastructure.decide.configured import ConfiguredDeciders, GridWalkDecider, LanguageModelDecider, SeededDecider
 from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
 from tests.support.domain.searches import FOCUS, evidence, searched
 from tests.support.infrastructure.canned_model import CannedModel
@@ -85,7 +84,7 @@ def test_without_the_libraries_the_decider_says_what_to_install() -> None:
         "import asyncio, sys\n"
         "sys.modules['scipy'] = sys.modules['numpy'] = None\n"
         "from pydantic import TypeAdapter\n"
-        "from baton.domain.operation.steering.decider_choice import Decide, DecideNotAvailableError, DecideSubstrate\n"
+        "from baton.domain.operation.steering.steering import Decide, DecideNotAvailableError, DecideSubstrate\n"
         "from baton.infrastructure.decide.configured import ConfiguredDeciders\n"
         "for substrate in ('sobol', 'botorch', 'staged'):\n"
         "    decide = TypeAdapter(Decide).validate_python({'substrate': substrate})\n"

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from baton.application.conduct.deciders import Decider, advice_from
 from baton.application.language_models import ChatRequest
 from baton.domain.agent.language_model import ModelRef
-from baton.domain.operation.steering.decider_choice import BotorchDecide, DecideSubstrate, StagedDecide
-from baton.domain.operation.steering.steering import SteeringAdvice, SteeringSpace, SteeringVerdict
-from baton.infrastructure.decide.configured import GridWalkDecider, SeededDecider
-from baton.infrastructure.decide.llm import LanguageModelDecider
+from baton.domain.operation.steering.steering import (
+    BotorchDecide,
+    DecideSubstrate,
+    StagedDecide,
+    SteeringAdvice,
+    SteeringSpace,
+    SteeringVerdict,
+)
+from baton.infrastructure.decide.configured import GridWalkDecider, LanguageModelDecider, SeededDecider
 from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
 from tests.support.domain.searches import CHOICES, INTERVALS, PLANE, evidence, observation, spaces
 from tests.support.infrastructure.canned_model import CannedModel

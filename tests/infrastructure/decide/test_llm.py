@@ -18,9 +18,8 @@ from baton.application.language_models import (
 )
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.decision.decision import ConfidenceSource
-from baton.domain.operation.steering.decider_choice import DecideNotAvailableError
-from baton.domain.operation.steering.steering import DecideAdviceMalformedError, SteeringVerdict
-from baton.infrastructure.decide.llm import LanguageModelDecider, answer_schema
+from baton.domain.operation.steering.steering import DecideAdviceMalformedError, DecideNotAvailableError, SteeringVerdict
+from baton.infrastructure.decide.configured import LanguageModelDecider, answer_schema
 from tests.support.domain.searches import PLANE, PROCEDURE, choices, evidence, interval, observation, space
 from tests.support.infrastructure.canned_model import CannedModel
 from tests.support.infrastructure.model_requests import RecordedSleep

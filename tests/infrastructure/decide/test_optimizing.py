@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from baton.application.conduct.deciders import DecideColdStartError, DecideEvidenceRejectedError, Decider
-from baton.domain.operation.steering.decider_choice import BotorchDecide, DecideSubstrate, StagedDecide
-from baton.domain.operation.steering.steering import SteeringObservation, SteeringVerdict
+from baton.domain.operation.steering.steering import (
+    BotorchDecide,
+    DecideSubstrate,
+    StagedDecide,
+    SteeringObservation,
+    SteeringVerdict,
+)
 from baton.infrastructure.decide.optimizing import (
     MOST_POINTS,
     GaussianProcessDecider,

@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from baton.domain.access.actor import ActorKind
-from baton.infrastructure.identity.provider_client import ProviderClient
-from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from tests.support.infrastructure.identity_provider import Issuer
 
 MIRA = UUID("0197a100-0000-7000-8000-000000000001")

@@ -13,8 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from baton.application.identity import VerifiedToken
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
-from baton.infrastructure.identity.introspection import CALLS_AT_ONCE, AcceptedTokens
-from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.identity import CALLS_AT_ONCE, AcceptedTokens, ProviderRegistry
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
 from tests.support.domain.world import refused
 from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping

@@ -18,9 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
-from baton.infrastructure.identity.jwt_verifier import FETCH_PAUSE, key_table
-from baton.infrastructure.identity.provider_client import TIMEOUTS, ProviderUnreachableError
-from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.identity import FETCH_PAUSE, TIMEOUTS, ProviderRegistry, ProviderUnreachableError, key_table
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
 from tests.support.domain.world import refused
 from tests.support.infrastructure.identity_provider import (

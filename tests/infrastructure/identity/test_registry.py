@@ -15,7 +15,7 @@ from baton.application.ports import StoreUnavailableError
 from baton.domain.access.actor import ActorKind
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
-from baton.infrastructure.identity.registry import ProviderRegistry
+from baton.infrastructure.identity import ProviderRegistry
 from tests.infrastructure.identity.conftest import MIRA, BindingsInMemory, Registries
 from tests.support.domain.world import refused
 from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded

@@ -21,8 +21,7 @@ from baton.application.language_models import (
 )
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.prompts import PROMPTS, Prompt
-from baton.infrastructure.llm.anthropic import AnthropicModels
-from baton.infrastructure.llm.openai_compatible import BOUNDS, OpenAiCompatibleModels, can_be_strict, strict_schema
+from baton.infrastructure.llm.providers import BOUNDS, AnthropicModels, OpenAiCompatibleModels, can_be_strict, strict_schema
 from tests.support.infrastructure.identity_provider import dripping
 from tests.support.infrastructure.model_requests import SCHEMA, SOUND, RecordedSleep, chat_request
 from tests.support.infrastructure.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii

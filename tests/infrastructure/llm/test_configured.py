@@ -8,10 +8,8 @@ from baton.application.boot_guards import boot_objections
 from baton.application.language_models import OFFLINE, parse_model_name
 from baton.application.settings import HIDDEN, Settings, shown_settings
 from baton.domain.agent.language_model import ModelRef
-from baton.infrastructure.llm.anthropic import AnthropicModels
-from baton.infrastructure.llm.configured import ConfiguredModels
 from baton.infrastructure.llm.offline import OfflineModel
-from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
+from baton.infrastructure.llm.providers import AnthropicModels, ConfiguredModels, OpenAiCompatibleModels
 from tests.support.infrastructure.model_requests import SOUND, chat_request
 from tests.support.infrastructure.model_server import Anthropic, ModelServer, OpenAi
 

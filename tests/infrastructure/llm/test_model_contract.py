@@ -18,9 +18,8 @@ from baton.application.language_models import (
     ModelProvider,
     chat_with_retry,
 )
-from baton.infrastructure.llm.anthropic import AnthropicModels
-from baton.infrastructure.llm.openai_compatible import OpenAiCompatibleModels
-from baton.testing.agents import ScriptedModel
+from baton.infrastructure.llm.providers import AnthropicModels, OpenAiCompatibleModels
+from baton.testing.ports import ScriptedModel
 from tests.support.infrastructure.model_requests import SOUND, RecordedSleep, chat_request
 from tests.support.infrastructure.model_server import Anthropic, Dialect, ModelServer, OpenAi
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from baton.application.ports import LogbookMirror
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.infrastructure.logbook.mirrors import FileMirror, mirror_directory_name
+from baton.infrastructure.publishing import FileMirror, mirror_directory_name
 from tests.support.infrastructure.memory_adapters import MemoryMirror
 from tests.support.waiting import until
 

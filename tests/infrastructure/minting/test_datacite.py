@@ -8,7 +8,7 @@ import pytest
 
 from baton.domain.shared.citation import CitedDate, CitedIdentifier, CitedParty, CitedRelation
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
-from baton.infrastructure.minting.datacite import DataCiteMinter
+from baton.infrastructure.minting import DataCiteMinter
 from tests.infrastructure.minting.test_minter_contract import DOI, ROTARY, registry
 from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, Registry
 

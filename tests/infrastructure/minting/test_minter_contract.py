@@ -7,8 +7,7 @@ import pytest
 from baton.application.ports import Minter
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation
-from baton.infrastructure.minting.configured import DeterministicMinter
-from baton.infrastructure.minting.datacite import DataCiteMinter
+from baton.infrastructure.minting import DataCiteMinter, DeterministicMinter
 from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, Registry, running_registry
 
 DOI = ExternalIdScheme.DOI

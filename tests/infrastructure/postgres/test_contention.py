@@ -16,9 +16,16 @@ from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import Call
 from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, Refusal
-from baton.domain.trust.presence import CheckInVisit, TakeControlOfSurface
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
-from baton.domain.trust.visit import CONTROL_LOCK, CompleteVisit, RecordVisitArrival, StartVisit, Visit
+from baton.domain.trust.visit import (
+    CONTROL_LOCK,
+    CheckInVisit,
+    CompleteVisit,
+    RecordVisitArrival,
+    StartVisit,
+    TakeControlOfSurface,
+    Visit,
+)
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import OPERATOR, START, CommandCaller, lenient, planned_visit

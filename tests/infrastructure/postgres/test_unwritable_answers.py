@@ -6,11 +6,11 @@ import pytest
 
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.domain.agent.caution_draft import DRAFT
+from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.conclusions import AgentTask, ConclusionOrder
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.testing.agents import ScriptedModel
+from baton.testing.ports import ScriptedModel
 from tests.support.api.rest_beamline import beamline
 from tests.support.application.memory_agents import NO_ACTION, VERDICT
 from tests.support.infrastructure.database_observer import Connection, rows

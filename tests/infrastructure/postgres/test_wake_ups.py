@@ -7,9 +7,8 @@ import pytest
 
 from baton.domain.trust.zone import DefineZone
 from baton.infrastructure.background import Supervisor
-from baton.infrastructure.postgres.pool import Pool, dedicated_connection
+from baton.infrastructure.postgres.pool import CHANNEL, AppendNotifier, Pool, PostgresAppendListener, dedicated_connection
 from baton.infrastructure.postgres.store import PostgresStore
-from baton.infrastructure.postgres.wake_ups import CHANNEL, AppendNotifier, PostgresAppendListener
 from tests.support.application.command_paths import CommandCaller
 from tests.support.domain.world import refused
 from tests.support.infrastructure.database_observer import Connection, rows

@@ -11,8 +11,7 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 
-from baton.application.ports import Job
-from baton.application.schedules.calendars import CalendarEntry
+from baton.application.ports import CalendarEntry, Job
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.messages import conduct_workflow_id

@@ -8,13 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec, ScheduleState
 
-from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError
+from baton.application.ports import CalendarEntry, CalendarRefusedError
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.schedule.calendar import Calendar, CronCalendar, EveryCalendar, next_firings
-from baton.infrastructure.temporal.calendars import TemporalCalendars
+from baton.infrastructure.temporal.calendars import TemporalCalendars, schedule_spec
 from baton.infrastructure.temporal.engine import TemporalEngine, connect
-from baton.infrastructure.temporal.schedule_specs import schedule_spec
 from baton.infrastructure.wall_clock import clock
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.temporal_namespaces import new_namespace

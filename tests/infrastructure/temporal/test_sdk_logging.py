@@ -18,8 +18,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.infrastructure.temporal.converter import LIMIT
-from baton.infrastructure.temporal.engine import connect
+from baton.infrastructure.temporal.engine import MAX_BYTES, connect
 from baton.infrastructure.temporal.interceptors import CallerInterceptor
 from baton.infrastructure.temporal.sdk_logging import SDK, configure_sdk_logging
 from tests.support.waiting import until
@@ -34,7 +33,7 @@ Lines = list[Any]
 async def fail(how: str) -> str:
     if how == "raise":
         raise ValueError(SECRET)
-    return "x" * (LIMIT if how == "answer" else 1)
+    return "x" * (MAX_BYTES if how == "answer" else 1)
 
 
 class Waiting:

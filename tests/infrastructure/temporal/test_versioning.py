@@ -7,10 +7,9 @@ from temporalio.worker import Worker
 
 from baton.application.boot_guards import boot_objections
 from baton.application.settings import Settings
-from baton.cli.composition.conduct import open_conduct_engine
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.cli.worker import build_worker
+from baton.cli.worker import build_worker, open_conduct_engine
 from baton.infrastructure.control.simulator import simulated_plant
 from baton.infrastructure.temporal.engine import connect, worker_deployment
 

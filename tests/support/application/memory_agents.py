@@ -8,9 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.agents.agent_client import AgentClient
-from baton.application.agents.model_agents import ModelAgents
+from baton.application.agents.model_agents import ModelAgents, Regenerations
 from baton.application.agents.model_consultation import BudgetLock, ModelConsultation
-from baton.application.agents.regenerations import Regenerations
 from baton.application.authorization import PolicyAuthorizer
 from baton.application.ports import Batch, Caller, CommandResult, EventRow, Spending, StoreUnavailableError
 from baton.application.seeds import Seeds
@@ -27,13 +26,12 @@ from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Command, Event
 from baton.domain.recipe.method import DefineMethod
 from baton.domain.recipe.plan import DefinePlan, UpdatePlanDefaultParameters
 from baton.domain.recipe.practice import DefinePractice
-from baton.domain.run.endings import AbortRun
-from baton.domain.run.run import Run
+from baton.domain.run.run import AbortRun, Run
 from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import ConcurrencyError
 from baton.domain.supply.supply import MarkSupplyAvailable, RegisterSupply
 from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
-from baton.testing.agents import MemoryPeople, MemorySpending, ScriptedModel
+from baton.testing.ports import MemoryPeople, MemorySpending, ScriptedModel
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import CommandCaller, HandSetClock
 from tests.support.application.store_and_world import ports_of, stored

@@ -12,14 +12,13 @@ from uuid import UUID
 from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
 from baton.application.commands import Commands
 from baton.application.conduct.actions import ActionBody
-from baton.application.conduct.conduct_record import ConductRecord, Submitters
+from baton.application.conduct.conduct_record import ConductRecord, StepPlan, StepPlans, Submitters
 from baton.application.conduct.conductor import Conductor
 from baton.application.conduct.deciders import Deciders
 from baton.application.conduct.ledger import ClosingRequest, Ledger
-from baton.application.conduct.passes import Advisers, Passes
+from baton.application.conduct.passes import Passes
 from baton.application.conduct.step_effects import StepEffects
 from baton.application.conduct.step_execution import Limits, StepRunner, Worker
-from baton.application.conduct.step_plan import StepPlan, StepPlans
 from baton.application.control import Control
 from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
 from baton.application.ports import Authorizer, Batch, Caller, CommandResult, FoldedStanding, StreamAppend, Timekeeper
@@ -44,20 +43,20 @@ from baton.domain.operation.conduct.results import Failure, Measured
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureIterationStarted
 from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
-from baton.domain.operation.steering.decider_choice import SELECTABLE
+from baton.domain.operation.steering.steering import SELECTABLE
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from baton.domain.recipe.method import MethodDefined
 from baton.domain.recipe.plan import PlanDefined
 from baton.domain.recipe.practice import PracticeDefined
 from baton.domain.recipe.recipe import DefineRecipe
-from baton.domain.trust.authorization import AuthzResult, deny
+from baton.domain.trust.policy import AuthzResult, deny
 from baton.domain.trust.surface import SYSTEM_HTTP
-from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.devices import Motor
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.decide.configured import ConfiguredDeciders
+from baton.infrastructure.plugins import ActionRegistry
 from baton.testing.ledger import MemoryLedger
 from baton.testing.store import MemoryStore
 from tests.support.domain.lifecycles.run import begun
@@ -196,8 +195,7 @@ class MemoryConduct:
         record, plans = ConductRecord(self.store, self.commands), StepPlans(self.store)
         submitters = Submitters(self.permits)
         self.conductor = Conductor(self.store, record, self.time, self.ledger, plans, self.steps, submitters)
-        advisers = Advisers(record, self.time, self.ledger, self.deciders, submitters)
-        self.passes = Passes(self.store, record, submitters, self.time, self.ledger, plans, advisers)
+        self.passes = Passes(self.store, record, submitters, self.time, self.ledger, plans, self.deciders)
 
     def relieved(self) -> "MemoryConduct":
         """The same conducts, somebody else on the stand."""

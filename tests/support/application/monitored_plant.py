@@ -12,8 +12,8 @@ from baton.application.control import Quality, Reading
 from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.ports import Caller, EventRow
 from baton.application.settings import Settings
-from baton.cli.composition.monitors import monitor_in_background
 from baton.cli.composition.runtime import Runtime
+from baton.cli.worker import monitor_in_background
 from baton.domain.enclosure.enclosure import NAMES, EnclosureContact, RegisterEnclosure, enclosure_key
 from baton.domain.kernel import Command
 from baton.domain.supply.supply import ADDRESSES, RegisterSupply, address_key

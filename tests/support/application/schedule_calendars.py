@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Clock, EngineUnavailableError
-from baton.application.schedules.calendars import CalendarEntry, CalendarRefusedError, CalendarView
+from baton.application.ports import CalendarEntry, CalendarRefusedError, CalendarView, Clock, EngineUnavailableError
 from baton.application.schedules.schedule_reconciliation import ScheduleReconciler, entry_of
 from baton.domain.operation.schedule.calendar import EveryCalendar
 from baton.domain.operation.schedule.schedule import DefineSchedule, Schedule, ScheduleChange
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability
 from baton.domain.recipe.recipe import DefineRecipe
-from baton.testing.engine import MemoryCalendars
+from baton.testing.ports import MemoryCalendars
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller, new_id
 from tests.support.domain.conducts import STEPS

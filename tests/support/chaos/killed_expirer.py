@@ -8,9 +8,8 @@ from typing import Any
 from baton.application.agents.agent_client import AgentClient
 from baton.application.ports import CommandResult
 from baton.application.settings import Settings
-from baton.cli.composition.conduct import open_conduct_engine
 from baton.cli.composition.runtime import Runtime
-from baton.cli.worker import build_worker
+from baton.cli.worker import build_worker, open_conduct_engine
 from baton.domain.kernel import Command
 from baton.domain.safety.clearance import ExpireClearance
 from baton.infrastructure.control.routes import open_control

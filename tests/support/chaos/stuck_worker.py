@@ -21,7 +21,7 @@ from baton.application.conduct.ledger import BeginRequest, ClosingRequest
 from baton.application.control import Control
 from baton.application.ports import Timekeeper
 from baton.application.settings import Settings
-from baton.cli.composition import conduct as wiring
+from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker
 from baton.domain.kernel import Command
@@ -29,9 +29,9 @@ from baton.domain.operation.conduct.messages import StepPlace
 from baton.domain.operation.conduct.progress import WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.steering.steered_conduct import RecordProcedureOutcome
-from baton.infrastructure.actions.registry import ActionRegistry
-from baton.infrastructure.compute.configured import configured_compute
+from baton.infrastructure.compute.local_process import configured_compute
 from baton.infrastructure.control.routes import open_control
+from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.temporal.engine import connect
 

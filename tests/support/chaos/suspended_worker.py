@@ -21,14 +21,14 @@ from baton.application.conduct.step_execution import StepRunner
 from baton.application.control import Control
 from baton.application.ports import Timekeeper
 from baton.application.settings import Settings
-from baton.cli.composition import conduct as wiring
+from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker
-from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.control import channel_access
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelInfo
 from baton.infrastructure.control.routes import open_control
+from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.infrastructure.temporal.engine import connect

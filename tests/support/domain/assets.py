@@ -13,7 +13,7 @@ from baton.domain.equipment.frame import RegisterFrame
 from baton.domain.equipment.model import DefineModel
 from baton.domain.equipment.mount import InstallAsset, RegisterMount
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.operation.steering.decider_choice import offered_deciders
+from baton.domain.operation.steering.steering import offered_deciders
 from baton.domain.shared.reads import Read, Reads
 from baton.domain.shared.schema import DIALECT
 from tests.support.domain.world import LENIENT, World, new_id

@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from baton.domain.recipe.recipe import DefineRecipe
-from baton.domain.recipe.sentinels import RESERVED
+from baton.domain.recipe.steps import RESERVED
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World
 

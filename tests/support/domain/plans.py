@@ -9,8 +9,7 @@ from baton.domain.equipment.asset import ActivateAsset
 from baton.domain.equipment.asset_parts import AddAssetPort, UpdateAssetPartitionRule
 from baton.domain.recipe.method import AddMethodRequiredRole
 from baton.domain.recipe.plan import DefinePlan, Plan
-from baton.domain.recipe.plan_roles import BindPlanRole
-from baton.domain.recipe.plan_wires import AddPlanWire
+from baton.domain.recipe.plan_parts import AddPlanWire, BindPlanRole
 from baton.domain.shared.listing import Cursor, Order, Page, Summary, Where
 from baton.domain.shared.reads import Rows
 from tests.support.domain.assets import family, part, root

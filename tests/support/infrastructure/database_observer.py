@@ -7,6 +7,7 @@ import psycopg
 
 from baton.infrastructure.postgres.projections import Projector
 from tests.support.domain.world import new_id
+from tests.support.stored_events import StoredStream, specimens
 from tests.support.waiting import until
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -38,6 +39,26 @@ async def insert_event(
     """Insert one event in the connection's own transaction; answers its position."""
     id = stream_id or new_id()
     return int(await value(connection, INSERT, new_id(), stream_type, id, version, event_type, new_id(), new_id()))
+
+
+STORED = """
+INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
+    command_name, correlation_id, occurred_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'Written', %s, %s)
+"""
+
+
+async def insert_stored_streams(connection: Connection) -> None:
+    """Write the stored streams of the event contract: together they have every event class that was ever written."""
+    longest: dict[str, StoredStream] = {}
+    for stream in specimens():
+        id = stream.events[0]["stream_id"]
+        if id not in longest or len(longest[id].events) < len(stream.events):
+            longest[id] = stream
+    async with connection.transaction(), connection.cursor() as cursor:
+        for stream in longest.values():
+            for one in stream.stored():
+                event = (new_id(), stream.stream_type, one.stream_id, one.version, one.event_type, one.schema_version)
+                await cursor.execute(STORED, (*event, one.payload, new_id(), new_id(), one.occurred_at))
 
 
 ADVISORY = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND ((classid::bigint << 32) | objid::bigint) = %s"

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from baton.application.identity_providers import IdentityProvider
+from baton.application.identity import IdentityProvider
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 
 HTTP_AUDIENCE = "https://baton.example.org"

@@ -17,7 +17,7 @@ from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
-from baton.domain.operation.steering.decider_choice import SELECTABLE
+from baton.domain.operation.steering.steering import SELECTABLE
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.application.command_paths import OPERATOR, CommandCaller
 from tests.support.domain.lifecycles.run import begun

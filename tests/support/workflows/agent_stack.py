@@ -8,9 +8,8 @@ from typing import Any
 from baton.application.agents.model_consultation import Models
 from baton.application.language_models import ModelProvider
 from baton.application.settings import Settings
-from baton.cli.composition.conduct import open_conduct_engine
 from baton.cli.composition.runtime import Runtime
-from baton.cli.worker import build_worker, react_in_background
+from baton.cli.worker import build_worker, open_conduct_engine, react_in_background
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.infrastructure.control.routes import open_control

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from baton.application.control import Control
 from baton.application.ports import Timekeeper
-from baton.infrastructure.actions.registry import BUILT_IN, ActionRegistry
+from baton.infrastructure.plugins import BUILT_IN, ActionRegistry
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from tests.support.service import Api, running_api
 from tests.support.waiting import until

@@ -14,9 +14,8 @@ from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading
 from baton.application.ports import Caller, CommandResult
 from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
-from baton.cli.composition.conduct import open_conduct_engine
 from baton.cli.composition.runtime import Runtime
-from baton.cli.worker import build_worker
+from baton.cli.worker import build_worker, open_conduct_engine
 from baton.domain.kernel import Command, Event, Query
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.procedure import Procedure

@@ -27,8 +27,8 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.cli.worker import WORKFLOWS
+from baton.domain.agent.caution_proposal import ProposalOrder
 from baton.domain.agent.conclusions import ConclusionOrder
-from baton.domain.agent.promotion import ProposalOrder
 from baton.domain.agent.rule_agents import DuePage
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
 from baton.domain.operation.conduct.messages import conduct_workflow_id
@@ -43,8 +43,8 @@ from baton.domain.operation.steering.steered_conduct import (
 )
 from baton.domain.recipe.recipe import DeprecateRecipe
 from baton.domain.run.messages import run_workflow_id
-from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
+from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.temporal.engine import connect
 from baton.workflows.activity_stubs import MintRequest

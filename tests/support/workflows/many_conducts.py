@@ -28,10 +28,10 @@ from baton.domain.operation.procedure import procedure as record
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.shared.refusals import Refusal
-from baton.infrastructure.actions.registry import ActionRegistry
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
+from baton.infrastructure.plugins import ActionRegistry
 from tests.support.waiting import until
 from tests.support.workflows.conduct_cases import CaseAction, ConductCase
 from tests.support.workflows.conduct_moments import ConductMoment

@@ -1,7 +1,5 @@
 """How a conduct is opened: in one append to the record, which the engine follows.
-
-Everything that can refuse a conduct does so here, before anything is written; everything later is an outcome.
-"""
+Everything that can refuse a conduct does so here, before anything is written; everything later is an outcome."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
@@ -11,46 +9,16 @@ from pydantic import BaseModel, Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
+from baton.domain.operation.conduct import pins
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace, target_of
-from baton.domain.operation.conduct.pins import (
-    ProcedureStepsForbiddenError,
-    check_closing_captures,
-    pinned_steps,
-    prepare_steps,
-)
 from baton.domain.operation.conduct.progress import ConductProgress, OpenedConduct, submission_fields
 from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure import start
 from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.procedure.gates import (
-    GATES,
-    acknowledged_cautions,
-    needed_grants,
-    parent_run_of,
-    procedure_preconditions,
-    refuse_idle_run,
-    refuse_missing_grants,
-)
-from baton.domain.operation.procedure.procedure import (
-    DEFINED,
-    HELD,
-    RUNNING,
-    ConductMode,
-    Convergence,
-    Procedure,
-    ProcedureActivitiesLogbookOpened,
-    ProcedureResumed,
-    ProcedureStarted,
-    ProcedureStepsResolved,
-    procedure,
-)
+from baton.domain.operation.procedure.procedure import HELD, ConductMode, Procedure, ProcedureStepsResolved, procedure
 from baton.domain.operation.procedure.registration import check_cap
-from baton.domain.operation.procedure.start import (
-    RESUMING,
-    InvalidProcedureReEstablishmentBoundaryError,
-    ResumeProcedure,
-    StartProcedure,
-    check_boundary,
-)
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.step_checks import DocumentedForm
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
@@ -59,7 +27,7 @@ from baton.domain.run.run import Run
 from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Holders, Reads, ask, events_of, every
+from baton.domain.shared.reads import Holders, Reads, ask, events_of, every, required_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
@@ -69,7 +37,7 @@ CONDUCTED_ASSETS = "conducted-asset"  # Claim kind: the procedure whose live con
 Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to wait for the result.")]
 Steps = Annotated[tuple[Any, ...], DocumentedForm(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
-SkipReason = Annotated[str, Text(500, InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
+SkipReason = Annotated[str, Text(500, start.InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
 Rivals = Mapping[UUID, Procedure]  # The procedures whose live conducts have target assets to themselves, by asset.
 
 
@@ -107,39 +75,27 @@ def refuse_rivals(rivals: Rivals) -> None:
 
 def asset_in_use(asset_id: UUID, rival: Procedure | None) -> Refusal:
     """Return the refusal of a conduct whose asset another one has."""
-    facts = {"asset_id": str(asset_id)}
-    if rival is not None:
-        facts |= {"procedure_id": str(rival.id), "conduct_id": str(rival.live_conduct_id)}
-    return ConductProcedure.Cannot(
-        "Another conduct has a target asset to itself; wait until it ends, or hold or abort it.",
-        reason="asset_in_use",
-        facts=facts,
-    )
+    detail = "Another conduct has a target asset to itself; wait until it ends, or hold or abort it."
+    known = {} if rival is None else {"procedure_id": rival.id, "conduct_id": rival.live_conduct_id}
+    return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **known})
 
 
 def refuse_live(procedure: Procedure) -> None:
     """Refuse a second conduct beside a live one."""
     if procedure.live_conduct_id is not None:
-        raise ConductProcedure.Cannot(
-            "A conduct of this procedure is live; wait for it, hold it or abort it.",
-            reason="conduct_live",
-            facts={"conduct_id": str(procedure.live_conduct_id)},
-        )
+        facts = {"conduct_id": procedure.live_conduct_id}
+        raise ConductProcedure.Cannot(start.LIVE_CONDUCT, reason="conduct_live", facts=facts)
 
 
 def refuse_begun(procedure: Procedure) -> None:
     """Refuse to conduct a procedure from the beginning that is not at its beginning."""
     refuse_live(procedure)
-    if procedure.status not in (DEFINED, RUNNING):
-        raise StartProcedure.Cannot(
-            f"The procedure is {procedure.status.value}; a conduct begins with a Defined or Running one.",
-            reason=procedure.status.value.lower(),
-        )
+    if procedure.status not in (procedures.DEFINED, procedures.RUNNING):
+        detail = f"The procedure is {procedure.status.value}; a conduct begins with a Defined or Running one."
+        raise StartProcedure.Cannot(detail, reason=procedure.status.value.lower())
     if procedure.conduct_mode is not None:
-        raise StartProcedure.Cannot(
-            "The procedure was conducted and keeps those steps; hold it and take it up again, or register it anew.",
-            reason="pinned",
-        )
+        detail = "The procedure was conducted and keeps those steps; hold it and take it up again, or register it anew."
+        raise StartProcedure.Cannot(detail, reason="pinned")
     if procedure.current_iteration_index is not None:
         raise StartProcedure.Cannot("An iteration is open; end it first.", reason="iteration_open")
 
@@ -148,10 +104,8 @@ def refuse_not_held(procedure: Procedure) -> None:
     """Refuse to resume a procedure that is not Held."""
     refuse_live(procedure)
     if procedure.status is not HELD:
-        raise ResumeProcedure.Cannot(
-            f"The procedure is {procedure.status.value}; only a Held one is taken up again.",
-            reason=procedure.status.value.lower(),
-        )
+        detail = f"The procedure is {procedure.status.value}; only a Held one is taken up again."
+        raise ResumeProcedure.Cannot(detail, reason=procedure.status.value.lower())
 
 
 def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
@@ -160,55 +114,29 @@ def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
         if procedure.conduct_mode is None:
             known, command = "never conducted", "resume_procedure"
         else:
-            known, command = f"conducted in mode {procedure.conduct_mode.value}", RESUMING[procedure.conduct_mode]
-        raise ResumeProcedure.Cannot(
-            f"The procedure was {known}; take it up with {command}.", reason="other_mode", facts={"command": command}
-        )
+            known, command = f"conducted in mode {procedure.conduct_mode.value}", start.RESUMING[procedure.conduct_mode]
+        detail = f"The procedure was {known}; take it up with {command}."
+        raise ResumeProcedure.Cannot(detail, reason="other_mode", facts={"command": command})
 
 
 def load_opening(procedure: Procedure, run: Run | None, call: Call, steps: Expansion, *, resuming: bool) -> Reads[Opening]:
     """Load what any opening is judged by besides its steps."""
-    facts = yield from procedure_preconditions(procedure, run, call, resuming=resuming)
-    cautions = yield from acknowledged_cautions(procedure, run, facts)
+    facts = yield from start.procedure_preconditions(procedure, run, call, resuming=resuming)
+    cautions = yield from start.acknowledged_cautions(procedure, run, facts)
     return Opening(facts, steps, (yield from rivals_of(procedure)), cautions)
 
 
-def load_first_opening(procedure: Procedure, call: Call, sent: tuple[Any, ...]) -> Reads[Opening]:
-    """Load what a conduct from the beginning is judged by; refuse one that cannot begin."""
-    refuse_begun(procedure)
-    run = yield from parent_run_of(procedure)
-    refuse_idle_run(run, StartProcedure)
-    steps = yield from prepare_steps(procedure, sent, run)
-    return (yield from load_opening(procedure, run, call, steps, resuming=False))
-
-
-def load_resumption(procedure: Procedure, call: Call, mode: ConductMode) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
-    """Load what a conduct that resumes is judged by, and its pin; refuse one that cannot resume."""
-    refuse_not_held(procedure)
-    run = yield from parent_run_of(procedure)
-    refuse_idle_run(run, ResumeProcedure)
-    refuse_other_mode(procedure, mode)
-    pins = yield from events_of(procedure.id, ProcedureStepsResolved)
-    steps = yield from pinned_steps(pins[-1])
-    return (yield from load_opening(procedure, run, call, steps, resuming=True)), pins[-1]
-
-
 def open_conduct(
-    procedure: Procedure, call: Call, command_name: str, rivals: Rivals, counts: tuple[int, int], *events: Event
+    procedure: Procedure, call: Call, command_name: str, rivals: Rivals, step_count: int, closing_count: int, *events: Event
 ) -> Outcome:
-    """Return what opens a conduct: its events, the logbook before the last of them, claims on its assets, and its rows.
-
-    `counts` are the numbers of steps of the main list and of closing steps.
-    """
+    """Return what opens a conduct: its events, the logbook before the last of them, claims on its assets, and its rows."""
     refuse_rivals(rivals)
-    _, logbook = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
-    claims = [
-        Claim(CONDUCTED_ASSETS, str(asset_id), rival=asset_in_use(asset_id, None))
-        for asset_id in sorted(procedure.target_asset_ids)
-    ]
+    _, logbook = open_logbook(procedure.activity_logbook_id, procedures.ProcedureActivitiesLogbookOpened, Activity, call)
+    assets = sorted(procedure.target_asset_ids)
+    claims = [Claim(CONDUCTED_ASSETS, str(asset_id), rival=asset_in_use(asset_id, None)) for asset_id in assets]
     ids: dict[str, Any] = {"procedure_id": procedure.id, "command_name": command_name}
     progress = ConductProgress(**ids, conduct_id=call.new_id, started_at=call.now, active_at=call.now)
-    opened = OpenedConduct(**ids, step_count=counts[0], closing_count=counts[1], **submission_fields(call))
+    opened = OpenedConduct(**ids, step_count=step_count, closing_count=closing_count, **submission_fields(call))
     return [*events[:-1], *logbook, events[-1], *claims, Put(opened), Put(progress)]
 
 
@@ -217,49 +145,60 @@ class Conduct(Command):
 
     wait: Wait = 30
 
-    def check_grants(self) -> Reads[None]:
-        """Refuse a submitter who may not do all that the conduct will do on their behalf."""
-        yield from refuse_missing_grants(needed_grants(self.operation.command_name))
-
     def open(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
         """Pass the gates and return what is written and answered."""
-        pass_gates(GATES, facts.preconditions)
+        pass_gates(start.GATES, facts.preconditions)
         accepted = ConductAccepted(
             procedure_id=procedure.id, conduct_id=call.new_id, work_id=call.new_id, acknowledged_cautions=facts.cautions
         )
         counts = (len(facts.steps.steps), len(facts.steps.closing_steps))
-        written = open_conduct(procedure, call, self.operation.command_name, facts.rivals, counts, *events)
+        written = open_conduct(procedure, call, self.operation.command_name, facts.rivals, *counts, *events)
         return [*written, Answer(accepted.model_dump(mode="json"))]
 
-    def started_event(self, call: Call, facts: Opening) -> ProcedureStarted:
-        return ProcedureStarted(
-            conduct_id=call.new_id, command_name=self.operation.command_name, acknowledged_cautions=facts.cautions
-        )
-
-    def resumed_event(
-        self, call: Call, facts: Opening, boundary: int, decision_id: UUID | None, cap: int | None = None
-    ) -> ProcedureResumed:
-        return ProcedureResumed(
-            re_establishment_boundary=boundary,
+    def open_first(
+        self, procedure: Procedure, call: Call, facts: Opening, *design: Event, loop: procedures.Convergence | None = None
+    ) -> Outcome:
+        """Return what opens a conduct from the beginning: the pin of its steps, a search's design, and the start."""
+        steps, command_name = facts.steps, self.operation.command_name
+        pin = ProcedureStepsResolved(
             conduct_id=call.new_id,
-            command_name=self.operation.command_name,
-            decided_by_decision_id=decision_id,
-            max_consecutive_unconverged_iterations=cap,
-            acknowledged_cautions=facts.cautions,
+            conduct_mode=procedures.MODES[command_name],
+            resolved_steps=steps.steps,
+            resolved_closing_steps=steps.closing_steps,
+            step_count=steps.step_count,
+            steps_hash=steps.steps_hash,
+            convergence=loop,
         )
+        started = procedures.ProcedureStarted(
+            conduct_id=call.new_id, command_name=command_name, acknowledged_cautions=facts.cautions
+        )
+        return self.open(procedure, call, facts, pin, *design, started)
+
+    def resumed_event(self, call: Call, facts: Opening, boundary: int, **own: Any) -> procedures.ProcedureResumed:
+        own |= {"conduct_id": call.new_id, "command_name": self.operation.command_name}
+        return procedures.ProcedureResumed(re_establishment_boundary=boundary, acknowledged_cautions=facts.cautions, **own)
 
 
-def pin_event(call: Call, steps: Expansion, mode: ConductMode, convergence: Convergence | None = None) -> Event:
-    """Return the event that pins the steps of a conduct."""
-    return ProcedureStepsResolved(
-        conduct_id=call.new_id,
-        conduct_mode=mode,
-        resolved_steps=steps.steps,
-        resolved_closing_steps=steps.closing_steps,
-        step_count=steps.step_count,
-        steps_hash=steps.steps_hash,
-        convergence=convergence,
-    )
+def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent: tuple[Any, ...] = ()) -> Reads[Opening]:
+    """Load what a conduct from the beginning is judged by; refuse one that cannot begin."""
+    yield from start.refuse_missing_grants(start.needed_grants(conduct.operation.command_name))
+    refuse_begun(procedure)
+    run = yield from required_if_given(Run, procedure.parent_run_id)
+    start.refuse_idle_run(run, StartProcedure)
+    steps = yield from pins.prepare_steps(procedure, sent, run)
+    return (yield from load_opening(procedure, run, call, steps, resuming=False))
+
+
+def load_resumption(conduct: Conduct, procedure: Procedure, call: Call) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
+    """Load what a conduct that resumes is judged by, and its pin; refuse one that cannot resume."""
+    yield from start.refuse_missing_grants(start.needed_grants(conduct.operation.command_name))
+    refuse_not_held(procedure)
+    run = yield from required_if_given(Run, procedure.parent_run_id)
+    start.refuse_idle_run(run, ResumeProcedure)
+    refuse_other_mode(procedure, procedures.MODES[conduct.operation.command_name])
+    pin = (yield from events_of(procedure.id, ProcedureStepsResolved))[-1]
+    steps = yield from pins.pinned_steps(pin)
+    return (yield from load_opening(procedure, run, call, steps, resuming=True)), pin
 
 
 CONDUCT: dict[str, Any] = {"status": 200, "returns": ConductResult, "work": "conduct", "accepted": ConductAccepted}
@@ -271,12 +210,10 @@ class ForwardConduct(Conduct, JudgedVerb[Procedure, Opening]):
     steps: Steps = ()
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
-        yield from self.check_grants()
-        return (yield from load_first_opening(procedure, call, self.steps))
+        return (yield from load_first_opening(self, procedure, call, self.steps))
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        pin = pin_event(call, facts.steps, ConductMode.FLAT)
-        return self.open(procedure, call, facts, pin, self.started_event(call, facts))
+        return self.open_first(procedure, call, facts)
 
 
 @procedure.command(post="/{procedure_id}/conduct", reasons=["conduct_live", "asset_in_use"], essential=True, **CONDUCT)
@@ -307,59 +244,45 @@ class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, ra
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Opening, int, range]]:
-        yield from self.check_grants()
-        opening, _ = yield from load_resumption(procedure, call, ConductMode.FLAT)
+        opening, _ = yield from load_resumption(self, procedure, call)
         first_undone = yield from first_undone_step(procedure)
         boundary = first_undone if self.re_establishment_boundary is None else self.re_establishment_boundary
-        check_boundary(boundary, len(opening.steps.steps))
+        start.check_boundary(boundary, len(opening.steps.steps))
         if boundary > first_undone and not (self.skip and self.skip_reason):
             count = boundary - first_undone
-            raise InvalidProcedureReEstablishmentBoundaryError(
+            raise start.InvalidProcedureReEstablishmentBoundaryError(
                 f"Step {first_undone} is not done, and going on at {boundary} would leave out {count}; give a boundary of "
                 f"at most {first_undone} or none, or say skip and why in skip_reason.",
                 reason="would_skip",
                 facts={"first_undone_step": first_undone, "skipped_count": count},
             )
-        yield from check_closing_captures(procedure, opening.steps, boundary)
+        yield from pins.check_closing_captures(procedure, opening.steps, boundary)
         return opening, boundary, range(first_undone, boundary)
 
     def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, int, range]) -> Outcome:
         opening, boundary, skipped = facts
-        resumed_event = self.resumed_event(call, opening, boundary, self.decided_by_decision_id)
-        if not skipped:
-            return self.open(procedure, call, opening, resumed_event)
-        resumed_event = resumed_event.model_copy(update={"skipped_count": len(skipped), "skip_reason": self.skip_reason})
+        own: dict[str, Any] = {"decided_by_decision_id": self.decided_by_decision_id}
+        if skipped:
+            own |= {"skipped_count": len(skipped), "skip_reason": self.skip_reason}
+        written = self.open(procedure, call, opening, self.resumed_event(call, opening, boundary, **own))
         rows = [self.skipped_row(procedure, call, opening.steps.steps[index], index) for index in skipped]
-        return [*self.open(procedure, call, opening, resumed_event), Enter(rows)]
+        return [*written, *([Enter(rows)] if rows else ())]
 
     def skipped_row(self, procedure: Procedure, call: Call, step: RecipeStep, index: int) -> Activity:
         """Return the ledger row of a step that is left out."""
         place = StepPlace(procedure_id=procedure.id, conduct_id=call.new_id, step_index=index)
-        logbook_id, _ = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
+        opened = procedures.ProcedureActivitiesLogbookOpened
+        logbook_id, _ = open_logbook(procedure.activity_logbook_id, opened, Activity, call)
         says = {"target": target_of(step), "result": SKIPPED, "step_index": index, "conduct_id": str(call.new_id)}
-        return Activity.by(
-            call,
-            self,
-            logbook_id,
-            event_id=place.row_id(Mark.OUTCOME, 1),
-            procedure_id=procedure.id,
-            step_kind=step.kind,
-            payload={**says, "attempt": 1},
-            sampled_at=call.now,
-            conduct_id=call.new_id,
-            iteration_index=0,
-            closing=False,
-            step_index=index,
-            mark=Mark.OUTCOME.value,
-            attempt=1,
-            slot=None,
-        )
+        own: dict[str, Any] = {"step_kind": step.kind, "payload": {**says, "attempt": 1}, "sampled_at": call.now}
+        own |= {"event_id": place.row_id(Mark.OUTCOME, 1), "mark": Mark.OUTCOME.value, "attempt": 1, "slot": None}
+        return Activity.by(call, self, logbook_id, **dict(place), **own)
 
 
 def first_undone_step(procedure: Procedure) -> Reads[int]:
     """Return the first step that the latest conduct of the main list did not complete."""
-    starts = yield from events_of(procedure.id, ProcedureStarted)
-    resumptions = yield from events_of(procedure.id, ProcedureResumed)
+    starts = yield from events_of(procedure.id, procedures.ProcedureStarted)
+    resumptions = yield from events_of(procedure.id, procedures.ProcedureResumed)
     boundaries = {one.conduct_id: one.re_establishment_boundary for one in resumptions if one.conduct_id is not None}
     conduct_id = [*(one.conduct_id for one in starts if one.conduct_id is not None), *boundaries][-1]
     return boundaries.get(conduct_id, 0) + (yield from ask(Ports.completed_step_count, conduct_id))
@@ -376,31 +299,29 @@ class ConductUntilConverged(Conduct, JudgedVerb[Procedure, Opening]):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
-        yield from self.check_grants()
         if procedure.status is not HELD:
-            return (yield from load_first_opening(procedure, call, self.steps))
-        facts, pin = yield from load_resumption(procedure, call, ConductMode.CONVERGED)
+            return (yield from load_first_opening(self, procedure, call, self.steps))
+        facts, pin = yield from load_resumption(self, procedure, call)
         if self.steps:
-            raise ProcedureStepsForbiddenError("A held loop keeps its steps; take it up without any.")
+            raise pins.ProcedureStepsForbiddenError("A held loop keeps its steps; take it up without any.")
         kept = pin.convergence
         if kept is None or (kept.capture_name, kept.criterion) != (self.convergence_capture_name, self.criterion):
-            raise ResumeProcedure.Cannot(
-                "A held loop keeps its criterion; give the same capture name and criterion.", reason="criterion_changed"
-            )
+            detail = "A held loop keeps its criterion; give the same capture name and criterion."
+            raise ResumeProcedure.Cannot(detail, reason="criterion_changed")
         return facts
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
         cap = self.max_consecutive_unconverged_iterations
         check_cap(cap)
         if procedure.status is HELD:
-            return self.open(procedure, call, facts, self.resumed_event(call, facts, 0, self.decided_by_decision_id, cap))
-        convergence = Convergence(
+            own = {"decided_by_decision_id": self.decided_by_decision_id, "max_consecutive_unconverged_iterations": cap}
+            return self.open(procedure, call, facts, self.resumed_event(call, facts, 0, **own))
+        loop = procedures.Convergence(
             capture_name=self.convergence_capture_name,
             criterion=self.criterion,
             max_consecutive_unconverged_iterations=tighter(cap, procedure.max_consecutive_unconverged_iterations),
         )
-        pin = pin_event(call, facts.steps, ConductMode.CONVERGED, convergence)
-        return self.open(procedure, call, facts, pin, self.started_event(call, facts))
+        return self.open_first(procedure, call, facts, loop=loop)
 
 
 def tighter(*caps: int | None) -> int | None:

@@ -1,14 +1,11 @@
-"""The frames of a conduct's stream, each with an ordinal.
-
-An ordinal is derived from what the frame describes (pass, list, step, begun or done), not counted. So it is the same for all
-readers and all attempts at a step, and it only grows while a conduct goes on.
-"""
+"""The frames of a conduct's stream. Their ordinals are derived from what they describe (pass, list, step, begun or done),
+not counted: they are the same for all readers and all attempts at a step, and only grow while a conduct goes on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -17,13 +14,7 @@ from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
 from baton.domain.operation.conduct.progress import ConductPhase
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective
-from baton.domain.operation.procedure.procedure import (
-    MODES,
-    ProcedureConducted,
-    ProcedureEvent,
-    ProcedureIterationEnded,
-    ProcedureIterationStarted,
-)
+from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.steering.steering import Point
 
 MOMENTS = {Mark.IN_FLIGHT: 0, Mark.OUTCOME: 1, Mark.DEPOSIT: 2}  # The order of the rows of a step.
@@ -65,7 +56,7 @@ class Outline:
 
     @property
     def loops(self) -> bool:
-        return MODES.get(self.command_name) in LOOPS
+        return procedures.MODES.get(self.command_name) in LOOPS
 
     @property
     def end(self) -> int:
@@ -140,7 +131,7 @@ class StreamRow:
     """An event of a conduct, and the measurement of the pass that it ends."""
 
     version: int
-    event: ProcedureEvent
+    event: procedures.ProcedureEvent
     measurement: MeasuredObjective | None = None
 
 
@@ -226,11 +217,11 @@ def event_frames(outline: Outline, events: Sequence[StreamRow]) -> Iterator[Stre
     """Yield the frames of a conduct's events, up to its end."""
     for row in events:
         match row.event:
-            case ProcedureIterationStarted() | ProcedureIterationEnded() as event if outline.loops:
-                ended = isinstance(event, ProcedureIterationEnded)
+            case procedures.ProcedureIterationStarted() | procedures.ProcedureIterationEnded() as event if outline.loops:
+                ended = isinstance(event, procedures.ProcedureIterationEnded)
                 place = outline.iteration(event.iteration_index, ended=ended)
                 yield StreamFrame(FrameKind.ITERATION, place, iteration_frame(event, row.measurement), row.version)
-            case ProcedureConducted(conduct_id=outline.conduct_id) as event:
+            case procedures.ProcedureConducted(conduct_id=outline.conduct_id) as event:
                 end = EndFrame(conduct_id=event.conduct_id, result=event.result, occurred_at=event.occurred_at)
                 kind = FrameKind.HALTED if event.result.acquisition_halt else FrameKind.ENDED
                 yield StreamFrame(FrameKind.HELD if event.result.held else kind, outline.end, end, row.version)
@@ -239,12 +230,9 @@ def event_frames(outline: Outline, events: Sequence[StreamRow]) -> Iterator[Stre
                 continue
 
 
-def iteration_frame(
-    event: ProcedureIterationStarted | ProcedureIterationEnded, measurement: MeasuredObjective | None
-) -> IterationFrame:
+def iteration_frame(event: procedures.PassEvent, measurement: MeasuredObjective | None) -> IterationFrame:
     """Return the frame of the beginning or the end of a pass."""
-    state: Literal["started", "ended"] = "started" if isinstance(event, ProcedureIterationStarted) else "ended"
-    own = {name: getattr(event, name, None) for name in ("point", "converged", "advised_stop", "reason")}
-    return IterationFrame(
-        iteration_index=event.iteration_index, state=state, measurement=measurement, occurred_at=event.occurred_at, **own
-    )
+    state: Literal["started", "ended"] = "started" if isinstance(event, procedures.ProcedureIterationStarted) else "ended"
+    names = ("iteration_index", "point", "converged", "advised_stop", "reason", "occurred_at")
+    shown: dict[str, Any] = {name: getattr(event, name, None) for name in names}
+    return IterationFrame(**shown, state=state, measurement=measurement)

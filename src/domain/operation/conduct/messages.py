@@ -1,7 +1,5 @@
 """The messages that conduct workflows and activities exchange: orders, places, reports and outcomes.
-
-Histories record them, so they stay small and keep their keys; `wire` names a key that differs from its attribute.
-"""
+Histories record them, so they stay small and keep their keys; `wire` names a key that differs from its attribute."""
 
 from abc import abstractmethod
 from datetime import datetime
@@ -14,20 +12,13 @@ from pydantic import ConfigDict, Field
 from baton.domain.kernel import Value
 from baton.domain.operation.conduct.results import Failure, TerminationReason
 from baton.domain.operation.procedure.procedure import ConductCommand, ConductMode
-from baton.domain.recipe.steps import (
-    RecipeActionStep,
-    RecipeCaptureStep,
-    RecipeCheckStep,
-    RecipeComputeStep,
-    RecipeSetpointStep,
-    RecipeStep,
-)
+from baton.domain.recipe import steps
+from baton.domain.recipe.steps import RecipeStep
 
 MAX_PASSES = 10_000  # the limit of passes of every loop
 MAX_REASON_LENGTH = 500
 MAX_COMMAND_LENGTH = 200  # characters of a program's command line in labels and failures; the ledger holds all of it
-UNEXPECTED_FAILURE = "Something unexpected went wrong; the worker's log has it under this conduct."
-"""The message of a failure that no rule foresees."""
+UNEXPECTED_FAILURE = "Something unexpected went wrong; the worker's log has it under this conduct."  # no rule foresees it
 INTERRUPTED = "StepInterrupted"  # the error class of a step that came too late to begin
 SKIPPED = "skipped"  # the result in the ledger row of a step that a person left out
 WRITE_TIMEOUT = 30.0
@@ -133,15 +124,15 @@ def describe_step(step: RecipeStep, action_timeout: float, compute_timeout: floa
     """Return label and timeouts of a step."""
     target = target_of(step)
     match step:
-        case RecipeSetpointStep():
+        case steps.RecipeSetpointStep():
             return NextStep(label=f"set {target}", timeout_seconds=WRITE_TIMEOUT + READ_TIMEOUT)
-        case RecipeActionStep():
+        case steps.RecipeActionStep():
             return NextStep(label=f"do {target}", timeout_seconds=action_timeout)
-        case RecipeCheckStep(timeout=wait):
+        case steps.RecipeCheckStep(timeout=wait):
             return NextStep(label=f"check {target}", timeout_seconds=READ_TIMEOUT + (wait or 0), wait_seconds=wait)
-        case RecipeCaptureStep():
+        case steps.RecipeCaptureStep():
             return NextStep(label=f"capture {step.capture_name} from {step.address}", timeout_seconds=READ_TIMEOUT)
-        case RecipeComputeStep():
+        case steps.RecipeComputeStep():
             return NextStep(label=f"compute {step.command[0][:MAX_COMMAND_LENGTH]}", timeout_seconds=compute_timeout)
         case _:
             assert_never(step)
@@ -150,11 +141,11 @@ def describe_step(step: RecipeStep, action_timeout: float, compute_timeout: floa
 def target_of(step: RecipeStep) -> str:
     """Return what a failure of the step names: an address, an action or a command line."""
     match step:
-        case RecipeSetpointStep() | RecipeCheckStep() | RecipeCaptureStep():
+        case steps.RecipeSetpointStep() | steps.RecipeCheckStep() | steps.RecipeCaptureStep():
             return step.address
-        case RecipeActionStep():
+        case steps.RecipeActionStep():
             return step.name
-        case RecipeComputeStep():
+        case steps.RecipeComputeStep():
             return " ".join(step.command)[:MAX_COMMAND_LENGTH]
         case _:
             assert_never(step)
@@ -306,9 +297,8 @@ def needs_closing(command_name: str, outcome: ConductOutcome) -> bool:
 
 def step_failure(step: RecipeStep, step_index: int, error_class: str, message: str) -> Failure:
     """Return the failure of a step."""
-    return Failure(
-        step_index=step_index, source_kind=step.kind, target=target_of(step), error_class=error_class, message=message
-    )
+    target = target_of(step)
+    return Failure(step_index=step_index, source_kind=step.kind, target=target, error_class=error_class, message=message)
 
 
 def interruption(step: RecipeStep, step_index: int, *, begun: bool) -> Failure:

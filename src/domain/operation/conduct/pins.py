@@ -1,44 +1,155 @@
-"""The pin of a conduct: the exact steps it walks, derived from what was registered and frozen before it starts."""
+"""The pin of a conduct: the exact steps it walks, derived from what was registered and frozen before it starts.
+A setpoint on a virtual axis becomes setpoints on the axes that its rule drives."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
+from baton.domain.calibration.calibration import Calibration
+from baton.domain.calibration.quantities import CalibrationQuantity
+from baton.domain.equipment import partition
+from baton.domain.equipment.asset import DECOMMISSIONED, Asset
+from baton.domain.equipment.values import AlternateIdentifierKind
 from baton.domain.operation.conduct.progress import FilledSlot
-from baton.domain.operation.conduct.virtual_axes import (
-    ProcedureVirtualAxisEvaluationError,
-    ProcedureVirtualAxisOutOfRangeError,
-    ProcedureVirtualAxisUnresolvedError,
-    virtual_axes_of,
-    without_virtual_axes,
-)
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded, ProcedureStepsResolved
-from baton.domain.recipe.expansion import (
-    EXPANDER_VERSION,
-    Expansion,
-    InvalidProcedureBindingsError,
-    ProcedureExpansionOverflowError,
-    UnboundRecipeBindingError,
-    bindings_hash,
-    check_step_count,
-    expansion_of,
-)
-from baton.domain.recipe.recipe import Recipe, RecipeVersionNotFoundError, version_of
-from baton.domain.recipe.sentinels import CaptureRef
+from baton.domain.recipe import expansion as expansions
+from baton.domain.recipe import steps as recipe_steps
+from baton.domain.recipe.expansion import EXPANDER_VERSION, Expansion, check_step_count, expansion_of
+from baton.domain.recipe.plan import Plan
+from baton.domain.recipe.plan_parts import wires_into
+from baton.domain.recipe.recipe import Recipe, RecipeVersion, RecipeVersionNotFoundError, version_of
 from baton.domain.recipe.step_checks import misshapen, read_steps
-from baton.domain.recipe.steps import (
-    RecipeComputeStep,
-    RecipeStep,
-    StepLocation,
-    binding_names,
-    declared_capture,
-    located_steps,
-    references,
-)
+from baton.domain.recipe.steps import CaptureRef, RecipeComputeStep, RecipeStep, SetpointStep, Step, StepLocation
 from baton.domain.run.run import Run
+from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, records_of, required, run_in_thread
+from baton.domain.shared.reads import Reads, ask, events_of, every, existing, records_of, required, run_in_thread
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal, Unprocessable
 from baton.domain.shared.text import shortened
+
+SCHEME = "virtual-axis://"
+
+
+class ProcedureVirtualAxisUnresolvedError(Conflict, context="operation"):
+    """The axes that a virtual axis is made of are not known."""
+
+
+class ProcedureVirtualAxisOutOfRangeError(Unprocessable, context="operation"):
+    """A virtual axis cannot go where a step sends it."""
+
+
+class ProcedureVirtualAxisEvaluationError(Refusal, context="operation"):
+    """The rule of a virtual axis leads to no usable setpoints."""
+
+
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class VirtualAxis:
+    """A virtual axis with the addresses of its constituents, in the order of its rule."""
+
+    asset_id: UUID
+    name: str
+    rule: partition.PartitionRule
+    addresses: tuple[str, ...]
+    points: Points
+
+
+def virtual_axes_of(steps: Iterable[Step], run: Run | None) -> Reads[dict[str, VirtualAxis]]:
+    """Return the virtual axes that steps address, resolved by the plan of the parent run."""
+    targets = {step.address for step in steps if isinstance(step, SetpointStep)}
+    addresses = sorted(address for address in targets if address.startswith(SCHEME))
+    if not addresses:
+        return {}
+    if run is None:
+        raise unresolved_axis(addresses[0], "the procedure has no parent run whose plan would say its wiring")
+    plan = yield from required(Plan, run.plan_id)
+    found: dict[str, VirtualAxis] = {}
+    for address in addresses:
+        found[address] = yield from _resolve(address, plan)
+    return found
+
+
+def _resolve(address: str, plan: Plan) -> Reads[VirtualAxis]:
+    try:
+        asset_id = UUID(address.removeprefix(SCHEME))
+    except ValueError:
+        raise unresolved_axis(address, "it names no asset") from None
+    axis = yield from existing(Asset, asset_id)
+    if axis is None or axis.partition_rule is None:
+        raise unresolved_axis(address, "there is no such virtual axis")
+    rule = axis.partition_rule
+    if isinstance(rule, partition.SolverReference):
+        raise unresolved_axis(address, "its rule is recorded only")
+    wires = wires_into(plan.wires, axis.id)
+    if len(wires) != (arity := partition.arity(rule)):
+        raise unresolved_axis(address, f"its rule drives {arity} axes and the plan wires {len(wires)} into it")
+    assets = yield from every(Asset, (wire.source_asset_id for wire in wires))
+    addresses = tuple(constituent_address(address, assets.get(wire.source_asset_id)) for wire in wires)
+    points = (yield from _points(address, rule)) if isinstance(rule, partition.LookupTable) else ()
+    return VirtualAxis(axis.id, axis.name, rule, addresses, points)
+
+
+def constituent_address(address: str, asset: Asset | None) -> str:
+    """Return the one control address of a constituent axis."""
+    if asset is None or asset.lifecycle is DECOMMISSIONED:
+        raise unresolved_axis(address, "an axis it is made of is missing or Decommissioned")
+    known = [one.value for one in asset.alternate_identifiers if one.kind is AlternateIdentifierKind.EPICS_PV]
+    if len(known) != 1:
+        raise unresolved_axis(address, f"{asset.name} has {len(known)} EPICS_PV identifiers and needs exactly one")
+    return known[0]
+
+
+def _points(address: str, rule: partition.LookupTable) -> Reads[Points]:
+    calibration = yield from existing(Calibration, rule.calibration_id)
+    revision = None if calibration is None else calibration.revision(rule.calibration_revision_id)
+    if calibration is None or revision is None:
+        raise unresolved_axis(address, "the calibration revision its table follows does not exist")
+    if calibration.quantity is not CalibrationQuantity.ENERGY_POSITION_CURVE:
+        raise unresolved_axis(address, f"its table follows a {calibration.quantity.value}, not an energy_position_curve")
+    return tuple((float(one["energy"]), float(one.get("position", one.get("angle")))) for one in revision.value["points"])
+
+
+def without_virtual_axes(steps: Sequence[Step], axes: Mapping[str, VirtualAxis]) -> tuple[Step, ...]:
+    """Return the steps with every setpoint on a virtual axis replaced."""
+    return tuple(one for step in steps for one in _driven_steps(step, axes))
+
+
+def _driven_steps(step: Step, axes: Mapping[str, VirtualAxis]) -> Sequence[Step]:
+    """Return the setpoints that a setpoint on a virtual axis stands for; any other step stands for itself."""
+    if not isinstance(step, SetpointStep) or step.address not in axes:
+        return (step,)
+    axis, value = axes[step.address], step.value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise out_of_range(axis, "it takes a number that is known before the start")
+    try:
+        values = partition.setpoints(axis.rule, float(value), axis.points)
+    except partition.PartitionOutOfRangeError as error:
+        raise out_of_range(axis, str(error)) from None
+    except partition.PartitionNotEvaluatedError as error:
+        raise unresolved_axis(step.address, str(error)) from None
+    except partition.PartitionNotFiniteError as error:
+        detail = f"The rule of {axis.name} leads to no finite setpoint: {error}."
+        raise ProcedureVirtualAxisEvaluationError(detail, reason="not_finite") from None
+    if len(values) != len(axis.addresses):
+        detail = f"The rule of {axis.name} gives {len(values)} setpoints for {len(axis.addresses)} axes."
+        raise ProcedureVirtualAxisEvaluationError(detail, reason="count")
+    targets = zip(axis.addresses, values, strict=True)
+    return [SetpointStep(kind="setpoint", address=address, value=value) for address, value in targets]
+
+
+def unresolved_axis(address: str, why: str) -> ProcedureVirtualAxisUnresolvedError:
+    """Return the refusal of a virtual axis that cannot be resolved."""
+    detail = f"The axis {address} cannot be resolved: {why}; correct the plan or the steps."
+    return ProcedureVirtualAxisUnresolvedError(detail, reason="unresolved", facts={"address": address})
+
+
+def out_of_range(axis: VirtualAxis, why: str) -> ProcedureVirtualAxisOutOfRangeError:
+    """Return the refusal of a value that a virtual axis cannot take."""
+    detail = f"{axis.name} cannot take the value of a step: {why}; change the step."
+    return ProcedureVirtualAxisOutOfRangeError(detail, reason="out_of_range", facts={"asset_id": axis.asset_id})
 
 
 class ProcedureStepsForbiddenError(Invalid, context="operation"):
@@ -66,17 +177,14 @@ class ComputeProgramNotAllowedError(Conflict, context="operation", reason="progr
 
 
 UNPINNABLE = (
-    Recipe.aggregate.NotFound,
-    RecipeVersionNotFoundError,
-    InvalidProcedureBindingsError,
-    UnboundRecipeBindingError,
-    ProcedureExpansionOverflowError,
-    ProcedureExpansionRecordNotFoundError,
-    ProcedureExpanderVersionMismatchError,
-    ProcedureExpansionDriftError,
-    ProcedureVirtualAxisUnresolvedError,
-    ProcedureVirtualAxisOutOfRangeError,
-    ProcedureVirtualAxisEvaluationError,
+    *(Recipe.aggregate.NotFound, RecipeVersionNotFoundError),
+    *(
+        expansions.InvalidProcedureBindingsError,
+        expansions.UnboundRecipeBindingError,
+        expansions.ProcedureExpansionOverflowError,
+    ),
+    *(ProcedureExpansionRecordNotFoundError, ProcedureExpanderVersionMismatchError, ProcedureExpansionDriftError),
+    *(ProcedureVirtualAxisUnresolvedError, ProcedureVirtualAxisOutOfRangeError, ProcedureVirtualAxisEvaluationError),
 )  # The refusals that keep registered steps from being pinned, whatever was asked for.
 
 
@@ -111,7 +219,7 @@ def literal_steps(sent: Sequence[Any]) -> Any:
         place = StepLocation("steps", index)
         if isinstance(step, RecipeComputeStep):
             raise misshapen(place, "kind", "compute_needs_recipe", "must not be compute; programs come from recipes")
-        if names := binding_names([step]):
+        if names := recipe_steps.binding_names([step]):
             raise misshapen(place, "", "misplaced_sentinel", f"refers to {names[0]}, and nothing is bound here")
     return expansion_of(steps, (), {}).steps
 
@@ -123,20 +231,16 @@ def recorded_expansion(procedure: Procedure) -> Reads[Expansion]:
         raise ProcedureExpansionRecordNotFoundError("The record of the recipe's expansion is missing; report this.")
     record = records[-1]
     if record.expander_version != EXPANDER_VERSION:
-        raise ProcedureExpanderVersionMismatchError(
-            f"The procedure was expanded by version {record.expander_version}, this is {EXPANDER_VERSION}; register it anew."
-        )
+        versions = f"version {record.expander_version}, this is {EXPANDER_VERSION}"
+        raise ProcedureExpanderVersionMismatchError(f"The procedure was expanded by {versions}; register it anew.")
     recipe = yield from required(Recipe, record.recipe_id)
-    version = version_of(recipe, record.recipe_version)
-    return (yield from run_in_thread(verified_expansion, version.steps, version.closing_steps, record))
+    return (yield from run_in_thread(verified_expansion, version_of(recipe, record.recipe_version), record))
 
 
-def verified_expansion(
-    steps: Sequence[RecipeStep], closing_steps: Sequence[RecipeStep], record: ProcedureRecipeExpanded
-) -> Expansion:
+def verified_expansion(version: RecipeVersion, record: ProcedureRecipeExpanded) -> Expansion:
     """Return the expansion if it hashes to what was recorded."""
-    refuse_drift("bindings", bindings_hash(record.bindings), record.bindings_hash)
-    expansion = expansion_of(steps, closing_steps, record.bindings)
+    refuse_drift("bindings", content_hash(record.bindings), record.bindings_hash)
+    expansion = expansion_of(version.steps, version.closing_steps, record.bindings)
     refuse_drift("steps", expansion.steps_hash, record.steps_hash)
     return expansion
 
@@ -144,16 +248,14 @@ def verified_expansion(
 def refuse_drift(name: str, found: str, kept: str) -> None:
     """Refuse a hash that differs from the recorded one."""
     if found != kept:
-        raise ProcedureExpansionDriftError(
-            f"The {name} do not hash to what was recorded; register the procedure anew and report this.",
-            reason=f"{name}_differ",
-        )
+        detail = f"The {name} do not hash to what was recorded; register the procedure anew and report this."
+        raise ProcedureExpansionDriftError(detail, reason=f"{name}_differ")
 
 
 def check_closing_captures(procedure: Procedure, pin: Expansion, boundary: int) -> Reads[None]:
     """Refuse to go on from behind the only step that captures what a closing step needs, unless it was captured before."""
-    needed = {reference.capture_name for step in pin.closing_steps for reference in references(step, CaptureRef)}
-    missing = needed - {declared_capture(step) for step in (*pin.steps[boundary:], *pin.closing_steps)}
+    needed = {ref.capture_name for step in pin.closing_steps for ref in recipe_steps.references(step, CaptureRef)}
+    missing = needed - {recipe_steps.declared_capture(step) for step in (*pin.steps[boundary:], *pin.closing_steps)}
     if not missing:
         return
     filled = yield from records_of(FilledSlot, procedure_id=procedure.id)
@@ -174,7 +276,7 @@ def allowed_programs(steps: Iterable[RecipeStep]) -> Reads[frozenset[str]]:
 
 def check_programs(steps: Expansion, allowed: frozenset[str]) -> None:
     """Refuse a step whose program is not among those allowed, by its exact name."""
-    for place, step in located_steps(steps.steps, steps.closing_steps):
+    for place, step in recipe_steps.located_steps(steps.steps, steps.closing_steps):
         if isinstance(step, RecipeComputeStep) and (program := step.command[0]) not in allowed:
             raise ComputeProgramNotAllowedError(
                 f"{place} runs {shortened(program)}, which this deployment does not allow; use a program that it does, or "

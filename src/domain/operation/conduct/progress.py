@@ -1,7 +1,5 @@
 """The progress of conducts: one row for each procedure or run, overwritten as its conduct goes on.
-
-These rows are no record: what was done is in the ledger, and the result is on the stream.
-"""
+These rows are no record: what was done is in the ledger, and the result is on the stream."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -68,13 +66,8 @@ class Submission(Record):
 
 def submission_fields(call: Call) -> dict[str, Any]:
     """Return the ids of the conduct that a call opens, and of its submitter."""
-    return {
-        "conduct_id": call.new_id,
-        "principal_id": call.principal_id,
-        "surface_id": call.surface_id,
-        "conduit_id": call.conduit_id,
-        "correlation_id": call.correlation_id,
-    }
+    submitter = ("principal_id", "surface_id", "conduit_id", "correlation_id")
+    return {"conduct_id": call.new_id, **{name: getattr(call, name) for name in submitter}}
 
 
 @dataclass(frozen=True)

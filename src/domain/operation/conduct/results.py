@@ -1,16 +1,72 @@
 """The results of conducts of procedures and runs: on the stream, over REST and to agents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
 from baton.domain.kernel import Event, Value
-from baton.domain.operation.conduct.actuation import ActuationKind
 from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
+
+
+class ActuationKind(StrEnum):
+    PHYSICAL = "Physical"
+    SIMULATED = "Simulated"
+    HYBRID = "Hybrid"
+
+
+class Actuation(StrEnum):
+    """What the writes of a deployment can reach, as far as its routes declare it; nobody is asked whether it answers."""
+
+    INERT = "inert"
+    SIMULATED = "simulated"
+    REACHABLE = "reachable"
+
+
+def merged_kind(kinds: Iterable[ActuationKind | None]) -> ActuationKind | None:
+    """Return the kind of all this work taken together, or None."""
+    seen = {kind for kind in kinds if kind is not None}
+    if not seen:
+        return None
+    return seen.pop() if len(seen) == 1 else ActuationKind.HYBRID
+
+
+class DeclaredRoute(Protocol):
+    """What a deployment declares of all addresses with one prefix; that they are simulated is never inferred."""
+
+    @property
+    def prefix(self) -> str: ...
+    @property
+    def simulated(self) -> bool: ...
+    @property
+    def read_only(self) -> bool: ...
+
+
+Route = TypeVar("Route", bound=DeclaredRoute)
+
+
+def route_of(address: str, routes: Iterable[Route]) -> Route | None:
+    """Return the route with the longest prefix of an address, or None."""
+    leading = (route for route in routes if address.startswith(route.prefix))
+    return max(leading, key=lambda route: len(route.prefix), default=None)
+
+
+def touched_kind(addresses: Iterable[str], routes: Collection[DeclaredRoute]) -> ActuationKind | None:
+    """Return what the routes of these addresses declare, taken together."""
+    found = (route_of(address, routes) for address in addresses)
+    return merged_kind(ActuationKind.SIMULATED if route.simulated else ActuationKind.PHYSICAL for route in found if route)
+
+
+def actuation_of(routes: Iterable[DeclaredRoute], writes_enabled: bool) -> Actuation:
+    """Return what can be written to: real equipment where a writable route is not declared simulated."""
+    writable = [route for route in routes if writes_enabled and not route.read_only]
+    if not writable:
+        return Actuation.INERT
+    return Actuation.SIMULATED if all(route.simulated for route in writable) else Actuation.REACHABLE
+
 
 SourceKind = Literal["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
 
@@ -59,20 +115,13 @@ def shown_value(value: Any, entry_id: UUID) -> Any:
     return value
 
 
-class UnknownWrite(Value):
-    """The value of an address that may hold any of these: the last one confirmed, then those sent since."""
-
-    outcome: Literal["unknown"] = "unknown"
-    values: tuple[Any, ...]
-
-
 def left_value(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
-    """Return the value an address was left at: the one confirmed last, unless another was tried since."""
+    """Return the value an address was left at: the one confirmed last, or all that it may hold where one was tried since."""
     every = [*confirmed, *tried]
     possible = [value for place, value in enumerate(every) if value not in every[:place]]
     if confirmed and len(possible) == 1:
         return possible[0]
-    return UnknownWrite(values=tuple(possible)).model_dump(mode="json")
+    return {"outcome": "unknown", "values": possible}
 
 
 class Measured(Value):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baton.domain.operation.conduct.results import Artifact, Measured
-from baton.domain.recipe.sentinels import CaptureRef, OutputRef, SteeringRef, is_finite
-from baton.domain.recipe.steps import RecipeComputeStep, RecipeEqualsCriterion, RecipeToleranceCriterion
+from baton.domain.recipe import steps
+from baton.domain.recipe.steps import CaptureRef, OutputRef, SteeringRef
 
 GOOD = "Good"
 
@@ -57,12 +57,12 @@ def reference_field(operand: Any) -> dict[str, str]:
     return {}
 
 
-Criterion = RecipeEqualsCriterion | RecipeToleranceCriterion
+Criterion = steps.RecipeEqualsCriterion | steps.RecipeToleranceCriterion
 
 
 def meets(criterion: Criterion, expected: Any, value: Any, index: int | None = None) -> bool:
     """Return whether a value meets a criterion; a categorical value is its label or its index."""
-    if isinstance(criterion, RecipeToleranceCriterion):
+    if isinstance(criterion, steps.RecipeToleranceCriterion):
         return is_number(value) and is_number(expected) and abs(value - expected) <= criterion.tolerance
     return json_equal(value, expected) or (index is not None and json_equal(index, expected))
 
@@ -79,7 +79,7 @@ def json_equal(one: Any, other: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and steps.is_finite(value)
 
 
 def capturable_number(value: Any, quality: str, what: str) -> float:
@@ -99,7 +99,7 @@ def refuse_refill(name: str, captures: Iterable[str]) -> None:
 
 
 def deposit_of(
-    step: RecipeComputeStep, measurements: Sequence[Measured], artifacts: Sequence[Artifact], memory: Memory
+    step: steps.RecipeComputeStep, measurements: Sequence[Measured], artifacts: Sequence[Artifact], memory: Memory
 ) -> dict[str, Any] | None:
     """Return what a compute step leaves for later steps, as its deposit row, or None."""
     if step.capture_name is not None:

@@ -1,7 +1,5 @@
 """The view of a conduct: its progress, its worker's heartbeat, and its result.
-
-Nothing here says that a conduct runs, only when its worker was last heard of.
-"""
+Nothing here says that a conduct runs, only when its worker was last heard of."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,18 +12,8 @@ from baton.domain.kernel import Call, Event, Query
 from baton.domain.operation.conduct.messages import describe_step
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
 from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.procedure.procedure import (
-    UNDER_WAY,
-    ConductMode,
-    PendingRequest,
-    Procedure,
-    ProcedureAbortRequested,
-    ProcedureConducted,
-    ProcedureHoldRequested,
-    ProcedureStatus,
-    ProcedureStepsResolved,
-    procedure,
-)
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import ConductMode, PendingRequest, Procedure, ProcedureStatus, procedure
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
 
@@ -114,7 +102,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     if procedure.conduct_mode in LOOPS:
         measured = yield from ask(Ports.measured_objective, procedure.id, opened.conduct_id)
     live = progress.phase != ConductPhase.ENDED.value
-    ends = () if live else (yield from events_of(procedure.id, ProcedureConducted))
+    ends = () if live else (yield from events_of(procedure.id, procedures.ProcedureConducted))
     result = next((one.result for one in reversed(ends) if one.conduct_id == opened.conduct_id), None)
     silence = heartbeat_silence(progress, call.now)
     asked = procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None
@@ -142,8 +130,8 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
 
 
 REQUESTS: dict[PendingRequest, type[Event]] = {
-    PendingRequest.HOLD: ProcedureHoldRequested,
-    PendingRequest.ABORT: ProcedureAbortRequested,
+    PendingRequest.HOLD: procedures.ProcedureHoldRequested,
+    PendingRequest.ABORT: procedures.ProcedureAbortRequested,
 }
 
 
@@ -159,7 +147,7 @@ def pending_since(
     since: datetime, request: PendingRequest, procedure: Procedure, progress: ConductProgress, now: datetime
 ) -> Reads[PendingRequestView]:
     """Return what a request of this time waits for; the current step began when something was last done."""
-    pins = yield from latest_events(procedure.id, ProcedureStepsResolved, count=1)
+    pins = yield from latest_events(procedure.id, procedures.ProcedureStepsResolved, count=1)
     closing, index = progress.phase == ConductPhase.CLOSING.value, progress.step_index
     steps = [step for pin in pins for step in (pin.resolved_closing_steps if closing else pin.resolved_steps)]
     if progress.shown_phase not in AT_A_STEP or index is None or index >= len(steps):
@@ -167,15 +155,11 @@ def pending_since(
     step = steps[index]
     deployment = yield from ask(Ports.deployment)
     ahead = describe_step(step, deployment.action_timeout, deployment.compute_timeout)
+    at = StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label)
     heard = worker_contact(heartbeat_silence(progress, now)) is WorkerContact.HEARD
-    return PendingRequestView(
-        request=request,
-        since=since,
-        step=StepInProgress(step_index=index, closing=closing, kind=step.kind, label=ahead.label),
-        until=progress.active_at + timedelta(seconds=ahead.timeout_seconds)
-        if heard and request is PendingRequest.HOLD
-        else None,
-    )
+    end = progress.active_at + timedelta(seconds=ahead.timeout_seconds)
+    until = end if heard and request is PendingRequest.HOLD else None
+    return PendingRequestView(request=request, since=since, step=at, until=until)
 
 
 def pending_text(pending: PendingRequestView) -> str:
@@ -189,7 +173,7 @@ def pending_text(pending: PendingRequestView) -> str:
 
 def may_be_conducted(view: ConductView) -> bool:
     """Return whether a procedure that never was conducted may still be."""
-    return view.status in (ProcedureStatus.DEFINED, *UNDER_WAY)
+    return view.status in (ProcedureStatus.DEFINED, *procedures.UNDER_WAY)
 
 
 def heartbeat_silence(progress: ConductProgress, now: datetime) -> timedelta | None:
@@ -204,17 +188,15 @@ def worker_contact(silence: timedelta | None) -> WorkerContact:
     return WorkerContact.LOST if silence > LOST_AFTER else WorkerContact.HEARD
 
 
-def progress_text(
-    opened: OpenedConduct, progress: ConductProgress, measured: MeasuredObjective | None, now: datetime
-) -> str:
+def progress_text(opened: OpenedConduct, progress: ConductProgress, latest: MeasuredObjective | None, now: datetime) -> str:
     """Return the progress of a conduct in words."""
     silence = heartbeat_silence(progress, now)
     if progress.phase == ConductPhase.OPENED.value:
         return "waiting for a worker to take it up"
     parts = [f"iteration {progress.iteration_index}"] if progress.iteration_index is not None else []
     parts.append(step_text(opened, progress))
-    if measured is not None:
-        parts.append(f"{measured.name} {measured.value:.6g} in iteration {measured.iteration_index}")
+    if latest is not None:
+        parts.append(f"{latest.name} {latest.value:.6g} in iteration {latest.iteration_index}")
     if silence is not None and worker_contact(silence) is WorkerContact.LOST:
         parts.append(f"worker lost {silence.total_seconds():.0f} s ago")
     return ", ".join(parts)

@@ -12,7 +12,7 @@ from baton.domain.kernel import Call, Query
 from baton.domain.registry import question
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, is_permitted
-from baton.domain.shared.refusals import NotFound, Refusal
+from baton.domain.shared.refusals import NotFound, Refusal, kept_form
 
 
 class WorkNotFoundError(NotFound, context="operation"):
@@ -69,21 +69,17 @@ class GetWork(Query):
     def answer(self, call: Call) -> Reads[WorkView]:
         found = yield from ask(Ports.find_work, self.work_id)
         if found is None or not (found.principal_id == call.principal_id or (yield from is_permitted(found.readable_with))):
-            raise WorkNotFoundError(
-                f"There is no work {self.work_id} that you may read; check the id, or ask as whoever began it."
-            )
-        state = WorkState.RUNNING if found.answer is None else WorkState.DONE
+            detail = f"There is no work {self.work_id} that you may read; check the id, or ask as whoever began it."
+            raise WorkNotFoundError(detail)
+        state, error = WorkState.RUNNING if found.answer is None else WorkState.DONE, None
+        if (refusal := found.refusal) is not None:
+            began = found.correlation_id or call.correlation_id
+            error = WorkError(**kept_form(refusal), context=refusal.context, correlation_id=began)
         return WorkView(
             work_id=self.work_id,
             state=state if found.refusal is None else WorkState.FAILED,
             ids=dict(found.ids),
             message=found.message,
             answer=None if found.answer is None else dict(found.answer),
-            error=None if found.refusal is None else error_of(found.refusal, found.correlation_id or call.correlation_id),
+            error=error,
         )
-
-
-def error_of(refusal: Refusal, correlation_id: UUID) -> WorkError:
-    """Return the body of a refusal, with the correlation id of the request that began the work."""
-    own = {name: getattr(refusal, name) for name in ("detail", "code", "context", "reason", "facts")}
-    return WorkError(**own, correlation_id=correlation_id)

@@ -1,1 +1,1 @@
-"""A procedure; read `procedure`, then `registration`, `gates`, `start`, `iterations`, `endings`, `preflight`."""
+"""A procedure; read `procedure`, then `registration`, `start`, `iterations`, `endings`, `preflight`."""

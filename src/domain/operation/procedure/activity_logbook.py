@@ -1,9 +1,6 @@
 """The activity logbook of a procedure: what was done step by step, by hand or by a conduct.
+A conduct's rows are its ledger: a row before each effect and one after it, found again by conduct and place."""
 
-A conduct's rows are its ledger: a row before each effect and one after it, found again by conduct and place.
-"""
-
-from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -13,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from baton.domain.kernel import Call, Outcome, Value, Verb
 from baton.domain.operation.procedure.procedure import RUNNING, Procedure, ProcedureActivitiesLogbookOpened, procedure
-from baton.domain.shared.listing import Hidden, ListQuery, Where
+from baton.domain.shared.listing import Hidden, ListQuery
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.times import Instant
@@ -77,21 +74,15 @@ class AppendProcedureActivities(Verb[Procedure]):
 
     def decide(self, procedure: Procedure, call: Call) -> Outcome:
         if procedure.status is not RUNNING:
-            raise ProcedureActivitiesLogbookClosedError(
-                f"The procedure is {procedure.status.value}; activities are logged while it is Running.",
-                reason=procedure.status.value.lower(),
-            )
+            detail = f"The procedure is {procedure.status.value}; activities are logged while it is Running."
+            raise ProcedureActivitiesLogbookClosedError(detail, reason=procedure.status.value.lower())
         for report in self.entries:
             if report.step_kind not in [*StepKind]:
-                raise InvalidProcedureStepKindError(
-                    f"There is no step kind {report.step_kind}; use {', '.join(StepKind)}.",
-                    facts={"event_id": str(report.event_id)},
-                )
+                detail = f"There is no step kind {report.step_kind}; use {', '.join(StepKind)}."
+                raise InvalidProcedureStepKindError(detail, facts={"event_id": report.event_id})
         logbook_id, opening = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
-        rows = [
-            Activity.by(call, self, logbook_id, procedure_id=procedure.id, **BY_HAND, **dict(report))
-            for report in self.entries
-        ]
+        own = {"procedure_id": procedure.id, **BY_HAND}
+        rows = [Activity.by(call, self, logbook_id, **own, **dict(report)) for report in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 
 
@@ -102,6 +93,3 @@ class ListProcedureActivities(ListQuery):
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     step_kind: StepKind | None = None
     conduct_id: UUID | None = None
-
-    def scope(self, target: Procedure) -> Iterator[Where]:
-        yield Where("procedure_id", "is", target.id)

@@ -1,8 +1,5 @@
-"""How a procedure stops: held, completed, aborted or truncated, by people or by its conduct.
-
-While a conduct is live, holding and aborting are requests that it serves at its next step. Its own end goes through the same
-commands, which then carry its result; an end that nobody asked for is recorded by the service itself.
-"""
+"""How a procedure stops: held, completed, aborted or truncated, by people or by its conduct. A live conduct is asked to hold
+or abort and does so at its next step; its own end goes through the same commands, which then carry its result."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,27 +9,12 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
-from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
 from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, open_conduct, rivals_of
 from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
-from baton.domain.operation.conduct.results import ConductResult, Failure
-from baton.domain.operation.procedure.procedure import (
-    RUNNING,
-    UNDER_WAY,
-    HoldCause,
-    PendingRequest,
-    Procedure,
-    ProcedureAborted,
-    ProcedureAbortRequested,
-    ProcedureCompleted,
-    ProcedureConducted,
-    ProcedureHeld,
-    ProcedureHoldRequested,
-    ProcedureStepsResolved,
-    ProcedureTruncated,
-    procedure,
-)
+from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Failure, merged_kind
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import RUNNING, UNDER_WAY, PendingRequest, Procedure, procedure
 from baton.domain.operation.procedure.start import live_conduct_refusal
 from baton.domain.registry import Internal
 from baton.domain.shared.ports import Ports
@@ -55,15 +37,12 @@ class RequestAccepted(BaseModel):
     conduct_id: UUID
 
 
-OwnResult = Annotated[ConductResult | None, Internal()]
-"""The result of a conduct, where the conduct itself gives the command."""
+OwnResult = Annotated[ConductResult | None, Internal()]  # The result, where the conduct itself gives the command.
 
 
 def progress_of(procedure: Procedure, wanted: bool) -> Reads[ConductProgress | None]:
     """Return the progress of the procedure's latest conduct, where it is wanted."""
-    if not wanted:
-        return None
-    return (yield from record_of(ConductProgress, procedure_id=procedure.id))
+    return (yield from record_of(ConductProgress, procedure_id=procedure.id)) if wanted else None
 
 
 def conclude(procedure: Procedure, progress: ConductProgress | None, result: ConductResult, *ending: Event) -> Outcome:
@@ -72,7 +51,7 @@ def conclude(procedure: Procedure, progress: ConductProgress | None, result: Con
     over: dict[str, Any] = {"phase": ConductPhase.ENDED.value, "waiting_for": None, "waiting_until": None}
     ended = [] if progress is None else [Put(replace(progress, **over))]
     return [
-        ProcedureConducted(conduct_id=result.conduct_id, succeeded=result.succeeded, result=result),
+        procedures.ProcedureConducted(conduct_id=result.conduct_id, succeeded=result.succeeded, result=result),
         *ending,
         *(Release(CONDUCTED_ASSETS, str(asset_id)) for asset_id in sorted(procedure.target_asset_ids)),
         Delist(HOLD_ASKED, key),
@@ -94,13 +73,13 @@ class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
 
     reason: Annotated[str, procedure.text("hold_reason", 500, label="reason", personal=True)]
     decided_by_decision_id: UUID | None = None
-    cause: Annotated[HoldCause, Internal()] = HoldCause.OPERATOR
+    cause: Annotated[procedures.HoldCause, Internal()] = procedures.HoldCause.OPERATOR
     conducted: OwnResult = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
         self.operation.check(self, procedure)
         if self.conducted is None and procedure.live_conduct_id is not None:
-            asked = yield from events_of(procedure.id, ProcedureAbortRequested)
+            asked = yield from events_of(procedure.id, procedures.ProcedureAbortRequested)
             if any(one.run_closing and one.conduct_id == procedure.live_conduct_id for one in asked):
                 raise pending_request_refusal(self, PendingRequest.ABORT)
         return (yield from progress_of(procedure, self.conducted is not None))
@@ -112,28 +91,20 @@ class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
         if procedure.pending_request is not None:
             raise pending_request_refusal(self, procedure.pending_request)
         if (conduct_id := procedure.live_conduct_id) is not None:
-            return [
-                ProcedureHoldRequested(
-                    conduct_id=conduct_id, reason=self.reason, decided_by_decision_id=self.decided_by_decision_id
-                ),
-                Enlist(HOLD_ASKED, str(conduct_id)),
-                accept_request(conduct_id, procedure),
-            ]
+            id = self.decided_by_decision_id
+            asked = procedures.ProcedureHoldRequested(conduct_id=conduct_id, reason=self.reason, decided_by_decision_id=id)
+            return [asked, Enlist(HOLD_ASKED, str(conduct_id)), accept_request(conduct_id, procedure)]
         return [self.held_event(procedure)]
 
-    def held_event(self, source: Procedure | ConductResult) -> ProcedureHeld:
-        return ProcedureHeld(
-            reason=self.reason,
-            cause=self.cause,
-            decided_by_decision_id=self.decided_by_decision_id,
-            actuation_kind=source.actuation_kind,
-        )
+    def held_event(self, source: Procedure | ConductResult) -> procedures.ProcedureHeld:
+        own = {name: value for name, value in self if name != "conducted"}
+        return procedures.ProcedureHeld(**own, actuation_kind=source.actuation_kind)
 
 
 def pending_request_refusal(command: Command, request: PendingRequest) -> Refusal:
     """Return the refusal of a request while another one is being served."""
-    asked = request.value.lower()
-    return command.cannot("request_pending", f"A request to {asked} is being served already; wait for it.")
+    detail = f"A request to {request.value.lower()} is being served already; wait for it."
+    return command.cannot("request_pending", detail)
 
 
 def refuse_not_live(command: Command, procedure: Procedure, result: ConductResult) -> None:
@@ -161,13 +132,12 @@ class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     def decide(self, procedure: Procedure, call: Call, progress: ConductProgress | None) -> Outcome:
         if (result := self.conducted) is not None:
             refuse_other_end(self, procedure, result)
-            completed = ProcedureCompleted(
-                actuation_kind=result.actuation_kind, termination_reason=result.termination_reason
-            )
-            return conclude(procedure, progress, result, completed)
+            reason = result.termination_reason
+            ended = procedures.ProcedureCompleted(actuation_kind=result.actuation_kind, termination_reason=reason)
+            return conclude(procedure, progress, result, ended)
         if procedure.live_conduct_id is not None:
             raise live_conduct_refusal(self, procedure)
-        return [ProcedureCompleted(actuation_kind=procedure.actuation_kind, termination_reason=None)]
+        return [procedures.ProcedureCompleted(actuation_kind=procedure.actuation_kind, termination_reason=None)]
 
 
 Closing = tuple[int, Rivals]  # What a conduct of the closing steps alone is judged by: their number, and the rivals.
@@ -196,7 +166,7 @@ class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
             return (yield from progress_of(procedure, wanted=True))
         if not self.run_closing or procedure.live_conduct_id is not None:
             return None
-        pins = yield from events_of(procedure.id, ProcedureStepsResolved)
+        pins = yield from events_of(procedure.id, procedures.ProcedureStepsResolved)
         if not pins or not pins[-1].resolved_closing_steps:
             return None
         return len(pins[-1].resolved_closing_steps), (yield from rivals_of(procedure))
@@ -204,34 +174,32 @@ class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
     def decide(self, procedure: Procedure, call: Call, facts: ConductProgress | Closing | None) -> Outcome:
         if (result := self.conducted) is not None:
             refuse_not_live(self, procedure, result)
-            aborted = ProcedureAborted(reason=self.reason, actuation_kind=result.actuation_kind)
+            aborted = procedures.ProcedureAborted(reason=self.reason, actuation_kind=result.actuation_kind)
             return conclude(procedure, facts if isinstance(facts, ConductProgress) else None, result, aborted)
         if procedure.pending_request is PendingRequest.ABORT:
             raise pending_request_refusal(self, PendingRequest.ABORT)
         if (conduct_id := procedure.live_conduct_id) is not None:
             if self.run_closing:
-                raise self.cannot(
-                    "conduct_live",
-                    "A conduct of this procedure is live; abort it without run_closing, or hold it first.",
-                    conduct_id=str(conduct_id),
-                )
-            return [
-                ProcedureAbortRequested(conduct_id=conduct_id, reason=self.reason, run_closing=False),
-                Enlist(ABORT_ASKED, str(conduct_id)),
-                accept_request(conduct_id, procedure),
-            ]
+                detail = "A conduct of this procedure is live; abort it without run_closing, or hold it first."
+                raise self.cannot("conduct_live", detail, conduct_id=conduct_id)
+            asked = procedures.ProcedureAbortRequested(conduct_id=conduct_id, reason=self.reason, run_closing=False)
+            return [asked, Enlist(ABORT_ASKED, str(conduct_id)), accept_request(conduct_id, procedure)]
         if isinstance(facts, tuple):
             step_count, rivals = facts
-            request = ProcedureAbortRequested(conduct_id=call.new_id, reason=self.reason, run_closing=True)
-            return [
-                *open_conduct(procedure, call, self.operation.command_name, rivals, (0, step_count), request),
-                accept_request(call.new_id, procedure),
-            ]
-        return [ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)]
+            asked = procedures.ProcedureAbortRequested(conduct_id=call.new_id, reason=self.reason, run_closing=True)
+            opened = open_conduct(procedure, call, self.operation.command_name, rivals, 0, step_count, asked)
+            return [*opened, accept_request(call.new_id, procedure)]
+        return [procedures.ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)]
 
 
 LiveFacts = tuple[ConductProgress | None, ActuationKind | None]
-"""The progress of a live conduct, and what it was done on so far."""
+
+
+def live_facts(procedure: Procedure, *, wanted: bool) -> Reads[LiveFacts]:
+    """Return the progress of the latest conduct, where it is wanted, and what the live one was done on, by its ledger."""
+    progress = yield from progress_of(procedure, wanted)
+    live = procedure.live_conduct_id
+    return progress, None if live is None else (yield from ask(Ports.actuation_kind, live))
 
 
 @procedure.command(post="/{procedure_id}/truncate", allowed=UNDER_WAY, destructive=True, terminates_workflow="conduct")
@@ -245,8 +213,7 @@ class TruncateProcedure(JudgedVerb[Procedure, LiveFacts]):
     interrupted_at: Instant | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[LiveFacts]:
-        progress = yield from progress_of(procedure, procedure.live_conduct_id is not None)
-        return progress, (yield from actuation_so_far(procedure))
+        return (yield from live_facts(procedure, wanted=procedure.live_conduct_id is not None))
 
     def decide(self, procedure: Procedure, call: Call, facts: LiveFacts) -> Outcome:
         progress, kind = facts
@@ -254,21 +221,13 @@ class TruncateProcedure(JudgedVerb[Procedure, LiveFacts]):
         if live and (progress is None or call.now - (progress.heartbeat_at or progress.started_at) < SILENT_FOR):
             raise live_conduct_refusal(self, procedure)
         if self.interrupted_at is not None and self.interrupted_at > call.now:
-            raise InvalidProcedureInterruptedAtError(
-                "The procedure cannot have been interrupted in the future; give a past time."
-            )
-        truncated = ProcedureTruncated(**dict(self))
+            detail = "The procedure cannot have been interrupted in the future; give a past time."
+            raise InvalidProcedureInterruptedAtError(detail)
+        truncated = procedures.ProcedureTruncated(**dict(self))
         if progress is None:
             return [truncated]
         result = lost_result(procedure.id, progress.conduct_id, progress.command_name, LOST)
         return conclude(procedure, progress, result.model_copy(update={"actuation_kind": kind}), truncated)
-
-
-def actuation_so_far(procedure: Procedure) -> Reads[ActuationKind | None]:
-    """Return what the live conduct was done on so far, by its ledger."""
-    if procedure.live_conduct_id is None:
-        return None
-    return (yield from ask(Ports.actuation_kind, procedure.live_conduct_id))
 
 
 LOST = lifecycle_failure(
@@ -292,7 +251,7 @@ class RecordConductEnd(JudgedVerb[Procedure, LiveFacts]):
     abort_reason: str | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[LiveFacts]:
-        return (yield from progress_of(procedure, wanted=True)), (yield from actuation_so_far(procedure))
+        return (yield from live_facts(procedure, wanted=True))
 
     def decide(self, procedure: Procedure, call: Call, facts: LiveFacts) -> Outcome:
         if procedure.live_conduct_id != self.result.conduct_id:
@@ -302,5 +261,7 @@ class RecordConductEnd(JudgedVerb[Procedure, LiveFacts]):
             return []
         kind = merged_kind((self.result.actuation_kind, found))
         result = self.result.model_copy(update={"actuation_kind": kind})
-        ending = [] if self.abort_reason is None else [ProcedureAborted(reason=self.abort_reason, actuation_kind=kind)]
+        ending = (
+            [] if self.abort_reason is None else [procedures.ProcedureAborted(reason=self.abort_reason, actuation_kind=kind)]
+        )
         return conclude(procedure, progress, result, *ending)

@@ -1,7 +1,8 @@
 """The passes of a procedure that repeats its steps: begun and ended one after the other, by hand or by a conduct."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, get_args
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -9,16 +10,8 @@ from pydantic import BaseModel, Field
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Call, Outcome, Query, Verb
 from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.procedure.procedure import (
-    RUNNING,
-    UNDER_WAY,
-    ConductMode,
-    Procedure,
-    ProcedureIterationEnded,
-    ProcedureIterationStarted,
-    ProcedureOutcomeRecorded,
-    procedure,
-)
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import RUNNING, UNDER_WAY, ConductMode, Procedure, procedure
 from baton.domain.operation.procedure.start import live_conduct_refusal
 from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.registry import Internal
@@ -56,7 +49,7 @@ class StartProcedureIteration(Verb[Procedure]):
             raise ProcedureIterationLimitReachedError(
                 f"{why}; complete or abort the procedure.", reason="cap_reached", facts={"streak": streak, "cap": cap}
             )
-        return [ProcedureIterationStarted(iteration_index=self.iteration_index, point=self.point, advice=self.advice)]
+        return [procedures.ProcedureIterationStarted(**{name: value for name, value in self if name != "conduct_id"})]
 
 
 @procedure.command(post="/{procedure_id}/iterations/end", name="end_iteration", verb="EndIteration", allowed=UNDER_WAY)
@@ -86,7 +79,7 @@ class EndProcedureIteration(Verb[Procedure]):
             current = procedure.current_iteration_index
             advice = "start one first." if current is None else f"iteration {current} is."
             raise self.cannot("not_open", f"Iteration {self.iteration_index} is not open; {advice}", open=current)
-        return [ProcedureIterationEnded(**{name: value for name, value in self if name != "conduct_id"})]
+        return [procedures.ProcedureIterationEnded(**{name: value for name, value in self if name != "conduct_id"})]
 
 
 class Iteration(BaseModel):
@@ -120,25 +113,21 @@ class ListProcedureIterations(Query):
     """Every pass of the procedure in order."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[Iterations]:
-        events = yield from events_of(
-            procedure.id, ProcedureIterationStarted, ProcedureIterationEnded, ProcedureOutcomeRecorded
-        )
-        return Iterations(items=tuple(iterations_of(events)))  # type: ignore[arg-type]
+        events = yield from events_of(procedure.id, *get_args(procedures.PassEvent), procedures.ProcedureOutcomeRecorded)
+        return Iterations(items=tuple(iterations_of(events)))
 
 
-def iterations_of(
-    events: tuple[ProcedureIterationStarted | ProcedureIterationEnded | ProcedureOutcomeRecorded, ...],
-) -> list[Iteration]:
+def iterations_of(events: Iterable[procedures.PassEvent | procedures.ProcedureOutcomeRecorded]) -> list[Iteration]:
     """Return the passes that these events describe, in order."""
     found: dict[int, Iteration] = {}
     for event in events:
         index = event.iteration_index
         match event:
-            case ProcedureIterationStarted():
+            case procedures.ProcedureIterationStarted():
                 found[index] = Iteration(iteration_index=index, started_at=event.occurred_at, point=event.point)
-            case ProcedureOutcomeRecorded():
+            case procedures.ProcedureOutcomeRecorded():
                 found[index] = found[index].model_copy(update={"point": event.point, "measurements": event.measurements})
-            case ProcedureIterationEnded():
+            case procedures.ProcedureIterationEnded():
                 ended = {name: value for name, value in event if name in Iteration.model_fields}
                 if event.measurements is None:
                     del ended["measurements"]

@@ -1,7 +1,5 @@
-"""The preflight of a procedure: every gate asked at once, for starting or resuming it by hand and by a conduct.
-
-The rules are those that the commands themselves are judged by, in the same order.
-"""
+"""The preflight of a procedure: every gate of starting or resuming it, by hand and by a conduct, asked at once.
+The rules are those that the commands themselves are judged by, in the same order."""
 
 from uuid import UUID
 
@@ -11,29 +9,15 @@ from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.kernel import Call, Query
 from baton.domain.operation.conduct.conduct import refuse_begun, refuse_not_held, refuse_rivals, rivals_of
 from baton.domain.operation.conduct.pins import pinned_steps, prepare_steps
-from baton.domain.operation.procedure.gates import (
-    GATES,
-    acknowledged_cautions,
-    ask_grants,
-    needed_grants,
-    parent_run_of,
-    procedure_preconditions,
-    refuse_idle_run,
-)
+from baton.domain.operation.procedure import start
 from baton.domain.operation.procedure.procedure import HELD, Procedure, ProcedureStepsResolved, procedure
-from baton.domain.operation.procedure.start import (
-    RESUMING,
-    ResumeProcedure,
-    StartProcedure,
-    live_conduct_refusal,
-    refuse_pinned,
-)
+from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.registry import REGISTRY
-from baton.domain.shared.gates import CommandVerdict, GateReport, GateVerdict
-from baton.domain.shared.reads import Reads, events_of
+from baton.domain.run.run import Run
+from baton.domain.shared.gates import Commands, CommandVerdict, GateReport, GateVerdict
+from baton.domain.shared.reads import Reads, events_of, required_if_given
 from baton.domain.shared.refusals import Refusal
 
-STARTING = ("start_procedure", "conduct_procedure")  # The usual commands that begin a procedure, by hand and by a conduct.
 FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_until_converged")
 STEERED_CONDUCTS = (*FIRST_CONDUCTS, "conduct_until_advised")  # The conducts that begin a procedure with a recipe.
 
@@ -63,14 +47,14 @@ class PreflightProcedure(Query):
     def answer(self, procedure: Procedure, call: Call) -> Reads[ProcedurePreflight]:
         resuming = procedure.status is HELD
         by_hand = ResumeProcedure() if resuming else StartProcedure()
-        conducts: tuple[str, ...] = FIRST_CONDUCTS if procedure.recipe_id is None else STEERED_CONDUCTS
+        conducts: Commands = FIRST_CONDUCTS if procedure.recipe_id is None else STEERED_CONDUCTS
         if resuming:
-            conducts = () if procedure.conduct_mode is None else (RESUMING[procedure.conduct_mode],)
+            conducts = () if procedure.conduct_mode is None else (start.RESUMING[procedure.conduct_mode],)
         commands = (by_hand.operation.name, *conducts)
         report = GateReport()
         cautions = yield from ask_gates(report, procedure, call, by_hand, conducts)
         verdicts = tuple(map(report.command_verdict, commands))
-        required = (commands[-1],) if resuming else STARTING
+        required = (commands[-1],) if resuming else ("start_procedure", "conduct_procedure")
         return ProcedurePreflight(
             procedure_id=procedure.id,
             resuming=resuming,
@@ -83,46 +67,43 @@ class PreflightProcedure(Query):
 
 
 def ask_gates(
-    report: GateReport,
-    procedure: Procedure,
-    call: Call,
-    by_hand: StartProcedure | ResumeProcedure,
-    conducts: tuple[str, ...],
+    report: GateReport, procedure: Procedure, call: Call, by_hand: StartProcedure | ResumeProcedure, conducts: Commands
 ) -> Reads[tuple[AcknowledgedCaution, ...]]:
     """Ask every gate of the command by hand and of the conducts; return the cautions that a conduct would acknowledge."""
     resuming, hand = isinstance(by_hand, ResumeProcedure), (by_hand.operation.name,)
     both = hand + conducts
-    yield from ask_grants(report, {name: needed_grants(REGISTRY.operations[name].command_name) for name in both}, hand)
+    needed = {name: start.needed_grants(REGISTRY.operations[name].command_name) for name in both}
+    yield from start.ask_grants(report, needed, hand)
     report.ask("status_allowed", hand, lambda: refuse_status(by_hand, procedure))
     report.ask("conduct_allowed", conducts, lambda: refuse_not_held(procedure) if resuming else refuse_begun(procedure))
     parent = () if procedure.parent_run_id is None else (procedure.parent_run_id,)
     run, run_missing = None, None
     try:
-        run = yield from parent_run_of(procedure)
+        run = yield from required_if_given(Run, procedure.parent_run_id)
     except Refusal as refusal:
         run_missing = refusal
         report.note("parent_run_running", both, refusal, parent)
     else:
-        report.ask("parent_run_running", both, lambda: refuse_idle_run(run, type(by_hand)), parent)
+        report.ask("parent_run_running", both, lambda: start.refuse_idle_run(run, type(by_hand)), parent)
     if isinstance(by_hand, ResumeProcedure):
-        report.ask("conduct_unpinned", hand, lambda: refuse_pinned(by_hand, procedure))
-        pins = yield from events_of(procedure.id, ProcedureStepsResolved)
-        yield from report.ask_reads("programs_allowed", conducts, check_pins(pins))
+        report.ask("conduct_unpinned", hand, lambda: start.refuse_pinned(by_hand, procedure))
+        if pins := (yield from events_of(procedure.id, ProcedureStepsResolved)):
+            yield from report.ask_reads("programs_allowed", conducts, pinned_steps(pins[-1]))
     else:
         recipe = () if procedure.recipe_id is None else (procedure.recipe_id,)
         yield from report.ask_reads("steps_prepared", conducts, prepare_steps(procedure, (), run), recipe)
     targets, facts = procedure.target_asset_ids, None
     cautions: tuple[AcknowledgedCaution, ...] = ()
     if run_missing is None:
-        loading = procedure_preconditions(procedure, run, call, resuming=resuming)
+        loading = start.procedure_preconditions(procedure, run, call, resuming=resuming)
         facts = yield from report.ask_reads("targets_found", both, loading, targets)
     else:
         report.skip(["targets_found"], both)
     if facts is None:
-        report.skip([gate.name for gate in GATES], both)
+        report.skip([gate.name for gate in start.GATES], both)
     else:
-        report.ask_all(GATES, both, facts)
-        cautions = yield from acknowledged_cautions(procedure, run, facts)
+        report.ask_all(start.GATES, both, facts)
+        cautions = yield from start.acknowledged_cautions(procedure, run, facts)
     rivals = yield from rivals_of(procedure)
     report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), targets)
     return cautions
@@ -132,10 +113,4 @@ def refuse_status(by_hand: StartProcedure | ResumeProcedure, procedure: Procedur
     """Refuse a start or resumption by hand that the status or a live conduct does not allow."""
     by_hand.operation.check(by_hand, procedure)
     if procedure.live_conduct_id is not None:
-        raise live_conduct_refusal(by_hand, procedure)
-
-
-def check_pins(pins: tuple[ProcedureStepsResolved, ...]) -> Reads[None]:
-    """Refuse pinned steps whose programs are not allowed any more."""
-    for pin in pins[-1:]:
-        yield from pinned_steps(pin)
+        raise start.live_conduct_refusal(by_hand, procedure)

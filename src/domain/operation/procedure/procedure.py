@@ -1,8 +1,5 @@
-"""A procedure: one execution of an episodic task, which changes or verifies equipment and leaves a log of its steps.
-
-With a parent run it is a phase of that run. It is carried out by hand, or conducted: then its stream says which conduct is
-live, the pending request, and the result.
-"""
+"""A procedure: one execution of an episodic task; with a parent run, a phase of that run. It is carried out by hand, or
+conducted: then its stream says which conduct is live, the pending request, and the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +13,10 @@ from pydantic import Field
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, changed
-from baton.domain.operation.conduct.actuation import ActuationKind, merged_kind
-from baton.domain.operation.conduct.results import ConductEnded, ConductResult, Failure, Measured, TerminationReason
-from baton.domain.operation.steering.decider_choice import Decide
-from baton.domain.operation.steering.steering import Point, SteeringAdvice, SteeringBudget, SteeringObjective, SteeringSpace
+from baton.domain.operation.conduct import results
+from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Measured
+from baton.domain.operation.steering import steering
+from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.recipe.steps import PlainCriterion, Step
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
@@ -70,9 +67,7 @@ class ConductCommand(StrEnum):
 
 
 MODES: Mapping[str, ConductMode] = {
-    ConductCommand.CONDUCT: ConductMode.FLAT,
-    ConductCommand.CONDUCT_OR_HOLD: ConductMode.FLAT,
-    ConductCommand.CONDUCT_FROM: ConductMode.FLAT,
+    **dict.fromkeys(ConductCommand, ConductMode.FLAT),
     ConductCommand.UNTIL_CONVERGED: ConductMode.CONVERGED,
     ConductCommand.UNTIL_ADVISED: ConductMode.ADVISED,
     ConductCommand.UNTIL_ADVISED_FROM: ConductMode.ADVISED,
@@ -102,8 +97,8 @@ class Procedure(State):
     hold_cause: HoldCause | None = None
     actuation_kind: ActuationKind | None = None
     skipped_count: int = 0  # Steps that were left out when the procedure was taken up.
-    failure: Annotated[Failure | None, MayContainPersonalData()] = None  # What the latest conduct failed with, if it did.
-    closing_failures: Annotated[tuple[Failure, ...], MayContainPersonalData()] = ()
+    failure: Annotated[results.Failure | None, MayContainPersonalData()] = None  # Of the latest conduct, if it failed.
+    closing_failures: Annotated[tuple[results.Failure, ...], MayContainPersonalData()] = ()
     registered_at: datetime
     last_status_changed_at: datetime
     last_status_reason: FreeText | None = None
@@ -111,6 +106,7 @@ class Procedure(State):
 
 
 procedure = Aggregate(Procedure, "/procedures", context="operation")
+CautionsInForce = Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()]
 
 
 class ProcedureRegistered(Event, of=procedure):
@@ -163,11 +159,11 @@ class ProcedureStepsResolved(Event, of=procedure, inert=True):
 class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=2, upcasters={1: dict}):
     """The design of a steered conduct was declared; since version 2 its decider may be that of an installed package."""
 
-    objective: SteeringObjective
+    objective: steering.SteeringObjective
     objective_capture_name: str
-    space: SteeringSpace
-    decide: Annotated[Decide, MayContainPersonalData()]
-    budget: SteeringBudget | None
+    space: steering.SteeringSpace
+    decide: Annotated[steering.Decide, MayContainPersonalData()]
+    budget: steering.SteeringBudget | None
 
 
 class ProcedureStarted(Event, of=procedure):
@@ -175,8 +171,7 @@ class ProcedureStarted(Event, of=procedure):
 
     conduct_id: UUID | None
     command_name: str | None
-    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
-    """The cautions that were in force when a conduct began it; by hand none are acknowledged."""
+    acknowledged_cautions: CautionsInForce = ()  # When a conduct began it; by hand none are acknowledged.
 
 
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
@@ -226,8 +221,7 @@ class ProcedureIterationEnded(Event, of=procedure):
     advised_by: UUID | None = None
     advice_latency: float | None = None
     discarded: bool = False  # Whether the pass was cut off by no fault of its own and does not count as unconverged.
-    measurements: tuple[Measured, ...] | None = None
-    """What a pass measured that was judged by what it captured; what a steered one did is recorded before."""
+    measurements: tuple[Measured, ...] | None = None  # Of a pass that was judged by what it captured.
 
 
 class ProcedureHoldRequested(Event, of=procedure):
@@ -254,12 +248,10 @@ class ProcedureResumed(Event, of=procedure):
     conduct_id: UUID | None
     command_name: str | None
     decided_by_decision_id: UUID | None
-    max_consecutive_unconverged_iterations: int | None = None
-    """The limit of unconverged passes in a row, where it was tightened."""
+    max_consecutive_unconverged_iterations: int | None = None  # Where the limit was tightened.
     skipped_count: int = 0  # Steps that were not done and are left out.
     skip_reason: FreeText | None = None
-    acknowledged_cautions: Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()] = ()
-    """The cautions that were in force when a conduct took it up."""
+    acknowledged_cautions: CautionsInForce = ()  # When a conduct took it up.
 
 
 class ProcedureAbortRequested(Event, of=procedure):
@@ -270,7 +262,7 @@ class ProcedureAbortRequested(Event, of=procedure):
     run_closing: bool
 
 
-class ProcedureConducted(ConductEnded, of=procedure):
+class ProcedureConducted(results.ConductEnded, of=procedure):
     """A conduct of the procedure came to its end, and this came of it."""
 
     result: ConductResult
@@ -280,7 +272,7 @@ class ProcedureCompleted(Event, of=procedure):
     """The task was done."""
 
     actuation_kind: ActuationKind | None
-    termination_reason: TerminationReason | None
+    termination_reason: results.TerminationReason | None
 
 
 class ProcedureAborted(Event, of=procedure):
@@ -297,20 +289,11 @@ class ProcedureTruncated(Event, of=procedure):
     interrupted_at: datetime | None
 
 
-ProcedureEvent = (
-    ProcedureStarted
-    | ProcedureActivitiesLogbookOpened
-    | ProcedureIterationStarted
-    | ProcedureIterationEnded
-    | ProcedureHoldRequested
-    | ProcedureHeld
-    | ProcedureResumed
-    | ProcedureAbortRequested
-    | ProcedureConducted
-    | ProcedureCompleted
-    | ProcedureAborted
-    | ProcedureTruncated
-)  # The events that change the state; those that only keep something for a conduct are passed over.
+StopEvent = ProcedureHeld | ProcedureCompleted | ProcedureAborted | ProcedureTruncated
+PassEvent = ProcedureIterationStarted | ProcedureIterationEnded
+ConductEvent = PassEvent | ProcedureHoldRequested | ProcedureAbortRequested | ProcedureConducted
+ProcedureEvent = ProcedureStarted | ProcedureResumed | ProcedureActivitiesLogbookOpened | ConductEvent | StopEvent
+"""The events that change the state; those that only keep something for a conduct are passed over."""
 
 
 @procedure.evolve
@@ -319,8 +302,7 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
         case ProcedureStarted():
             return with_status(with_conduct(procedure, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureResumed():
-            skipped = procedure.skipped_count + event.skipped_count
-            resumed = changed(procedure, hold_cause=None, skipped_count=skipped)
+            resumed = changed(procedure, hold_cause=None, skipped_count=procedure.skipped_count + event.skipped_count)
             return with_status(with_conduct(resumed, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureActivitiesLogbookOpened():
             return changed(procedure, activity_logbook_id=event.logbook_id)
@@ -336,32 +318,28 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
                 return with_conduct(procedure, event.conduct_id, None)
             return changed(procedure, pending_request=PendingRequest.ABORT)
         case ProcedureConducted():
-            kind = merged_kind((procedure.actuation_kind, event.result.actuation_kind))
+            conducted = with_kind(procedure, event.result)
             if event.conduct_id != procedure.live_conduct_id:
-                return changed(procedure, actuation_kind=kind)
-            return changed(
-                procedure,
-                live_conduct_id=None,
-                pending_request=None,
-                actuation_kind=kind,
-                failure=event.result.failure,
-                closing_failures=event.result.closing_failures,
-            )
+                return conducted
+            failures = {"failure": event.result.failure, "closing_failures": event.result.closing_failures}
+            return changed(conducted, live_conduct_id=None, pending_request=None, **failures)
         case ProcedureHeld():
-            kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
-            held = changed(procedure, hold_cause=event.cause, actuation_kind=kind)
+            held = changed(with_kind(procedure, event), hold_cause=event.cause)
             return with_status(held, HELD, event, event.reason)
         case ProcedureCompleted():
-            kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
-            return with_status(changed(procedure, actuation_kind=kind), COMPLETED, event, procedure.last_status_reason)
+            return with_status(with_kind(procedure, event), COMPLETED, event, procedure.last_status_reason)
         case ProcedureAborted():
-            kind = merged_kind((procedure.actuation_kind, event.actuation_kind))
-            return with_status(changed(procedure, actuation_kind=kind, hold_cause=None), ABORTED, event, event.reason)
+            return with_status(changed(with_kind(procedure, event), hold_cause=None), ABORTED, event, event.reason)
         case ProcedureTruncated():
             ended = changed(procedure, interrupted_at=event.interrupted_at, hold_cause=None)
             return with_status(ended, TRUNCATED, event, event.reason)
         case _:
             assert_never(event)
+
+
+def with_kind(procedure: Procedure, end: ConductResult | ProcedureHeld | ProcedureCompleted | ProcedureAborted) -> Procedure:
+    """Return the procedure with what was worked on up to this end taken in."""
+    return changed(procedure, actuation_kind=results.merged_kind((procedure.actuation_kind, end.actuation_kind)))
 
 
 def with_conduct(procedure: Procedure, conduct_id: UUID | None, command_name: str | None) -> Procedure:
@@ -389,17 +367,13 @@ def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
 
 
 procedure.get()
-
-
-ProcedureSummary = Summary.from_state(
-    procedure,
+SUMMARY = (
     "name kind target_asset_ids parent_run_id recipe_id status activity_logbook_id registered_at last_status_changed_at "
-    "last_status_reason hold_cause interrupted_at iteration_count",
-    time="registered_at",
+    "last_status_reason hold_cause interrupted_at iteration_count"
 )
 
 
-@procedure.listing(ProcedureSummary)
+@procedure.listing(Summary.from_state(procedure, SUMMARY, time="registered_at"))
 class ListProcedures(ListQuery):
     """Procedures in order of registration."""
 

@@ -9,13 +9,15 @@ from baton.domain.kernel import Call, IdSet, JudgedCreation, Outcome, Value
 from baton.domain.operation.conduct.pins import allowed_programs, check_programs
 from baton.domain.operation.procedure.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
 from baton.domain.recipe.capability import Capability, ExecutorShape
-from baton.domain.recipe.expansion import EXPANDER_VERSION, bindings_hash, check_bindings, expansion_of
+from baton.domain.recipe.expansion import EXPANDER_VERSION, InvalidProcedureBindingsError, expansion_of
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.steps import binding_names
 from baton.domain.run.run import Run
+from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.reads import Reads, required, required_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal
+from baton.domain.shared.schema import check_values
 from baton.domain.shared.writes import Enlist
 
 
@@ -133,9 +135,12 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
                 facts={"parameter_names": gone},
             )
         check_executor(capability)
-        bindings, overridden = complete_bindings(self.bindings, wanted, run)
-        check_bindings(capability.parameters_schema, bindings)
-        return RecipeSource(recipe, capability, bindings, overridden, programs)
+        parameters = {} if run is None else run.effective_parameters
+        added = {name: parameters[name] for name in sorted(wanted - self.bindings.keys()) if name in parameters}
+        bindings = {**self.bindings, **added}
+        differing = (name for name in parameters.keys() & self.bindings if parameters[name] != self.bindings[name])
+        check_values(capability.parameters_schema, bindings, InvalidProcedureBindingsError)
+        return RecipeSource(recipe, capability, bindings, tuple(sorted(differing)), programs)
 
     def decide(self, call: Call, source: RecipeSource) -> Outcome:
         recipe, capability, bindings = source.recipe, source.capability, source.bindings
@@ -156,18 +161,8 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
                 overridden=source.overridden,
                 expander_version=EXPANDER_VERSION,
                 steps_hash=expansion.steps_hash,
-                bindings_hash=bindings_hash(bindings),
+                bindings_hash=content_hash(bindings),
                 step_count=expansion.step_count,
             ),
             *self.phase_entries(),
         ]
-
-
-def complete_bindings(
-    given: dict[str, Any], wanted: frozenset[str], run: Run | None
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the bindings with what the run's parameters add, and the names of those that differ from them."""
-    parameters = {} if run is None else run.effective_parameters
-    added = {name: parameters[name] for name in sorted(wanted - given.keys()) if name in parameters}
-    overridden = sorted(name for name, value in given.items() if name in parameters and parameters[name] != value)
-    return {**given, **added}, tuple(overridden)

@@ -1,26 +1,166 @@
-"""How people start and resume a procedure; a conduct does both through its own commands."""
+"""The gates that a procedure passes to start and to resume, and how people do both; a conduct has commands of its own."""
 
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
+from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
-from baton.domain.operation.procedure.gates import GATES, idle_run, parent_run_of, procedure_preconditions
-from baton.domain.operation.procedure.procedure import (
-    DEFINED,
-    HELD,
-    ConductMode,
-    Procedure,
-    ProcedureResumed,
-    ProcedureStarted,
-    ProcedureStepsResolved,
-    procedure,
-)
-from baton.domain.run.gates import Preconditions
-from baton.domain.shared.gates import pass_gates
-from baton.domain.shared.reads import Reads, events_of
-from baton.domain.shared.refusals import Invalid, Refusal
+from baton.domain.operation.conduct.messages import OBJECTIONS
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import HELD, MODES, ConductMode, Procedure, procedure
+from baton.domain.run.gates import Preconditions, load_plan, load_preconditions, supply_ids
+from baton.domain.run.run import Run, RunStatus
+from baton.domain.shared.gates import Gate, GateReport, pass_gates
+from baton.domain.shared.reads import Reads, events_of, missing_grants, required_all, required_if_given
+from baton.domain.shared.refusals import Conflict, Invalid, Refusal, UnauthorizedError
+
+
+class ProcedureAssetDecommissionedError(Conflict, context="operation"):
+    """A target asset of the procedure is Decommissioned."""
+
+
+class ProcedureRequiresAvailableSupplyError(Conflict, context="operation"):
+    """The parent run's method needs a kind of supply that nothing in scope provides."""
+
+
+class ProcedureSupplyCoverageMismatchError(Conflict, context="operation"):
+    """The parent run's method needs a kind of supply that is in scope but not available."""
+
+
+class ProcedureRequiresPermittedEnclosureError(Conflict, context="operation"):
+    """No enclosure that the procedure's assets stand in permits work."""
+
+
+class ProcedureEnclosureCoverageMismatchError(Conflict, context="operation"):
+    """Some enclosures that the procedure's assets stand in do not permit work."""
+
+
+def idle_run(run: Run | None) -> str | None:
+    """Return why a phase of this run may not go on, or None; a procedure without a run may."""
+    if run is None or run.status is RunStatus.RUNNING:
+        return None
+    advice = "resume it first" if run.status is RunStatus.HELD else "register the procedure with another run"
+    return f"The parent run is {run.status.value}; {advice}."
+
+
+def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
+    """Refuse, as another verb would, a phase whose run is not Running."""
+    if (why := idle_run(run)) is not None:
+        raise verb.Cannot(why, reason="parent_run_not_running")
+
+
+def procedure_preconditions(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Preconditions]:
+    """Load the facts that the gates of a procedure judge; refuse with 404 a missing target, or a missing link of its run."""
+    targets = procedure.target_asset_ids
+    yield from required_all(Asset, targets)
+    bound, supplies = targets, frozenset[str]()
+    if run is not None:
+        plan, method = yield from load_plan(run.plan_id)
+        bound, supplies = targets | plan.asset_ids, method.needed_supplies
+    scope = yield from asset_scope(bound)
+    return (yield from load_preconditions(call, scope, targets, supplies, resuming=resuming))
+
+
+def acknowledged_cautions(
+    procedure: Procedure, run: Run | None, facts: Preconditions
+) -> Reads[tuple[AcknowledgedCaution, ...]]:
+    """Return the cautions that a conduct acknowledges: on the procedure, its recipe, its run's plan and the assets."""
+    targets = (
+        (CautionTargetKind.PROCEDURE, procedure.id),
+        (CautionTargetKind.RECIPE, procedure.recipe_id),
+        (CautionTargetKind.PLAN, None if run is None else run.plan_id),
+    )
+    work = frozenset(CautionTarget(kind=kind, id=id) for kind, id in targets if id is not None)
+    bound, above = facts.scope.bound_ids, facts.scope.ancestor_ids
+    return banner((yield from cautions_in_scope(bound, above, work)), bound, above, work, facts.now)
+
+
+def targets_in_service(facts: Preconditions) -> None:
+    """No target asset is Decommissioned."""
+    if gone := facts.decommissioned_assets:
+        raise ProcedureAssetDecommissionedError(
+            f"{', '.join(asset.name for asset in gone)} is Decommissioned; register the procedure for other assets.",
+            reason="asset_decommissioned",
+            facts={"asset_ids": [asset.id for asset in gone]},
+        )
+
+
+def supplies_available(facts: Preconditions) -> None:
+    """Of every kind of supply the run's method needs, one is available."""
+    if (finding := facts.supply) is not None:
+        raise finding.refusal(ProcedureRequiresAvailableSupplyError, ProcedureSupplyCoverageMismatchError)
+
+
+def enclosures_permitted(facts: Preconditions) -> None:
+    """Every enclosure that assets in scope stand in permits work, by a recent observation."""
+    if (finding := facts.enclosure) is not None:
+        raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)
+
+
+GATES = (
+    Gate(targets_in_service, lambda facts: facts.asset_ids),
+    Gate(supplies_available, supply_ids),
+    Gate(enclosures_permitted, lambda facts: facts.scope.enclosure_ids),
+)  # The gates that a procedure passes, in order, to start and to resume.
+
+HOLDING = (
+    ProcedureRequiresAvailableSupplyError,
+    ProcedureSupplyCoverageMismatchError,
+    ProcedureRequiresPermittedEnclosureError,
+    ProcedureEnclosureCoverageMismatchError,
+)  # The refusals that hold the run when a phase is to start, until somebody resumes it.
+GATE_REFUSALS = (ProcedureAssetDecommissionedError, *HOLDING)  # Every refusal of the gates.
+
+ENDINGS = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
+LOOPED = (*ENDINGS, "EndProcedureIteration", "StartProcedureIteration")
+ISSUED = {ConductMode.FLAT: ENDINGS, ConductMode.CONVERGED: LOOPED, ConductMode.ADVISED: LOOPED}
+"""The commands that a conduct issues as its submitter, in each mode."""
+RUN_ISSUED = ("AbortRun", "CompleteRun", "HoldRun")
+"""The commands that the conduct of a run issues as its submitter, besides those of its phases."""
+
+
+def needed_grants(command_name: str) -> tuple[str, ...]:
+    """Return the permissions that a command of a procedure needs; one that conducts needs those of its end too."""
+    return (command_name, *(ISSUED[MODES[command_name]] if command_name in MODES else ()))
+
+
+def refuse_missing(objection: str | None, missing: Iterable[str]) -> None:
+    """Refuse a submitter who may not act at all, or who does not hold all that the conduct will do on its behalf."""
+    if objection is not None:
+        raise UnauthorizedError(f"{OBJECTIONS[objection]}; have somebody conduct it who may.", reason=objection)
+    if names := sorted(set(missing)):
+        raise UnauthorizedError(
+            f"The conduct would do {', '.join(names)} on your behalf, which your policies do not permit here; "
+            "ask an administrator for that, or have somebody conduct it who may.",
+            reason="grants_missing",
+            facts={"missing": names},
+        )
+
+
+def refuse_missing_grants(command_names: Iterable[str]) -> Reads[None]:
+    """Refuse to open a conduct whose submitter does not hold all of these."""
+    refuse_missing(*(yield from missing_grants(*command_names)))
+
+
+def ask_grants(report: GateReport, wanted: Mapping[str, Iterable[str]], by_hand: Iterable[str]) -> Reads[None]:
+    """Ask the gate `grants_present` for several commands; commands with the same answer share a verdict.
+
+    A command by hand needs its own permission only, whatever keeps its caller from conducting.
+    """
+    objection, missing = yield from missing_grants(*{name: None for names in wanted.values() for name in names})
+    sharing: dict[tuple[str | None, tuple[str, ...]], tuple[str, ...]] = {}
+    for command, names in wanted.items():
+        found = None if command in by_hand else objection, tuple(name for name in missing if name in set(names))
+        sharing[found] = (*sharing.get(found, ()), command)
+    for found, commands in sharing.items():
+        report.ask("grants_present", commands, partial(refuse_missing, *found))
+
 
 RESUMING = {
     ConductMode.FLAT: "conduct_from_procedure",
@@ -33,20 +173,20 @@ class InvalidProcedureReEstablishmentBoundaryError(Invalid, context="operation")
     """There is no such step to take the procedure up at, or going on there would leave steps out."""
 
 
-@procedure.command(post="/{procedure_id}/start", allowed=[DEFINED])
+@procedure.command(post="/{procedure_id}/start", allowed=[procedures.DEFINED])
 class StartProcedure(JudgedVerb[Procedure, Preconditions]):
     """Begin to carry the procedure out by hand, if its assets, supplies and enclosures allow it."""
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Preconditions]:
         self.operation.check(self, procedure)
-        run = yield from parent_run_of(procedure)
+        run = yield from required_if_given(Run, procedure.parent_run_id)
         if (why := idle_run(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
         return (yield from procedure_preconditions(procedure, run, call, resuming=False))
 
     def decide(self, procedure: Procedure, call: Call, facts: Preconditions) -> Outcome:
         pass_gates(GATES, facts)
-        return [ProcedureStarted(conduct_id=None, command_name=None)]
+        return [procedures.ProcedureStarted(conduct_id=None, command_name=None)]
 
 
 @procedure.command(post="/{procedure_id}/resume", allowed=[HELD])
@@ -61,49 +201,40 @@ class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
         self.operation.check(self, procedure)
         if procedure.live_conduct_id is not None:
             raise live_conduct_refusal(self, procedure)
-        run = yield from parent_run_of(procedure)
+        run = yield from required_if_given(Run, procedure.parent_run_id)
         if (why := idle_run(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
         refuse_pinned(self, procedure)
         facts = yield from procedure_preconditions(procedure, run, call, resuming=True)
-        pins = yield from events_of(procedure.id, ProcedureStepsResolved)
+        pins = yield from events_of(procedure.id, procedures.ProcedureStepsResolved)
         return facts, len(pins[-1].resolved_steps) if pins else None
 
     def decide(self, procedure: Procedure, call: Call, known: tuple[Preconditions, int | None]) -> Outcome:
         facts, step_count = known
         check_boundary(self.re_establishment_boundary, step_count)
         pass_gates(GATES, facts)
-        return [
-            ProcedureResumed(
-                re_establishment_boundary=self.re_establishment_boundary,
-                conduct_id=None,
-                command_name=None,
-                decided_by_decision_id=self.decided_by_decision_id,
-            )
-        ]
+        own = {name: value for name, value in self if name != "by_hand"}
+        return [procedures.ProcedureResumed(**own, conduct_id=None, command_name=None)]
 
 
 def refuse_pinned(command: ResumeProcedure, procedure: Procedure) -> None:
     """Refuse to resume by hand a procedure that was conducted, unless `by_hand` is given."""
     if procedure.conduct_mode is not None and not command.by_hand:
         better = RESUMING[procedure.conduct_mode]
-        raise command.cannot(
-            "conduct_pinned", f"The procedure was conducted; take it up with {better}, or say by_hand.", command=better
-        )
+        detail = f"The procedure was conducted; take it up with {better}, or say by_hand."
+        raise command.cannot("conduct_pinned", detail, command=better)
 
 
 def check_boundary(boundary: int, step_count: int | None) -> None:
     """Refuse a boundary behind the last step; one just behind it leaves nothing to do."""
     if step_count is not None and boundary > step_count:
-        raise InvalidProcedureReEstablishmentBoundaryError(
-            f"The procedure has {step_count} steps; give a boundary of 0 to {step_count}.", facts={"step_count": step_count}
-        )
+        detail = f"The procedure has {step_count} steps; give a boundary of 0 to {step_count}."
+        raise InvalidProcedureReEstablishmentBoundaryError(detail, facts={"step_count": step_count})
+
+
+LIVE_CONDUCT = "A conduct of this procedure is live; wait for it, hold it or abort it."
 
 
 def live_conduct_refusal(command: Command, procedure: Procedure) -> Refusal:
     """Return the refusal of a command on a procedure whose conduct is live."""
-    return command.cannot(
-        "conduct_live",
-        "A conduct of this procedure is live; wait for it, hold it or abort it.",
-        conduct_id=str(procedure.live_conduct_id),
-    )
+    return command.cannot("conduct_live", LIVE_CONDUCT, conduct_id=procedure.live_conduct_id)

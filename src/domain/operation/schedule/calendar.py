@@ -1,8 +1,5 @@
-"""When a schedule fires: five-field cron expressions in a time zone, or every so many seconds.
-
-A cron expression names minutes of the zone's wall clock. Every minute at which that clock shows a named time is a firing:
-a time that the clock skips in spring is none, and a time that it shows twice in autumn is two (ADR 34).
-"""
+"""When a schedule fires: every so many seconds, or by five-field cron expressions that name minutes of a wall clock.
+A time that the clock skips in spring is no firing, and a time that it shows twice in autumn is two (ADR 34)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,9 +21,7 @@ MIN_INTERVAL_SECONDS = 10
 DAY, LONGEST_MONTH = timedelta(days=1), timedelta(days=31)
 LARGEST_CLOCK_JUMP = timedelta(hours=3)
 END = datetime(2101, 1, 1, tzinfo=UTC)  # No firing is computed from this time on.
-MACHINE_ZONES = frozenset({"localtime", "Factory"})  # Zone names that mean another zone on another machine.
-LAST_DAYS = dict.fromkeys(range(1, 13), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}
-"""The last day of each month, in a leap year."""
+LAST_DAYS = dict.fromkeys(range(1, 13), 31) | dict.fromkeys((4, 6, 9, 11), 30) | {2: 29}  # Of each month, in a leap year.
 
 
 class InvalidScheduleCalendarError(Invalid, context="operation"):
@@ -106,14 +101,12 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 4
 
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 COLUMNS = (
     Column("minute", 0, 59),
     Column("hour", 0, 23),
     Column("day_of_month", 1, 31),
-    Column("month", 1, 12, MONTHS),
-    Column("day_of_week", 0, 7, WEEKDAYS),
+    Column("month", 1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")),
+    Column("day_of_week", 0, 7, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 )
 
 
@@ -176,7 +169,7 @@ def check_calendar(calendar: Calendar, time_zone: str) -> None:
 @cache
 def time_zones() -> frozenset[str]:
     """Return the names of all known time zones."""
-    return frozenset(available_timezones()) - MACHINE_ZONES
+    return frozenset(available_timezones()) - {"localtime", "Factory"}  # these mean another zone on another machine
 
 
 def firings_after(calendar: Calendar, time_zone: str, after: datetime) -> Iterator[datetime]:

@@ -1,11 +1,13 @@
-"""The messages of a firing: what its workflow receives, the ids of everything it makes, and how it goes."""
+"""The messages of a firing: what its workflow receives, the ids of everything it makes, how it goes, and its outcome."""
 
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from baton.domain.kernel import Value
 from baton.domain.operation.conduct.messages import Message
 from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.text import FreeText
 
 
 class FiringOrder(Message):
@@ -56,3 +58,13 @@ class FiringVerdict(StrEnum):
     OPENED = "opened"  # its conduct is on the record, and so is the firing
     REFUSED = "refused"  # it opened nothing, and the record says why
     IDLE = "idle"  # the schedule does not fire now; nothing was touched
+
+
+class Firing(Value):
+    """The outcome of a firing: what it opened, or the refusal."""
+
+    scheduled_at: datetime
+    run_id: UUID | None = None
+    procedure_id: UUID | None = None
+    code: str | None = None
+    detail: FreeText | None = None

@@ -1,7 +1,5 @@
-"""A schedule: something to conduct repeatedly on a calendar, as the principal that defined it.
-
-Its stream is the authority; a schedule of the engine executes it, and rows beside the stream say how far the two agree.
-"""
+"""A schedule: something to conduct repeatedly on a calendar, as the principal that defined it. Its stream is the authority;
+a schedule of the engine executes it, and rows beside the stream say how far the two agree."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,31 +9,12 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Command,
-    Event,
-    JudgedCreation,
-    JudgedVerb,
-    Outcome,
-    State,
-    Value,
-    Verb,
-    changed,
-)
+from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
+from baton.domain.operation.schedule import schedule_action
 from baton.domain.operation.schedule.calendar import Calendar, check_calendar
-from baton.domain.operation.schedule.schedule_action import (
-    ConductPlan,
-    ConductRecipe,
-    Target,
-    check_target,
-    recipes_of,
-    stored_target,
-    target_of,
-    unfit,
-)
+from baton.domain.operation.schedule.messages import Firing
+from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe, Target
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
@@ -46,7 +25,6 @@ from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
 from baton.domain.shared.writes import Also, Claim, Put, Record
 
 FIRINGS = "schedule-firing"  # Claim kind: a firing whose outcome is on record.
-PAUSED_IN_THE_ENGINE = "paused in the engine"
 DETAIL = 500  # Characters of a refusal's sentence that are kept.
 
 
@@ -65,16 +43,6 @@ class Overlap(StrEnum):
     SKIP = "Skip"
     BUFFER_ONE = "BufferOne"
     ALLOW_ALL = "AllowAll"
-
-
-class Firing(Value):
-    """The outcome of a firing: what it opened, or the refusal."""
-
-    scheduled_at: datetime
-    run_id: UUID | None = None
-    procedure_id: UUID | None = None
-    code: str | None = None
-    detail: FreeText | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +68,7 @@ class Schedule(State):
     @property
     def aim(self) -> ConductRecipe | ConductPlan:
         """The target as it was requested."""
-        return target_of(self.target)
+        return schedule_action.target_of(self.target)
 
 
 schedule = Aggregate(Schedule, "/schedules", context="operation")
@@ -221,8 +189,7 @@ class ScheduleFiringWithdrawnError(Conflict, context="operation"):
     """The schedule was held or retired before the firing had opened its conduct."""
 
 
-Sources = tuple[dict[UUID, Recipe], Capability | None]
-"""The recipes of a target and, where the target is one recipe, its capability."""
+Sources = tuple[dict[UUID, Recipe], Capability | None]  # The recipes of a target, and of one recipe its capability.
 
 
 @schedule.creation(refuses=[schedule.AlreadyExists])
@@ -243,7 +210,7 @@ class DefineSchedule(JudgedCreation[Sources]):
     def gather(self, call: Call) -> Reads[Sources]:
         if isinstance(self.target, ConductPlan):
             yield from required(Plan, self.target.plan_id)
-        recipes = yield from required_all(Recipe, [one.recipe_id for one in recipes_of(self.target)])
+        recipes = yield from required_all(Recipe, [one.recipe_id for one in schedule_action.recipes_of(self.target)])
         capability = None
         if isinstance(self.target, ConductRecipe):
             capability = yield from existing(Capability, recipes[self.target.recipe_id].capability_id)
@@ -251,12 +218,12 @@ class DefineSchedule(JudgedCreation[Sources]):
 
     def decide(self, call: Call, sources: Sources) -> Outcome:
         check_calendar(self.calendar, self.time_zone)
-        check_target(self.target, call.now)
+        schedule_action.check_target(self.target, call.now)
         recipes, capability = sources
         if isinstance(self.target, ConductRecipe) and capability is not None:
             check_bindings(self.target, recipes[self.target.recipe_id], capability, call)
         defined = ScheduleDefined(
-            **{**dict(self), "target": stored_target(self.target)},
+            **{**dict(self), "target": schedule_action.stored_target(self.target)},
             run_as=call.principal_id,
             surface_id=call.surface_id,
             conduit_id=call.conduit_id,
@@ -271,7 +238,7 @@ def check_bindings(target: ConductRecipe, recipe: Recipe, capability: Capability
         registration.decide(call, registration.source(recipe, capability, None, frozenset()))
     except (Invalid, Unprocessable) as refusal:
         cause = {"code": refusal.code, "reason": refusal.reason}
-        raise unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
+        raise schedule_action.unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
     except Conflict:
         return
 
@@ -349,13 +316,8 @@ class RecordScheduleFiring(FiringRecord, JudgedVerb[Schedule, bool]):
         return (yield from self.is_recorded(schedule))
 
     def decide(self, schedule: Schedule, call: Call, recorded: bool) -> Outcome:
-        fired = ScheduleFired(
-            scheduled_at=self.scheduled_at,
-            run_id=self.run_id,
-            procedure_id=self.procedure_id,
-            count=schedule.firing_count + 1,
-            late_count=schedule.late_count,
-        )
+        own = {name: value for name, value in self if name != "firing_id"}
+        fired = ScheduleFired(**own, count=schedule.firing_count + 1, late_count=schedule.late_count)
         return self.once(schedule, recorded, fired)
 
 
@@ -374,12 +336,10 @@ class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool,
 
     def decide(self, schedule: Schedule, call: Call, facts: tuple[bool, tuple[Procedure, ...]]) -> Outcome:
         recorded, unopened = facts
+        late = schedule.late_count + (self.code == ScheduleFiringMissedError.__name__)
+        said, count = self.detail[:DETAIL], schedule.firing_count + 1
         refused = ScheduleFiringRefused(
-            scheduled_at=self.scheduled_at,
-            code=self.code,
-            detail=self.detail[:DETAIL],
-            count=schedule.firing_count + 1,
-            late_count=schedule.late_count + (self.code == ScheduleFiringMissedError.__name__),
+            scheduled_at=self.scheduled_at, code=self.code, detail=said, count=count, late_count=late
         )
         aborted = f"The schedule {schedule.name} did not conduct it: {self.detail}"[:DETAIL]
         return [
@@ -398,5 +358,5 @@ class TakeOverSchedulePause(JudgedVerb[Schedule, ScheduleEngineState | None]):
     def decide(self, schedule: Schedule, call: Call, engine: ScheduleEngineState | None) -> Outcome:
         if schedule.status is not ACTIVE or engine is None or engine.paused:
             return []
-        taken = Put(replace(engine, paused=True))
-        return [ScheduleHeld(reason=PAUSED_IN_THE_ENGINE), taken, change_row(schedule.id, call)]
+        held = ScheduleHeld(reason="paused in the engine")
+        return [held, Put(replace(engine, paused=True)), change_row(schedule.id, call)]

@@ -41,14 +41,9 @@ class RecipeConduct(Value):
 
     def registration(self, fired_at: datetime, count: int, run_id: UUID | None = None) -> RegisterProcedureFromRecipe:
         """Return the command that registers the procedure of a firing."""
-        return RegisterProcedureFromRecipe(
-            name=filled_name(self.name, fired_at, count),
-            kind=self.procedure_kind,
-            target_asset_ids=self.target_asset_ids,
-            parent_run_id=run_id,
-            recipe_id=self.recipe_id,
-            bindings=self.bindings,
-        )
+        own = {name: getattr(self, name) for name in ("recipe_id", "bindings", "target_asset_ids")}
+        name, kind = filled_name(self.name, fired_at, count), self.procedure_kind
+        return RegisterProcedureFromRecipe(**own, name=name, kind=kind, parent_run_id=run_id)
 
 
 class ConductRecipe(RecipeConduct):

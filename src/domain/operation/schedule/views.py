@@ -9,19 +9,10 @@ from pydantic import TypeAdapter
 
 from baton.domain.kernel import Call, State, TimeTravel, Value
 from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.schedule import schedule as schedules
 from baton.domain.operation.schedule.calendar import Calendar, next_firings
-from baton.domain.operation.schedule.schedule import (
-    ACTIVE,
-    Firing,
-    Overlap,
-    Schedule,
-    ScheduleEngineState,
-    ScheduleFired,
-    ScheduleFiringRefused,
-    ScheduleStatus,
-    firing_from,
-    schedule,
-)
+from baton.domain.operation.schedule.messages import Firing
+from baton.domain.operation.schedule.schedule import Schedule, ScheduleStatus, schedule
 from baton.domain.operation.schedule.schedule_action import Target
 from baton.domain.run.run import Run
 from baton.domain.shared.annotations import Seconds
@@ -48,7 +39,7 @@ class ScheduleView(Value):
     name: FreeText
     calendar: Calendar
     time_zone: str
-    overlap: Overlap
+    overlap: schedules.Overlap
     catchup_window: Annotated[int, Seconds]
     jitter: Annotated[int, Seconds]
     target: Target
@@ -89,17 +80,21 @@ class GetSchedule(TimeTravel):
 
     def answer(self, schedule: Schedule, call: Call) -> Reads[ScheduleView]:
         events = yield from latest_events(
-            schedule.id, ScheduleFired, ScheduleFiringRefused, count=PAST, as_of=self.as_of, as_of_version=self.as_of_version
+            schedule.id,
+            schedules.ScheduleFired,
+            schedules.ScheduleFiringRefused,
+            count=PAST,
+            as_of=self.as_of,
+            as_of_version=self.as_of_version,
         )
-        firings = [firing_from(event) for event in events]
+        firings = [schedules.firing_from(event) for event in events]
         outcomes = yield from outcomes_of(firings)
-        engine = None if self.travels else (yield from record_of(ScheduleEngineState, schedule_id=schedule.id))
+        now = self.as_of or call.now
+        engine = None if self.travels else (yield from record_of(schedules.ScheduleEngineState, schedule_id=schedule.id))
         return ScheduleView(
             **{name: getattr(schedule, name) for name in SHOWN},
             target=schedule.aim,
-            next_firings=upcoming_firings(
-                schedule.status, schedule.calendar, schedule.time_zone, self.as_of or call.now, COMING
-            ),
+            next_firings=upcoming_firings(schedule.status, schedule.calendar, schedule.time_zone, now, COMING),
             last_firings=tuple(FiringView(**dict(one), outcome=outcome_of(one, outcomes)) for one in firings),
             missed_count=None if engine is None else engine.missed_count + schedule.late_count,
             skipped_count=None if engine is None else engine.skipped_count,
@@ -110,7 +105,7 @@ def upcoming_firings(
     status: ScheduleStatus, calendar: Calendar, time_zone: str, now: datetime, count: int
 ) -> tuple[datetime, ...]:
     """Return the next firings; only an Active schedule has any."""
-    return next_firings(calendar, time_zone, now, count) if status is ACTIVE else ()
+    return next_firings(calendar, time_zone, now, count) if status is schedules.ACTIVE else ()
 
 
 class ScheduleSummary(Summary):

@@ -1,1 +1,1 @@
-"""Steered conducts: read `steering.py`, then `decider_choice`, `steered_conduct`, `grid_walk`."""
+"""Steered conducts: read `steering.py`, then `steered_conduct`."""

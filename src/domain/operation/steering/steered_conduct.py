@@ -8,33 +8,14 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
-from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, load_first_opening, load_resumption, pin_event
+from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, load_first_opening, load_resumption
 from baton.domain.operation.conduct.progress import ConductProgress, WaitingFor
 from baton.domain.operation.conduct.results import BestPoint, TerminationReason
-from baton.domain.operation.procedure.procedure import (
-    RUNNING,
-    ConductMode,
-    Procedure,
-    ProcedureAdvised,
-    ProcedureIterationStarted,
-    ProcedureOutcomeRecorded,
-    ProcedureSteeringDeclared,
-    procedure,
-)
-from baton.domain.operation.steering.decider_choice import DEFAULT_DECIDE, Decide, refuse_unavailable
-from baton.domain.operation.steering.steering import (
-    Name,
-    SteeringAdvice,
-    SteeringBudget,
-    SteeringEvidence,
-    SteeringObjective,
-    SteeringObjectiveKind,
-    SteeringObservation,
-    SteeringSpace,
-    check_advice,
-)
-from baton.domain.recipe.sentinels import SteeringRef
-from baton.domain.recipe.steps import RecipeStep, declared_capture, declared_output, references
+from baton.domain.operation.procedure import procedure as procedures
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureSteeringDeclared, procedure
+from baton.domain.operation.steering import steering
+from baton.domain.operation.steering.steering import SteeringBudget, SteeringEvidence, SteeringObjectiveKind, SteeringSpace
+from baton.domain.recipe.steps import RecipeStep, SteeringRef, declared_capture, declared_output, references
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, record_of
 from baton.domain.shared.refusals import Conflict, Unprocessable
@@ -55,10 +36,10 @@ class ProcedureSteeringDesignMismatchError(Unprocessable, context="operation"):
 class SteeredConduct(Conduct):
     """A search: what for, where, judged by which value, advised by whom, for how long."""
 
-    objective: SteeringObjective
+    objective: steering.SteeringObjective
     space: SteeringSpace
-    objective_capture_name: Name
-    decide_: Annotated[Decide, Field(alias="decide")] = DEFAULT_DECIDE
+    objective_capture_name: steering.Name
+    decide_: Annotated[steering.Decide, Field(alias="decide")] = steering.DEFAULT_DECIDE
     budget: SteeringBudget | None = None
 
     def design(self) -> ProcedureSteeringDeclared:
@@ -68,7 +49,7 @@ class SteeredConduct(Conduct):
     def check_decider(self) -> Reads[None]:
         """Refuse a decider that is not available for this search."""
         deployment = yield from ask(Ports.deployment)
-        refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
+        steering.refuse_unavailable(self.decide_, self.objective, self.space, deployment.deciders)
 
 
 def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_capture_name: str) -> None:
@@ -98,8 +79,7 @@ class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
     """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
-        yield from self.check_grants()
-        facts = yield from load_first_opening(procedure, call, ())
+        facts = yield from load_first_opening(self, procedure, call)
         if procedure.recipe_id is None:
             raise ProcedureRequiresRecipeError("The procedure has no recipe to steer; register one from a recipe.")
         check_wiring(facts.steps.steps, self.space, self.objective_capture_name)
@@ -107,8 +87,7 @@ class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
         return facts
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        pin = pin_event(call, facts.steps, ConductMode.ADVISED)
-        return self.open(procedure, call, facts, pin, self.design(), self.started_event(call, facts))
+        return self.open_first(procedure, call, facts, self.design())
 
 
 @procedure.command(post="/{procedure_id}/steering/resume", **CONDUCT)
@@ -118,25 +97,22 @@ class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Openin
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Opening, ProcedureSteeringDeclared, int]]:
-        yield from self.check_grants()
-        opening, _ = yield from load_resumption(procedure, call, ConductMode.ADVISED)
-        designs = yield from events_of(procedure.id, ProcedureSteeringDeclared)
-        kept = designs[-1]
+        opening, _ = yield from load_resumption(self, procedure, call)
+        kept = (yield from events_of(procedure.id, ProcedureSteeringDeclared))[-1]
         for name in ("objective", "objective_capture_name", "space"):
             if getattr(kept, name) != getattr(self, name):
-                raise ProcedureSteeringDesignMismatchError(
-                    f"A search that goes on keeps its {name}; give the one it was declared with.", reason=f"{name}_changed"
-                )
+                detail = f"A search that goes on keeps its {name}; give the one it was declared with."
+                raise ProcedureSteeringDesignMismatchError(detail, reason=f"{name}_changed")
         yield from self.check_decider()
-        outcomes = yield from events_of(procedure.id, ProcedureOutcomeRecorded)
+        outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)
         return opening, kept, len(outcomes)
 
     def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, ProcedureSteeringDeclared, int]) -> Outcome:
         opening, kept, measured = facts
         design = self.design()
         changed: list[Event] = [] if design == kept else [design]
-        resumed_event = self.resumed_event(call, opening, measured, self.decided_by_decision_id)
-        return self.open(procedure, call, opening, *changed, resumed_event)
+        resumed = self.resumed_event(call, opening, measured, decided_by_decision_id=self.decided_by_decision_id)
+        return self.open(procedure, call, opening, *changed, resumed)
 
 
 class AdviceRequest(NamedTuple):
@@ -147,15 +123,15 @@ class AdviceRequest(NamedTuple):
     deadline: datetime
 
 
+PassOutcomes = Sequence[procedures.ProcedureOutcomeRecorded]
+
+
 def evidence_of(
-    procedure: Procedure,
-    design: ProcedureSteeringDeclared,
-    outcomes: Sequence[ProcedureOutcomeRecorded],
-    budget: SteeringBudget,
+    procedure: Procedure, design: ProcedureSteeringDeclared, outcomes: PassOutcomes, budget: SteeringBudget
 ) -> SteeringEvidence:
     """Return everything a decider may know: the design, and what each pass measured, in order."""
     observations = [
-        SteeringObservation(**{name: value for name, value in outcome if name != "iteration_index"})
+        steering.SteeringObservation(**{name: value for name, value in outcome if name != "iteration_index"})
         for outcome in sorted(outcomes, key=lambda outcome: outcome.iteration_index)
     ]
     return SteeringEvidence(
@@ -178,7 +154,7 @@ def remaining_budget(design: ProcedureSteeringDeclared, passes: int, started_at:
     )
 
 
-def best_point(design: ProcedureSteeringDeclared, outcomes: Sequence[ProcedureOutcomeRecorded]) -> BestPoint | None:
+def best_point(design: ProcedureSteeringDeclared, outcomes: PassOutcomes) -> BestPoint | None:
     """Return the best that a search has measured; None where nothing was, or where no value is better."""
     objective, name = design.objective, design.objective_capture_name
     found = [
@@ -209,7 +185,9 @@ def spent_budget(
     return TerminationReason.WALL_CLOCK if left.wall_clock_remaining == 0 else None
 
 
-def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool) -> ProcedureAdvised | None:
+def advice_given(
+    events: Sequence[Any], conduct_id: UUID, iteration_index: int, *, within: bool
+) -> procedures.ProcedureAdvised | None:
     """Return the advice on a pass: where to measure or, `within` the pass, what follows it.
 
     Both name the same pass; they differ in whether it had begun.
@@ -217,9 +195,9 @@ def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, 
     begun, found = False, None
     for event in events:
         match event:
-            case ProcedureIterationStarted(iteration_index=index) if index == iteration_index:
+            case procedures.ProcedureIterationStarted(iteration_index=index) if index == iteration_index:
                 begun = True
-            case ProcedureAdvised(conduct_id=of, iteration_index=index):
+            case procedures.ProcedureAdvised(conduct_id=of, iteration_index=index):
                 if (of, index, begun) == (conduct_id, iteration_index, within):
                     found = event
     return found
@@ -228,16 +206,13 @@ def advice_given(events: Sequence[Any], conduct_id: UUID, iteration_index: int, 
 def pending_advice_request(procedure: Procedure, call: Call) -> Reads[AdviceRequest | None]:
     """Return what the live conduct waits to be advised on, or None."""
     progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
-    if (
-        progress is None
-        or progress.conduct_id != procedure.live_conduct_id
-        or progress.waiting_for != WaitingFor.ADVICE.value
-        or progress.waiting_until is None
-    ):
+    if progress is None or progress.waiting_until is None or progress.waiting_for != WaitingFor.ADVICE.value:
+        return None
+    if progress.conduct_id != procedure.live_conduct_id:
         return None
     designs = yield from events_of(procedure.id, ProcedureSteeringDeclared)
-    outcomes = yield from events_of(procedure.id, ProcedureOutcomeRecorded)
-    said = yield from events_of(procedure.id, ProcedureIterationStarted, ProcedureAdvised)
+    outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)
+    said = yield from events_of(procedure.id, procedures.ProcedureIterationStarted, procedures.ProcedureAdvised)
     passes = sum(outcome.occurred_at >= progress.started_at for outcome in outcomes)
     budget = remaining_budget(designs[-1], passes, progress.started_at, call.now)
     evidence = evidence_of(procedure, designs[-1], outcomes, budget)
@@ -266,22 +241,16 @@ class GetProcedureSteering(Query):
         question = yield from pending_advice_request(procedure, call)
         if question is None:
             return SteeringView(procedure_id=procedure.id, waiting=False)
-        return SteeringView(
-            procedure_id=procedure.id,
-            waiting=True,
-            conduct_id=question.conduct_id,
-            iteration_index=question.evidence.iteration_index,
-            evidence=question.evidence,
-            deadline=question.deadline,
-        )
+        index = question.evidence.iteration_index
+        return SteeringView(procedure_id=procedure.id, waiting=True, iteration_index=index, **question._asdict())
 
 
-@procedure.command(post="/{procedure_id}/steering/advise", allowed=[RUNNING], essential=True)
+@procedure.command(post="/{procedure_id}/steering/advise", allowed=[procedures.RUNNING], essential=True)
 class AdviseProcedure(JudgedVerb[Procedure, AdviceRequest | None]):
     """Tell a conduct that waits where to measure next, or to stop."""
 
     iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
-    advice: SteeringAdvice
+    advice: steering.SteeringAdvice
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[AdviceRequest | None]:
         return (yield from pending_advice_request(procedure, call))
@@ -292,32 +261,22 @@ class AdviseProcedure(JudgedVerb[Procedure, AdviceRequest | None]):
             raise self.cannot("request_pending", f"The conduct is being asked to {asked}; it takes no advice now.")
         if question is None:
             raise self.cannot("not_waiting", "No conduct of this procedure waits for advice; read its steering first.")
-        if self.iteration_index != question.evidence.iteration_index:
-            raise self.cannot(
-                "stale_iteration",
-                f"The conduct waits for advice on iteration {question.evidence.iteration_index}; read its steering again.",
-                expected=question.evidence.iteration_index,
-            )
-        check_advice(self.advice, question.evidence.space)
-        return [
-            ProcedureAdvised(
-                conduct_id=question.conduct_id,
-                iteration_index=self.iteration_index,
-                advice=self.advice,
-                advised_by=call.principal_id,
-            )
-        ]
+        if self.iteration_index != (expected := question.evidence.iteration_index):
+            detail = f"The conduct waits for advice on iteration {expected}; read its steering again."
+            raise self.cannot("stale_iteration", detail, expected=expected)
+        steering.check_advice(self.advice, question.evidence.space)
+        return [procedures.ProcedureAdvised(**dict(self), conduct_id=question.conduct_id, advised_by=call.principal_id)]
 
 
-@procedure.inner(allowed=[RUNNING])
-class RecordProcedureOutcome(JudgedVerb[Procedure, tuple[ProcedureOutcomeRecorded, ...]]):
+@procedure.inner(allowed=[procedures.RUNNING])
+class RecordProcedureOutcome(JudgedVerb[Procedure, tuple[procedures.ProcedureOutcomeRecorded, ...]]):
     """Record what a steered pass measured, once it was walked to its end."""
 
-    outcome: ProcedureOutcomeRecorded
+    outcome: procedures.ProcedureOutcomeRecorded
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[ProcedureOutcomeRecorded, ...]]:
-        return (yield from events_of(procedure.id, ProcedureOutcomeRecorded))
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[procedures.ProcedureOutcomeRecorded, ...]]:
+        return (yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded))
 
-    def decide(self, procedure: Procedure, call: Call, recorded: tuple[ProcedureOutcomeRecorded, ...]) -> Outcome:
+    def decide(self, procedure: Procedure, call: Call, recorded: tuple[procedures.ProcedureOutcomeRecorded, ...]) -> Outcome:
         known = any(one.iteration_index == self.outcome.iteration_index for one in recorded)
         return [] if known else [self.outcome]

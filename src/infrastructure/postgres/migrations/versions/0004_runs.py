@@ -2,10 +2,11 @@
 
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision, down_revision = "0004", "0003"
 
-SQL = """
+
+def upgrade() -> None:
+    op.execute("""
 CREATE TABLE entries_run_observations (
     event_id uuid PRIMARY KEY, run_id uuid NOT NULL, logbook_id uuid NOT NULL, actor_id uuid NOT NULL,
     command_name text NOT NULL, channel_name text NOT NULL,
@@ -20,8 +21,7 @@ CREATE TABLE run_channels (
     run_id uuid NOT NULL, channel_name text COLLATE "C" NOT NULL, count bigint NOT NULL,
     first_recorded_at timestamptz NOT NULL, simulated boolean NOT NULL, latest_recorded_at timestamptz NOT NULL,
     latest_event_id uuid NOT NULL, latest_value double precision NOT NULL, units text,
-    latest_sampled_at timestamptz NOT NULL,
-    PRIMARY KEY (run_id, channel_name)
+    latest_sampled_at timestamptz NOT NULL, PRIMARY KEY (run_id, channel_name)
 ) WITH (fillfactor = 50);
 CREATE TABLE entries_run_narrative (
     event_id uuid PRIMARY KEY, run_id uuid NOT NULL, logbook_id uuid NOT NULL, actor_id uuid NOT NULL,
@@ -66,9 +66,4 @@ $$;
 CREATE TRIGGER sum_up_run_channels AFTER INSERT ON entries_run_observations
 REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION sum_up_run_channels();
 GRANT SELECT ON run_channels TO baton_runtime;
-GRANT SELECT, INSERT ON entries_run_observations, entries_run_narrative TO baton_runtime;
-"""
-
-
-def upgrade() -> None:
-    op.execute(SQL)
+GRANT SELECT, INSERT ON entries_run_observations, entries_run_narrative TO baton_runtime;""")

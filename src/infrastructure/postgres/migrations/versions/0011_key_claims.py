@@ -2,19 +2,15 @@
 
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision, down_revision = "0011", "0010"
 
-SQL = """
+
+def upgrade() -> None:
+    op.execute("""
 CREATE FUNCTION require_key_claim(held boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT held THEN
         RAISE EXCEPTION 'the idempotency key was taken over' USING ERRCODE = 'no_data_found';
     END IF;
 END $$;
-GRANT EXECUTE ON FUNCTION require_key_claim TO baton_runtime;
-"""
-
-
-def upgrade() -> None:
-    op.execute(SQL)
+GRANT EXECUTE ON FUNCTION require_key_claim TO baton_runtime;""")

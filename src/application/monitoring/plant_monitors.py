@@ -1,5 +1,6 @@
 """The permit monitor records what the interlock's signals say of enclosures, and Unknown where a signal is not followed; the
-sweep of stale permits records Unknown when the last observation is too old, whatever its source."""
+sweep of stale permits records Unknown when the last observation is too old, whatever its source. The supply monitor reports
+supplies worse or recovering; only a person declares one available again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,26 +14,21 @@ import structlog
 from baton.application.control import ControlError
 from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals, ReportOutcome, ReportPace, follow_signal
 from baton.application.monitoring.observations import Observer, SignalObservation, printable
+from baton.application.plant import MonitoredSupply
 from baton.application.ports import Clock
 from baton.application.telemetry import error_location
-from baton.domain.enclosure.enclosure import (
-    NAMES,
-    EnclosureLifecycle,
-    EnclosurePermitStatus,
-    EnclosureView,
-    GetEnclosure,
-    ListEnclosures,
-    ObserveEnclosureStatus,
-    RegisterEnclosure,
-    enclosure_key,
-)
+from baton.domain.enclosure import enclosure as enclosures
+from baton.domain.enclosure.enclosure import EnclosurePermitStatus, ObserveEnclosureStatus
+from baton.domain.supply import supply as supplies
+from baton.domain.supply.supply import RegisterSupply
 
 log = structlog.get_logger()
-
 ENCLOSURE_MONITOR = "EnclosureMonitor"
 UNKNOWN = EnclosurePermitStatus.UNKNOWN
 LONGEST_REASON = 500
 STOP_SECONDS = 2.0  # how long a stopping monitor tries to record that nobody observes any longer
+PAGE = 100
+SUPPLY_MONITOR = "SupplyMonitor"
 
 
 @dataclass
@@ -75,8 +71,8 @@ class EnclosureMonitor:
             task.cancel()
 
     async def _watch(self, name: str) -> None:
-        registration = RegisterEnclosure(name=name, facility_code=self.facility_code)
-        claim = (NAMES, enclosure_key(registration))
+        registration = enclosures.RegisterEnclosure(name=name, facility_code=self.facility_code)
+        claim = (enclosures.NAMES, enclosures.enclosure_key(registration))
         id = await self.account.ensure_registered(registration, claim, self.intervals.resubscribe)
         watched = WatchedEnclosure(name, id, ReportPace(self.intervals, unasked=True))
         self._watched.append(watched)
@@ -148,9 +144,6 @@ def unknown_permit(code: str, why: str, source_id: str = ENCLOSURE_MONITOR) -> S
     )
 
 
-PAGE = 100
-
-
 @dataclass
 class StalePermits:
     """Looks for Active enclosures whose last observation is too old; one process does so for all."""
@@ -173,7 +166,7 @@ class StalePermits:
         """Record Unknown for every enclosure that is unobserved by the list and by its stream."""
         cursor: str | None = None
         while True:
-            query = ListEnclosures(lifecycle=EnclosureLifecycle.ACTIVE, limit=PAGE, cursor=cursor)
+            query = enclosures.ListEnclosures(lifecycle=enclosures.EnclosureLifecycle.ACTIVE, limit=PAGE, cursor=cursor)
             page = await self.account.ask(query)
             for row in page.items:
                 age = None if row.last_contact_at is None else (self.clock() - row.last_contact_at).total_seconds()
@@ -183,14 +176,58 @@ class StalePermits:
                 return
 
     async def _judge(self, id: UUID) -> None:
-        enclosure: EnclosureView = await self.account.ask(GetEnclosure(), id)
-        age, live = enclosure.observation_age, enclosure.lifecycle is EnclosureLifecycle.ACTIVE
+        enclosure: enclosures.EnclosureView = await self.account.ask(enclosures.GetEnclosure(), id)
+        age, live = enclosure.observation_age, enclosure.lifecycle is enclosures.EnclosureLifecycle.ACTIVE
         if live and enclosure.permit_status is not UNKNOWN and self._too_old(age):
             when = "never" if age is None else f"last {age:.0f} s ago"
             observation = unknown_permit(enclosure.name, f"The permit was observed {when}.", "ObservationAge")
-            await self.account.report(
-                ObserveEnclosureStatus, id, observation, needless=ObserveEnclosureStatus.Cannot, nothing_read=True
-            )
+            needless = ObserveEnclosureStatus.Cannot
+            await self.account.report(ObserveEnclosureStatus, id, observation, needless, nothing_read=True)
 
     def _too_old(self, age: float | None) -> bool:
         return age is None or abs(age) > self.time_to_live.total_seconds()
+
+
+@dataclass
+class SupplyMonitor:
+    account: MonitorAccount
+    observer: Observer
+    facility_code: str
+    supplies: Iterable[MonitoredSupply]
+    intervals: MonitorIntervals
+
+    async def run(self) -> None:
+        """Watch every supply until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for supply in self.supplies:
+                tasks.create_task(self._watch(supply))
+
+    async def _watch(self, supply: MonitoredSupply) -> None:
+        registration = registration_of(supply, self.facility_code)
+        claim = (supplies.ADDRESSES, supplies.address_key(registration))
+        id = await self.account.ensure_registered(registration, claim, self.intervals.resubscribe)
+        while True:
+            try:
+                await self._follow(supply.code, id)
+                log.warning("supply_observer_ended", supply_id=str(id))
+            except ControlError as error:
+                log.warning("supply_observer_lost", supply_id=str(id), why=str(error))
+            except Exception as error:
+                log.error("supply_observer_failed", supply_id=str(id), **error_location(error))
+            await asyncio.sleep(self.intervals.resubscribe)
+
+    async def _follow(self, code: str, id: UUID) -> None:
+        """Record what is observed until the stream ends; Recovering matters to an Unavailable supply only."""
+        pace, reported = ReportPace(self.intervals), None
+        async with aclosing(follow_signal(self.observer, code, supplies.SupplyStatus, pace)) as observed:
+            async for status, observation in observed:
+                if pace.due(changed=status is not reported):
+                    needless = supplies.MarkSupplyRecovering.Cannot
+                    pace.start_interval(await self.account.report(supplies.ObserveSupplyStatus, id, observation, needless))
+                    reported = status
+
+
+def registration_of(supply: MonitoredSupply, own_facility_code: str) -> RegisterSupply:
+    """Return the command that registers a configured supply."""
+    code, asset_id = supply.facility_code or own_facility_code, supply.containing_asset_id
+    return RegisterSupply(kind=supply.kind, name=supply.name, facility_code=code, containing_asset_id=asset_id)

@@ -1,20 +1,22 @@
-"""DOIs from DataCite over its REST API. The DOI follows from the suffix, so the next try finds one that was interrupted:
-DataCite then says that the DOI is taken, and it is ours if it leads to our own landing page."""
+"""Who issues persistent identifiers: DataCite, a local minter for development, a package's, or nobody."""
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NoReturn
 from urllib.parse import quote
 
 import httpx
 
+from baton.application.ports import Minter
+from baton.application.settings import PidMinter, Settings
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation, CitedParty
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.text import shortened
+from baton.infrastructure.plugins import MINTERS
 
 DEADLINE = 15.0  # seconds for a whole answer: a registry that sends single bytes passes every other time limit
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -25,20 +27,22 @@ LATER = "nothing was recorded, repeat the request later"
 
 
 class DataCiteMinter:
+    """Mints over DataCite's REST API. The DOI follows from the suffix, so the next try finds one that was interrupted:
+    DataCite then says that the DOI is taken, and it is ours if it leads to our own landing page."""
+
     schemes = frozenset({ExternalIdScheme.DOI})
 
     def __init__(self, address: str, prefix: str, repository_id: str, password: str, *, deadline: float = DEADLINE) -> None:
         self._address = address
         self._prefix = prefix
-        self._account = (repository_id, password)
         self._deadline = deadline
+        self._account = (repository_id, password)
 
     @cached_property
     def _http(self) -> httpx.AsyncClient:
         """Open the client when something is first minted: it reads all certificates."""
-        return httpx.AsyncClient(
-            auth=self._account, headers={"Accept": JSON_API}, timeout=self._deadline, follow_redirects=False
-        )
+        accept = {"Accept": JSON_API}
+        return httpx.AsyncClient(auth=self._account, headers=accept, timeout=self._deadline, follow_redirects=False)
 
     async def aclose(self) -> None:
         if "_http" in vars(self):
@@ -46,19 +50,16 @@ class DataCiteMinter:
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         if not metadata.landing_page.startswith(("https://", "http://")):
-            raise ExternalIdMintingNotConfiguredError(
-                "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL.",
-                reason="no_landing_page",
-            )
+            said = "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL."
+            raise ExternalIdMintingNotConfiguredError(said, reason="no_landing_page")
         doi = f"{self._prefix}/{suffix}"
         attributes = {"event": "publish", **attributes_of(metadata)}
         status, answer = await self._ask("POST", "/dois", {"doi": doi, **attributes})
         if status == 422 and "already been taken" in error_titles(answer):
             found = await self._record(doi)
             if found is None or found.get("url") != metadata.landing_page:
-                raise ExternalIdMintError(
-                    f"{doi} is registered for something else; give another suffix.", reason="taken", facts={"doi": doi}
-                )
+                said = f"{doi} is registered for something else; give another suffix."
+                raise ExternalIdMintError(said, reason="taken", facts={"doi": doi})
             status, answer = await self._ask("PUT", path_of(doi), attributes)
         if status not in (200, 201):
             refuse(status, answer)
@@ -68,11 +69,9 @@ class DataCiteMinter:
         return MintedIdentifier(scheme, issued)
 
     async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
-        found = await self._record(value)
-        if found is None:
-            raise ExternalIdMintError(
-                f"DataCite does not know {value}; check the identifier.", reason="unknown", facts={"doi": value}
-            )
+        if (found := await self._record(value)) is None:
+            said = f"DataCite does not know {value}; check the identifier."
+            raise ExternalIdMintError(said, reason="unknown", facts={"doi": value})
         if found.get("state") != "findable":
             return
         descriptions = [{"description": reason, "descriptionType": "Other"}]
@@ -125,8 +124,8 @@ def attributes_of(metadata: Citation) -> dict[str, Any]:
         "titles": [{"title": metadata.title}],
         "publisher": metadata.publisher,
         "publicationYear": metadata.publication_year,
-        "creators": parties(metadata.creators or (UNKNOWN_CREATOR,)),
-        "contributors": [{**one, "contributorType": "HostingInstitution"} for one in parties(metadata.hosts)],
+        "creators": [party(one) for one in metadata.creators or (UNKNOWN_CREATOR,)],
+        "contributors": [{**party(one), "contributorType": "HostingInstitution"} for one in metadata.hosts],
         "subjects": [{"subject": subject} for subject in metadata.subjects],
         "dates": [{"dateType": one.type, "date": one.date.isoformat()} for one in metadata.dates],
         "relatedIdentifiers": [
@@ -144,17 +143,10 @@ def attributes_of(metadata: Citation) -> dict[str, Any]:
     }
 
 
-def parties(parties: Iterable[CitedParty]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": one.name,
-            "nameType": "Organizational",
-            "nameIdentifiers": []
-            if one.identifier is None
-            else [{"nameIdentifier": one.identifier, "nameIdentifierScheme": one.identifier_type}],
-        }
-        for one in parties
-    ]
+def party(cited: CitedParty) -> dict[str, Any]:
+    identifier = {"nameIdentifier": cited.identifier, "nameIdentifierScheme": cited.identifier_type}
+    identifiers = [] if cited.identifier is None else [identifier]
+    return {"name": cited.name, "nameType": "Organizational", "nameIdentifiers": identifiers}
 
 
 def path_of(doi: str) -> str:
@@ -176,25 +168,53 @@ def error_titles(answer: Mapping[str, Any]) -> str:
 
 
 def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
-    facts = {"status": status}
-    if status in (401, 403):
-        raise ExternalIdMintError(
-            f"DataCite does not accept this service's account (status {status}); check DATACITE_REPOSITORY_ID, "
-            "DATACITE_PASSWORD and that DATACITE_PREFIX is assigned to it.",
-            reason="account_refused",
-            facts=facts,
-        )
-    if status == 429:
-        raise ExternalIdMintError(f"DataCite has too much to do (status 429); {LATER}.", reason="busy", facts=facts)
-    if status >= 500 or status < 400:
-        raise ExternalIdMintError(f"DataCite failed (status {status}); {LATER}.", reason="failed", facts=facts)
-    titles = error_titles(answer) or "it gives no reason"
-    raise ExternalIdMintError(
-        f"DataCite does not take the record (status {status}: {titles}); correct what it names.",
-        reason="rejected",
-        facts=facts,
-    )
+    match status:
+        case 401 | 403:
+            account = "DATACITE_REPOSITORY_ID, DATACITE_PASSWORD and that DATACITE_PREFIX is assigned to it"
+            said, reason = f"does not accept this service's account (status {status}); check {account}", "account_refused"
+        case 429:
+            said, reason = f"has too much to do (status 429); {LATER}", "busy"
+        case _ if status >= 500 or status < 400:
+            said, reason = f"failed (status {status}); {LATER}", "failed"
+        case _:
+            titles = error_titles(answer) or "it gives no reason"
+            said, reason = f"does not take the record (status {status}: {titles}); correct what it names", "rejected"
+    raise ExternalIdMintError(f"DataCite {said}.", reason=reason, facts={"status": status})
 
 
 def unusable(why: str) -> NoReturn:
     raise ExternalIdMintError(f"DataCite's answer cannot be used, {why}; {LATER}.", reason="answer_unusable")
+
+
+TEST_PREFIXES = {ExternalIdScheme.DOI: "10.5072", ExternalIdScheme.HANDLE: "20.500.12345"}  # they do not resolve
+
+
+class DeterministicMinter:
+    """Mints for development: the same identifier for the same suffix every time, and nothing leaves the process."""
+
+    schemes = frozenset(TEST_PREFIXES)
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        return MintedIdentifier(scheme, f"{TEST_PREFIXES[scheme]}/{suffix}")
+
+    async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
+        return
+
+    async def aclose(self) -> None:
+        return
+
+
+def configured_minter(settings: Settings) -> Minter | None:
+    match settings.pid_minter:
+        case PidMinter.NONE:
+            return None
+        case PidMinter.DEVELOPMENT:
+            return DeterministicMinter()
+        case PidMinter.DATACITE:
+            prefix, repository_id = settings.datacite_prefix, settings.datacite_repository_id
+            password = settings.datacite_password
+            if prefix is None or repository_id is None or password is None:
+                raise ValueError("DATACITE_PREFIX, DATACITE_REPOSITORY_ID or DATACITE_PASSWORD is not set")
+            return DataCiteMinter(settings.datacite_address, prefix, repository_id, password.get_secret_value())
+        case str() as name:
+            return MINTERS.make(name)

@@ -1,1 +1,0 @@
-"""Identity providers: who a bearer token stands for."""

@@ -1,1 +1,0 @@
-"""Who issues persistent identifiers: DataCite, or for development nobody."""
