@@ -26,9 +26,10 @@ from baton.application.control import (
     Quality,
     Reading,
     ReadingKind,
+    Timekeeper,
     always_open,
 )
-from baton.application.ports import Minter, Timekeeper
+from baton.application.ports import Minter
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.operation.conduct.results import Measured
 from baton.domain.operation.steering.steering import (

@@ -253,7 +253,7 @@ class ConductStream:
         if not reader.is_check_due():
             return True
         async with self.streams.reading:
-            return StreamProcedureConduct.operation.command_name in await self.service.authorizer.permitted(caller)
+            return StreamProcedureConduct.operation.command_name in await self.service.authorizer.permitted_commands(caller)
 
     async def _pause_unopened(self) -> None:
         """Wait until something was appended, at least the longest interval between two reads."""

@@ -67,7 +67,7 @@ class PermissiveAuthorizer:
         objection = standing.objection_to(command_name, caller.completing)
         return ALLOWED if objection is None else rules.deny(objection)
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
@@ -96,7 +96,7 @@ class PolicyAuthorizer:
         self._verdicts.record(caller, surface_id, command_name, result)
         return result
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         if is_system(caller, caller.surface_id):
             return REGISTRY.command_names()
         standing, place = await self._standings.of(caller.principal_id), (caller.conduit_id, caller.surface_id)

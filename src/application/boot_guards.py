@@ -50,11 +50,11 @@ def _access_guards(settings: Settings) -> Iterator[str]:
 
 
 def _plant_guards(settings: Settings) -> Iterator[str]:
-    for prefix in _repeated(route.prefix for route in settings.control_routes):
+    for prefix in _repeated_texts(route.prefix for route in settings.control_routes):
         yield f"CONTROL_ROUTES lists the prefix {prefix!r} more than once; keep one route for each prefix."
-    for address in _repeated(device.address for device in settings.simulated_devices):
+    for address in _repeated_texts(device.address for device in settings.simulated_devices):
         yield f"SIMULATED_DEVICES lists {address} more than once; keep one device at each address."
-    for code in _repeated(supply.code for supply in settings.monitored_supplies):
+    for code in _repeated_texts(supply.code for supply in settings.monitored_supplies):
         yield f"MONITORED_SUPPLIES lists {code} more than once; keep one signal for each supply."
     monitored = [("MONITORED_ENCLOSURES", signal) for signal in settings.monitored_enclosures.values()]
     monitored += [("MONITORED_SUPPLIES", supply.signal) for supply in settings.monitored_supplies]
@@ -63,7 +63,7 @@ def _plant_guards(settings: Settings) -> Iterator[str]:
             yield f"{variable} names the signal {signal}, which no route leads to; add its prefix to CONTROL_ROUTES."
     for name in ("simulated_signals", "simulated_devices"):
         if settings.production and getattr(settings, name):
-            yield f"{name.upper()} makes up what the plant says, {_unaccepted(settings)}; unset it."
+            yield f"{name.upper()} makes up what the plant says, {_not_accepted(settings)}; unset it."
 
 
 def _work_guards(settings: Settings) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _work_guards(settings: Settings) -> Iterator[str]:
     made_up = settings.compute_substrate is ComputeSubstrate.IN_MEMORY
     if made_up and settings.production:
         remedy = "set COMPUTE_SUBSTRATE=local_process and COMPUTE_JOB_DIRECTORY"
-        yield f"COMPUTE_SUBSTRATE=in_memory makes up what programs bring, {_unaccepted(settings)}; {remedy}."
+        yield f"COMPUTE_SUBSTRATE=in_memory makes up what programs bring, {_not_accepted(settings)}; {remedy}."
     for program in () if made_up else settings.compute_programs:
         if not isabs(program) or normpath(program) != program:
             yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
@@ -87,7 +87,7 @@ def _work_guards(settings: Settings) -> Iterator[str]:
 
 def _minter_guards(settings: Settings) -> Iterator[str]:
     if settings.production and settings.pid_minter is PidMinter.DEVELOPMENT:
-        yield f"PID_MINTER=development makes identifiers up, {_unaccepted(settings)}; set PID_MINTER=datacite, or none."
+        yield f"PID_MINTER=development makes identifiers up, {_not_accepted(settings)}; set PID_MINTER=datacite, or none."
     if settings.pid_minter is not PidMinter.DATACITE:
         return
     needed = ("datacite_prefix", "datacite_repository_id", "datacite_password")
@@ -133,7 +133,7 @@ def _engine_guards(settings: Settings) -> Iterator[str]:
             yield f"{name.upper()} counts over TLS only; set TEMPORAL_TLS=true, or unset it."
     if (settings.worker_deployment_name is None) != (settings.worker_build_id is None):
         yield "WORKER_DEPLOYMENT_NAME and WORKER_BUILD_ID name a worker together; set both, or none."
-    if settings.trace_exporter is TraceExporter.OTLP and not _installed(OTLP_EXPORTER):
+    if settings.trace_exporter is TraceExporter.OTLP and not _is_installed(OTLP_EXPORTER):
         remedy = "install baton-facility[otlp], or choose console or none"
         yield f"TRACE_EXPORTER=otlp needs an exporter that is not installed; {remedy}."
 
@@ -175,7 +175,7 @@ def database_objections(settings: Settings, *, can_rewrite_log: bool) -> list[st
         return []
     login = "log in as baton_runtime, or as a member of it and of nothing else"
     remedy = f"{login}, and give the owner's login to the projector as DATABASE_OWNER_URL"
-    return [f"DATABASE_URL logs in as a user who can rewrite the log, {_unaccepted(settings)}; {remedy}."]
+    return [f"DATABASE_URL logs in as a user who can rewrite the log, {_not_accepted(settings)}; {remedy}."]
 
 
 def idle_agents(settings: Settings) -> list[str]:
@@ -197,16 +197,16 @@ def idle_agents(settings: Settings) -> list[str]:
     ]
 
 
-def _unaccepted(settings: Settings) -> str:
+def _not_accepted(settings: Settings) -> str:
     return f"which APP_ENV={settings.app_env} does not accept"
 
 
-def _installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # not even what it is a part of
         return False
 
 
-def _repeated(texts: Iterable[str]) -> list[str]:
+def _repeated_texts(texts: Iterable[str]) -> list[str]:
     return [text for text, count in Counter(texts).items() if count > 1]

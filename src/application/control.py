@@ -16,6 +16,16 @@ def always_open() -> None:
     """Allow every write: the fence of code that stops motion or restores a safe state."""
 
 
+class Timekeeper(Protocol):
+    """The wall clock, or a clock that tests and simulations move."""
+
+    def now(self) -> datetime:
+        """Return the present time, with its zone."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait this long."""
+
+
 class ReadingKind(StrEnum):
     SCALAR = "Scalar"
     ARRAY = "Array"

@@ -76,8 +76,8 @@ class ChatResponse:
 class LanguageModelError(Exception):
     """The model gave no usable answer; the message is short and holds no secrets, and `usage` is what the call cost."""
 
-    def __init__(self, said: str = "", *, usage: Usage | None = None, model_id: str | None = None) -> None:
-        super().__init__(without_secrets(said))
+    def __init__(self, message: str = "", *, usage: Usage | None = None, model_id: str | None = None) -> None:
+        super().__init__(without_secrets(message))
         self.usage = usage
         self.model_id = model_id
 
@@ -139,15 +139,15 @@ def pause_after(attempt: int, error: LanguageModelError) -> float:
 def chat_response(request: ChatRequest, answer: Any, *, usage: Usage, stop_reason: str, model_id: str) -> ChatResponse:
     """Return an answer that can be stored and fits the request's schema; raise an error that does not quote it."""
     if not isinstance(answer, Mapping):
-        said = "The answer is no JSON object."
+        detail = "The answer is no JSON object."
     elif not writable(answer):
-        said = "The answer holds control characters or broken surrogates."
+        detail = "The answer holds control characters or broken surrogates."
     elif fault := next(validator(json.dumps(request.structured_output_schema, sort_keys=True)).iter_errors(answer), None):
         place = ".".join(map(str, fault.absolute_path)) or "the answer"
-        said = f"The answer does not fit its schema: {place} breaks {fault.validator}."
+        detail = f"The answer does not fit its schema: {place} breaks {fault.validator}."
     else:
         return ChatResponse(parsed=answer, usage=usage, stop_reason=stop_reason, model_id=model_id)
-    raise LanguageModelSchemaValidationError(said, usage=usage, model_id=model_id)
+    raise LanguageModelSchemaValidationError(detail, usage=usage, model_id=model_id)
 
 
 @lru_cache(maxsize=64)

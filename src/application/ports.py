@@ -62,16 +62,6 @@ class StoreUnavailableError(Unavailable):
     """The database cannot be reached; repeat the request, with the same idempotency key if it was a command."""
 
 
-class Timekeeper(Protocol):
-    """The wall clock, or a clock that tests and simulations move."""
-
-    def now(self) -> datetime:
-        """Return the present time, with its zone."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait this long."""
-
-
 class EventRow(NamedTuple):
     """A stored event with its whole envelope, as histories and feeds show it."""
 
@@ -198,7 +188,7 @@ class Session(Protocol):
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]: ...
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]: ...
     async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]: ...
-    async def enlisted(self, kind: str) -> tuple[UUID, ...]: ...
+    async def all_members(self, kind: str) -> tuple[UUID, ...]: ...
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]: ...
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
 
@@ -242,7 +232,7 @@ class Store(Protocol):
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
         """Return the ids of the next committed events of these types behind a bookmark, in commit-safe order."""
 
-    async def passed(self, follower: str, position: int) -> bool:
+    async def has_passed(self, follower: str, position: int) -> bool:
         """Return whether a follower's bookmark has passed a position."""
 
 
@@ -266,7 +256,7 @@ class Authorizer(Protocol):
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         """Judge one call and record the verdict."""
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         """Return every command the caller may call on its surface; record nothing."""
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:

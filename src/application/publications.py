@@ -15,7 +15,7 @@ from baton.domain.calibration.publication import CalibrationPublication, Publica
 from baton.domain.federation.credential import Credential
 from baton.domain.federation.facility import Facility, own_facility
 from baton.domain.federation.permit import Permit
-from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Put
 
@@ -127,8 +127,8 @@ class PublicationParts(NamedTuple):
 
 
 def read_parts(publication: CalibrationPublication) -> Reads[PublicationParts]:
-    calibration = yield from required(Calibration, publication.calibration_id)
-    permit = yield from required(Permit, publication.permit_id)
+    calibration = yield from require(Calibration, publication.calibration_id)
+    permit = yield from require(Permit, publication.permit_id)
     credentials = yield from rules.credentials_of([permit])
     own = yield from own_facility()
     return PublicationParts(calibration, permit, credentials, own)

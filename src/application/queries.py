@@ -85,7 +85,7 @@ class Queries:
 
     async def _wait_for_projections(self, position: int) -> None:
         pause, waited = 0.005, 0.0
-        while not await self.store.passed(PROJECTIONS, position) and waited < OWN_WRITES_WAIT_SECONDS:
+        while not await self.store.has_passed(PROJECTIONS, position) and waited < OWN_WRITES_WAIT_SECONDS:
             await asyncio.sleep(pause)
             waited += pause
             pause = min(pause * 1.5, 0.05)
@@ -128,7 +128,7 @@ class Feed:
 
     async def access(self, caller: Caller) -> FeedAccess:
         """Return what this caller may see now: the stream types it may get, and texts if it holds `ReadEventTexts`."""
-        permitted = await self.authorizer.permitted(caller)
+        permitted = await self.authorizer.permitted_commands(caller)
         types = frozenset(name for name in REGISTRY.aggregates if f"Get{name}" in permitted)
         return FeedAccess(types, READ_EVENT_TEXTS in permitted, StreamEvents.__name__ in permitted)
 

@@ -70,7 +70,7 @@ class UnitOfWork:
             case reads.Members(kind, keys):
                 return await self.session.members(kind, *keys)
             case reads.AllMembers(kind):
-                return await self.session.enlisted(kind)
+                return await self.session.all_members(kind)
             case reads.Records(record, where):
                 return await self.session.records(record, where)
             case reads.Rows(summary, query, where):
@@ -79,10 +79,10 @@ class UnitOfWork:
                 return (await self._authorizer.authorize(self._caller, command_name, surface_id)).allowed
             case reads.Grants(command_names):
                 standing = await self._authorizer.read_standing(self._caller)
-                permitted = await self._authorizer.permitted(self._caller)
+                permitted = await self._authorizer.permitted_commands(self._caller)
                 return standing.objection, tuple(name for name in command_names if name not in permitted)
             case reads.PermittedCommands():
-                return await self._authorizer.permitted(self._caller)
+                return await self._authorizer.permitted_commands(self._caller)
             case reads.AskPort(method, arguments):
                 return await getattr(self._ports, method.__name__)(*arguments)
             case reads.RunInThread(function, arguments):

@@ -101,7 +101,7 @@ async def _run(settings: Settings) -> None:
     load_named_plugins(settings)
     async with (
         Runtime(settings) as runtime,
-        runtime.reporting("worker"),
+        runtime.report_process("worker"),
         open_control(settings) as control,
         monitor_in_background(runtime, control),
         reconcile_in_background(runtime),

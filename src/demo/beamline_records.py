@@ -93,7 +93,7 @@ def define_plan(engineer: UserClient, capability_id: str, asset_ids: list[str]) 
 def define_recipes(engineer: UserClient, capability_id: str, data: Path, result: Path) -> dict[str, str]:
     contents: dict[str, tuple[list[Step], list[Step]]] = {
         "Darks and flats": (DARKS_AND_FLATS, SAMPLE_BACK),
-        "Centre the rotation axis": (centring(data), CLOSED),
+        "Centre the rotation axis": (centring_steps(data), CLOSED),
         "Focus the camera": (FOCUSING, CLOSED),
         "Projections": (projections(), CLOSED),
         "Reconstruct": (reconstruction(data, result), []),
@@ -156,7 +156,7 @@ DARKS_AND_FLATS = [
 SAMPLE_BACK = [setpoint("bl7:sample", "In"), *CLOSED]
 
 
-def centring(data: Path) -> list[Step]:
+def centring_steps(data: Path) -> list[Step]:
     """Run one pass of centring: two pictures half a turn apart, the offset, and the hexapod moved by it."""
     pictures = [data / name for name in ("darks_0000.h5", "flats_0000.h5", "centring_0000.h5", "centring_0001.h5")]
     captured = {name: {"__capture__": name} for name in ("position", "offset")}

@@ -13,7 +13,7 @@ from baton.domain.shared.refusals import Refusal
 RULES = "baton.domain."  # The package whose functions are followed: what adapters raise is declared by the operation.
 PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")  # Their functions pass refusals on and choose none.
 ATTRIBUTE_LOADS = ("LOAD_ATTR", "LOAD_METHOD")
-REFERENCES = ("required", "required_all", "required_if_given")
+REFERENCES = ("require", "require_all", "require_if_given")
 """The reads that refuse a missing target by its aggregate's own class unless another one is named."""
 
 

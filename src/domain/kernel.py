@@ -17,7 +17,7 @@ from baton.domain.shared.annotations import marks
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, refusal_class
-from baton.domain.shared.text import MayContainPersonalData, Text, hiding
+from baton.domain.shared.text import MayContainPersonalData, Text, hiding_of
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Write
 
@@ -35,10 +35,10 @@ class State:
 
 
 if TYPE_CHECKING:
-    changed = replace
+    copy_with = replace
 else:
 
-    def changed(state, /, **values):
+    def copy_with(state, /, **values):
         """Return the state with these fields changed: `dataclasses.replace` at a fraction of its cost, for long folds."""
         successor = object.__new__(type(state))
         successor.__dict__.update(state.__dict__)
@@ -139,7 +139,7 @@ class Event(BaseModel):
     @classmethod
     def without_texts(cls, payload: dict[str, Any]) -> dict[str, Any]:
         """Return a stored payload with its free texts null, however deep they are."""
-        hide = hiding(cls)
+        hide = hiding_of(cls)
         redacted: dict[str, Any] = payload if hide is None else hide(payload)
         return {**redacted, **dict.fromkeys(cls.personal)}
 
@@ -275,7 +275,7 @@ class Query(Value):
         answer: ClassVar[Callable[..., Reads[Any]]]
 
 
-def omitted() -> Any:
+def omittable() -> Any:
     """Return the default of an input key that may be left out but not be null; `model_fields_set` tells whether it came."""
     return Field(default=None, json_schema_extra=_without("default"))
 
@@ -368,7 +368,7 @@ class Aggregate(Generic[S]):
             return state
         if event.leads_to is not None:
             times = {} if event.dates is None else {event.dates: event.occurred_at}
-            return changed(state, **{self.axis: event.leads_to}, **times)
+            return copy_with(state, **{self.axis: event.leads_to}, **times)
         if self._evolve is None:
             raise TypeError(f"{type(event).__name__} cannot follow on a {self.name} stream")
         return self._evolve(state, event)
@@ -434,9 +434,9 @@ class Aggregate(Generic[S]):
 
     def command(self, **options: Unpack[registry.CommandOptions]) -> Callable[[type[C]], type[C]]:
         """Declare a command on an existing stream, and the states it is allowed from (all, when not said)."""
-        said: dict[str, Any] = {"status": 204, **options}
-        method = next(method for method in ("post", "patch", "put", "delete") if method in said)
-        return self._command(method.upper(), said.pop(method), **said)
+        detail: dict[str, Any] = {"status": 204, **options}
+        method = next(method for method in ("post", "patch", "put", "delete") if method in detail)
+        return self._command(method.upper(), detail.pop(method), **detail)
 
     def inner(self, *, creates: bool = False, **options: Unpack[registry.CreationOptions]) -> Callable[[type[C]], type[C]]:
         """Declare a command that only the service itself gives, permitted as `command_name`; no surface has it."""
@@ -510,8 +510,8 @@ class Aggregate(Generic[S]):
         return declare
 
     def _declare(self, input: type[Any], method: str, path: str, /, *, surfaced: bool = True, **options: Any) -> None:
-        said = {"context": self.context, "path": self.path + path, **options}
-        operation = registry.operation_of(input, method=method, aggregate=self, **said)
+        detail = {"context": self.context, "path": self.path + path, **options}
+        operation = registry.operation_of(input, method=method, aggregate=self, **detail)
         if surfaced:
             self.operations.append(operation)
             REGISTRY.declare(operation)

@@ -215,8 +215,8 @@ def question(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> 
 
 def operation_of(input: "type[Command] | type[Query]", **options: Any) -> Operation:
     """Give an input its operation, under the name of its class unless another is said."""
-    said = {"name": snake_case(input.__name__), "command_name": input.__name__, **options}
-    input.operation = Operation(input=input, **said)
+    detail = {"name": snake_case(input.__name__), "command_name": input.__name__, **options}
+    input.operation = Operation(input=input, **detail)
     return input.operation
 
 

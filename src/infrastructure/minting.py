@@ -15,7 +15,7 @@ from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.shared.citation import Citation, CitedParty
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
-from baton.domain.shared.text import shortened
+from baton.domain.shared.text import shorten
 from baton.infrastructure.plugins import MINTERS
 
 DEADLINE = 15.0  # seconds for a whole answer: a registry that sends single bytes passes every other time limit
@@ -50,16 +50,16 @@ class DataCiteMinter:
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         if not metadata.landing_page.startswith(("https://", "http://")):
-            said = "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL."
-            raise ExternalIdMintingNotConfiguredError(said, reason="no_landing_page")
+            detail = "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL."
+            raise ExternalIdMintingNotConfiguredError(detail, reason="no_landing_page")
         doi = f"{self._prefix}/{suffix}"
         attributes = {"event": "publish", **attributes_of(metadata)}
         status, answer = await self._ask("POST", "/dois", {"doi": doi, **attributes})
         if status == 422 and "already been taken" in error_titles(answer):
             found = await self._record(doi)
             if found is None or found.get("url") != metadata.landing_page:
-                said = f"{doi} is registered for something else; give another suffix."
-                raise ExternalIdMintError(said, reason="taken", facts={"doi": doi})
+                detail = f"{doi} is registered for something else; give another suffix."
+                raise ExternalIdMintError(detail, reason="taken", facts={"doi": doi})
             status, answer = await self._ask("PUT", path_of(doi), attributes)
         if status not in (200, 201):
             refuse(status, answer)
@@ -70,8 +70,8 @@ class DataCiteMinter:
 
     async def tombstone(self, scheme: ExternalIdScheme, value: str, reason: str) -> None:
         if (found := await self._record(value)) is None:
-            said = f"DataCite does not know {value}; check the identifier."
-            raise ExternalIdMintError(said, reason="unknown", facts={"doi": value})
+            detail = f"DataCite does not know {value}; check the identifier."
+            raise ExternalIdMintError(detail, reason="unknown", facts={"doi": value})
         if found.get("state") != "findable":
             return
         descriptions = [{"description": reason, "descriptionType": "Other"}]
@@ -164,22 +164,22 @@ def member(answer: Mapping[str, Any], *names: str) -> Any:
 def error_titles(answer: Mapping[str, Any]) -> str:
     errors = answer.get("errors")
     titles = [error.get("title") for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
-    return shortened("; ".join(title for title in titles if isinstance(title, str)))
+    return shorten("; ".join(title for title in titles if isinstance(title, str)))
 
 
 def refuse(status: int, answer: Mapping[str, Any]) -> NoReturn:
     match status:
         case 401 | 403:
             account = "DATACITE_REPOSITORY_ID, DATACITE_PASSWORD and that DATACITE_PREFIX is assigned to it"
-            said, reason = f"does not accept this service's account (status {status}); check {account}", "account_refused"
+            detail, reason = f"does not accept this service's account (status {status}); check {account}", "account_refused"
         case 429:
-            said, reason = f"has too much to do (status 429); {LATER}", "busy"
+            detail, reason = f"has too much to do (status 429); {LATER}", "busy"
         case _ if status >= 500 or status < 400:
-            said, reason = f"failed (status {status}); {LATER}", "failed"
+            detail, reason = f"failed (status {status}); {LATER}", "failed"
         case _:
             titles = error_titles(answer) or "it gives no reason"
-            said, reason = f"does not take the record (status {status}: {titles}); correct what it names", "rejected"
-    raise ExternalIdMintError(f"DataCite {said}.", reason=reason, facts={"status": status})
+            detail, reason = f"does not take the record (status {status}: {titles}); correct what it names", "rejected"
+    raise ExternalIdMintError(f"DataCite {detail}.", reason=reason, facts={"status": status})
 
 
 def unusable(why: str) -> NoReturn:

@@ -4,16 +4,18 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from baton.application.conduct.actions import ActionBody, UnknownActionError
 from baton.application.conduct.deciders import Decider
 from baton.application.control import Control
 from baton.application.plant import Substrate
-from baton.application.ports import Minter
 from baton.application.settings import PidMinter, Settings
 from baton.domain.operation.steering.steering import DecideSubstrate
 from baton.infrastructure.actions.acquisition import BUILT_IN
+
+if TYPE_CHECKING:  # the ports load the whole domain, and every process looks for plugins before it does anything else
+    from baton.application.ports import Minter
 
 T = TypeVar("T")
 
@@ -45,8 +47,8 @@ class PluginKind(Generic[T]):
         try:
             found = point.load()
         except Exception as error:
-            said = f"The {self.noun} {point.name} cannot be loaded from {point.value}: {error}."
-            raise PluginUnusableError(said) from error
+            detail = f"The {self.noun} {point.name} cannot be loaded from {point.value}: {error}."
+            raise PluginUnusableError(detail) from error
         if self.members and not callable(found):
             raise PluginUnusableError(f"The {self.noun} {point.name} at {point.value} cannot be called.")
         if not self.members and not inspect.iscoroutinefunction(found):
@@ -72,7 +74,8 @@ ACTIONS = PluginKind[Any]("baton.actions", "action", frozenset(BUILT_IN))
 ADAPTER = ("read", "write", "subscribe", "close")
 CONTROL = PluginKind[Control]("baton.control", "control adapter", frozenset(Substrate), ADAPTER)
 DECIDERS = PluginKind[Decider]("baton.deciders", "decider", frozenset(DecideSubstrate), ("advise_next", "close"))
-MINTERS = PluginKind[Minter]("baton.minters", "minter", frozenset(PidMinter), ("schemes", "mint", "tombstone", "aclose"))
+REGISTRATION = ("schemes", "mint", "tombstone", "aclose")
+MINTERS: "PluginKind[Minter]" = PluginKind("baton.minters", "minter", frozenset(PidMinter), REGISTRATION)
 KINDS: tuple[PluginKind[Any], ...] = (ACTIONS, CONTROL, DECIDERS, MINTERS)
 
 

@@ -35,8 +35,8 @@ class KeyDirectorySigner:
         if self._directory is None:
             raise SigningFailedError("This deployment has no signing keys; set SIGNING_KEY_DIRECTORY to where they are.")
         if (found := REFERENCE.fullmatch(secret_ref)) is None:
-            said = "The credential's secret reference names no key file; rotate it to file:// and the name of a key."
-            raise SigningFailedError(said)
+            detail = "The credential's secret reference names no key file; rotate it to file:// and the name of a key."
+            raise SigningFailedError(detail)
         try:
             key = load_pem_private_key((self._directory / f"{found['name']}.pem").read_bytes(), password=None)
         except OSError as error:

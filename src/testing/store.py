@@ -213,7 +213,7 @@ class MemoryStore:
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
         return [row.event_id for row in self._behind(after) if row.event_type in only][:limit]
 
-    async def passed(self, follower: str, position: int) -> bool:
+    async def has_passed(self, follower: str, position: int) -> bool:
         return any(row.position == position for row in self._log())
 
     def _behind(self, after: Bookmark) -> list[EventRow]:
@@ -264,7 +264,7 @@ class MemorySession:
     async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
         return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
 
-    async def enlisted(self, kind: str) -> tuple[UUID, ...]:
+    async def all_members(self, kind: str) -> tuple[UUID, ...]:
         return tuple(sorted({id for among, _, id in self._store.look_ups if among == kind}))
 
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:

@@ -6,7 +6,8 @@ verbs get past the door.
 
 import itertools
 import os
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis import Case
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core import NOT_SET
+from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
 from schemathesis.schemas import BaseSchema
 
@@ -49,7 +51,9 @@ NUMBERS = itertools.count()
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "2"))
 """How many random cases there are of each operation, besides those that cover its schema."""
 ALIKE = int(os.environ.get("CONTRACT_ALIKE", "1"))
-"""How many cases there are that cover the same of the same part of a schema, as all the wrong types of a field do."""
+"""How many cases of a run cover the same rule of the same field, as all the wrong types of a field do."""
+COVERED: Counter[Any] = Counter()
+"""How many cases covered a rule of a field, over all operations tried in this process."""
 PROMISES = CHECKS.get_by_names(
     [
         "not_a_server_error",
@@ -115,7 +119,9 @@ def lasting(service: ModuleService) -> dict[str, str]:
 def test_an_operation_keeps_what_the_document_promises(
     operation: Operation, service: ModuleService, session: requests.Session, lasting: dict[str, str]
 ) -> None:
-    ids = lasting if operation.kind == "query" else service.run(renewed(service.api, lasting, operation.context))
+    ids = lasting
+    if operation.kind == "command" and not operation.creates:
+        ids = service.run(renewed(service.api, lasting, operation.context))
     if (preparation := STATES.get(operation.name)) is not None:
         service.run(preparation.prepare(service.api, ids))
     possible: list[bool] = []
@@ -164,22 +170,51 @@ def schema() -> BaseSchema:
 
 
 def trial_of(check: Callable[[Case], None], operation: Operation) -> Callable[[], None]:
-    """A test by every kind of case there is; they are made when its turn comes, because to make them all takes long."""
+    """Return a test by every kind of case there is, made when its turn comes, because to make them all takes long."""
     described = schema()[operation.path][operation.method]
     kinds = HypothesisTestConfig(project=schema().config, modes=list(HypothesisTestMode))
     test: Any = create_test(operation=described, test_func=check, config=kinds)
-    test.hypothesis_explicit_examples = few_alike(test.hypothesis_explicit_examples)
+    test.hypothesis_explicit_examples = select_cases(test.hypothesis_explicit_examples)
     return test  # type: ignore[no-any-return]
 
 
-def few_alike(examples: list[Any]) -> list[Any]:
-    """Of cases that cover the same a few, and not the same few in each part: every wrong type has its turn."""
+def select_cases(examples: list[Any]) -> list[Any]:
+    """Return the cases that cover what was not covered yet, and not always the first: every wrong type has its turn.
+
+    Fields of the same name and schema are one type in the service, so no operation repeats them after another; what is
+    about the body as a whole is tried with every operation.
+    """
     alike: dict[Any, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
-        covered = example.kwargs["case"].meta.phase.data
-        alike[covered.description, covered.parameter, covered.location].append(number)
-    kept = {numbers[(turn + more) % len(numbers)] for turn, numbers in enumerate(alike.values()) for more in range(ALIKE)}
+        alike[covered_rule(example.kwargs["case"])].append(number)
+    kept: set[int] = set()
+    for turn, (rule, numbers) in enumerate(alike.items()):
+        wanted = min(ALIKE - COVERED[rule], len(numbers))
+        kept |= {numbers[(turn + more) % len(numbers)] for more in range(wanted)}
+        COVERED[rule] += max(wanted, 0)
     return [examples[number] for number in sorted(kept)]
+
+
+def covered_rule(case: Case) -> Any:
+    """Return which rule of which field a case covers: the two innermost names of a field in a body tell where it is."""
+    covered, raw = case.meta.phase.data, case.operation.definition.raw
+    if covered.parameter_location != ParameterLocation.BODY:
+        declared = [one for one in raw.get("parameters", ()) if one["name"] == covered.parameter]
+        return covered.description.rsplit(": ", 1)[-1], covered.parameter, str(declared)
+    if covered.location is not None and "/properties/" in covered.location:
+        path, rule = covered.location.split("/properties/"), covered.description.rsplit(": ", 1)[-1]
+    else:
+        path, rule = covered.description.split("Object with valid '"), "valid"
+    if len(path) == 1:
+        return raw["operationId"], covered.description, covered.location
+    return rule, *path[-2:], len(path) == 2 and field_schema(raw, re.split("[/']", path[-1])[0])
+
+
+def field_schema(operation: dict[str, Any], name: str) -> str:
+    """Return what the document says of a field of an operation's body."""
+    body = operation["requestBody"]["content"]["application/json"]["schema"]
+    declared = document()["components"]["schemas"][body["$ref"].rsplit("/", 1)[-1]] if "$ref" in body else body
+    return str(declared["properties"][name])
 
 
 def test_whatever_succeeds_is_answered_as_promised(service: ModuleService) -> None:

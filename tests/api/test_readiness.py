@@ -10,7 +10,14 @@ from baton.cli.doctor.examination import examine_actuation
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.operation.conduct.results import actuation_of
 from baton.infrastructure.control.simulator import Simulator
-from tests.support.application.monitored_plant import HUTCH, PERMIT, QUICK, MonitoredRecord, monitored, running
+from tests.support.application.monitored_plant import (
+    HUTCH,
+    PERMIT,
+    QUICK,
+    MonitoredRecord,
+    monitored_service,
+    running_service,
+)
 from tests.support.service import Api, running_api
 from tests.support.waiting import until
 
@@ -33,7 +40,7 @@ async def test_it_waits_for_the_configured_permits_and_says_so(database_url: str
                 "actuation": "inert",
             },
         )
-        async with monitored(database_url, Simulator({PERMIT: 1})):
+        async with monitored_service(database_url, Simulator({PERMIT: 1})):
             await until(lambda: ready(api))
             told = {"status": "ready", "unled_tasks": ["reactions", "schedules"], "actuation": "inert"}
             assert (await api.get("/readyz")).json() == told
@@ -41,7 +48,7 @@ async def test_it_waits_for_the_configured_permits_and_says_so(database_url: str
 
 async def test_a_process_that_was_ready_stays_so_and_a_new_one_waits(database_url: str) -> None:
     async with running_api(database_url, **SETTINGS) as api:
-        async with monitored(database_url, Simulator({PERMIT: 1})):
+        async with monitored_service(database_url, Simulator({PERMIT: 1})):
             await until(lambda: ready(api))
         assert await ready(api)
         async with running_api(database_url, projecting=False, **SETTINGS) as later:
@@ -53,7 +60,7 @@ async def test_it_waits_for_every_single_one(database_url: str) -> None:
     plant = Simulator({PERMIT: 1})
     plant.simulate_connect("PSS:C")
     patient = replace(QUICK, first_reading=60)
-    async with running_api(database_url, **both) as api, monitored(database_url, plant, patient, **both):
+    async with running_api(database_url, **both) as api, monitored_service(database_url, plant, patient, **both):
         await until(lambda: _waits_for(api, ["Hutch C"]))
 
 
@@ -63,11 +70,11 @@ async def test_without_configured_enclosures_nothing_is_waited_for(api: Api) -> 
 
 async def test_what_a_killed_service_left_permitted_is_unknown_before_it_is_ready(database_url: str) -> None:
     """As after a kill: the permit stands in the log, and the signal is gone when the next life begins."""
-    async with running(database_url) as record:
+    async with running_service(database_url) as record:
         await _left_permitted(record)
         async with running_api(database_url, **SETTINGS) as api:
             assert not await ready(api)
-            async with monitored(database_url, Simulator()):
+            async with monitored_service(database_url, Simulator()):
                 await until(lambda: ready(api))
                 assert await record.permit() == "Unknown"
 

@@ -21,9 +21,9 @@ from baton.application.control import (
     ControlTimeoutError,
     ControlWriteRejectedError,
     FencedControl,
+    Timekeeper,
     always_open,
 )
-from baton.application.ports import Timekeeper
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from tests.support.fast_clock import SimulatedTime
 

@@ -34,7 +34,7 @@ from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import CommandCaller, planned_visit
-from tests.support.domain.world import OPERATOR, START, new_id, refused
+from tests.support.domain.world import OPERATOR, START, expect_refusal, new_id
 
 ALLOW, DENY = AccessDecision.ALLOW, AccessDecision.DENY
 CONDUIT, SURFACE, PRINCIPAL = new_id(), new_id(), new_id()
@@ -207,7 +207,7 @@ class TestPolicies:
 
     async def test_the_command_path_asks_the_seam(self, seam: Seam) -> None:
         person = seam.admin.acting_as(new_id())
-        with refused("UnauthorizedError", "principal_not_permitted"):
+        with expect_refusal("UnauthorizedError", "principal_not_permitted"):
             await person.do(DefineZone(name="Hutch"))
         await seam.grant(person.caller.principal_id, "DefineZone")
         await person.do(DefineZone(name="Hutch"))
@@ -218,7 +218,7 @@ class TestPolicies:
         await seam.admin.do(RecordVisitArrival(), on=visit)
         person = seam.admin.acting_as(new_id())
         await seam.grant(person.caller.principal_id, "TakeControlOfSurface")
-        with refused("UnauthorizedError", "surface_not_permitted"):
+        with expect_refusal("UnauthorizedError", "surface_not_permitted"):
             await person.do(TakeControlOfSurface(surface_id=console), on=visit)
         await seam.grant(person.caller.principal_id, "TakeControlOfSurface", surface_id=console)
         await person.do(TakeControlOfSurface(surface_id=console), on=visit)
@@ -231,10 +231,10 @@ class TestPolicies:
         await seam.grant(person, "GetZone", "ListZones")
         await seam.grant(person, "GetVisit", surface_id=SYSTEM_MCP_STDIO)
         caller = Caller(person, SYSTEM_HTTP, new_id())
-        assert await seam.admin.authorizer.permitted(caller) == {"DefineZone", "GetZone", "ListZones"}
+        assert await seam.admin.authorizer.permitted_commands(caller) == {"DefineZone", "GetZone", "ListZones"}
         assert not seam.verdicts
         await seam.admin.do(DeactivateActor(), on=person)
-        assert await seam.admin.authorizer.permitted(caller) == frozenset()
+        assert await seam.admin.authorizer.permitted_commands(caller) == frozenset()
 
 
 class TestTheServiceItself:
@@ -242,7 +242,7 @@ class TestTheServiceItself:
         system = Caller.system(new_id())
         for name in ("DefinePolicy", "RecordAgentDecision", "NoSuchCommand"):
             assert await seam.admin.authorizer.authorize(system, name) == AuthzResult(ALLOW)
-        assert await seam.admin.authorizer.permitted(system) == REGISTRY.command_names()
+        assert await seam.admin.authorizer.permitted_commands(system) == REGISTRY.command_names()
         assert not seam.verdicts
 
     @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ class TestTheServiceItself:
     )
     async def test_nothing_less_than_the_whole_combination_is_the_service(self, seam: Seam, caller: Caller) -> None:
         assert not (await seam.admin.authorizer.authorize(caller, "DefineZone")).allowed
-        assert "DefineZone" not in await seam.admin.authorizer.permitted(caller)
+        assert "DefineZone" not in await seam.admin.authorizer.permitted_commands(caller)
 
     async def test_it_is_not_itself_on_another_surface(self, seam: Seam) -> None:
         verdict = await seam.admin.authorizer.authorize(Caller.system(new_id()), "DefineZone", surface_id=SYSTEM_HTTP)
@@ -268,7 +268,7 @@ class TestPermissiveMode:
         anybody = replace(seam.admin, authorizer=PermissiveAuthorizer()).acting_as(new_id())
         await anybody.do(DefineZone(name="Hutch"))
         assert await anybody.authorizer.authorize(anybody.caller, "DefinePolicy") == AuthzResult(ALLOW)
-        assert await anybody.authorizer.permitted(anybody.caller) == REGISTRY.command_names()
+        assert await anybody.authorizer.permitted_commands(anybody.caller) == REGISTRY.command_names()
         assert not seam.verdicts
 
 
@@ -343,14 +343,14 @@ class TestOnPostgres:
         page = await admin.ask(ListConduitVerdicts(command_name="DefineZone", decision="Deny"), on=SYSTEM_CONDUIT)
         assert [row.command_name for row in page.items] == ["DefineZone", "DefineZone"]
         assert all(before - timedelta(seconds=1) < row.occurred_at <= row.recorded_at for row in page.items)
-        with refused("ConduitNotFoundError"):
+        with expect_refusal("ConduitNotFoundError"):
             await admin.ask(ListConduitVerdicts(), on=new_id())
 
     async def test_the_service_itself_and_questions_about_oneself_leave_none(
         self, admin: CommandCaller, database_url: str
     ) -> None:
         await admin.do(DefineZone(name="Hutch"))
-        await admin.authorizer.permitted(Caller(OPERATOR, SYSTEM_HTTP, new_id()))
+        await admin.authorizer.permitted_commands(Caller(OPERATOR, SYSTEM_HTTP, new_id()))
         await self.verdicts.flush()
         assert await self.rows(database_url) == []
 

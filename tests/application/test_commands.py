@@ -44,7 +44,7 @@ from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import OPERATOR, SECOND, CommandCaller, lenient, planned_visit
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Gatekeeper:
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         return self.verdict
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return frozenset()
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
@@ -118,9 +118,9 @@ class TestAuthorizationComesFirst:
     async def test_a_denied_caller_is_refused_before_anything_is_loaded(self) -> None:
         untouched: Any = UntouchedStore()
         calling = CommandCaller(untouched, authorizer=Gatekeeper(CLOSED))
-        with refused("UnauthorizedError", "principal_not_permitted"):
+        with expect_refusal("UnauthorizedError", "principal_not_permitted"):
             await calling.do(DeactivateActor(), on=new_id())
-        with refused("UnauthorizedError", "principal_not_permitted"):
+        with expect_refusal("UnauthorizedError", "principal_not_permitted"):
             await calling.do(DeactivateActor(), on=new_id(), key="retry-1")
 
     async def test_a_denied_caller_cannot_tell_what_exists(self, calling: CommandCaller) -> None:
@@ -146,7 +146,7 @@ class TestAuthorizationComesFirst:
 
     async def test_a_denied_request_never_reaches_the_cache(self, store: MemoryStore, calling: CommandCaller) -> None:
         outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
-        with refused("UnauthorizedError"):
+        with expect_refusal("UnauthorizedError"):
             await outsider.do(RegisterActor(name="Mira"), key="retry-1")
         assert not store.keys
         executed = await calling.do(DefineZone(name="Hutch"), key="retry-1")
@@ -155,7 +155,7 @@ class TestAuthorizationComesFirst:
     async def test_a_stored_outcome_is_not_replayed_to_who_lost_the_permission(self, calling: CommandCaller) -> None:
         await calling.do(DefineZone(name="Hutch"), key="retry-1")
         outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
-        with refused("UnauthorizedError"):
+        with expect_refusal("UnauthorizedError"):
             await outsider.do(DefineZone(name="Hutch"), key="retry-1")
 
 
@@ -187,7 +187,7 @@ class TestIdempotency:
         if name == "Hutch":
             assert (await calling.do(DefineZone(name=name), key="retry-1")).replayed
         else:
-            with refused(IdempotencyConflictError):
+            with expect_refusal(IdempotencyConflictError):
                 await calling.do(DefineZone(name=name), key="retry-1")
 
     async def test_requests_that_mean_the_same_have_one_fingerprint(self, calling: CommandCaller) -> None:
@@ -201,9 +201,9 @@ class TestIdempotency:
     async def test_the_target_and_the_command_are_part_of_the_request(self, calling: CommandCaller) -> None:
         first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
         await calling.do(DeactivateActor(), on=first, key="retry-1")
-        with refused(IdempotencyConflictError):
+        with expect_refusal(IdempotencyConflictError):
             await calling.do(DeactivateActor(), on=second, key="retry-1")
-        with refused(IdempotencyConflictError):
+        with expect_refusal(IdempotencyConflictError):
             await calling.do(ReactivateActor(), on=first, key="retry-1")
 
     async def test_keys_of_others_and_of_other_surfaces_are_independent(self, calling: CommandCaller) -> None:
@@ -248,7 +248,7 @@ class TestRefusalsReleaseTheKey:
         code, command, target = list(self.refusals(actor))[number]
         caller = calling.acting_as(actor) if code == "UnauthorizedError" else calling
         before = contents(store)
-        with refused(code):
+        with expect_refusal(code):
             await caller.do(command, on=target, key="retry-1")
         assert contents(store) == before
         executed = await caller.do(DefineZone(name="Hutch"), key="retry-1")
@@ -258,7 +258,7 @@ class TestRefusalsReleaseTheKey:
         role = DefineRole(name="Detector", description="Sees", required_affordances=[])
         await calling.do(role)
         before = contents(store)
-        with refused("RoleAlreadyExistsError", "name_taken"):
+        with expect_refusal("RoleAlreadyExistsError", "name_taken"):
             await calling.do(role, key="retry-1")
         assert contents(store) == before
 
@@ -268,7 +268,7 @@ class TestRefusalsReleaseTheKey:
         visit = await calling.create(planned_visit())
         await calling.do(RecordVisitArrival(), on=visit)
         store.rivals = [("Visit", visit, VisitCheckedIn(actor_id=new_id(), mode="remote"))]
-        with refused(ConcurrencyError):
+        with expect_refusal(ConcurrencyError):
             await calling.do(StartVisit(), on=visit, key="retry-1")
         assert not store.keys
         assert not (await calling.do(StartVisit(), on=visit, key="retry-1")).replayed
@@ -359,7 +359,7 @@ class TestCrashes:
                 bind, on=id, key="retry-1"
             )
         restarted = replace(calling, ports=SimpleNamespace(identity_provider=knows, deployment=lenient))
-        with refused(IdempotencyClaimLostError, "in_flight"):
+        with expect_refusal(IdempotencyClaimLostError, "in_flight"):
             await restarted.do(bind, on=id, key="retry-1")
         calling.clock.now += 60 * SECOND
         executed = await restarted.do(bind, on=id, key="retry-1")
@@ -374,7 +374,7 @@ class TestCrashes:
         calling.clock.now += 60 * SECOND
         quick = await calling.do(RegisterActor(name="Mira"), key="retry-1")
         delayed.go_on.set()
-        with refused(IdempotencyClaimLostError):
+        with expect_refusal(IdempotencyClaimLostError):
             await slow
         assert await calling.do(RegisterActor(name="Mira"), key="retry-1") == replace(quick, replayed=True)
         assert len(await calling.store.follow(Bookmark(0, 0), 10)) == 1
@@ -390,12 +390,12 @@ class TestCrashes:
             calling.clock.now += 60 * SECOND
         calling.clock.now -= 60 * SECOND
         delayed[0].go_on.set()
-        with refused("ActorNotFoundError"):
+        with expect_refusal("ActorNotFoundError"):
             await requests[0]
-        with refused(IdempotencyClaimLostError):
+        with expect_refusal(IdempotencyClaimLostError):
             await calling.do(DeactivateActor(), on=OPERATOR, key="retry-1")
         delayed[1].go_on.set()
-        with refused("ActorNotFoundError"):
+        with expect_refusal("ActorNotFoundError"):
             await requests[1]
 
 
@@ -428,7 +428,7 @@ class TestReDeciding:
     async def test_a_hold_loses_the_fourth_race(self, store: RacedStore, calling: CommandCaller) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [self.check_in(visit)] * 3
-        with refused(ConcurrencyError):
+        with expect_refusal(ConcurrencyError):
             await calling.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")
         assert store.streams["Visit", visit][-1].event_type == "VisitCheckedIn"
         assert not store.keys
@@ -436,13 +436,13 @@ class TestReDeciding:
     async def test_what_changed_meanwhile_is_judged_anew(self, store: RacedStore, calling: CommandCaller) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [("Visit", visit, VisitHeld(reason="somebody was faster"))]
-        with refused("VisitCannotHoldError", "on_hold"):
+        with expect_refusal("VisitCannotHoldError", "on_hold"):
             await calling.do(HoldVisit(reason="beam dump"), on=visit)
 
     async def test_other_commands_lose_at_once(self, store: RacedStore, calling: CommandCaller) -> None:
         visit = await self.in_progress(calling)
         store.rivals = [self.check_in(visit)]
-        with refused(ConcurrencyError, "version_taken"):
+        with expect_refusal(ConcurrencyError, "version_taken"):
             await calling.do(CheckInVisit(mode="remote"), on=visit)
 
 
@@ -480,7 +480,7 @@ class TestAnswers:
     async def test_a_creation_under_an_existing_id_is_refused_as_existing(self, calling: CommandCaller) -> None:
         zone = await calling.create(DefineZone(name="Hutch"))
         clashing = replace(calling, new_id=lambda: zone)
-        with refused("ZoneAlreadyExistsError"):
+        with expect_refusal("ZoneAlreadyExistsError"):
             await clashing.do(DefineZone(name="Another"))
         assert await calling.versions("Zone", zone) == [1]
 

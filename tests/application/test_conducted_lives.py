@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.application.store_and_world import StoreAndWorld
-from tests.support.domain.conducts import STOPS, from_recipe, latest
+from tests.support.domain.conducts import STOPS, latest, register_procedure_from_recipe
 from tests.support.domain.run_beamline import beamline
 
 STEPS = st.tuples(st.sampled_from(sorted(STOPS)), st.booleans(), st.sampled_from([0, 0, 0, 70]))
@@ -18,7 +18,7 @@ STEPS = st.tuples(st.sampled_from(sorted(STOPS)), st.booleans(), st.sampled_from
 def test_conducts_come_and_go_the_same_way_in_the_store(life: list[tuple[str, bool, int]]) -> None:
     line = beamline()
     line.world.ports["deployment"].enclosure_observation_ttl = timedelta(days=1)
-    pair = [from_recipe(line.world, target_asset_ids=[line.hutch.camera]) for _ in range(2)]
+    pair = [register_procedure_from_recipe(line.world, target_asset_ids=[line.hutch.camera]) for _ in range(2)]
     with closing(StoreAndWorld(line.world)) as both:
         for name, second, silence in life:
             line.world.now += timedelta(seconds=silence)

@@ -20,7 +20,7 @@ ALL_LIVES = [life for life in (*LIVES, *STATELESS) if life.verbs]
 @given(data=st.data())
 @pytest.mark.parametrize("life", ALL_LIVES, ids=lambda life: life.aggregate)
 def test_a_life_goes_the_same_way_in_the_store(life: Lifecycle, data: st.DataObject) -> None:
-    world, id, scene = life.reached(data.draw(st.sampled_from([*life.standings()])))
+    world, id, scene = life.reach_state(data.draw(st.sampled_from([*life.states()])))
     person, bridge = world.principal_id, new_id()
     world.given(bridge, ActorRegistered(kind=ActorKind.SERVICE_ACCOUNT))
     with closing(StoreAndWorld(world)) as both:

@@ -12,7 +12,7 @@ from baton.domain.safety.clearance import AmendClearance, Clearance, ClearanceSt
 from baton.domain.shared.canonical import derived_uuid7
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
 from tests.support.domain.assets import LUMEN
-from tests.support.domain.clearances import bound, brought_to, form, template
+from tests.support.domain.clearances import binding, clearance_fields, clearance_in_status, template
 from tests.support.domain.run_beamline import beamline
 from tests.support.domain.world import new_id
 
@@ -30,8 +30,8 @@ async def cleared(*ends: datetime | None) -> tuple[MemoryAgents, list[UUID]]:
     """A facility with a clearance until each of these times."""
     line = beamline()
     sheet = {"template_id": template(line.world, code="EXP", facility_code=LUMEN), "facility_code": LUMEN}
-    bindings = [bound("Asset", line.hutch.beamline)]
-    ids = [brought_to(line.world, "Active", bindings=bindings, valid_until=end, **sheet) for end in ends]
+    bindings = [binding("Asset", line.hutch.beamline)]
+    ids = [clearance_in_status(line.world, "Active", bindings=bindings, valid_until=end, **sheet) for end in ends]
     facility = await memory_agents(line=line)
     return facility, ids
 
@@ -107,7 +107,7 @@ async def test_what_somebody_else_expired_is_no_decision_of_the_agent() -> None:
 async def test_what_was_amended_meanwhile_is_left_alone() -> None:
     end = beamline().world.now + DAY
     facility, (id,) = await cleared(end)
-    amended = form(clearance(facility, id).template_id, facility_code=LUMEN, valid_until=end + 10 * DAY)
+    amended = clearance_fields(clearance(facility, id).template_id, facility_code=LUMEN, valid_until=end + 10 * DAY)
     await facility.do(AmendClearance(**amended), id)
     facility.clock.now = end + DAY
     await expirer(facility).expire(id)

@@ -13,7 +13,7 @@ from baton.application.identity import (
     bearer_token,
     challenge,
 )
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 METADATA = "https://baton.example.org/.well-known/oauth-protected-resource"
 
@@ -27,7 +27,7 @@ def test_a_bearer_token_is_read_whatever_the_case_and_blanks(header: str) -> Non
     "header", ["", "Bearer", "Bearer ", "Basic dTpw", "Bearert0k.en", "Bearer two words", "t0k.en", "\n"]
 )
 def test_any_other_header_is_malformed(header: str) -> None:
-    with refused("InvalidTokenError", "malformed"):
+    with expect_refusal("InvalidTokenError", "malformed"):
         bearer_token(header)
 
 

@@ -13,7 +13,7 @@ from baton.domain.supply.supply import ObserveSupplyStatus, RegisterSupply, Supp
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller
-from tests.support.domain.world import START, new_id, refused
+from tests.support.domain.world import START, expect_refusal, new_id
 
 SOURCE = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
 PERMITTED = ObserveEnclosureStatus(new_status="Permitted", reason="read", monitor_ref=SOURCE)
@@ -51,7 +51,7 @@ async def test_others_are_refused_on_every_surface(calling: CommandCaller, kind:
     principal_id = new_id() if kind is None else await actor(calling, kind)
     pretender = calling.acting_as(principal_id, SURFACES[surface])
     for command, target in ((PERMITTED, hutch), (UNAVAILABLE, beam), (PERMITTED, new_id()), (UNAVAILABLE, new_id())):
-        with refused("UnauthorizedError", "caller_kind_not_permitted"):
+        with expect_refusal("UnauthorizedError", "caller_kind_not_permitted"):
             await pretender.do(command, on=target)
     assert await calling.versions("Enclosure", hutch) == [1]
     assert await calling.versions("Supply", beam) == [1]
@@ -75,7 +75,7 @@ async def test_the_service_itself_is_heard_in_process_alone(calling: CommandCall
         if surface == "in process":
             await service.do(command, on=target)
         else:
-            with refused("UnauthorizedError", "caller_kind_not_permitted"):
+            with expect_refusal("UnauthorizedError", "caller_kind_not_permitted"):
                 await service.do(command, on=target)
 
 

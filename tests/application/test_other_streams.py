@@ -10,7 +10,7 @@ from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.writes import Also, Answer, Claim, Enlist
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller
-from tests.support.domain.world import World, refused
+from tests.support.domain.world import World, expect_refusal
 
 BADGE, TEAM = "badge", "team"
 
@@ -61,7 +61,7 @@ async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, call
     first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
     await calling.do(HandOver(), on=first)
     streams = set(store.streams)
-    with refused(TakenBadge):
+    with expect_refusal(TakenBadge):
         await calling.do(HandOver(), on=second)
     assert await calling.versions("Actor", second) == [1]
     assert set(store.streams) == streams
@@ -74,6 +74,6 @@ def test_a_world_in_memory_does_the_same() -> None:
     heir_id = UUID(world.answer["actor_id"])
     assert world.state(Actor, heir_id).active
     assert (world.claims[BADGE, "7"], world.members[TEAM, "night"]) == (heir_id, {heir_id})
-    with refused(TakenBadge):
+    with expect_refusal(TakenBadge):
         world.when(HandOver(), on=second)
     assert world.state(Actor, second).active

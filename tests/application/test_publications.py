@@ -26,7 +26,7 @@ from baton.domain.federation.permit import ActivatePermit, DefinePermit, Permit,
 from baton.domain.shared.refusals import ConcurrencyError
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller, new_id
-from tests.support.domain.calibrations import definition, measured
+from tests.support.domain.calibrations import definition, measured_revision
 from tests.support.domain.peers import permit_fields
 from tests.support.infrastructure.memory_adapters import MemoryPublisher, MemorySigner
 
@@ -120,7 +120,7 @@ async def scene() -> Scene:
     permit = await calling.create(DefinePermit(**permit_fields(peer, allowed_credential_ids=[key])))
     await calling.do(ActivatePermit(), on=permit)
     calibration = await calling.create(definition())
-    appended = await calling.do(measured(status="Verified"), on=calibration)
+    appended = await calling.do(measured_revision(status="Verified"), on=calibration)
     assert appended.body
     publish = PublishCalibrationRevision(revision_id=UUID(appended.body["revision_id"]), peer_facility_id=peer)
     accepted = await calling.do(publish, on=calibration)
@@ -272,7 +272,7 @@ async def test_what_may_have_been_sent_is_tried_again(scene: Scene) -> None:
 async def test_streams_that_moved_meanwhile_are_followed_with_their_new_versions(scene: Scene) -> None:
     await scene.publications.sign(scene.receipt_id)
     await scene.publications.send(scene.receipt_id)
-    await scene.calling.do(measured(), on=scene.calibration_id)
+    await scene.calling.do(measured_revision(), on=scene.calibration_id)
     await scene.calling.do(SuspendPermit(), on=scene.permit_id)
     await scene.calling.do(ResumePermit(), on=scene.permit_id)
     await scene.publications.record(scene.receipt_id)

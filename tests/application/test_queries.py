@@ -32,7 +32,7 @@ from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import OPERATOR, SECOND, START, CommandCaller, planned_visit
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 GetActor: Any = REGISTRY.operations["get_actor"].input
 GetVisit: Any = REGISTRY.operations["get_visit"].input
@@ -51,7 +51,7 @@ class Permits:
         self.asked.append(command_name)
         return AuthzResult(AccessDecision.ALLOW) if command_name in self._names else deny("command_not_permitted")
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return self._names
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
@@ -76,16 +76,16 @@ class TestAuthorization:
         visit = await held_visit(calling)
         outsider = replace(calling, authorizer=Permits("ListVisits"))
         for id in (visit, new_id()):
-            with refused("UnauthorizedError", "command_not_permitted"):
+            with expect_refusal("UnauthorizedError", "command_not_permitted"):
                 await outsider.ask(GetVisit(), on=id)
-            with refused("UnauthorizedError", "command_not_permitted"):
+            with expect_refusal("UnauthorizedError", "command_not_permitted"):
                 await outsider.ask(GetVisitHistory(), on=id)
 
     async def test_each_read_has_its_own_permission(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
         reader = replace(calling, authorizer=Permits("GetVisit"))
         assert (await reader.ask(GetVisit(), on=visit)).status == "InProgress"
-        with refused("UnauthorizedError"):
+        with expect_refusal("UnauthorizedError"):
             await reader.ask(ListVisits())
 
     async def test_who_am_i_needs_no_grant(self, calling: CommandCaller) -> None:
@@ -119,9 +119,9 @@ class TestTimeTravel:
 
     async def test_before_its_birth_there_was_nothing(self, calling: CommandCaller) -> None:
         visit = await held_visit(calling)
-        with refused("VisitNotFoundError"):
+        with expect_refusal("VisitNotFoundError"):
             await calling.ask(GetVisit(as_of=START), on=visit)
-        with refused("VisitNotFoundError"):
+        with expect_refusal("VisitNotFoundError"):
             await calling.ask(GetVisit(as_of_version=1), on=new_id())
 
     def test_one_past_at_a_time(self) -> None:
@@ -188,13 +188,13 @@ class TestHistory:
         assert "Mira" not in str(hidden)
 
     async def test_what_never_began_has_no_history(self, calling: CommandCaller) -> None:
-        with refused("VisitNotFoundError"):
+        with expect_refusal("VisitNotFoundError"):
             await calling.ask(GetVisitHistory(), on=new_id())
 
     @pytest.mark.parametrize("cursor", ["nonsense!", "LTE", "MXwy", "4pyo"])
     async def test_a_cursor_nobody_handed_out_is_refused(self, calling: CommandCaller, cursor: str) -> None:
         visit = await held_visit(calling)
-        with refused("InvalidCursorError", "malformed"):
+        with expect_refusal("InvalidCursorError", "malformed"):
             await calling.ask(GetVisitHistory(cursor=cursor), on=visit)
 
     async def test_erasure_leaves_the_history_whole(self, calling: CommandCaller) -> None:

@@ -30,7 +30,7 @@ from baton.domain.shared.refusals import ConcurrencyError, Refusal
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import START, CommandCaller, new_id
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 ASSET = new_id()
 REVIEW = (
@@ -139,7 +139,7 @@ async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office:
 
 async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(office: ClearanceSite) -> None:
     await office.race(office.amendment("One"), office.amendment("Other"))
-    with refused("ClearanceCannotAmendError", "superseded"):
+    with expect_refusal("ClearanceCannotAmendError", "superseded"):
         await office.calling.do(office.amendment("Again"), on=office.clearance_id)
 
 

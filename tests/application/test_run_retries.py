@@ -17,10 +17,10 @@ from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import OPERATOR, START, CommandCaller, new_id
-from tests.support.domain.lifecycles.run import begun
-from tests.support.domain.world import refused
+from tests.support.domain.lifecycles.run import run_started
+from tests.support.domain.world import expect_refusal
 
-NEW = begun()
+NEW = run_started()
 
 
 @dataclass
@@ -108,14 +108,14 @@ async def test_what_must_not_wait_is_decided_up_to_three_times(hall: RunInCampai
 
 @pytest.mark.parametrize("status", PERSISTENT, ids=str)
 async def test_after_three_lost_races_the_caller_is_told(hall: RunInCampaign, status: RunStatus) -> None:
-    with refused("ConcurrencyError", "version_taken"):
+    with expect_refusal("ConcurrencyError", "version_taken"):
         await hall.beaten(PERSISTENT[status], times=3)
     assert (await hall.run()).status is RunStatus.RUNNING
 
 
 @pytest.mark.parametrize("command", [CompleteRun(), TruncateRun(reason="power cut")], ids=["complete", "truncate"])
 async def test_other_endings_are_decided_once(hall: RunInCampaign, command: Command) -> None:
-    with refused("ConcurrencyError", "version_taken"):
+    with expect_refusal("ConcurrencyError", "version_taken"):
         await hall.beaten(command, times=1)
     assert (await hall.run()).status is RunStatus.RUNNING
 
@@ -125,7 +125,7 @@ async def test_a_decision_taken_again_sees_what_happened_meanwhile(hall: RunInCa
         await hall.calling.do(CompleteRun(), on=hall.run_id)
 
     late = replace(hall.calling, store=Beaten(hall.calling.store, completed, 1))  # type: ignore[arg-type]
-    with refused("RunCannotHoldError", "completed"):
+    with expect_refusal("RunCannotHoldError", "completed"):
         await late.do(HoldRun(), on=hall.run_id)
 
 
@@ -142,7 +142,7 @@ async def test_readings_whose_run_ends_before_the_logbook_is_open_are_refused(ha
 
     late = replace(hall.calling, store=Beaten(hall.calling.store, stopped, 1))  # type: ignore[arg-type]
     sample = {"event_id": new_id(), "channel_name": "T", "value": 1.0, "sampled_at": START, "sampling_procedure": "monitor"}
-    with refused("RunObservationLogbookClosedError", "stopped"):
+    with expect_refusal("RunObservationLogbookClosedError", "stopped"):
         await late.do(AppendObservations(entries=[sample]), on=hall.run_id)
     async with hall.calling.store.session() as session:
         assert [row.event_type for row in await session.load("Run", [hall.run_id])] == ["RunStarted", "RunStopped"]

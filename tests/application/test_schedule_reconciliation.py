@@ -87,7 +87,7 @@ async def test_what_the_engine_says_of_a_calendar_that_it_does_not_take_is_in_th
     id = await office.defined(calendar={"every": 13})
     with capture_logs() as said:
         await office.keeper.reconcile_all()
-    assert said == [{"event": "schedule_not_kept", "log_level": "error", "schedule_id": str(id), "said": "not this one"}]
+    assert said == [{"event": "schedule_not_kept", "log_level": "error", "schedule_id": str(id), "message": "not this one"}]
 
 
 async def test_a_schedule_of_which_the_engine_tells_nothing_keeps_no_other_from_being_kept(

@@ -27,7 +27,7 @@ from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import SECOND, CommandCaller, HandSetClock
-from tests.support.domain.world import OPERATOR, new_id, refused
+from tests.support.domain.world import OPERATOR, expect_refusal, new_id
 
 BOOTSTRAP = {"DefinePolicy", "RegisterActor", "RevokePolicyGrant"}
 
@@ -179,7 +179,7 @@ class TestBootstrap:
     async def test_it_opens_a_deployment_in_policy_mode(self, store: MemoryStore, clock: HandSetClock) -> None:
         await boot(store, clock, OPERATOR)
         admin = CommandCaller(store, authorizer=PolicyAuthorizer(store, MemoryVerdictLog(store)), clock=clock)
-        with refused("UnauthorizedError", "command_not_permitted"):
+        with expect_refusal("UnauthorizedError", "command_not_permitted"):
             await admin.do(DefineZone(name="Hutch"))
         person = await admin.create(RegisterActor(name="Mira"))
         grant = DefinePolicy(

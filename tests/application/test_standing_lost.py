@@ -40,7 +40,7 @@ from tests.support.application.memory_conduct import (
     WorkAttempt,
     rehearsed,
 )
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 from tests.support.fast_clock import LoopTime
 from tests.support.workflows.step_json import check, setpoint
 
@@ -328,7 +328,7 @@ class TestOpening:
         await person(stand)
         await deactivate(stand)
         opened = searching if how is ConductUntilAdvised else converging
-        with refused(UnauthorizedError, "principal_deactivated"):
+        with expect_refusal(UnauthorizedError, "principal_deactivated"):
             await opened(stand)
 
 

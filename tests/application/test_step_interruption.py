@@ -11,9 +11,9 @@ import pytest
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.conduct.heartbeat import HeartbeatLost
 from baton.application.conduct.ledger import BeginResult, ConductSignals
-from baton.application.control import Control, Fence, always_open
+from baton.application.control import Control, Fence, Timekeeper, always_open
 from baton.application.plant import Substrate
-from baton.application.ports import StoreUnavailableError, Timekeeper
+from baton.application.ports import StoreUnavailableError
 from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.run.run import RunAborted, RunHeld, RunStopped

@@ -9,8 +9,7 @@ import pytest
 from baton.application.conduct.compute import JobSpec
 from baton.application.conduct.heartbeat import HeartbeatLost
 from baton.application.conduct.ledger import BeginResult
-from baton.application.control import Control, Fence, always_open
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Fence, Timekeeper, always_open
 from baton.domain.operation.conduct.messages import ConductVerdict, JobRequest, StepRequest
 from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome

@@ -9,8 +9,7 @@ import pytest
 
 from baton.application.conduct.actions import ActionRefusedError, InvalidActionParametersError
 from baton.application.conduct.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
-from baton.application.control import Control, Fence, Reading, always_open
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Fence, Reading, Timekeeper, always_open
 from baton.domain.operation.conduct.messages import (
     UNEXPECTED_FAILURE,
     ConductVerdict,

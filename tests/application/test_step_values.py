@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from baton.application.conduct.actions import ActionRefusedError
-from baton.application.control import Control, Quality, Reading, ReadingKind
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Quality, Reading, ReadingKind, Timekeeper
 from baton.domain.operation.conduct.messages import ConductVerdict
 from baton.domain.operation.conduct.results import Artifact
 from baton.infrastructure.compute.in_memory import SimulatedOutcome

@@ -15,7 +15,7 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.run.run import AbortRun, HoldRun, Run, RunHeld, RunStatus
 from baton.domain.run.start import ResumeRun, StartRun
-from baton.domain.shared.reads import Reads, events_of, required
+from baton.domain.shared.reads import Reads, events_of, require
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import Outage, outage_in
 from baton.domain.supply.supply import (
@@ -238,7 +238,7 @@ class TestComingLate:
     async def held_up(self, facility: MemoryAgents, run_id: UUID) -> HoldForBeam:
         """What the supervisor would do now, kept for later."""
         caller = in_process(SUPERVISOR, new_id())
-        found = await facility.client.read(required(Run, run_id), caller)
+        found = await facility.client.read(require(Run, run_id), caller)
         scope = await facility.client.read(needs_beam(found), caller)
         assert scope is not None
         outage = await facility.client.read(outage_in(scope, "own-site"), caller)

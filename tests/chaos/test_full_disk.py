@@ -12,6 +12,7 @@ import httpx
 import psycopg
 import pytest
 
+from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.stack import Stack, eventually, running_stack
 
 SIZE = "400m"
@@ -114,6 +115,6 @@ def test_everything_goes_on_when_there_is_space_again(small_disk: Path) -> None:
         assert stack.process.poll() is None
         assert {status for status, _ in writers.answers} <= {201, 503}, writers.answers
         assert {code for status, code in writers.answers if status == 503} == {"StoreUnavailableError"}
-    with running_stack(small_disk / "data") as stack, psycopg.connect(stack.place("database_url")) as connection:
+    with EmbeddedPostgres(small_disk / "data" / "postgres") as server, psycopg.connect(server.owner_url) as connection:
         rows = connection.execute("SELECT stream_id::text FROM events WHERE event_type = 'ActorRegistered'").fetchall()
         assert writers.acknowledged <= {row[0] for row in rows}

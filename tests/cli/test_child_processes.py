@@ -1,37 +1,44 @@
-"""What is kept running: pieces that die are started again, with longer and longer pauses where they keep dying."""
+"""The processes of `baton up`: those that die are started again, with longer and longer pauses where they keep dying."""
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from baton.cli.child_processes import MAX_STARTS, Restarter, ServiceProcess
 from baton.cli.embedded.process import KEPT_LOGS, LogFile, StartError, wait_until
+from baton.cli.startup import DATABASE_FAULT, MESSAGE_PREFIX
 
 pytestmark = pytest.mark.server
 DEADLINE = 60.0
-BEGUN = "from pathlib import Path; p = Path('begun'); p.write_text(p.read_text() + 'x' if p.exists() else 'x')\n"
+PAUSE = 0.02
+NOTE_START = "import time; open('starts', 'a').write(f'{time.monotonic()}\\n')\n"
 
 
 @pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _short_pauses_in_this_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("baton.cli.child_processes.SHORTEST_PAUSE", PAUSE)
 
 
 def piece(directory: Path, script: str) -> ServiceProcess:
+    """A process that runs this script."""
     return ServiceProcess("piece", ["-c", script], directory, lambda: {"COLOUR": "green"})
 
 
-def starts(directory: Path) -> int:
-    return len((directory / "begun").read_text()) if (directory / "begun").exists() else 0
+def start_times(directory: Path) -> list[float]:
+    """Return when a piece was started, as its script noted."""
+    notes = directory / "starts"
+    return [float(line) for line in notes.read_text().splitlines()] if notes.exists() else []
 
 
 def test_a_piece_that_dies_is_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = piece(tmp_path, BEGUN + "import time; time.sleep(60 if len(p.read_text()) > 1 else 0)")
-    keeper = Restarter("the piece", kept)
+    kept = piece(tmp_path, NOTE_START + "time.sleep(60 if len(open('starts').readlines()) > 1 else 0)")
+    restarter = Restarter("the piece", kept)
     kept.start()
     try:
-        assert wait_until(lambda: (keeper.check(), starts(tmp_path) == 2 and kept.running)[1], DEADLINE)
+        assert wait_until(lambda: (restarter.check(), len(start_times(tmp_path)) == 2 and kept.running)[1], DEADLINE)
         assert capsys.readouterr().err == "the piece ended unexpectedly (exit code 0); starting it again\n"
     finally:
         kept.stop()
@@ -39,12 +46,13 @@ def test_a_piece_that_dies_is_started_again(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_piece_that_keeps_dying_is_not_started_all_the_time(tmp_path: Path) -> None:
-    kept = piece(tmp_path, BEGUN)
-    keeper = Restarter("the piece", kept)
+    kept = piece(tmp_path, NOTE_START)
+    restarter = Restarter("the piece", kept)
     kept.start()
-    assert not wait_until(lambda: (keeper.check(), starts(tmp_path) > 4)[1], 2.5)
-    assert starts(tmp_path) >= 2
+    assert wait_until(lambda: (restarter.check(), len(start_times(tmp_path)) == 6)[1], DEADLINE)
     kept.stop()
+    gaps = [after - before for before, after in pairwise(start_times(tmp_path))]
+    assert all(gap >= PAUSE * 2**number for number, gap in enumerate(gaps, 1)), gaps
 
 
 def test_a_piece_gets_its_environment_on_top_of_ours_and_writes_a_log_of_its_own(
@@ -73,32 +81,32 @@ def test_why_a_piece_ended_is_told_in_its_own_sentences_or_from_its_log(tmp_path
     assert str(kept.start_failure()).startswith(objection)
 
 
-def coming_up(kept: ServiceProcess) -> str:
-    """What is said of a piece that does not come up."""
-    keeper = Restarter("the piece", kept)
-    keeper.starts = 0
+def start_failure(kept: ServiceProcess) -> str:
+    """Return what is said of a piece that cannot be started."""
+    restarter = Restarter("the piece", kept)
+    restarter.starts = 0
     kept.start()
     try:
         with pytest.raises(StartError) as refused:
-            wait_until(lambda: bool(keeper.check()), DEADLINE)
+            wait_until(lambda: bool(restarter.check()), DEADLINE)
         return refused.value.sentence
     finally:
         kept.stop()
 
 
 def test_a_piece_that_is_killed_while_it_starts_is_started_a_few_times_and_then_its_end_is_told(tmp_path: Path) -> None:
-    sentence = coming_up(piece(tmp_path, BEGUN + "import os; os.kill(os.getpid(), 9)"))
+    sentence = start_failure(piece(tmp_path, NOTE_START + "import os; os.kill(os.getpid(), 9)"))
     assert sentence.startswith("The piece ended while it was starting (killed by SIGKILL); the end of ")
-    assert starts(tmp_path) == MAX_STARTS
+    assert len(start_times(tmp_path)) == MAX_STARTS
 
 
-@pytest.mark.parametrize(("said", "started"), [("It rains.", 1), ("The database cannot be used: it is away.", MAX_STARTS)])
+@pytest.mark.parametrize(("sentence", "starts"), [("It rains.", 1), (f"{DATABASE_FAULT}: it is away.", MAX_STARTS)])
 def test_a_piece_that_refuses_is_believed_at_once_unless_its_database_may_come_back(
-    tmp_path: Path, said: str, started: int
+    tmp_path: Path, sentence: str, starts: int
 ) -> None:
-    script = f"import sys; sys.path[:] = {sys.path!r}\n{BEGUN}from baton.cli.startup import refuse; refuse({said!r})"
-    assert coming_up(piece(tmp_path, script)) == said
-    assert starts(tmp_path) == started
+    script = f"{NOTE_START}raise SystemExit({MESSAGE_PREFIX + sentence!r})"
+    assert start_failure(piece(tmp_path, script)) == sentence
+    assert len(start_times(tmp_path)) == starts
 
 
 def test_a_log_keeps_what_earlier_lives_said_and_an_end_is_told_from_the_last_life_alone(tmp_path: Path) -> None:

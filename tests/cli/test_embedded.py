@@ -1,6 +1,5 @@
-"""The embedded servers as real processes: they keep their data, leave nobody behind and say why they will not start."""
+"""The embedded servers as real processes: they keep their data, leave no process behind and say why they cannot start."""
 
-import json
 import os
 import shutil
 import signal
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import mkdtemp
 from uuid import uuid4
@@ -32,40 +33,37 @@ from baton.cli.embedded.process import OwnedDirectory, StartError, retry_on_lost
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.schema_version import has_current_form
+from tests.support.forked_commands import FORKS
+from tests.support.stack import alive
 
 pytestmark = pytest.mark.server
 AS_ROOT = os.geteuid() == 0
-DEADLINE = 30.0
+DEADLINE = 60.0
 NOBODY = 65534
-
-OWNER = """
-import json, signal, sys
-from pathlib import Path
-import psycopg
-from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.cli.embedded.temporal import EmbeddedTemporal
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for its background jobs
-directory = Path(sys.argv[1])
-postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)
-with postgres, temporal:
-    try:
-        print(json.dumps({"url": postgres.url, "address": temporal.address}), flush=True)
-        signal.pause()
-    except KeyboardInterrupt:
-        with psycopg.connect(postgres.url) as connection:
-            print(connection.execute("SELECT 'still serving'").fetchone()[0], temporal.running, flush=True)
-"""
 
 
 @dataclass
 class Owner:
     """Another process that owns both servers."""
 
-    process: "subprocess.Popen[str]"
+    process: ForkServerProcess
+    messages: Connection
     url: str
     address: str
     servers: list[psutil.Process]
+
+
+def own_servers(directory: Path, messages: Connection) -> None:
+    """Own both servers until Ctrl-C, and report then whether they serve."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for its background jobs
+    postgres, temporal = EmbeddedPostgres(directory / "postgres"), EmbeddedTemporal(directory / "temporal", headless=True)
+    with postgres, temporal:
+        try:
+            messages.send((postgres.url, temporal.address))
+            signal.pause()
+        except KeyboardInterrupt:
+            messages.send((query_value(postgres.url, "SELECT 'still serving'"), temporal.running))
 
 
 @pytest.fixture(scope="module")
@@ -80,19 +78,29 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def owner(tmp_path: Path, directory: Path) -> Iterator[Owner]:
     shutil.copytree(directory, tmp_path / "postgres")
-    process = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert process.stdout
-    with process:
-        said = json.loads(process.stdout.readline())
-        yield Owner(process, said["url"], said["address"], psutil.Process(process.pid).children(recursive=True))
+    messages, sender = FORKS.Pipe()
+    process = FORKS.Process(target=own_servers, args=(tmp_path, sender))
+    process.start()
+    sender.close()
+    try:
+        assert messages.poll(DEADLINE)
+        url, address = messages.recv()
+        yield Owner(process, messages, url, address, psutil.Process(process.pid).children(recursive=True))
+    finally:
         process.kill()
+        process.join()
+
+
+@pytest.fixture(scope="module")
+def server(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """A running PostgreSQL for the tests that only look at one."""
+    with EmbeddedPostgres(shutil.copytree(directory, tmp_path_factory.mktemp("server") / "postgres")) as postgres:
+        yield postgres
 
 
 @pytest.fixture
-def taken() -> Iterator[int]:
-    """A port that somebody listens on."""
+def used_port() -> Iterator[int]:
+    """A port that another program listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
@@ -102,49 +110,43 @@ def execute(postgres: EmbeddedPostgres, statement: str) -> None:
         connection.execute(statement)
 
 
-def value(url: str, query: str) -> object:
+def query_value(url: str, query: str) -> object:
     with psycopg.connect(url) as connection:
         row = connection.execute(query).fetchone()
     assert row
     return row[0]
 
 
-def alive(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def gone(processes: list[psutil.Process]) -> bool:
+def are_gone(processes: list[psutil.Process]) -> bool:
     return not any(alive(process) for process in processes)
 
 
-def everything_below(directory: Path) -> dict[str, tuple[int, int, int]]:
+def file_stats(directory: Path) -> dict[str, tuple[int, int, int]]:
     return {
         str(path): (path.stat().st_mode, path.stat().st_uid, path.stat().st_mtime_ns)
         for path in (directory, *directory.rglob("*"))
     }
 
 
-def test_a_new_directory_becomes_a_server_with_a_database_of_its_own(tmp_path: Path) -> None:
+def test_a_new_directory_becomes_a_server_even_where_an_initialisation_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "below" / "postgres" / "data.new" / "base").mkdir(parents=True)  # of an initialisation that was killed
+    (tmp_path / "below" / "postgres" / "data.new" / "PG_VERSION").write_text("18\n")
     with EmbeddedPostgres(tmp_path / "below" / "postgres") as postgres:
-        assert value(postgres.url, "SELECT current_database()") == "baton"
-        assert value(postgres.url, "SHOW server_version_num")
-        assert value(postgres.url, "SHOW fsync") == "on"
-        server = psutil.Process(postgres.pid)
-        servers = [server, *server.children(recursive=True)]
-        assert server in psutil.Process().children()
-    assert gone(servers)
+        assert query_value(postgres.url, "SELECT current_database()") == "baton"
+        assert query_value(postgres.url, "SHOW fsync") == "on"
+        process = psutil.Process(postgres.pid)
+        processes = [process, *process.children(recursive=True)]
+        assert process in psutil.Process().children()
+    assert are_gone(processes)
     assert not postgres.running
+    assert not (tmp_path / "below" / "postgres" / "data.new").exists()
 
 
 def test_a_restart_loses_no_row(directory: Path) -> None:
-    for text in ("first", "second"):
-        with EmbeddedPostgres(directory) as postgres:
-            execute(postgres, f"INSERT INTO note VALUES ('{text}')")
     with EmbeddedPostgres(directory) as postgres:
-        assert value(postgres.url, "SELECT array_agg(text ORDER BY text) FROM note") == ["first", "second"]
+        execute(postgres, "INSERT INTO note VALUES ('first')")
+    with EmbeddedPostgres(directory) as postgres:
+        assert query_value(postgres.url, "SELECT array_agg(text) FROM note") == ["first"]
 
 
 def test_a_killed_server_recovers_what_was_committed(directory: Path) -> None:
@@ -155,16 +157,15 @@ def test_a_killed_server_recovers_what_was_committed(directory: Path) -> None:
     assert wait_until(lambda: not postgres.running, DEADLINE)
     postgres.stop()
     with postgres:
-        assert value(postgres.url, "SELECT count(*) FROM survivor") == 1000
+        assert query_value(postgres.url, "SELECT count(*) FROM survivor") == 1000
 
 
-def test_by_default_nobody_reaches_postgres_over_the_network_or_without_its_password(directory: Path) -> None:
-    with EmbeddedPostgres(directory) as postgres:
-        assert value(postgres.url, "SHOW listen_addresses") == ""
-        assert stat.S_IMODE(postgres.data.stat().st_mode) == 0o700
-        assert stat.S_IMODE((directory / "password").stat().st_mode) == 0o600
-        with pytest.raises(psycopg.OperationalError, match="password"):
-            psycopg.connect(postgres.url, password="guessed")
+def test_by_default_nobody_reaches_postgres_over_the_network_or_without_its_password(server: EmbeddedPostgres) -> None:
+    assert query_value(server.url, "SHOW listen_addresses") == ""
+    assert stat.S_IMODE(server.data.stat().st_mode) == 0o700
+    assert stat.S_IMODE((server.data.parent / "password").stat().st_mode) == 0o600
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(server.url, password="guessed")
 
 
 def test_data_of_a_version_that_knew_the_superuser_alone_get_an_owner_and_a_login_for_the_service(
@@ -179,10 +180,10 @@ def test_data_of_a_version_that_knew_the_superuser_alone_get_an_owner_and_a_logi
         secret.unlink()
     with EmbeddedPostgres(tmp_path / "postgres") as postgres:
         owned = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relowner = 'baton'::regrole"
-        assert value(postgres.url, owned) == 0
+        assert query_value(postgres.url, owned) == 0
         assert has_current_form(postgres.runtime_url)
         migrate(postgres.owner_url)
-        assert value(postgres.runtime_url, "SELECT count(*) FROM events") == 0
+        assert query_value(postgres.runtime_url, "SELECT count(*) FROM events") == 0
 
 
 def test_a_directory_that_others_could_enter_is_closed_to_them(tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_a_directory_that_others_could_enter_is_closed_to_them(tmp_path: Path) -
 def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:
     with EmbeddedPostgres(directory, port=0) as postgres:
         assert "@127.0.0.1:" in postgres.url
-        assert value(postgres.url, "SELECT inet_server_addr()::text") == "127.0.0.1/32"
+        assert query_value(postgres.url, "SELECT inet_server_addr()::text") == "127.0.0.1/32"
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(postgres.url, password="guessed")
 
@@ -207,11 +208,11 @@ def test_on_a_port_postgres_asks_for_its_password(directory: Path) -> None:
 def test_data_too_deep_for_a_socket_are_served_on_a_port(tmp_path: Path, directory: Path) -> None:
     with EmbeddedPostgres(shutil.copytree(directory, tmp_path / ("deep" * 20))) as postgres:
         assert "@127.0.0.1:" in postgres.url
-        assert value(postgres.url, "SELECT 1") == 1
+        assert query_value(postgres.url, "SELECT 1") == 1
 
 
 @pytest.mark.parametrize(
-    "server",
+    "make_server",
     [
         lambda directory, port: EmbeddedPostgres(directory, port=port),
         lambda directory, port: EmbeddedTemporal(directory, port=port),
@@ -220,20 +221,20 @@ def test_data_too_deep_for_a_socket_are_served_on_a_port(tmp_path: Path, directo
     ids=["postgres", "temporal", "temporal ui"],
 )
 def test_a_port_in_use_is_said_in_one_sentence(
-    directory: Path, taken: int, server: Callable[[Path, int], EmbeddedPostgres | EmbeddedTemporal]
+    directory: Path, used_port: int, make_server: Callable[[Path, int], EmbeddedPostgres | EmbeddedTemporal]
 ) -> None:
-    with pytest.raises(StartError, match=rf"^Port {taken} on 127.0.0.1 is in use, so .*; stop .*\.$"):
-        server(directory, taken).start()
+    with pytest.raises(StartError, match=rf"^Port {used_port} on 127.0.0.1 is in use, so .*; stop .*\.$"):
+        make_server(directory, used_port).start()
 
 
 @pytest.mark.parametrize("below", [".", "data"])
 def test_data_of_another_major_version_are_refused_and_not_touched(tmp_path: Path, below: str) -> None:
     (tmp_path / below).mkdir(exist_ok=True)
     (tmp_path / below / "PG_VERSION").write_text("16\n")
-    before = everything_below(tmp_path)
+    before = file_stats(tmp_path)
     with pytest.raises(StartError, match=r"^.* was written by PostgreSQL 16 and this is PostgreSQL 18; .*\.$"):
         EmbeddedPostgres(tmp_path).start()
-    assert everything_below(tmp_path) == before
+    assert file_stats(tmp_path) == before
 
 
 def test_files_that_are_no_cluster_are_left_alone(tmp_path: Path) -> None:
@@ -244,19 +245,11 @@ def test_files_that_are_no_cluster_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "thesis.txt").read_text() == "three years of work"
 
 
-def test_an_initialisation_that_was_killed_is_done_again(tmp_path: Path) -> None:
-    (tmp_path / "data.new" / "base").mkdir(parents=True)
-    (tmp_path / "data.new" / "PG_VERSION").write_text("18\n")
-    with EmbeddedPostgres(tmp_path) as postgres:
-        assert value(postgres.url, "SELECT 1") == 1
-    assert not (tmp_path / "data.new").exists()
-
-
-def test_a_directory_has_one_owner_at_a_time(directory: Path) -> None:
-    with EmbeddedPostgres(directory) as postgres:
-        with pytest.raises(StartError, match=rf"^{directory} is in use by process {os.getpid()}, .*\.$"):
-            EmbeddedPostgres(directory).start()
-        assert value(postgres.url, "SELECT 1") == 1
+def test_a_directory_has_one_owner_at_a_time(server: EmbeddedPostgres) -> None:
+    directory = server.data.parent
+    with pytest.raises(StartError, match=rf"^{directory} is in use by process {os.getpid()}, .*\.$"):
+        EmbeddedPostgres(directory).start()
+    assert query_value(server.url, "SELECT 1") == 1
 
 
 def test_a_pid_file_whose_number_went_to_another_program_stops_nobody(directory: Path) -> None:
@@ -265,7 +258,7 @@ def test_a_pid_file_whose_number_went_to_another_program_stops_nobody(directory:
         (directory / "data" / "postmaster.pid").write_text(f"{other.pid}\n/somewhere\n")
         try:
             with EmbeddedPostgres(directory) as postgres:
-                assert value(postgres.url, "SELECT 1") == 1
+                assert query_value(postgres.url, "SELECT 1") == 1
         finally:
             other.kill()
 
@@ -275,7 +268,7 @@ def test_a_server_that_dies_while_starting_shows_the_end_of_its_log(directory: P
         EmbeddedPostgres(directory, settings={"shared_buffers": "plenty"}).start()
     assert "\n" not in refused.value.sentence
     with EmbeddedPostgres(directory) as postgres:
-        assert value(postgres.url, "SELECT 1") == 1
+        assert query_value(postgres.url, "SELECT 1") == 1
     assert "shared_buffers" in (directory / "postgres.log").read_text()
 
 
@@ -341,7 +334,7 @@ def test_an_ordinary_user_starts_postgres_as_well() -> None:
         "with EmbeddedPostgres(sys.argv[1]) as server, psycopg.connect(server.url) as connection:\n"
         "    print(psutil.Process(server.pid).uids().real, connection.execute('SELECT 1').fetchone()[0])"
     )
-    directory = Path(mkdtemp())
+    directory = Path(mkdtemp(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))  # that of `tmp_path` is closed to others
     os.chown(directory, NOBODY, NOBODY)
     try:
         ran = subprocess.run([sys.executable, "-c", script, str(directory)], capture_output=True, text=True, check=False)
@@ -355,7 +348,7 @@ def test_an_ordinary_user_starts_postgres_as_well() -> None:
 def test_a_killed_owner_leaves_no_process_behind(owner: Owner) -> None:
     assert {server.name() for server in owner.servers} == {"postgres", "temporal"}
     owner.process.kill()
-    assert wait_until(lambda: gone(owner.servers), DEADLINE), [server for server in owner.servers if alive(server)]
+    assert wait_until(lambda: are_gone(owner.servers), DEADLINE), [running for running in owner.servers if alive(running)]
 
 
 async def test_a_directory_is_refused_while_its_owner_lives_and_taken_over_whole_once_he_is_killed(
@@ -370,7 +363,7 @@ async def test_a_directory_is_refused_while_its_owner_lives_and_taken_over_whole
             server.start()
     owner.process.kill()
     with EmbeddedPostgres(tmp_path / "postgres") as postgres:
-        assert value(postgres.url, "SELECT answer FROM question") == 42
+        assert query_value(postgres.url, "SELECT answer FROM question") == 42
     with EmbeddedTemporal(tmp_path / "temporal", headless=True) as temporal:
         client = await Client.connect(temporal.address)
         assert (await client.get_workflow_handle("survivor").describe()).status == WorkflowExecutionStatus.RUNNING
@@ -380,23 +373,35 @@ def test_an_orphan_that_does_not_listen_is_killed(owner: Owner, tmp_path: Path) 
     [temporal] = [server for server in owner.servers if server.name() == "temporal"]
     temporal.suspend()
     owner.process.kill()
-    owner.process.wait()
+    owner.process.join()
     owned = OwnedDirectory(tmp_path / "temporal", "Temporal")
     owned.acquire(((signal.SIGTERM, 0.2), (signal.SIGKILL, DEADLINE)))
     owned.release()
-    assert gone([temporal])
+    assert are_gone([temporal])
 
 
 def test_ctrl_c_reaches_the_owner_alone(owner: Owner) -> None:
     os.killpg(owner.process.pid, signal.SIGINT)
-    said, _ = owner.process.communicate(timeout=DEADLINE)
-    assert said == "still serving True\n"
-    assert gone(owner.servers)
+    assert owner.messages.poll(DEADLINE)
+    assert owner.messages.recv() == ("still serving", True)
+    owner.process.join(DEADLINE)
+    assert are_gone(owner.servers)
 
 
-async def test_temporal_is_healthy_and_shows_its_pages(tmp_path: Path) -> None:
-    with EmbeddedTemporal(tmp_path, retention=timedelta(days=3)) as temporal:
+async def test_temporal_is_healthy_shows_its_pages_and_has_its_settings(tmp_path: Path) -> None:
+    skipping = {"frontend.WorkflowTimeSkippingEnabled": "true"}
+    with EmbeddedTemporal(tmp_path, retention=timedelta(days=3), settings=skipping) as temporal:
         client = await Client.connect(temporal.address)
+        await client.workflow_service.start_workflow_execution(
+            StartWorkflowExecutionRequest(
+                namespace="default",
+                workflow_id="skips",
+                workflow_type=WorkflowType(name="Wait"),
+                task_queue=TaskQueue(name="nobody-listens"),
+                request_id=str(uuid4()),
+                time_skipping_config=TimeSkippingConfig(enabled=True),
+            )
+        )
         described = await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace="default"))
         assert described.config.workflow_execution_retention_ttl.ToTimedelta() == timedelta(days=3)
         assert temporal.ui_url
@@ -409,6 +414,7 @@ async def test_a_waiting_workflow_is_still_there_after_a_restart_with_a_new_sear
     run = SearchAttributeKey.for_keyword("BatonRun")
     asset = SearchAttributeKey.for_keyword("BatonAsset")
     with EmbeddedTemporal(tmp_path, headless=True, search_attributes={"BatonRun": "Keyword"}) as temporal:
+        assert temporal.ui_url is None
         client = await Client.connect(temporal.address)
         marks = TypedSearchAttributes([SearchAttributePair(run, "run-1")])
         await client.start_workflow("Wait", id="waiting", task_queue="nobody-listens", search_attributes=marks)
@@ -435,23 +441,6 @@ def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_after
 
     retry_on_lost_port(start)
     assert len(tries) == 2
-
-
-async def test_settings_reach_temporal(tmp_path: Path) -> None:
-    skipping = {"frontend.WorkflowTimeSkippingEnabled": "true"}
-    with EmbeddedTemporal(tmp_path, headless=True, settings=skipping) as temporal:
-        assert temporal.ui_url is None
-        client = await Client.connect(temporal.address)
-        await client.workflow_service.start_workflow_execution(
-            StartWorkflowExecutionRequest(
-                namespace="default",
-                workflow_id="skips",
-                workflow_type=WorkflowType(name="Wait"),
-                task_queue=TaskQueue(name="nobody-listens"),
-                request_id=str(uuid4()),
-                time_skipping_config=TimeSkippingConfig(enabled=True),
-            )
-        )
 
 
 def test_a_wrong_setting_of_temporal_is_shown_from_its_log(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What no process starts with: each fault is said in one sentence, with exit code 2, and nothing is touched."""
+"""What the processes refuse to start with: one sentence for each fault, exit code 2, and nothing is changed."""
 
 import os
 import socket
@@ -12,22 +12,23 @@ import pytest
 
 from baton.cli.embedded.process import OwnedDirectory
 from baton.cli.startup import stack_address, write_note
-from tests.support.stack import baton, clean_environment
+from tests.support.stack import clean_environment, run_baton, spawn_baton
 
 pytestmark = pytest.mark.server
-FREE = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")
-NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
+FREE_PORTS = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")
+NO_DATABASE = "postgresql://nobody@127.0.0.1:1/nothing"
+NO_TEMPORAL = "127.0.0.1:1"
 
 
 @pytest.fixture
-def taken() -> Iterator[str]:
-    """A port that somebody listens on."""
+def used_port() -> Iterator[str]:
+    """A port that another program listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield str(listener.getsockname()[1])
 
 
 def refusal(ran: "subprocess.CompletedProcess[str]") -> str:
-    """The one sentence a command was refused with."""
+    """Return the one sentence that a command was refused with."""
     assert (ran.returncode, ran.stdout) == (2, ""), ran
     lines = ran.stderr.splitlines()
     assert len(lines) == 1, ran.stderr
@@ -35,7 +36,7 @@ def refusal(ran: "subprocess.CompletedProcess[str]") -> str:
     return lines[0].removeprefix("baton: ")
 
 
-def contents(directory: Path) -> dict[str, bytes]:
+def files_below(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file() and path.suffix != ".lock"}
 
 
@@ -59,25 +60,28 @@ def contents(directory: Path) -> dict[str, bytes]:
 def test_a_setting_that_cannot_be_read_is_named_and_its_value_is_not(
     tmp_path: Path, variable: str, value: str, sentence: str
 ) -> None:
-    assert refusal(baton("up", f"--data-dir={tmp_path / 'data'}", *FREE, **{variable: value})) == sentence
+    assert refusal(run_baton("up", f"--data-dir={tmp_path / 'data'}", *FREE_PORTS, **{variable: value})) == sentence
     assert not (tmp_path / "data").exists()
 
 
 def test_settings_that_must_not_meet_are_refused_by_every_process(tmp_path: Path) -> None:
-    for command in (["up", f"--data-dir={tmp_path}", *FREE], ["api", "--port=0"], ["projector"], ["mcp"]):
-        ran = baton(*command, REQUIRE_AUTHENTICATED_PRINCIPAL="true", DATABASE_URL=NOBODY)
+    for command in (["up", f"--data-dir={tmp_path}", *FREE_PORTS], ["api", "--port=0"], ["projector"], ["mcp"]):
+        ran = spawn_baton(*command, REQUIRE_AUTHENTICATED_PRINCIPAL="true", DATABASE_URL=NO_DATABASE)
         assert "would lock everyone out; configure IDENTITY_PROVIDERS." in refusal(ran)
 
 
 @pytest.mark.parametrize(
     ("option", "purpose"), [("port", "the API"), ("temporal-port", "Temporal"), ("temporal-ui-port", "the Temporal UI")]
 )
-def test_a_port_in_use_is_said_before_anything_is_started(tmp_path: Path, taken: str, option: str, purpose: str) -> None:
-    ran = baton(
-        "up", f"--data-dir={tmp_path}", *(o for o in FREE if not o.startswith(f"--{option}=")), f"--{option}={taken}"
+def test_a_port_in_use_is_said_before_anything_is_started(tmp_path: Path, used_port: str, option: str, purpose: str) -> None:
+    ran = run_baton(
+        "up",
+        f"--data-dir={tmp_path}",
+        *(chosen for chosen in FREE_PORTS if not chosen.startswith(f"--{option}=")),
+        f"--{option}={used_port}",
     )
     assert refusal(ran) == (
-        f"Port {taken} on 127.0.0.1 is in use, so {purpose} cannot listen there; "
+        f"Port {used_port} on 127.0.0.1 is in use, so {purpose} cannot listen there; "
         "stop the program that uses it or choose another port."
     )
     assert not (tmp_path / "postgres").exists()
@@ -87,7 +91,7 @@ def test_a_second_up_on_the_same_directory_is_told_who_is_there(tmp_path: Path) 
     owned = OwnedDirectory(tmp_path, "Baton")
     owned.acquire(())
     try:
-        assert refusal(baton("up", f"--data-dir={tmp_path}", *FREE)) == (
+        assert refusal(run_baton("up", f"--data-dir={tmp_path}", *FREE_PORTS)) == (
             f"{tmp_path} is in use by process {os.getpid()}, which is still running; "
             "stop it first or choose another data directory."
         )
@@ -97,7 +101,7 @@ def test_a_second_up_on_the_same_directory_is_told_who_is_there(tmp_path: Path) 
 
 def test_a_directory_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    sentence = refusal(baton("up", f"--data-dir={tmp_path / 'file'}", *FREE))
+    sentence = refusal(run_baton("up", f"--data-dir={tmp_path / 'file'}", *FREE_PORTS))
     assert sentence == f"Baton cannot keep its data in {tmp_path / 'file'} (File exists); choose another data directory."
 
 
@@ -105,29 +109,30 @@ def test_data_of_another_postgres_are_refused_and_stay_as_they_are(tmp_path: Pat
     data = tmp_path / "postgres" / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("16\n")
-    before = contents(tmp_path / "postgres")
-    assert "was written by PostgreSQL 16 and this is PostgreSQL 18" in refusal(baton("up", f"--data-dir={tmp_path}", *FREE))
-    assert contents(tmp_path / "postgres") == before
+    before = files_below(tmp_path / "postgres")
+    ran = run_baton("up", f"--data-dir={tmp_path}", *FREE_PORTS, TEMPORAL_ADDRESS=NO_TEMPORAL)
+    assert "was written by PostgreSQL 16 and this is PostgreSQL 18" in refusal(ran)
+    assert files_below(tmp_path / "postgres") == before
 
 
 def test_a_database_of_a_later_baton_is_refused_by_every_process(tmp_path: Path, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    outside = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": "127.0.0.1:1"}
-    for command in (["up", f"--data-dir={tmp_path}", *FREE], ["projector"]):
-        assert refusal(baton(*command, **outside)).startswith("The database was migrated to 9999 by a later Baton")
+    outside = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": NO_TEMPORAL}
+    for command in (["up", f"--data-dir={tmp_path}", *FREE_PORTS], ["projector"]):
+        assert refusal(run_baton(*command, **outside)).startswith("The database was migrated to 9999 by a later Baton")
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchone() == ("9999",)
 
 
 def test_a_database_that_does_not_answer_is_said() -> None:
-    sentence = refusal(baton("projector", DATABASE_URL=NOBODY))
+    sentence = refusal(run_baton("projector", DATABASE_URL=NO_DATABASE))
     assert sentence.startswith("The database cannot be used: ")
     assert sentence.endswith("Start it, or correct DATABASE_URL.")
 
 
 def test_pieces_on_their_own_ask_for_their_servers(database_url: str) -> None:
-    assert refusal(baton("api", "--port=0")).startswith("DATABASE_URL is not set; point it at a PostgreSQL")
+    assert refusal(run_baton("api", "--port=0")).startswith("DATABASE_URL is not set; point it at a PostgreSQL")
     worker = subprocess.run(
         [sys.executable, "worker.py"],
         env=clean_environment(DATABASE_URL=database_url),
@@ -138,9 +143,9 @@ def test_pieces_on_their_own_ask_for_their_servers(database_url: str) -> None:
     assert refusal(worker).startswith("TEMPORAL_ADDRESS is not set; point it at a Temporal server")
 
 
-def test_the_api_on_its_own_says_that_its_port_is_in_use(database_url: str, taken: str) -> None:
-    assert refusal(baton("api", f"--port={taken}", DATABASE_URL=database_url)).startswith(
-        f"Port {taken} on 127.0.0.1 is in use"
+def test_the_api_on_its_own_says_that_its_port_is_in_use(database_url: str, used_port: str) -> None:
+    assert refusal(run_baton("api", f"--port={used_port}", DATABASE_URL=database_url)).startswith(
+        f"Port {used_port} on 127.0.0.1 is in use"
     )
 
 
@@ -151,13 +156,13 @@ def test_a_log_that_lacks_what_policies_rest_on_is_refused_in_a_sentence(databas
             "CREATE TRIGGER lose BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.stream_type = 'Conduit') "
             "EXECUTE FUNCTION lose()"
         )
-    ran = baton("api", "--port=0", DATABASE_URL=database_url, AUTHORIZATION_MODE="policy", APP_ENV="test")
+    ran = run_baton("api", "--port=0", DATABASE_URL=database_url, AUTHORIZATION_MODE="policy", APP_ENV="test")
     assert refusal(ran).startswith("The log lacks the System conduit, which policies rest on")
 
 
 def test_a_rebuild_names_what_there_is_to_rebuild(tmp_path: Path) -> None:
-    assert "proj_equipment_family_summary" in refusal(baton("projections", "rebuild", "nonsense"))
-    assert refusal(baton("projections", "rebuild", f"--data-dir={tmp_path}")) == (
+    assert "proj_equipment_family_summary" in refusal(run_baton("projections", "rebuild", "nonsense"))
+    assert refusal(run_baton("projections", "rebuild", f"--data-dir={tmp_path}")) == (
         f"No database: DATABASE_URL is not set and no stack runs on {tmp_path}; start one with `baton up`."
     )
 

@@ -30,7 +30,7 @@ HERE = Path("/data")
     "steps",
     [
         beamline_records.DARKS_AND_FLATS,
-        beamline_records.centring(HERE),
+        beamline_records.centring_steps(HERE),
         beamline_records.FOCUSING,
         beamline_records.projections(),
         beamline_records.reconstruction(HERE, HERE / "slice.h5"),

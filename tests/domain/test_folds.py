@@ -33,7 +33,7 @@ EVENTS = [event for aggregate in AGGREGATES for event in aggregate.events.values
 ALL_LIVES = (*LIVES, *STATELESS)
 
 
-def named(thing: Lifecycle | Aggregate[Any] | type[Event]) -> str:
+def name_of(thing: Lifecycle | Aggregate[Any] | type[Event]) -> str:
     match thing:
         case Lifecycle():
             return thing.aggregate
@@ -48,7 +48,7 @@ def test_every_aggregate_has_a_life() -> None:
 
 
 @st.composite
-def lived(draw: st.DrawFn, life: Lifecycle) -> tuple[World, UUID]:
+def lives(draw: st.DrawFn, life: Lifecycle) -> tuple[World, UUID]:
     """A world in which an aggregate went through any of its verbs in any order, refused ones included."""
     world = life.world()
     id, scene = life.begin(world)
@@ -71,7 +71,7 @@ def check_documented(command: Any, refusal: Refusal) -> None:
         assert refusal.reason in {*operation.own_reasons, operation.state_reason, *states}, refusal
 
 
-def stored(events: list[Event]) -> list[tuple[str, str, datetime]]:
+def stored_rows(events: list[Event]) -> list[tuple[str, str, datetime]]:
     return [(type(event).__name__, event.payload(), event.occurred_at) for event in events]
 
 
@@ -82,9 +82,9 @@ def read_back(aggregate: Aggregate[Any], id: UUID, rows: list[tuple[str, str, da
 
 @settings(max_examples=12)
 @given(data=st.data())
-@pytest.mark.parametrize("life", ALL_LIVES, ids=named)
+@pytest.mark.parametrize("life", ALL_LIVES, ids=name_of)
 def test_any_life_folds_in_parts_and_from_the_store_as_it_was_lived(life: Lifecycle, data: st.DataObject) -> None:
-    world, id = data.draw(lived(life))
+    world, id = data.draw(lives(life))
     aggregate = REGISTRY.aggregates[life.aggregate]
     events = world.streams[life.aggregate, id]
     whole = aggregate.fold(events)
@@ -93,12 +93,12 @@ def test_any_life_folds_in_parts_and_from_the_store_as_it_was_lived(life: Lifecy
         assert isinstance(begun, State)
         assert (begun.id, begun.created_at) == (id, events[0].occurred_at)
         assert aggregate.fold(events[cut:], begun) == whole
-    again = list(read_back(aggregate, id, stored(events)))
+    again = list(read_back(aggregate, id, stored_rows(events)))
     assert again == events
     assert aggregate.fold(again) == whole
 
 
-@pytest.mark.parametrize("life", ALL_LIVES, ids=named)
+@pytest.mark.parametrize("life", ALL_LIVES, ids=name_of)
 def test_a_payload_names_its_aggregate_and_its_time(life: Lifecycle) -> None:
     world = life.world()
     id, _ = life.begin(world)
@@ -175,7 +175,7 @@ def fields_of(event: type[Event]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({name: values_of(info.rebuild_annotation()) for name, info in event.model_fields.items()})
 
 
-def happened(event: type[Event], fields: dict[str, Any]) -> Event:
+def make_event(event: type[Event], fields: dict[str, Any]) -> Event:
     """An event of these fields; what the type does not admit is passed over."""
     try:
         return event(**fields).stamp(new_id(), START)
@@ -185,11 +185,11 @@ def happened(event: type[Event], fields: dict[str, Any]) -> Event:
 
 @settings(max_examples=10)
 @given(data=st.data())
-@pytest.mark.parametrize("event", EVENTS, ids=named)
+@pytest.mark.parametrize("event", EVENTS, ids=name_of)
 def test_any_event_is_read_back_as_it_was_written_whatever_key_a_later_release_added(
     event: type[Event], data: st.DataObject
 ) -> None:
-    written = happened(event, data.draw(fields_of(event)))
+    written = make_event(event, data.draw(fields_of(event)))
     payload = written.payload()
     read = event.aggregate.decode(event.__name__, payload, written.stream_id, written.occurred_at)
     assert read == written
@@ -199,7 +199,7 @@ def test_any_event_is_read_back_as_it_was_written_whatever_key_a_later_release_a
     assert event.aggregate.decode(event.__name__, with_later_key, written.stream_id, written.occurred_at) == written
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+@pytest.mark.parametrize("aggregate", AGGREGATES, ids=name_of)
 def test_an_event_nobody_knows_fails_the_load(aggregate: Aggregate[Any]) -> None:
     stranger = "ZoneDefined" if aggregate.name != "Zone" else "SurfaceDefined"
     for event_type in ("SomethingHappened", stranger):

@@ -200,11 +200,11 @@ def called_in(function: Any) -> Iterator[Callable[..., Any]]:
     for node in ast.walk(tree_of(function)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called = named_in(function, node.func)
-            if inspect.isfunction(called) and called.__module__.startswith("baton.domain.") and not reads(called):
+            if inspect.isfunction(called) and called.__module__.startswith("baton.domain.") and not is_read(called):
                 yield called
 
 
-def reads(function: Any) -> bool:
+def is_read(function: Any) -> bool:
     return bool(function.__module__ in ("baton.domain.shared.reads", "baton.domain.kernel"))
 
 
@@ -290,10 +290,10 @@ def test_no_event_of_an_actor_can_hold_what_is_known_of_a_person() -> None:
 @for_each("event", EVENTS)
 def test_every_free_text_of_an_event_is_marked(event: type[Event]) -> None:
     texts = ("reason", "display_name", "text", "note", "title", "comment")
-    free = {name for name in texts if name in event.model_fields and not closed(event.model_fields[name].annotation)}
+    free = {name for name in texts if name in event.model_fields and not is_closed(event.model_fields[name].annotation)}
     assert free <= event.personal
 
 
-def closed(annotation: Any) -> bool:
+def is_closed(annotation: Any) -> bool:
     """Whether a value is one of a few words rather than free text."""
     return isinstance(annotation, type) and issubclass(annotation, StrEnum)

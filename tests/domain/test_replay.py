@@ -58,7 +58,7 @@ from baton.domain.supply.supply import (
     SupplyRegistered,
     SupplyRestored,
 )
-from tests.support.domain.schedules import defined
+from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
 
 TIMES = st.sampled_from([START, None])
@@ -145,7 +145,7 @@ BORN = AssetRegistered.model_validate(
 )
 
 
-def stored(id: UUID, events: list[Event]) -> list[StoredEvent]:
+def stored_events(id: UUID, events: list[Event]) -> list[StoredEvent]:
     return [
         StoredEvent(id, version, version, type(event).__name__, event.stamp(id, START).payload(), START)
         for version, event in enumerate(events, 1)
@@ -154,7 +154,7 @@ def stored(id: UUID, events: list[Event]) -> list[StoredEvent]:
 
 @given(ASSET_LIFE)
 def test_an_asset_replays_to_what_it_folds_to(life: list[Event]) -> None:
-    rows = stored(new_id(), [BORN, *life])
+    rows = stored_events(new_id(), [BORN, *life])
     asset = REGISTRY.aggregates["Asset"]
     every = asset.fold(asset.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
     assert asset.replay(rows) == every
@@ -162,7 +162,7 @@ def test_an_asset_replays_to_what_it_folds_to(life: list[Event]) -> None:
 
 @given(ACTOR_LIFE)
 def test_an_actor_replays_to_what_it_folds_to(life: list[Event]) -> None:
-    rows = stored(new_id(), [ActorRegistered(kind="human"), *life])
+    rows = stored_events(new_id(), [ActorRegistered(kind="human"), *life])
     actor = REGISTRY.aggregates["Actor"]
     every = actor.fold(actor.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
     assert actor.replay(rows) == every
@@ -235,7 +235,7 @@ AGENT_LIFE = st.lists(
 @given(SCHEDULE_LIFE)
 def test_a_schedule_replays_to_what_it_folds_to(life: list[Event]) -> None:
     world = World()
-    (born,) = world.streams[Schedule.__name__, defined(world)]
+    (born,) = world.streams[Schedule.__name__, define_schedule(world)]
     assert_replays("Schedule", [born, *life])
 
 
@@ -247,7 +247,7 @@ def test_an_agent_replays_to_what_it_folds_to(life: list[Event]) -> None:
 
 
 def assert_replays(name: str, life: list[Event]) -> None:
-    rows, aggregate = stored(new_id(), life), REGISTRY.aggregates[name]
+    rows, aggregate = stored_events(new_id(), life), REGISTRY.aggregates[name]
     decoded = (aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at) for row in rows)
     assert aggregate.replay(rows) == aggregate.fold(decoded)
 
@@ -268,7 +268,7 @@ def test_every_overwriting_event_is_among_those_tried() -> None:
 
 
 def test_an_unknown_event_fails_the_load_even_where_it_would_be_passed_over() -> None:
-    rows = stored(new_id(), [BORN, AssetRenamed(name="a"), AssetRenamed(name="b")])
+    rows = stored_events(new_id(), [BORN, AssetRenamed(name="a"), AssetRenamed(name="b")])
     rows[1] = rows[1]._replace(event_type="AssetForgotten")
     with pytest.raises(UnknownEventError):
         REGISTRY.aggregates["Asset"].replay(rows)

@@ -13,9 +13,9 @@ from tests.support.domain.lifecycles.every import LIVES, OF_NO_STREAM, STATELESS
 from tests.support.domain.world import World
 from tests.support.tables import for_each
 
-CELLS = [(life, standing, name) for life in (*LIVES, *STATELESS) for standing in life.standings() for name in life.verbs]
+CELLS = [(life, standing, name) for life in (*LIVES, *STATELESS) for standing in life.states() for name in life.verbs]
 BEGINNINGS = [pytest.param(life, id=life.creation) for life in LIVES]
-REACHED = [(life, standing) for life in LIVES for standing in life.standings()]
+REACHED = [(life, standing) for life in LIVES for standing in life.states()]
 
 
 @for_each(("life", "standing", "name"), CELLS)
@@ -28,10 +28,10 @@ def test_a_verb_succeeds_exactly_where_it_is_allowed(life: Lifecycle, standing: 
 
 def succeeds(life: Lifecycle, standing: StateByAxis, name: str) -> None:
     verb = life.verbs[name]
-    world, id, scene = life.prepared(name, standing)
-    assert stands(world, life, id) == standing
+    world, id, scene = life.prepare_verb(name, standing)
+    assert state_by_axis(world, life, id) == standing
     events = world.when(life.command(name, scene), on=id)
-    assert stands(world, life, id) == {**standing, **verb.leads_to}
+    assert state_by_axis(world, life, id) == {**standing, **verb.leads_to}
     stays = all(standing[axis] == state for axis, state in verb.leads_to.items())
     if verb.quiet and stays:
         assert events == []
@@ -41,33 +41,33 @@ def succeeds(life: Lifecycle, standing: StateByAxis, name: str) -> None:
 
 def is_refused(life: Lifecycle, standing: StateByAxis, name: str) -> None:
     verb = life.verbs[name]
-    world, id, scene = life.reached(standing)
-    before = written(world)
+    world, id, scene = life.reach_state(standing)
+    before = written_state(world)
     with pytest.raises(Refusal) as caught:
         world.when(life.command(name, scene), on=id)
     assert caught.value.code == verb.refusal
     assert caught.value.status == 409
     assert caught.value.reason == (verb.reason or snake_case(next(iter(standing.values()))))
-    assert written(world) == before
+    assert written_state(world) == before
 
 
 @pytest.mark.parametrize("life", BEGINNINGS)
 def test_an_aggregate_begins_in_its_first_state(life: Lifecycle) -> None:
-    world, id, _ = life.reached(next(life.standings()))
+    world, id, _ = life.reach_state(next(life.states()))
     first = world.streams[life.aggregate, id][0]
     begun = first.aggregate.fold([first])
-    assert {axis: getattr(begun, axis) for axis in life.ways} == next(life.standings())
+    assert {axis: getattr(begun, axis) for axis in life.ways} == next(life.states())
 
 
 @for_each(("life", "standing"), REACHED)
 def test_every_state_is_reached_by_its_own_verbs(life: Lifecycle, standing: StateByAxis) -> None:
-    world, id, _ = life.reached(standing)
-    assert stands(world, life, id) == standing
+    world, id, _ = life.reach_state(standing)
+    assert state_by_axis(world, life, id) == standing
 
 
 @pytest.mark.parametrize("life", BEGINNINGS)
 def test_no_state_is_missing_from_the_tables(life: Lifecycle) -> None:
-    world, id, _ = life.reached(next(life.standings()))
+    world, id, _ = life.reach_state(next(life.states()))
     state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
     for axis, ways in life.ways.items():
         assert {option.value for option in type(getattr(state, axis))} == set(ways)
@@ -82,7 +82,7 @@ def test_no_verb_is_missing_from_the_tables(name: str) -> None:
 
 @pytest.mark.parametrize("life", STATELESS, ids=lambda life: life.aggregate)
 def test_a_stateless_aggregate_has_no_states(life: Lifecycle) -> None:
-    world, id, _ = life.reached({})
+    world, id, _ = life.reach_state({})
     aggregate = REGISTRY.aggregates[life.aggregate]
     assert not hasattr(world.state(aggregate.state, id), aggregate.axis)
     assert not [operation.name for operation in commands_of(life.aggregate) if operation.allowed is not None]
@@ -101,12 +101,12 @@ def commands_of(aggregate: str) -> list[Operation]:
     return [operation for operation in REGISTRY.aggregates[aggregate].operations if operation.kind == "command"]
 
 
-def stands(world: World, life: Lifecycle, id: UUID) -> StateByAxis:
+def state_by_axis(world: World, life: Lifecycle, id: UUID) -> StateByAxis:
     state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
     return {axis: str(getattr(state, axis)) for axis in life.ways}
 
 
-def written(world: World) -> tuple[Any, ...]:
+def written_state(world: World) -> tuple[Any, ...]:
     """Everything a command could have written."""
     streams = {key: tuple(events) for key, events in world.streams.items() if events}
     members = {key: frozenset(ids) for key, ids in world.members.items() if ids}

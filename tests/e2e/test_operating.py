@@ -6,13 +6,23 @@ from uuid import uuid4
 import psycopg
 
 from baton.cli.doctor.examination import CHECKS
-from tests.support.stack import Stack, baton, eventually
+from tests.support.stack import Stack, eventually, run_baton
+
+
+def test_up_serves_and_says_where(stack: Stack) -> None:
+    url = stack.place("url")
+    assert stack.client.get("/health").json() == {"status": "ok"}
+    ready = {"status": "ready", "actuation": "inert"}
+    eventually(lambda: stack.client.get("/readyz").json() == ready, what=stack.said)
+    for line in (f"API          {url}", f"API docs     {url}/docs", f"MCP          {url}/mcp", "Temporal UI  http://"):
+        assert line in stack.said()
+    assert (stack.directory / "stack.json").stat().st_mode & 0o077 == 0
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_whole_stack(stack: Stack) -> None:
     def examined() -> bool:
         nonlocal ran
-        ran = baton("doctor", f"--data-dir={stack.directory}")
+        ran = run_baton("doctor", f"--data-dir={stack.directory}")
         return ran.returncode == 0
 
     ran = None
@@ -33,7 +43,7 @@ def test_the_doctor_sees_a_stopped_projector(stack: Stack) -> None:
         stack.create("/actors", {"name": "Unseen"})
         ran = eventually(
             lambda: (
-                (found := baton("doctor", "--only=projections", f"--data-dir={stack.directory}")).stdout[:2] != "ok"
+                (found := run_baton("doctor", "--only=projections", f"--data-dir={stack.directory}")).stdout[:2] != "ok"
                 and found
             )
         )
@@ -44,7 +54,7 @@ def test_the_doctor_sees_a_stopped_projector(stack: Stack) -> None:
 
 
 def test_the_catalog_is_loaded_into_the_running_stack_and_left_alone_the_second_time(stack: Stack) -> None:
-    once, again = (baton("catalog", "load", f"--data-dir={stack.directory}") for _ in "12")
+    once, again = (run_baton("catalog", "load", f"--data-dir={stack.directory}") for _ in "12")
     assert (once.returncode, again.returncode) == (0, 0), (once, again)
     assert again.stdout.endswith(": 0 defined, 27 found and left alone.\n")
     assert len(stack.client.get("/families", params={"limit": 100}).json()["items"]) >= 20
@@ -65,7 +75,7 @@ def test_projections_are_rebuilt_while_the_service_writes_and_lists(stack: Stack
     working = threading.Thread(target=work)
     working.start()
     try:
-        ran = baton("projections", "rebuild", "proj_access_actor_summary", f"--data-dir={stack.directory}")
+        ran = run_baton("projections", "rebuild", "proj_access_actor_summary", f"--data-dir={stack.directory}")
     finally:
         stopping.set()
         working.join()

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.support.domain.peers import grant
-from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stack import Stack, eventually
 
 KEY = Ed25519PrivateKey.generate()
 
@@ -58,14 +57,8 @@ class Post:
         return [payload for payload in payloads if payload["receipt_id"] == receipt_id]
 
 
-def key_directory(directory: Path) -> Path:
-    directory.mkdir()
-    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    (directory / "calibration.pem").write_bytes(pem)
-    return directory
-
-
-def furnished(stack: Stack, outbox: Path) -> Post:
+def open_post(stack: Stack, outbox: Path) -> Post:
+    """Register who signs off, a peer and what permits it to have calibrations."""
     mira = stack.create("/actors", {"name": "Mira Okafor"})
     peer = stack.create("/federation/facilities", {"code": "beta-source", "display_name": "Beta", "kind": "Site"})
     own = eventually(lambda: stack.client.get("/federation/facilities", params={"code": "facility"}).json()["items"])
@@ -78,12 +71,11 @@ def furnished(stack: Stack, outbox: Path) -> Post:
 
 
 @pytest.fixture(scope="module")
-def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
-    directory = tmp_path_factory.mktemp("publishing")
-    outbox = directory / "outbox"
-    places = {"SIGNING_KEY_DIRECTORY": str(key_directory(directory / "keys")), "PUBLICATION_OUTBOX": str(outbox)}
-    with running_stack(directory / "stack", **places) as stack:
-        yield furnished(stack, outbox)
+def post(shared_stack: Stack) -> Post:
+    directory = shared_stack.directory.parent
+    pem = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (directory / "keys" / "calibration.pem").write_bytes(pem)
+    return open_post(shared_stack, directory / "outbox")
 
 
 def test_a_publication_that_is_waited_for_answers_with_its_receipt(post: Post) -> None:
@@ -173,10 +165,3 @@ def waiting_appends(onlooker: psycopg.Connection[Any]) -> list[int]:
         "AND pid <> pg_backend_pid()"
     )
     return [row[0] for row in found.fetchall()]
-
-
-def test_a_deployment_without_an_outbox_says_how_to_get_one(stack: Stack, tmp_path: Path) -> None:
-    post = furnished(stack, tmp_path)
-    answer = post.publish(post.revision())
-    assert (answer.status_code, answer.json()["code"]) == (502, "CalibrationPublicationError")
-    assert (answer.json()["reason"], "SIGNING_KEY_DIRECTORY" in answer.json()["detail"]) == ("signing_failed", True)

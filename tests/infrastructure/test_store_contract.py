@@ -382,8 +382,8 @@ class TestLookUps:
         async with kept.store.session() as session:
             assert await session.members("kind", "b", "a", "unheard") == (first, second)
             assert await session.members("kind") == ()
-            assert await session.enlisted("kind") == (first, second, other)
-            assert await session.enlisted("unheard") == ()
+            assert await session.all_members("kind") == (first, second, other)
+            assert await session.all_members("unheard") == ()
 
     async def test_enlisting_twice_is_enlisting_once(self, kept: Kept) -> None:
         id = new_id()
@@ -661,8 +661,8 @@ class TestFollowing:
         position = await kept.append(to(new_id(), 0, registered()))
         assert position is not None
         await kept.settle()
-        assert await kept.store.passed("projections", position)
-        assert not await kept.store.passed("projections", position + 1)
+        assert await kept.store.has_passed("projections", position)
+        assert not await kept.store.has_passed("projections", position + 1)
 
     async def test_an_open_transaction_holds_followers_back_until_it_ends(self, kept: Kept) -> None:
         held, free = new_id(), new_id()

@@ -15,6 +15,7 @@ import httpx
 import psutil
 
 from baton.application.settings import Settings
+from tests.support.forked_commands import run_command
 
 DEADLINE = 60.0
 PIECES = {"api": "cli api", "worker": "cli worker", "projector": "cli projector", "temporal": "temporal server"}
@@ -28,8 +29,13 @@ def clean_environment(**chosen: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in settings} | chosen
 
 
-def baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """The command line, run to its end."""
+def run_baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line to its end, in a process that has its modules loaded when it begins."""
+    return run_command(arguments, clean_environment(**environment), timeout)
+
+
+def spawn_baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line to its end as a shell does, from the start of the interpreter."""
     return subprocess.run(
         [sys.executable, "-m", "baton.cli", *arguments],
         env=clean_environment(**environment),

@@ -21,22 +21,22 @@ def for_each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Ca
         if inspect.iscoroutinefunction(test):
 
             @wraps(test)
-            async def run(**fixtures: Any) -> None:
+            async def run(*instance: Any, **fixtures: Any) -> None:
                 failures = []
                 for row in rows:
                     try:
-                        await test(**arguments(row), **fixtures)
+                        await test(*instance, **arguments(row), **fixtures)
                     except Failure as failure:
                         failures.append(_with_case(failure, row))
                 _report(failures, len(rows))
         else:
 
             @wraps(test)
-            def run(**fixtures: Any) -> None:
+            def run(*instance: Any, **fixtures: Any) -> None:
                 failures = []
                 for row in rows:
                     try:
-                        test(**arguments(row), **fixtures)
+                        test(*instance, **arguments(row), **fixtures)
                     except Failure as failure:
                         failures.append(_with_case(failure, row))
                 _report(failures, len(rows))

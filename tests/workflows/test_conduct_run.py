@@ -41,7 +41,7 @@ from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.simulator import SimulatedFault
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.databases import with_database
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
 from tests.support.workflows.run_cases import PLANT, RunStack, StartedRun, furnished
@@ -354,7 +354,7 @@ async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it
     (held,) = [event for event in await series.events() if isinstance(event, RunHeld)]
     assert view.waiting is not None
     assert held.reason == view.waiting.detail
-    with refused("RunSupplyCoverageMismatchError"):
+    with expect_refusal("RunSupplyCoverageMismatchError"):
         await stack.do(ResumeRun(), series.run_id)
     assert (await series.view()).waiting == view.waiting
     await series.beam_back()
@@ -427,10 +427,10 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
     for key in ("k1", None, "k2"):
         again = await series.conduct(first, wait=0, key=key)
         assert (again.status, again.body, again.replayed) == (202, ids, True), key
-    with refused("RunCannotConductError", "conduct_live"):
+    with expect_refusal("RunCannotConductError", "conduct_live"):
         await series.conduct(first, second)
     stack.caller, own = await member(stack, REGISTRY.command_names()), stack.caller
-    with refused("RunCannotConductError", "conduct_live"):
+    with expect_refusal("RunCannotConductError", "conduct_live"):
         await series.conduct(first)
     stack.caller = own
     await stack.plant.write("gate", 1)
@@ -607,7 +607,7 @@ async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(se
         (ConductRun(phases=[{"procedure_id": phase, "conduct": looped}]), series.run_id, lacking),
     ]
     for command, target_id, missing in asked:
-        with refused(UnauthorizedError, "grants_missing") as caught:
+        with expect_refusal(UnauthorizedError, "grants_missing") as caught:
             await stack.runtime.service.execute(command, submitter, target_id=target_id)
         assert caught.value.facts == {"missing": sorted(missing)}
     assert [(await stack.procedure(id)).status for id in (alone, phase)] == [ProcedureStatus.DEFINED] * 2
@@ -664,7 +664,7 @@ async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Started
         {"run_id": str(series.run_id), "conduct_id": conduct_id, "work_id": conduct_id},
     )
     assert (await series.happened())[5] == "RunConductStarted"
-    with refused("RunCannotCompleteError", "conduct_live"):
+    with expect_refusal("RunCannotCompleteError", "conduct_live"):
         await stack.do(CompleteRun(), series.run_id)
     await series.at_step(projections, 2)
     await stack.do(HoldRun(), series.run_id)
@@ -678,5 +678,5 @@ async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Started
     work: WorkView = await stack.ask(GetWork(work_id=conduct_id))
     assert (work.state, work.answer) == ("done", result)
     assert (result["succeeded"], [artifact["uri"] for artifact in result["artifacts"]]) == (True, ["file:///projections.h5"])
-    with refused("RunObservationLogbookClosedError"):
+    with expect_refusal("RunObservationLogbookClosedError"):
         await series.give("append_observations", entries=[{**sample, "event_id": new_id(), "sampled_at": now}])

@@ -32,7 +32,7 @@ from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.wall_clock import new_id
 from tests.support.databases import with_database
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
 from tests.support.workflows.run_cases import PLANT, RunStack, furnished
@@ -169,7 +169,7 @@ async def test_an_agent_suspended_while_advice_is_awaited_leaves_its_search_held
     assert (await held(stack, id)).cause is HoldCause.DRIVER_STOOD_DOWN
     (ended,) = [event for event in await stack.events(id) if isinstance(event, ProcedureIterationEnded)]
     assert (ended.converged, "SteeringDriverStoodDown" in (ended.reason or "")) == (None, True)
-    with refused(UnauthorizedError, "agent_not_versioned"):
+    with expect_refusal(UnauthorizedError, "agent_not_versioned"):
         await stack.runtime.commands.execute(ConductUntilAdvisedFrom(**SEARCH), submitter, target_id=id)
     await stack.do(ResumeAgent(), submitter.principal_id)
     await stack.runtime.service.execute(ConductUntilAdvisedFrom(**SEARCH, wait=0), submitter, target_id=id)

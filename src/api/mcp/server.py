@@ -24,7 +24,7 @@ from baton.api.rest import answer_json
 from baton.application.ports import Caller, CommandResult, WorkProgress
 from baton.application.service import ProgressListener, Service
 from baton.application.settings import McpToolset
-from baton.domain.kernel import Command, Query, Value, omitted
+from baton.domain.kernel import Command, Query, Value, omittable
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import NotFound
 
@@ -49,7 +49,7 @@ class CallOperation(Value):
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     arguments: dict[str, Any] = {}
-    idempotency_key: tools.Key = omitted()
+    idempotency_key: tools.Key = omittable()
 
 
 SEARCH_FORMS = tools.model_schema(SearchOperations), tools.answer_schema(FoundOperations)
@@ -76,7 +76,7 @@ class Toolbox:
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """Return the tools this caller sees; the first two reach every other one."""
         every = self._toolset is McpToolset.ALL
-        inputs = [operation.input for operation in await self._permitted(caller) if operation.essential or every]
+        inputs = [operation.input for operation in await self._permitted_operations(caller) if operation.essential or every]
         # In a thread, because the first listing makes all tools, which takes as long as hundreds of requests.
         listed = await asyncio.to_thread(lambda: [wire_tool(input) for input in inputs])
         return [wire_json(SEARCH), wire_json(CALL), *listed]
@@ -102,13 +102,13 @@ class Toolbox:
         observe(name, status, time.perf_counter() - started)
         return result
 
-    async def _permitted(self, caller: Caller) -> list[Operation]:
-        permitted = await self._service.authorizer.permitted(caller)
+    async def _permitted_operations(self, caller: Caller) -> list[Operation]:
+        permitted = await self._service.authorizer.permitted_commands(caller)
         return [op for op in self._operations.values() if op.open or op.command_name in permitted]
 
     async def _search(self, arguments: Mapping[str, Any], caller: Caller) -> CallToolResult:
         search = tools.validate_arguments(SearchOperations, arguments)
-        among = [op for op in await self._permitted(caller) if search.kind in (None, op.kind)]
+        among = [op for op in await self._permitted_operations(caller) if search.kind in (None, op.kind)]
         best = self._index.rank(search.words, among)[: search.limit]
         found = FoundOperations(operations=tuple(self._summary(operation, search.input_schemas) for operation in best))
         return tool_answer(found.model_dump_json(exclude_unset=True).encode(), caller)

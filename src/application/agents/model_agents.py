@@ -25,7 +25,7 @@ from baton.domain.recipe.plan import Plan
 from baton.domain.run.logbooks import AppendRunLogbookEntries, NarrativeEntry, RunLogbookEntryKind
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.reads import Reads, events_of, existing, required
+from baton.domain.shared.reads import Reads, events_of, find, require
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.policy import COMPLETING
 
@@ -72,7 +72,7 @@ class ModelAgents:
     async def _record_lost_lease(
         self, task: AgentTask, order: ConclusionOrder, row: EventRow, holder: UUID, caller: Caller
     ) -> None:
-        agent = await self.client.read(required(Agent, order.agent_id), caller)
+        agent = await self.client.read(require(Agent, order.agent_id), caller)
         inputs = {**inputs_of(agent, order.run_id, run_end(row)), "winning_agent_id": str(holder)}
         reasoning = "Another agent of this kind concludes about this run."
         choice = task.decision(agent.id, inputs, instead=task.conflicted, reasoning=reasoning)
@@ -85,14 +85,14 @@ class ModelAgents:
         task = TASKS[order.kind]
         caller = in_process(order.agent_id, row.correlation_id, row.event_id, completing=True)
         decision_id = decision_of(order, row)
-        if await self.client.read(existing(Decision, decision_id), caller) is not None:
+        if await self.client.read(find(Decision, decision_id), caller) is not None:
             await self.consultation.lock.release(order.agent_id, decision_id)
             return True
         if denied := await self.client.denied_commands(caller, task.commands & COMPLETING):
             log.error("agent_denied", agent_id=str(order.agent_id), kind=task.kind, denied=denied)
             return False
-        agent = await self.client.read(required(Agent, order.agent_id), caller)
-        run = await self.client.read(required(Run, order.run_id), caller)
+        agent = await self.client.read(require(Agent, order.agent_id), caller)
+        run = await self.client.read(require(Run, order.run_id), caller)
         terminal = run_end(row)
         occasion = Occasion(run, terminal, decision_id, row.occurred_at, inputs_of(agent, run.id, terminal))
         return await self.decide(task, agent, caller, occasion)
@@ -123,7 +123,7 @@ class ModelAgents:
 
     async def enter(self, run_id: UUID, decision_id: UUID, caller: Caller) -> None:
         """Append a narrative to the run's logbook and mirror it; a decision without a verdict has none."""
-        decision = await self.client.read(required(Decision, decision_id), caller)
+        decision = await self.client.read(require(Decision, decision_id), caller)
         if (narrative := narrative_of(decision)) is None:
             return
         id, kind = derived_uuid7(decision_id.int >> 80, str(decision_id), "logbook:0"), RunLogbookEntryKind.DEBRIEF
@@ -174,8 +174,8 @@ def inputs_of(agent: Agent, run_id: UUID, terminal: RunEnd | None) -> dict[str, 
 
 def read_facility_code(run_id: UUID, own_code: str) -> Reads[str]:
     """Read the facility that a run's equipment belongs to; the own one where the equipment has none."""
-    run = yield from required(Run, run_id)
-    plan = yield from required(Plan, run.plan_id)
+    run = yield from require(Run, run_id)
+    plan = yield from require(Plan, run.plan_id)
     scope = yield from asset_scope(plan.asset_ids)
     return min(scope.facility_codes, default=own_code)
 
@@ -210,10 +210,10 @@ class Regenerations(RowWork[DebriefRequest]):
         if request.status is not DebriefRequestStatus.RUNNING:
             return
         caller = in_process(request.agent_id, request.correlation_id, decision_id)
-        known = await self._client.read(existing(Decision, decision_id), caller) is not None
+        known = await self._client.read(find(Decision, decision_id), caller) is not None
         if not known and not await self._decide(request, caller):
             denial = UnauthorizedError("The agent is not permitted to write its debrief; ask an administrator.")
-            await self.change(decision_id, lambda current: current.refused(denial))
+            await self.change(decision_id, lambda current: current.with_refusal(denial))
             return
         await self._agents.enter(request.run_id, decision_id, caller)
         await self.change(decision_id, lambda current: replace(current, status=DebriefRequestStatus.DONE))
@@ -222,8 +222,8 @@ class Regenerations(RowWork[DebriefRequest]):
         """Have the agent conclude; return false where it may not, without asking one that lacks a permission it takes."""
         if await self._client.denied_commands(caller, DEBRIEF.commands - {"RequestDecisionDebrief"}):
             return False
-        agent = await self._client.read(required(Agent, request.agent_id), caller)
-        run = await self._client.read(required(Run, request.run_id), caller)
+        agent = await self._client.read(require(Agent, request.agent_id), caller)
+        run = await self._client.read(require(Run, request.run_id), caller)
         ends = await load_event_rows(self.commands.store, run.id, *conclusions.RUN_END_EVENTS)
         terminal = run_end(ends[-1]) if ends else None
         why = {"trigger": "on-demand", "requested_by": str(request.principal_id)}

@@ -186,7 +186,7 @@ class ChatAttempt:
         try:
             response = await chat_with_retry(self.provider, self.request, asyncio.sleep)
         except LanguageModelError as error:
-            log.warning("model_failed", agent_id=str(self.agent.id), error=type(error).__name__, said=str(error))
+            log.warning("model_failed", agent_id=str(self.agent.id), error=type(error).__name__, message=str(error))
             calls = () if error.usage is None else (self._span(error.usage, error.model_id, None, began),)
             return ConsultationResult(failure=type(error).__name__, calls=calls)
         calls = (self._span(response.usage, response.model_id, response.stop_reason, began),)

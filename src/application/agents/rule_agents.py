@@ -21,7 +21,7 @@ from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.run.run import LIVE, ListRuns, Run
 from baton.domain.safety.clearance import ACTIVE, Clearance, ClearanceExpired, ExpireClearance
 from baton.domain.safety.clearance_views import ListClearances
-from baton.domain.shared.reads import Reads, existing, required
+from baton.domain.shared.reads import Reads, find, require
 from baton.domain.shared.refusals import Conflict, NotFound, Refusal, UnauthorizedError, Unavailable
 from baton.domain.supply.coverage import Outage, outage_in
 
@@ -53,7 +53,7 @@ class Expirer:
     async def expire(self, clearance_id: UUID) -> None:
         """Take a clearance out of force if it has run out, and record that this agent did."""
         caller = in_process(EXPIRER_ID, self.queries.new_id())
-        clearance = await self.client.read(existing(Clearance, clearance_id), caller)
+        clearance = await self.client.read(find(Clearance, clearance_id), caller)
         if clearance is None or clearance.valid_until is None:
             return
         if rules.is_due(clearance, self.queries.clock()) and not await self._expire(clearance_id, caller):
@@ -114,7 +114,7 @@ class RunSupervisor:
                     break
 
     async def _supervise(self, run_id: UUID, caller: Caller, outages: Outages) -> None:
-        run = await self.client.read(existing(Run, run_id), caller)
+        run = await self.client.read(find(Run, run_id), caller)
         if run is None or run.status not in LIVE or (scope := await self.client.read(rules.needs_beam(run), caller)) is None:
             return
         if scope.bound_ids not in outages:
@@ -162,10 +162,10 @@ class Promoter:
         if denied := await self.client.denied_commands(caller, JUDGING_COMMANDS):
             log.warning("promoter_stands_down", agent_id=str(agent_id), denied=denied)
             return
-        proposal = await self.client.read(required(Decision, proposal_id), caller)
+        proposal = await self.client.read(require(Decision, proposal_id), caller)
         decision_id = decision_id_of(proposal.decided_at, agent_id, promotion_cause(proposal_id))
         command = PromoteByRule(proposal_decision_id=proposal_id, least_confidence=self.least_confidence)
-        while await self.client.read(existing(Decision, decision_id), caller) is None:
+        while await self.client.read(find(Decision, decision_id), caller) is None:
             try:
                 await self.client.execute(command, caller, new_id=decision_id)
                 return

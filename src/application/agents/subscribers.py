@@ -19,7 +19,7 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.kernel import Event
 from baton.domain.operation.schedule.calendar import EveryCalendar
-from baton.domain.shared.reads import existing
+from baton.domain.shared.reads import find
 from baton.domain.supply.coverage import LEAVING, PHOTON_BEAM, takes_beam_away
 from baton.domain.supply.supply import Supply
 
@@ -104,7 +104,7 @@ class BeamLossSubscriber:
         transition: Any = decode_event(Supply.aggregate, event)
         if not takes_beam_away(transition):
             return ()
-        supply = await self.client.read(existing(Supply, event.stream_id), Caller.system(event.correlation_id))
+        supply = await self.client.read(find(Supply, event.stream_id), Caller.system(event.correlation_id))
         if supply is None or supply.kind != PHOTON_BEAM:
             return ()
         id = f"run-supervisor:{event.event_id}"

@@ -6,8 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from baton.application.control import Control
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Timekeeper
 
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
 """The body of an action: it works the plant through the given control port and clock, and returns a JSON object. Its
@@ -63,8 +62,8 @@ async def perform(
             result = await body(control, time, params)
     except TimeoutError:
         if limit.expired():
-            said = f"The action {name} was stopped after {ceiling:g} s, the longest it may take."
-            raise ActionTimeoutError(said) from None
+            detail = f"The action {name} was stopped after {ceiling:g} s, the longest it may take."
+            raise ActionTimeoutError(detail) from None
         raise
     try:
         return _OBJECT.validate_python(dict(result))

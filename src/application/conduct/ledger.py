@@ -216,8 +216,8 @@ def artifacts_in(payload: Mapping[str, Any]) -> tuple[Artifact, ...]:
 
 def failure_in(row: OutcomeRow) -> Failure:
     """Return the failure that a row holds."""
-    said = {key: row.payload[key] for key in ("target", "error_class", "message")}
-    return Failure(step_index=row.step_index, source_kind=row.step_kind, **said)
+    detail = {key: row.payload[key] for key in ("target", "error_class", "message")}
+    return Failure(step_index=row.step_index, source_kind=row.step_kind, **detail)
 
 
 class Ledger(Protocol):

@@ -13,8 +13,7 @@ from typing import Any, Generic, TypeVar, assert_never
 
 from baton.application.conduct.actions import Actions, perform
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
-from baton.application.control import Control, ControlError, Fence, FencedControl, Reading, always_open
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, ControlError, Fence, FencedControl, Reading, Timekeeper, always_open
 from baton.domain.operation.conduct import step_values
 from baton.domain.operation.conduct.messages import WRITE_TIMEOUT, StepPlace
 from baton.domain.operation.conduct.results import ActuationKind, DeclaredRoute, touched_kind

@@ -294,7 +294,7 @@ class StepExecution:
         try:
             deposit = deposit_of(step, ledger.measurements_in(row), ledger.artifacts_in(row), await self._memory())
         except StepFault as fault:
-            return self._report(await self._ledger.settle(self._row(Mark.DEPOSIT, 1, self._failed({}, fault))))
+            return self._report(await self._ledger.settle(self._row(Mark.DEPOSIT, 1, self._failure_payload({}, fault))))
         if deposit is not None:
             slot = step.capture_name or step.output_ref_name
             await self._ledger.settle(self._row(Mark.DEPOSIT, 1, {**deposit, "result": "ok"}, slot))
@@ -343,7 +343,7 @@ class StepExecution:
         if isinstance(result, EffectResult):
             says, slot = {**says, **result.says, "result": "ok"}, result.slot
         else:
-            says = self._failed(says, result, attempt)
+            says = self._failure_payload(says, result, attempt)
         row = self._row(Mark.OUTCOME, attempt, says if kind is None else {**says, "actuation_kind": kind.value}, slot)
         time = asyncio.get_running_loop().time
         deadline = time() + self._runner.limits.restart
@@ -355,7 +355,7 @@ class StepExecution:
                     raise
             await self._pause()
 
-    def _failed(self, says: Mapping[str, Any], error: Exception, attempt: int = 1) -> dict[str, Any]:
+    def _failure_payload(self, says: Mapping[str, Any], error: Exception, attempt: int = 1) -> dict[str, Any]:
         """Return what a row says about a failure; an unforeseen one is logged, and described in general words here."""
         # for a write it also names the attempts that may have had their effect
         more: Mapping[str, Any] = error.says if isinstance(error, step_effects.DetailedFault) else {}
@@ -366,8 +366,8 @@ class StepExecution:
             message = messages.UNEXPECTED_FAILURE
         if self.kind is StepKind.SETPOINT:
             message = name_doubtful_attempts(message, attempt if "sent" in says else attempt - 1)
-        said = plain(message)[: messages.MAX_REASON_LENGTH]
-        failure = {"error_class": label, "message": said, "target": target_of(self._step)}
+        detail = plain(message)[: messages.MAX_REASON_LENGTH]
+        failure = {"error_class": label, "message": detail, "target": target_of(self._step)}
         return {**says, **more, **failure, "result": "failed"}
 
     def _report(self, row: Mapping[str, Any]) -> StepReport:

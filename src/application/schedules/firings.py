@@ -94,7 +94,7 @@ class Firings:
     async def _conduct_recipe(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe) -> None:
         caller = caller_of(schedule, due)
         await self._register(schedule, due, aim)
-        conduct = arranged_command(aim.arrangement.stored())
+        conduct = arranged_command(aim.arrangement.stored_form())
         await self._execute(conduct, caller, due.procedure_id(), due.conduct_id, lambda: self._is_open(due, aim))
 
     async def _conduct_plan(self, schedule: Schedule, due: DueFiring, aim: ConductPlan) -> None:

@@ -101,7 +101,7 @@ class ScheduleReconciler:
             self._silent.add(schedule_id)
             return error
         except ports.CalendarRefusedError as error:
-            log.error("schedule_not_kept", schedule_id=str(schedule_id), said=str(error))
+            log.error("schedule_not_kept", schedule_id=str(schedule_id), message=str(error))
         except Exception as error:
             log.error("schedule_not_kept", schedule_id=str(schedule_id), **error_location(error))
         self._silent.discard(schedule_id)

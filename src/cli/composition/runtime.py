@@ -236,7 +236,7 @@ class Runtime:
         self.pool = runtime_pool(self.database_url, self.settings.database_pool_size)
         self.waker = AppendNotifier(self.database_url)
         self.listener = PostgresAppendListener(self.database_url)
-        self.store = store = PostgresStore(self.pool, self.waker.appended)
+        self.store = store = PostgresStore(self.pool, self.waker.mark_appended)
         self.verdicts = PostgresVerdictLog(self.pool)
         self.authorizer: Authorizer = PermissiveAuthorizer(PrincipalStandings(store))
         if self.settings.enforced:
@@ -304,7 +304,7 @@ class Runtime:
     async def __aexit__(self, *error: Any) -> None:
         await self._stack.aclose()
 
-    def reporting(self, kind: str) -> AbstractAsyncContextManager[None]:
+    def report_process(self, kind: str) -> AbstractAsyncContextManager[None]:
         """Report the state of this process to the others while the block lasts."""
         reporter = ProcessReporter(self.database_url, kind, self.supervisor)
         return self.supervisor.supervise("reporting", reporter.run)

@@ -11,10 +11,10 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain import kernel
-from baton.domain.kernel import Aggregate, Call, Command, Creation, Event, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Command, Creation, Event, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, permitted_commands, record_of, records_of
+from baton.domain.shared.reads import Reads, find_all, permitted_commands, record_of, records_of
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.writes import Drop, Put, Record
@@ -104,7 +104,7 @@ class ActorProfileForgotten(Event, of=actor, inert=True):
 
 @actor.evolve
 def evolve(actor: Actor, event: ActorDeactivated | ActorReactivated) -> Actor:
-    return changed(actor, active=isinstance(event, ActorReactivated))
+    return copy_with(actor, active=isinstance(event, ActorReactivated))
 
 
 class InvalidActorKindError(Invalid, context="access"):
@@ -165,7 +165,7 @@ class ReactivateActor(JudgedVerb[Actor, None]):
 class UpdateActorProfile(ProfileFields, JudgedVerb[Actor, ActorProfile]):
     """Change name or contact fields: a key left out stays, null clears."""
 
-    name: ActorName = kernel.omitted()
+    name: ActorName = kernel.omittable()
 
     def gather(self, actor: Actor, call: Call) -> Reads[ActorProfile]:
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
@@ -310,7 +310,7 @@ def names_of(appearances: Iterable[Appearance], *, own: bool = False) -> Reads[N
     """
     wanted = frozenset(appearances)
     ids = tuple(sorted({principal_id for principal_id, _ in wanted} - {kernel.NIL}))
-    actors = yield from every(Actor, ids)
+    actors = yield from find_all(Actor, ids)
     profiles = (yield from records_of(ActorProfile, actor_id=ids)) if ids else ()
     names = {profile.actor_id: profile.name for profile in profiles}
     people_shown = own or "GetActor" in (yield from permitted_commands())

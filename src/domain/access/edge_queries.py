@@ -11,7 +11,7 @@ from baton.domain.kernel import Call, Query, SortedSet, Value
 from baton.domain.registry import question
 from baton.domain.shared.listing import Page
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, existing, permitted_commands
+from baton.domain.shared.reads import Reads, ask, find, permitted_commands
 from baton.domain.trust.policy import reachable_commands
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -83,7 +83,7 @@ class GetMyAccess(Query):
     """Who I am to the service, and every command that a call of mine can reach on this surface."""
 
     def answer(self, call: Call) -> Reads[AccessView]:
-        actor = yield from existing(Actor, call.principal_id)
+        actor = yield from find(Actor, call.principal_id)
         kind = actor.kind if actor else None
         appearance = (call.principal_id, call.surface_id)
         names = yield from names_of([appearance], own=True)

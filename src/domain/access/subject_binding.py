@@ -8,7 +8,7 @@ from pydantic import Field
 from baton.domain.access.actor import SEEDED_ACTOR_IDS, Actor, ActorProfile, SubjectBinding, actor
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.shared.ports import Ports, ProviderFacts
-from baton.domain.shared.reads import Reads, all_members_of, ask, every, record_of
+from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, record_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.writes import Drop, Put
 from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, held_commands
@@ -59,7 +59,7 @@ class BindActorSubject(SubjectCommand, JudgedVerb[Actor, BindingFacts]):
     def gather(self, actor: Actor, call: Call) -> Reads[BindingFacts]:
         deployment = yield from ask(Ports.deployment)
         enforced = (yield from all_members_of(POLICIES_BY_SURFACE)) if deployment.policies_enforced else ()
-        policies = yield from every(Policy, enforced)
+        policies = yield from find_all(Policy, enforced)
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
         provider = yield from ask(Ports.identity_provider, self.issuer, self.subject)
         return BindingFacts(policies.values(), profile, provider)

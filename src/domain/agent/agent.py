@@ -13,11 +13,11 @@ from pydantic_core import to_jsonable_python
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef, is_approved
 from baton.domain.agent.prompts import PROMPTS
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, copy_with
 from baton.domain.shared.annotations import Dollars
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, every, members_of
+from baton.domain.shared.reads import Reads, ask, find_all, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Also, Enlist, Put, Record
@@ -141,17 +141,17 @@ def evolve(agent: Agent, event: AgentEvent) -> Agent:
     match event:
         case AgentSuspended():
             by = event.suspended_by
-            return changed(agent, status=SUSPENDED, suspension_reason=event.reason, suspended_at=at, suspended_by=by)
+            return copy_with(agent, status=SUSPENDED, suspension_reason=event.reason, suspended_at=at, suspended_by=by)
         case AgentResumed():
-            return changed(agent, status=VERSIONED, suspension_reason=None, resumed_at=at, resumed_by=event.resumed_by)
+            return copy_with(agent, status=VERSIONED, suspension_reason=None, resumed_at=at, resumed_by=event.resumed_by)
         case AgentDeprecated():
-            return changed(agent, status=DEPRECATED, deprecation_reason=event.reason, deprecated_at=at)
+            return copy_with(agent, status=DEPRECATED, deprecation_reason=event.reason, deprecated_at=at)
         case AgentToolGranted():
-            return changed(agent, tools=agent.tools | {event.tool_name})
+            return copy_with(agent, tools=agent.tools | {event.tool_name})
         case AgentToolRevoked():
-            return changed(agent, tools=agent.tools - {event.tool_name})
+            return copy_with(agent, tools=agent.tools - {event.tool_name})
         case AgentBudgetUpdated():
-            return changed(agent, budget=budget_of(event.monthly_cost_cap, event.daily_token_cap))
+            return copy_with(agent, budget=budget_of(event.monthly_cost_cap, event.daily_token_cap))
         case _:
             assert_never(event)
 
@@ -246,7 +246,7 @@ def begin_agent(definition: DefineAgent, call: Call) -> Outcome:
 
 def agents_of_kind(kind: str) -> Reads[tuple[Agent, ...]]:
     """Return every agent of a kind, whatever its status."""
-    agents = yield from every(Agent, (yield from members_of(AGENTS_BY_KIND, kind)))
+    agents = yield from find_all(Agent, (yield from members_of(AGENTS_BY_KIND, kind)))
     return tuple(agents.values())
 
 

@@ -22,7 +22,7 @@ from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.run import Run, phases_of
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.reads import Reads, every, existing, is_permitted, members_of, required, required_if_given
+from baton.domain.shared.reads import Reads, find, find_all, is_permitted, members_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict
 from baton.domain.shared.text import Blank, writable
 from baton.domain.shared.writes import Also, Answer
@@ -52,7 +52,7 @@ def draft_material(run: Run, end: RunEnd | None) -> Reads[Material]:
     A phase is over with its run and does not recur. So a caution is about an asset, a recipe or the plan, and each phase
     says which of them its faults belong to.
     """
-    plan = yield from required(Plan, run.plan_id)
+    plan = yield from require(Plan, run.plan_id)
     phases = yield from phases_of(run)
     assets = plan.asset_ids.union(*(phase.target_asset_ids for phase in phases))
     recipes = {phase.recipe_id for phase in phases if phase.recipe_id is not None}
@@ -216,11 +216,11 @@ class PromoteCautionProposal(JudgedVerb[Decision, Promotable]):
     """Make a caution of what an agent proposed; its author is the caller who promotes it."""
 
     def gather(self, proposal: Decision, call: Call) -> Reads[Promotable]:
-        check_origin(proposal, (yield from existing(Agent, proposal.decided_by)))
+        check_origin(proposal, (yield from find(Agent, proposal.decided_by)))
         note, superseded_id = proposed_caution(proposal)
         yield from check_target(note.target)
-        promoted = (yield from existing(Caution, caution_id_of(proposal))) is not None
-        return Promotable(promoted, note, (yield from required_if_given(Caution, superseded_id)))
+        promoted = (yield from find(Caution, caution_id_of(proposal))) is not None
+        return Promotable(promoted, note, (yield from require_if_given(Caution, superseded_id)))
 
     def decide(self, proposal: Decision, call: Call, facts: Promotable) -> Outcome:
         caution_id = {"caution_id": str(caution_id_of(proposal))}
@@ -283,14 +283,14 @@ class PromoteByRule(JudgedCreation[Circumstances]):
     least_confidence: float
 
     def gather(self, call: Call) -> Reads[Circumstances]:
-        proposal = yield from required(Decision, self.proposal_decision_id)
+        proposal = yield from require(Decision, self.proposal_decision_id)
         target = target_of(proposal)
         return Circumstances(
-            known=(yield from existing(Decision, call.new_id)) is not None,
+            known=(yield from find(Decision, call.new_id)) is not None,
             proposal=proposal,
-            author=(yield from existing(Agent, proposal.decided_by)),
+            author=(yield from find(Agent, proposal.decided_by)),
             note=(yield from valid_proposal(proposal)),
-            promoted=(yield from existing(Caution, caution_id_of(proposal))) is not None,
+            promoted=(yield from find(Caution, caution_id_of(proposal))) is not None,
             in_effect=() if target is None else (yield from cautions.cautions_on([target], call.now)),
             withdrawn=() if target is None else (yield from withdrawn_by_people(target, call.principal_id)),
             permitted=(yield from is_permitted(PromoteCautionProposal.operation.command_name)),
@@ -371,9 +371,9 @@ def target_of(proposal: Decision) -> CautionTarget | None:
 def withdrawn_by_people(target: CautionTarget, author_id: UUID) -> Reads[tuple[Caution, ...]]:
     """Return the cautions of this author, or of the service's own agents, on a target that a person has retired."""
     authors = SEEDED_AGENT_IDS | {author_id}
-    withdrawn = yield from every(Caution, (yield from members_of(cautions.WITHDRAWN, target.key)))
+    withdrawn = yield from find_all(Caution, (yield from members_of(cautions.WITHDRAWN, target.key)))
     own = [one for one in withdrawn.values() if one.authored_by in authors and one.status is cautions.RETIRED]
-    retirers = yield from every(Actor, (one.retired_by for one in own if one.retired_by is not None))
+    retirers = yield from find_all(Actor, (one.retired_by for one in own if one.retired_by is not None))
     machines = {id for id, actor in retirers.items() if actor.kind is not ActorKind.HUMAN}
     return tuple(one for one in own if one.retired_by not in machines)
 

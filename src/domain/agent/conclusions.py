@@ -20,7 +20,7 @@ from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, JudgedCreation
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.run.run import Run, RunAborted, RunCompleted, RunStopped, RunTruncated, run
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.reads import Reads, events_of, existing, is_permitted, required
+from baton.domain.shared.reads import Reads, events_of, find, is_permitted, require
 from baton.domain.shared.writes import Answer
 
 RUN_END_EVENTS: tuple[type[Event], ...] = (RunCompleted, RunAborted, RunStopped, RunTruncated)  # The events that end a run.
@@ -207,7 +207,7 @@ class RequestDecisionDebrief(JudgedVerb[Run, tuple[Agent, Markers]]):
     terminal_event_id: UUID
 
     def gather(self, run: Run, call: Call) -> Reads[tuple[Agent, Markers]]:
-        agent = yield from required(Agent, call.principal_id)
+        agent = yield from require(Agent, call.principal_id)
         return agent, (yield from events_of(run.id, DecisionDebriefRequested))
 
     def decide(self, run: Run, call: Call, facts: tuple[Agent, Markers]) -> Outcome:
@@ -238,7 +238,7 @@ class RecordAgentDecision(JudgedCreation[tuple[bool, bool]]):
 
     def gather(self, call: Call) -> Reads[tuple[bool, bool]]:
         """Return whether it was registered before, and whether the agent may keep its calls."""
-        known = (yield from existing(Decision, call.new_id)) is not None
+        known = (yield from find(Decision, call.new_id)) is not None
         return known, bool(self.calls) and (yield from is_permitted(AppendInferences.operation.command_name))
 
     def decide(self, call: Call, facts: tuple[bool, bool]) -> Outcome:

@@ -18,7 +18,7 @@ from baton.domain.operation.conduct.conduct import Wait
 from baton.domain.run.logbooks import Channel
 from baton.domain.run.run import Run, phases_of, run
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, existing, records_of, required, required_if_given
+from baton.domain.shared.reads import Reads, ask, find, records_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, Unavailable, kept_form, kept_refusal
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
@@ -88,7 +88,7 @@ class DebriefRequest(WorkRecord):
     status: DebriefRequestStatus = DebriefRequestStatus.RUNNING
     refusal: dict[str, Any] | None = None
 
-    def refused(self, refusal: Refusal) -> "DebriefRequest":
+    def with_refusal(self, refusal: Refusal) -> "DebriefRequest":
         """Return the request as it ended without a debrief, and why."""
         return replace(self, status=DebriefRequestStatus.REFUSED, refusal=kept_form(refusal))
 
@@ -165,12 +165,12 @@ class RegenerateRunDebrief(JudgedVerb[Run, Debriefer]):
     wait: Wait = 30
 
     def gather(self, run: Run, call: Call) -> Reads[Debriefer]:
-        parent = yield from required_if_given(Decision, self.parent_decision_id, DecisionParentNotFoundError)
+        parent = yield from require_if_given(Decision, self.parent_decision_id, DecisionParentNotFoundError)
         if self.agent_id is None:
-            agent = yield from existing(Agent, RUN_DEBRIEFER_ID)
+            agent = yield from find(Agent, RUN_DEBRIEFER_ID)
         else:
-            agent = yield from required(Agent, self.agent_id)
-        actor = yield from existing(Actor, None if agent is None else agent.id)
+            agent = yield from require(Agent, self.agent_id)
+        actor = yield from find(Actor, None if agent is None else agent.id)
         configured = agent is not None and (yield from ask(Ports.is_model_configured, agent.model_ref))
         return Debriefer(agent, actor, parent, configured)
 

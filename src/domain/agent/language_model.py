@@ -12,11 +12,11 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.decision.decision import Inference
-from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.annotations import DollarsPerMillionTokens
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
-from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.reads import Reads, find_all, members_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
@@ -172,12 +172,12 @@ def begin(event: LanguageModelDefined) -> LanguageModel:
 def evolve(entry: LanguageModel, event: LanguageModelEvent) -> LanguageModel:
     match event:
         case LanguageModelRetirementAnnounced():
-            announced = changed(entry, status=RETIREMENT_ANNOUNCED, end_reason=event.reason)
-            return changed(announced, retirement_effective_at=event.effective_at)
+            announced = copy_with(entry, status=RETIREMENT_ANNOUNCED, end_reason=event.reason)
+            return copy_with(announced, retirement_effective_at=event.effective_at)
         case LanguageModelRetired():
-            return changed(entry, status=RETIRED, end_reason=event.reason or entry.end_reason)
+            return copy_with(entry, status=RETIRED, end_reason=event.reason or entry.end_reason)
         case LanguageModelDeprecated():
-            return changed(entry, status=DEPRECATED, end_reason=event.reason or entry.end_reason)
+            return copy_with(entry, status=DEPRECATED, end_reason=event.reason or entry.end_reason)
         case _:
             assert_never(event)
 
@@ -263,7 +263,7 @@ class DeprecateLanguageModel(Verb[LanguageModel]):
 
 def entries_of(provider: str, model: str) -> Reads[tuple[LanguageModel, ...]]:
     """Return the entries of a model that are not deprecated, the newest first."""
-    entries = yield from every(LanguageModel, (yield from members_of(CATALOGUED, content_hash([provider, model]))))
+    entries = yield from find_all(LanguageModel, (yield from members_of(CATALOGUED, content_hash([provider, model]))))
     live = (entry for entry in entries.values() if entry.status is not DEPRECATED)
     return tuple(sorted(live, key=lambda entry: (entry.created_at, entry.id), reverse=True))
 

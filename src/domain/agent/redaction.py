@@ -128,7 +128,7 @@ def name_book(people: Iterable[KnownPerson]) -> NameBook:
         name = unicodedata.normalize("NFC", person.name)
         parts.update(normalized_spelling(match.group()) for match in WORD.finditer(name))
         unspaced.update(_unspaced_forms(UNSPACED_RUN.findall(name)))
-        identifiers.update(map(_joined, filter(None, (person.email, person.phone, person.external_id))))
+        identifiers.update(map(_canonical_identifier, filter(None, (person.email, person.phone, person.external_id))))
     sought = frozenset(filter(_is_long_enough, identifiers))
     return NameBook(
         parts=frozenset(parts),
@@ -157,7 +157,7 @@ def _unspaced_forms(runs: Sequence[str]) -> Iterator[str]:
             yield from (end for size in range(2, len(name)) for end in (name[:size], name[-size:]))
 
 
-def _joined(identifier: str) -> str:
+def _canonical_identifier(identifier: str) -> str:
     return "".join(map(normalized_spelling, ATOM.findall(unicodedata.normalize("NFC", identifier))))
 
 

@@ -17,7 +17,7 @@ from baton.domain.run.gates import load_plan
 from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, kind_of, phases_of, run
 from baton.domain.safety.clearance import ACTIVE, Clearance
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, every, required
+from baton.domain.shared.reads import Reads, ask, events_of, find_all, require
 from baton.domain.supply.coverage import PHOTON_BEAM, Outage
 
 RUN_SUPERVISOR = "RunSupervisor"
@@ -61,8 +61,8 @@ def load_watched_run(run_id: UUID, outage: Outage, agent_id: UUID) -> Reads[Watc
     """Load what the rule judges: the run after its holds, so that a hold made meanwhile does not count as one that ended."""
     holds = yield from events_of(run_id, RunHeld)
     ids = [supervision_decision_id(action, run_id, outage, agent_id) for action in SupervisorAction]
-    decisions = yield from every(Decision, ids)
-    run = yield from required(Run, run_id)
+    decisions = yield from find_all(Decision, ids)
+    run = yield from require(Run, run_id)
     return WatchedRun(run, outage, holds, frozenset(decisions))
 
 

@@ -24,8 +24,8 @@ from baton.domain.kernel import (
     State,
     Value,
     Verb,
-    changed,
-    omitted,
+    copy_with,
+    omittable,
 )
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary
@@ -190,19 +190,21 @@ def evolve(calibration: Calibration, event: CalibrationRevisionAppended | Calibr
         case CalibrationRevisionAppended():
             superseding = {"superseded_by_revision_id": event.revision_id}
             earlier = with_changed_revision(calibration, event.supersedes_revision_id, **superseding)
-            return changed(calibration, revisions=(*earlier, Revision(**dict(event))), last_revised_at=event.established_at)
+            return copy_with(
+                calibration, revisions=(*earlier, Revision(**dict(event))), last_revised_at=event.established_at
+            )
         case CalibrationRevisionPublished():
             sent = required_revision(calibration, event.revision_id).publications
             publication = Publication(**{field.name: getattr(event, field.name) for field in fields(Publication)})
             revisions = with_changed_revision(calibration, event.revision_id, publications=(*sent, publication))
-            return changed(calibration, revisions=revisions)
+            return copy_with(calibration, revisions=revisions)
         case _:
             assert_never(event)
 
 
 def with_changed_revision(calibration: Calibration, revision_id: UUID | None, **values: Any) -> tuple[Revision, ...]:
     """Return the revisions of a calibration, one of them with these values."""
-    return tuple(changed(one, **values) if one.revision_id == revision_id else one for one in calibration.revisions)
+    return tuple(copy_with(one, **values) if one.revision_id == revision_id else one for one in calibration.revisions)
 
 
 class InvalidCalibrationQuantityError(Invalid, context="calibration"):
@@ -281,9 +283,9 @@ class GivenSource(Value):
     """Where a value comes from: its kind, and the one id that this kind asks for."""
 
     kind: SourceKind
-    procedure_id: UUID = omitted()
-    dataset_id: UUID = omitted()
-    asserted_by: UUID = omitted()
+    procedure_id: UUID = omittable()
+    dataset_id: UUID = omittable()
+    asserted_by: UUID = omittable()
 
     def id_given(self) -> UUID:
         """Return the id that this kind of source names, or refuse unless exactly that one is given."""

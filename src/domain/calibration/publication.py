@@ -21,7 +21,7 @@ from baton.domain.federation.facility import Facility, own_facility
 from baton.domain.federation.permit import Permit, PermitDirection, PermitReceiptRecorded, permit_in_force, permits_of
 from baton.domain.kernel import NIL, Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
-from baton.domain.shared.reads import Reads, every, existing, record_of
+from baton.domain.shared.reads import Reads, find, find_all, record_of
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
@@ -119,7 +119,7 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
         permits = yield from permits_of(self.peer_facility_id, PermitDirection.OUTBOUND, ARTIFACT_KIND)
         credentials = yield from credentials_of(permits)
         own = yield from own_facility()
-        caller = yield from existing(Actor, call.principal_id)
+        caller = yield from find(Actor, call.principal_id)
         under_way = None
         if (permit := permit_in_force(permits, call.now)) is not None:
             under_way = yield from record_of(CalibrationPublication, receipt_id=receipt_of(revision, permit))
@@ -172,7 +172,7 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
 
 def credentials_of(permits: Iterable[Permit]) -> Reads[dict[UUID, Credential]]:
     """Return every credential that one of these permits allows."""
-    return (yield from every(Credential, sorted({id for permit in permits for id in permit.allowed_credential_ids})))
+    return (yield from find_all(Credential, sorted({id for permit in permits for id in permit.allowed_credential_ids})))
 
 
 def signing_credential(

@@ -10,11 +10,23 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from baton.domain.kernel import Aggregate, Call, Creation, Event, IdSet, JudgedVerb, Outcome, SortedSet, State, Verb, changed
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Creation,
+    Event,
+    IdSet,
+    JudgedVerb,
+    Outcome,
+    SortedSet,
+    State,
+    Verb,
+    copy_with,
+)
 from baton.domain.run.run import Run, RunAddedToCampaign, RunRemovedFromCampaign
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import ListQuery, Summary, Where
-from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Also
@@ -133,14 +145,14 @@ def evolve(campaign: Campaign, event: Event) -> Campaign:
     at = event.occurred_at
     match event:
         case CampaignRunAdded():
-            return changed(campaign, run_ids=campaign.run_ids | {event.run_id}, updated_at=at)
+            return copy_with(campaign, run_ids=campaign.run_ids | {event.run_id}, updated_at=at)
         case CampaignRunRemoved():
-            return changed(campaign, run_ids=campaign.run_ids - {event.run_id}, updated_at=at)
+            return copy_with(campaign, run_ids=campaign.run_ids - {event.run_id}, updated_at=at)
         case CampaignStarted():
-            campaign = changed(campaign, started_at=at)
+            campaign = copy_with(campaign, started_at=at)
         case CampaignHeld() | CampaignAbandoned():
-            campaign = changed(campaign, last_status_reason=event.reason)
-    return changed(campaign, status=STATUS_AFTER[type(event)], last_status_changed_at=at, updated_at=at)
+            campaign = copy_with(campaign, last_status_reason=event.reason)
+    return copy_with(campaign, status=STATUS_AFTER[type(event)], last_status_changed_at=at, updated_at=at)
 
 
 class InvalidCampaignExternalRefError(Invalid, context="campaign"):
@@ -263,7 +275,7 @@ class AddRunToCampaign(JudgedVerb[Campaign, Run]):
     run_id: UUID
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
-        return (yield from required(Run, self.run_id))
+        return (yield from require(Run, self.run_id))
 
     def decide(self, campaign: Campaign, call: Call, run: Run) -> Outcome:
         if run.id in campaign.run_ids:
@@ -282,7 +294,7 @@ class RemoveRunFromCampaign(JudgedVerb[Campaign, Run]):
     reason: Annotated[str, campaign.text("run_remove_reason", 500, label="reason", personal=True)]
 
     def gather(self, campaign: Campaign, call: Call) -> Reads[Run]:
-        run = yield from required(Run, self.run_id)
+        run = yield from require(Run, self.run_id)
         if campaign.status in OPEN and run.id not in campaign.run_ids:
             raise CampaignRunNotMemberError("The run does not belong to this campaign.")
         return run

@@ -11,10 +11,10 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, copy_with
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import ListQuery, Page, Summary, Where
-from baton.domain.shared.reads import Reads, Rows, every, members_of, required
+from baton.domain.shared.reads import Reads, Rows, find_all, members_of, require
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData
 from baton.domain.shared.times import Instant
@@ -163,12 +163,12 @@ class CautionRetired(Event, of=caution):
 
 @caution.evolve
 def evolve(caution: Caution, event: CautionSuperseded | CautionRetired) -> Caution:
-    caution = changed(caution, last_status_changed_at=event.occurred_at)
+    caution = copy_with(caution, last_status_changed_at=event.occurred_at)
     match event:
         case CautionSuperseded():
-            return changed(caution, status=SUPERSEDED, superseded_by_caution_id=event.superseded_by_caution_id)
+            return copy_with(caution, status=SUPERSEDED, superseded_by_caution_id=event.superseded_by_caution_id)
         case CautionRetired():
-            return changed(caution, status=RETIRED, retired_reason=event.reason, retired_by=event.retired_by)
+            return copy_with(caution, status=RETIRED, retired_reason=event.reason, retired_by=event.retired_by)
         case _:
             assert_never(event)
 
@@ -217,7 +217,7 @@ class NewCaution(Value):
 
 def check_target(target: CautionTarget) -> Reads[None]:
     """Refuse with 404 a target that is not on record."""
-    yield from required(REGISTRY.aggregates[target.kind.value].state, target.id, CautionTargetNotFoundError)
+    yield from require(REGISTRY.aggregates[target.kind.value].state, target.id, CautionTargetNotFoundError)
 
 
 @caution.creation(returns=NewCaution, refuses=[caution.AlreadyExists])
@@ -352,7 +352,7 @@ def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[C
 def active_cautions(targets: Iterable[CautionTarget]) -> Reads[tuple[Caution, ...]]:
     """Return the Active cautions on these targets, expired ones included."""
     keys = sorted({target.key for target in targets})
-    return tuple((yield from every(Caution, (yield from members_of(TARGETED, *keys)))).values()) if keys else ()
+    return tuple((yield from find_all(Caution, (yield from members_of(TARGETED, *keys)))).values()) if keys else ()
 
 
 def cautions_in_scope(

@@ -11,11 +11,11 @@ from uuid import UUID
 from pydantic import Field, JsonValue
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.annotations import Dollars, Milliseconds
 from baton.domain.shared.listing import ListQuery, Summary, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, LogbookOpened, open_logbook
-from baton.domain.shared.reads import Reads, required, required_if_given
+from baton.domain.shared.reads import Reads, require, require_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, MayContainPersonalData, Remark, Text, Word
 from baton.domain.shared.times import Instant
@@ -142,9 +142,9 @@ def evolve(decision: Decision, event: DecisionEvent) -> Decision:
             if former is not None and former.rated_at > event.rated_at:
                 return decision
             rating = Rating(rating=event.rating, comment=event.comment, rated_at=event.rated_at)
-            return changed(decision, ratings={**decision.ratings, event.rated_by: rating})
+            return copy_with(decision, ratings={**decision.ratings, event.rated_by: rating})
         case DecisionLogbookOpened():
-            return changed(decision, logbooks={**decision.logbooks, event.kind: event.logbook_id})
+            return copy_with(decision, logbooks={**decision.logbooks, event.kind: event.logbook_id})
         case _:
             assert_never(event)
 
@@ -195,8 +195,8 @@ class RegisterDecision(JudgedCreation[Actor]):
     reasoning_signature: Annotated[str | None, Remark(4096)] = None
 
     def gather(self, call: Call) -> Reads[Actor]:
-        decider = yield from required(Actor, self.decided_by, DeciderActorNotFoundError)
-        yield from required_if_given(Decision, self.parent_id, DecisionParentNotFoundError)
+        decider = yield from require(Actor, self.decided_by, DeciderActorNotFoundError)
+        yield from require_if_given(Decision, self.parent_id, DecisionParentNotFoundError)
         return decider
 
     def decide(self, call: Call, decider: Actor) -> Outcome:

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field, create_model
 
 from baton.domain.access.actor import ActorKind
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, copy_with
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
@@ -21,7 +21,7 @@ from baton.domain.shared.identifiers import FacilityCode, check_facility_code, r
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, every, record_of, records_of
+from baton.domain.shared.reads import Reads, ask, find_all, record_of, records_of
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
@@ -106,7 +106,7 @@ def evolve(enclosure: Enclosure, event: EnclosurePermitObserved | EnclosureDecom
     match event:
         case EnclosurePermitObserved():
             source_kind, _, source_id = event.monitor_ref.partition(":")
-            return changed(
+            return copy_with(
                 enclosure,
                 permit_status=event.to_status,
                 last_permit_status_changed_at=event.occurred_at,
@@ -117,8 +117,8 @@ def evolve(enclosure: Enclosure, event: EnclosurePermitObserved | EnclosureDecom
                 last_source_observed_at=event.observed_at,
             )
         case EnclosureDecommissioned():
-            retired = changed(enclosure, decommissioned_at=event.occurred_at, decommissioned_by=event.triggered_by)
-            return changed(retired, lifecycle=EnclosureLifecycle.DECOMMISSIONED)
+            retired = copy_with(enclosure, decommissioned_at=event.occurred_at, decommissioned_by=event.triggered_by)
+            return copy_with(retired, lifecycle=EnclosureLifecycle.DECOMMISSIONED)
         case _:
             assert_never(event)
 
@@ -285,7 +285,7 @@ def enclosures_with_contacts(enclosure_ids: Iterable[UUID]) -> Reads[tuple[Enclo
     if not ids:
         return {}, {}
     contacts = yield from records_of(EnclosureContact, enclosure_id=ids)
-    enclosures = yield from every(Enclosure, ids)
+    enclosures = yield from find_all(Enclosure, ids)
     return enclosures, {contact.enclosure_id: contact for contact in contacts}
 
 

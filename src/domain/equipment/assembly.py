@@ -25,11 +25,11 @@ from baton.domain.kernel import (
     State,
     Value,
     Verb,
-    changed,
+    copy_with,
 )
 from baton.domain.shared.canonical import canonical_json, content_hash
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every
+from baton.domain.shared.reads import Reads, find_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, check_declaration
 from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
@@ -144,7 +144,7 @@ class AssemblyDeprecated(Event, of=assembly, leads_to=DEPRECATED):
 
 @assembly.evolve
 def evolve(assembly: Assembly, event: AssemblyVersioned) -> Assembly:
-    return changed(assembly, status=VERSIONED, **{name: getattr(event, name) for name in BlueprintEvent.model_fields})
+    return copy_with(assembly, status=VERSIONED, **{name: getattr(event, name) for name in BlueprintEvent.model_fields})
 
 
 class InvalidAssemblyError(Invalid, context="equipment"):
@@ -178,9 +178,9 @@ class BlueprintCommand(Command):
         """Return everything the blueprint refers to; the first missing one is named, all of them are in the facts."""
         family_ids = {id for slot in self.required_slots for id in slot.required_family_ids}
         child_ids = {sub.sub_assembly_id for sub in self.required_sub_assemblies}
-        roles = yield from every(Role, sorted(self.presented_role_ids))
-        families = yield from every(Family, sorted(family_ids))
-        children = yield from every(Assembly, sorted(child_ids))
+        roles = yield from find_all(Role, sorted(self.presented_role_ids))
+        families = yield from find_all(Family, sorted(family_ids))
+        children = yield from find_all(Assembly, sorted(child_ids))
         missing = [
             *((Role.aggregate, id) for id in sorted(self.presented_role_ids - roles.keys())),
             *((Family.aggregate, id) for id in sorted(family_ids - families.keys())),
@@ -283,17 +283,17 @@ def blueprint_hash(blueprint: BlueprintCommand, references: BlueprintReferences)
     return content_hash(
         {
             "name": blueprint.name,
-            "presented_roles": _ordered(name_key(role.name) for role in references.roles.values()),
-            "required_slots": _ordered(
+            "presented_roles": _in_canonical_order(name_key(role.name) for role in references.roles.values()),
+            "required_slots": _in_canonical_order(
                 {
                     "slot_name": slot.slot_name,
-                    "required_families": _ordered(families[id] for id in slot.required_family_ids),
+                    "required_families": _in_canonical_order(families[id] for id in slot.required_family_ids),
                     "cardinality": slot.cardinality,
                 }
                 for slot in blueprint.required_slots
             ),
-            "required_wires": _ordered(dict(wire) for wire in set(blueprint.required_wires)),
-            "required_sub_assemblies": _ordered(
+            "required_wires": _in_canonical_order(dict(wire) for wire in set(blueprint.required_wires)),
+            "required_sub_assemblies": _in_canonical_order(
                 {"slot_name": sub.slot_name, "content_hash": sub.content_hash} for sub in blueprint.required_sub_assemblies
             ),
             "parameter_overrides_schema": blueprint.parameter_overrides_schema,
@@ -301,7 +301,7 @@ def blueprint_hash(blueprint: BlueprintCommand, references: BlueprintReferences)
     )
 
 
-def _ordered(values: Iterable[Any]) -> list[Any]:
+def _in_canonical_order(values: Iterable[Any]) -> list[Any]:
     """Return a set as a list in the order of the canonical forms."""
     return sorted(values, key=canonical_json)
 

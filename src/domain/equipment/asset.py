@@ -12,7 +12,7 @@ from uuid import UUID
 from baton.domain.equipment import values
 from baton.domain.equipment.partition import PartitionRule
 from baton.domain.equipment.values import AlternateIdentifier, Drawing, ExternalIdEvent, ExternalIdScheme, Owner, Port
-from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, Outcome, State, Verb, copy_with
 from baton.domain.shared.text import FreeText, Reason
 
 
@@ -244,35 +244,35 @@ AssetEvent = PartEvent | IdentifierEvent | PlaceEvent | ValueEvent
 def evolve(asset: Asset, event: AssetEvent) -> Asset:
     match event:
         case AssetRenamed() | AssetSettingsUpdated() | AssetPartitionRuleUpdated():
-            return changed(asset, **dict(event))
+            return copy_with(asset, **dict(event))
         case AssetAttachedToFixture() | AssetExternalIdAssigned():
-            return changed(asset, **dict(event))
+            return copy_with(asset, **dict(event))
         case AssetDetachedFromFixture():
-            return changed(asset, fixture_id=None)
+            return copy_with(asset, fixture_id=None)
         case AssetRelocated():
-            return changed(asset, parent_id=event.to_parent_id, located_in_enclosure_id=event.to_enclosure_id)
+            return copy_with(asset, parent_id=event.to_parent_id, located_in_enclosure_id=event.to_enclosure_id)
         case AssetConditionReport():
-            return changed(asset, condition=event.condition)
+            return copy_with(asset, condition=event.condition)
         case AssetFamilyAdded():
-            return changed(asset, family_ids=asset.family_ids | {event.family_id})
+            return copy_with(asset, family_ids=asset.family_ids | {event.family_id})
         case AssetFamilyRemoved():
-            return changed(asset, family_ids=asset.family_ids - {event.family_id})
+            return copy_with(asset, family_ids=asset.family_ids - {event.family_id})
         case AssetPortAdded():
             port = Port(name=event.port_name, direction=event.direction, signal_type=event.signal_type)
-            return changed(asset, ports=by_name((*asset.ports, port)))
+            return copy_with(asset, ports=by_name((*asset.ports, port)))
         case AssetPortRemoved():
-            return changed(asset, ports=tuple(port for port in asset.ports if port.name != event.port_name))
+            return copy_with(asset, ports=tuple(port for port in asset.ports if port.name != event.port_name))
         case AssetAlternateIdentifierAdded():
             identifiers = (*asset.alternate_identifiers, AlternateIdentifier(**dict(event)))
-            return changed(asset, alternate_identifiers=by_kind_and_value(identifiers))
+            return copy_with(asset, alternate_identifiers=by_kind_and_value(identifiers))
         case AssetAlternateIdentifierRemoved():
             removed = AlternateIdentifier(**dict(event))
             left = tuple(identifier for identifier in asset.alternate_identifiers if identifier != removed)
-            return changed(asset, alternate_identifiers=left)
+            return copy_with(asset, alternate_identifiers=left)
         case AssetOwnerAdded():
-            return changed(asset, owners=by_name((*asset.owners, Owner(**dict(event)))))
+            return copy_with(asset, owners=by_name((*asset.owners, Owner(**dict(event)))))
         case AssetOwnerRemoved():
-            return changed(asset, owners=tuple(owner for owner in asset.owners if owner.name != event.name))
+            return copy_with(asset, owners=tuple(owner for owner in asset.owners if owner.name != event.name))
         case _:
             assert_never(event)
 

@@ -18,7 +18,7 @@ from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code
 from baton.domain.shared.ports import MintedIdentifier, Ports
-from baton.domain.shared.reads import Reads, ask, every, existing, record_of
+from baton.domain.shared.reads import Reads, ask, find, find_all, record_of
 from baton.domain.shared.refusals import Conflict, ExternalIdMintError, NotFound, Refusal
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
@@ -219,8 +219,8 @@ class GetAssetPidinst(Query):
 
 def published_record(asset: Asset) -> Reads[PidinstRecord]:
     """Return the asset's record, with everything it refers to."""
-    model = yield from existing(Model, asset.model_id)
-    families = yield from every(Family, sorted(asset.family_ids))
-    parent = yield from existing(Asset, asset.parent_id)
+    model = yield from find(Model, asset.model_id)
+    families = yield from find_all(Family, sorted(asset.family_ids))
+    parent = yield from find(Asset, asset.parent_id)
     deployment = yield from ask(Ports.deployment)
     return asset_record(asset, model, families, parent, deployment)

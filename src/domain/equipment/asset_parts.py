@@ -19,7 +19,7 @@ from baton.domain.equipment.partition import PartitionRule, check_partition_rule
 from baton.domain.equipment.values import AlternateIdentifier, Owner, check_owners
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.reads import Reads, every, existing, holder_of, required
+from baton.domain.shared.reads import Reads, find, find_all, holder_of, require
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import check_union
 from baton.domain.shared.stored_values import is_within, merge_patch, refuse_stale, units_changed
@@ -33,7 +33,7 @@ class AddAssetFamily(JudgedVerb[Asset, Family]):
     family_id: UUID
 
     def gather(self, asset: Asset, call: Call) -> Reads[Family]:
-        return (yield from required(Family, self.family_id))
+        return (yield from require(Family, self.family_id))
 
     def decide(self, asset: Asset, call: Call, family: Family) -> Outcome:
         if family.id in asset.family_ids:
@@ -51,7 +51,7 @@ class RemoveAssetFamily(JudgedVerb[Asset, Model | None]):
     family_id: UUID
 
     def gather(self, asset: Asset, call: Call) -> Reads[Model | None]:
-        return (yield from existing(Model, asset.model_id))
+        return (yield from find(Model, asset.model_id))
 
     def decide(self, asset: Asset, call: Call, model: Model | None) -> Outcome:
         if self.family_id not in asset.family_ids:
@@ -158,7 +158,7 @@ class AttachAssetToFixture(JudgedVerb[Asset, tuple[Fixture, UUID | None]]):
     fixture_id: UUID
 
     def gather(self, asset: Asset, call: Call) -> Reads[tuple[Fixture, UUID | None]]:
-        fixture = yield from required(Fixture, self.fixture_id)
+        fixture = yield from require(Fixture, self.fixture_id)
         return fixture, (yield from holder_of(INSTALLED, str(asset.id)))
 
     def decide(self, asset: Asset, call: Call, facts: tuple[Fixture, UUID | None]) -> Outcome:
@@ -199,7 +199,7 @@ class UpdateAssetSettings(JudgedVerb[Asset, dict[UUID, Family]]):
     settings_patch: dict[str, Any]
 
     def gather(self, asset: Asset, call: Call) -> Reads[dict[UUID, Family]]:
-        return (yield from every(Family, sorted(asset.family_ids | asset.schema_revisions.keys())))
+        return (yield from find_all(Family, sorted(asset.family_ids | asset.schema_revisions.keys())))
 
     def decide(self, asset: Asset, call: Call, families: dict[UUID, Family]) -> Outcome:
         merged = merge_patch(asset.settings, self.settings_patch)

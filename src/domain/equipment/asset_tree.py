@@ -16,9 +16,9 @@ from baton.domain.equipment.family import Family, FamilyStatus
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.equipment.values import AlternateIdentifier, Drawing, InvalidAlternateIdentifierError, Owner, check_owners
-from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omitted
+from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omittable
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
-from baton.domain.shared.reads import Reads, every, holder_of, members_of, required, required_all, required_if_given
+from baton.domain.shared.reads import Reads, find_all, holder_of, members_of, require, require_all, require_if_given
 from baton.domain.shared.refusals import Invalid, NotFound, Refusal
 from baton.domain.shared.text import Reason
 from baton.domain.shared.writes import Delist, Enlist
@@ -49,16 +49,16 @@ def ancestors_of(ids: Iterable[UUID]) -> Reads[dict[UUID, Asset]]:
     """Return these assets and everything above them, themselves first, then level by level; absent ids are left out.
     Gates rest on this, so a damaged chain is an error and never a shorter answer."""
     found: dict[UUID, Asset] = {}
-    level = yield from every(Asset, ids)
+    level = yield from find_all(Asset, ids)
     start = tuple(level)
     for _ in range(MAX_DEPTH + 1):
         found |= level
         above = dict.fromkeys(one.parent_id for one in level.values() if one.parent_id and one.parent_id not in found)
         if not above:
             break
-        level = yield from every(Asset, above)
+        level = yield from find_all(Asset, above)
         if missing := [id for id in above if id not in level]:
-            raise _damaged("ends nowhere", missing[0])
+            raise _damaged_record_error("ends nowhere", missing[0])
     for id in start:
         ancestor_chain(found, id)
     return found
@@ -69,12 +69,12 @@ def ancestor_chain(found: Mapping[UUID, Asset], id: UUID) -> tuple[Asset, ...]:
     links = [found[id]]
     while (parent_id := links[-1].parent_id) is not None:
         if len(links) > MAX_DEPTH or parent_id not in found:
-            raise _damaged("is longer than the tree may be deep, or goes in a circle", id)
+            raise _damaged_record_error("is longer than the tree may be deep, or goes in a circle", id)
         links.append(found[parent_id])
     return tuple(links)
 
 
-def _damaged(how: str, id: UUID) -> AncestorWalkDepthExceededError:
+def _damaged_record_error(how: str, id: UUID) -> AncestorWalkDepthExceededError:
     detail = f"The chain of parents at asset {id} {how}; the record is damaged, call an administrator."
     return AncestorWalkDepthExceededError(detail, facts={"asset_id": id})
 
@@ -90,7 +90,7 @@ def levels_below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID
 def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Affordance]]]:
     """Return what each asset can do: the affordances of all its families together, deprecated ones included."""
     wanted = tuple(assets)
-    families = yield from every(Family, sorted(frozenset[UUID]().union(*(one.family_ids for one in wanted))))
+    families = yield from find_all(Family, sorted(frozenset[UUID]().union(*(one.family_ids for one in wanted))))
     return {
         one.id: frozenset[Affordance]().union(*(families[id].affordances for id in one.family_ids if id in families))
         for one in wanted
@@ -125,7 +125,7 @@ class AssetScope:
 def asset_scope(asset_ids: Iterable[UUID]) -> Reads[AssetScope]:
     """Return the scope of these assets for a gate; an unknown asset is 404, a damaged tree never a smaller scope."""
     bound_ids = frozenset(asset_ids)
-    yield from required_all(Asset, bound_ids)
+    yield from require_all(Asset, bound_ids)
     return AssetScope(bound_ids, (yield from ancestors_of(bound_ids)))
 
 
@@ -155,13 +155,13 @@ class RegisterAsset(JudgedCreation[RegistrationFacts]):
     owners: Annotated[tuple[Owner, ...], Field(max_length=1000)] = ()
 
     def gather(self, call: Call) -> Reads[RegistrationFacts]:
-        parent = yield from required_if_given(Asset, self.parent_id, AssetParentNotFoundError)
+        parent = yield from require_if_given(Asset, self.parent_id, AssetParentNotFoundError)
         depth = 0 if parent is None else len((yield from ancestors_of([parent.id])))
         if self.facility_code is not None:
             yield from require_facility(self.facility_code, AssetFacilityNotFoundError)
-        families = yield from required_all(Family, self.family_ids)
-        model = yield from required_if_given(Model, self.model_id)
-        yield from required_if_given(Enclosure, self.located_in_enclosure_id)
+        families = yield from require_all(Family, self.family_ids)
+        model = yield from require_if_given(Model, self.model_id)
+        yield from require_if_given(Enclosure, self.located_in_enclosure_id)
         return RegistrationFacts(depth, parent, families, model)
 
     def decide(self, call: Call, facts: RegistrationFacts) -> Outcome:
@@ -213,8 +213,8 @@ class RelocateAsset(JudgedVerb[Asset, Destination | None]):
     A key left out keeps what is; a null enclosure clears it.
     """
 
-    to_parent_id: UUID = omitted()
-    located_in_enclosure_id: UUID | None = omitted()
+    to_parent_id: UUID = omittable()
+    located_in_enclosure_id: UUID | None = omittable()
     reason: Reason
 
     @model_validator(mode="after")
@@ -225,12 +225,12 @@ class RelocateAsset(JudgedVerb[Asset, Destination | None]):
 
     def gather(self, asset: Asset, call: Call) -> Reads[Destination | None]:
         destination = (yield from self.destination(asset)) if "to_parent_id" in self.model_fields_set else None
-        yield from required_if_given(Enclosure, self.located_in_enclosure_id)
+        yield from require_if_given(Enclosure, self.located_in_enclosure_id)
         return destination
 
     def destination(self, asset: Asset) -> Reads[Destination]:
         """Return the new parent, what is above it, and how many levels the asset brings along."""
-        parent = yield from required(Asset, self.to_parent_id, AssetParentNotFoundError)
+        parent = yield from require(Asset, self.to_parent_id, AssetParentNotFoundError)
         if asset.parent_id in (None, parent.id):
             return Destination(parent, {}, 0)
         ancestors = yield from ancestors_of([parent.id])
@@ -276,7 +276,7 @@ class DecommissionAsset(JudgedVerb[Asset, tuple[UUID | None, list[UUID]]]):
 
     def gather(self, asset: Asset, call: Call) -> Reads[tuple[UUID | None, list[UUID]]]:
         mount_id = yield from holder_of(INSTALLED, str(asset.id))
-        children = yield from every(Asset, (yield from members_of(CHILDREN, asset.id)))
+        children = yield from find_all(Asset, (yield from members_of(CHILDREN, asset.id)))
         return mount_id, sorted(id for id, child in children.items() if child.lifecycle is not DECOMMISSIONED)
 
     def decide(self, asset: Asset, call: Call, facts: tuple[UUID | None, list[UUID]]) -> Outcome:
@@ -333,7 +333,7 @@ class GetAssetTree(Query):
             levels = [(one.id,) for one in ancestor_chain(found, asset.id)[: self.max_depth + 1]]
         else:
             levels = [(asset.id,), *(yield from levels_below(asset.id, self.max_depth))]
-            found = yield from every(Asset, (id for level in levels for id in level))
+            found = yield from find_all(Asset, (id for level in levels for id in level))
         copied = AssetNode.model_fields.keys() - {"asset_id", "depth"}
         nodes = tuple(
             AssetNode(asset_id=id, depth=depth, **{name: getattr(found[id], name) for name in copied})

@@ -16,7 +16,7 @@ from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, Stat
 from baton.domain.recipe.capability import capabilities_on_offer
 from baton.domain.recipe.lifecycle import TemplateStatus
 from baton.domain.shared.listing import ListQuery, Summary, Where
-from baton.domain.shared.reads import Reads, every
+from baton.domain.shared.reads import Reads, find_all
 from baton.domain.shared.schema import Schema
 from baton.domain.shared.text import FreeText
 
@@ -120,7 +120,7 @@ class GetAssetIntegrationView(Query):
 
     def answer(self, asset: Asset, call: Call) -> Reads[AssetIntegrationView]:
         scope = yield from asset_scope([asset.id])
-        families = yield from every(Family, sorted(asset.family_ids))
+        families = yield from find_all(Family, sorted(asset.family_ids))
         candidates = yield from cautions_in_scope(scope.bound_ids, (), ())
         cautions = cautions_in_force(candidates, scope.bound_ids, (), (), call.now, CautionSeverity.NOTICE)
         ordered = sorted(families.values(), key=lambda family: family.name)

@@ -23,11 +23,11 @@ from baton.domain.kernel import (
     State,
     Value,
     Verb,
-    changed,
+    copy_with,
 )
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import ListQuery, Page, Summary
-from baton.domain.shared.reads import Reads, every, required
+from baton.domain.shared.reads import Reads, find_all, require
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
 from baton.domain.shared.stored_values import Units
@@ -125,14 +125,14 @@ def begin(event: FamilyDefined) -> Family:
 def evolve(family: Family, event: FamilyEvent) -> Family:
     match event:
         case FamilyVersioned():
-            replaced = changed(family, version_tag=event.version_tag, affordances=event.affordances)
-            return changed(with_schema(replaced, event), status=VERSIONED, versioned_at=event.occurred_at)
+            replaced = copy_with(family, version_tag=event.version_tag, affordances=event.affordances)
+            return copy_with(with_schema(replaced, event), status=VERSIONED, versioned_at=event.occurred_at)
         case FamilySettingsSchemaUpdated():
             return with_schema(family, event)
         case FamilyRoleAdded():
-            return changed(family, presented_role_ids=family.presented_role_ids | {event.role_id})
+            return copy_with(family, presented_role_ids=family.presented_role_ids | {event.role_id})
         case FamilyRoleRemoved():
-            return changed(family, presented_role_ids=family.presented_role_ids - {event.role_id})
+            return copy_with(family, presented_role_ids=family.presented_role_ids - {event.role_id})
         case _:
             assert_never(event)
 
@@ -143,7 +143,7 @@ def with_schema(family: Family, event: FamilyVersioned | FamilySettingsSchemaUpd
     if revision == family.settings_schema_revision:
         return family
     units = {**family.units_by_revision, revision: declared_units(schema)}
-    return changed(family, settings_schema=schema, settings_schema_revision=revision, units_by_revision=units)
+    return copy_with(family, settings_schema=schema, settings_schema_revision=revision, units_by_revision=units)
 
 
 class InvalidFamilySettingsSchemaError(Invalid, context="equipment"):
@@ -174,7 +174,7 @@ class VersionFamily(JudgedVerb[Family, dict[UUID, Role]]):
     settings_schema: Schema | None = None
 
     def gather(self, family: Family, call: Call) -> Reads[dict[UUID, Role]]:
-        return (yield from every(Role, sorted(family.presented_role_ids)))
+        return (yield from find_all(Role, sorted(family.presented_role_ids)))
 
     def decide(self, family: Family, call: Call, roles: dict[UUID, Role]) -> Outcome:
         check_declaration(self.settings_schema, InvalidFamilySettingsSchemaError)
@@ -217,7 +217,7 @@ class AddFamilyRole(JudgedVerb[Family, Role]):
     role_id: UUID
 
     def gather(self, family: Family, call: Call) -> Reads[Role]:
-        return (yield from required(Role, self.role_id))
+        return (yield from require(Role, self.role_id))
 
     def decide(self, family: Family, call: Call, role: Role) -> Outcome:
         if role.id in family.presented_role_ids:

@@ -15,10 +15,10 @@ from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, exportable, fixture_record
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdEvent, ExternalIdScheme
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, State, Value, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, State, Value, copy_with
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import MintedIdentifier, Ports
-from baton.domain.shared.reads import Holders, Reads, ask, every, existing, required, required_all
+from baton.domain.shared.reads import Holders, Reads, ask, find, find_all, require, require_all
 from baton.domain.shared.refusals import Conflict, ExternalIdMintError, Invalid
 from baton.domain.shared.schema import check_values
 
@@ -71,7 +71,7 @@ class FixtureExternalIdAssigned(ExternalIdEvent, of=fixture):
 
 @fixture.evolve
 def evolve(fixture: Fixture, event: FixtureExternalIdAssigned) -> Fixture:
-    return changed(fixture, **dict(event))
+    return copy_with(fixture, **dict(event))
 
 
 class InvalidFixtureBindingsError(Invalid, context="equipment"):
@@ -100,9 +100,9 @@ class RegisterFixture(JudgedCreation[Materials]):
     parameter_overrides: dict[str, Any] = {}
 
     def gather(self, call: Call) -> Reads[Materials]:
-        assembly = yield from required(Assembly, self.assembly_id)
-        children = yield from required_all(Assembly, (sub.sub_assembly_id for sub in assembly.required_sub_assemblies))
-        assets = yield from required_all(Asset, (binding.asset_id for binding in self.slot_asset_bindings))
+        assembly = yield from require(Assembly, self.assembly_id)
+        children = yield from require_all(Assembly, (sub.sub_assembly_id for sub in assembly.required_sub_assemblies))
+        assets = yield from require_all(Asset, (binding.asset_id for binding in self.slot_asset_bindings))
         mounts: dict[str, UUID] = yield Holders(INSTALLED, tuple(str(id) for id in assets))
         return Materials(assembly, children, assets, mounts)
 
@@ -204,10 +204,10 @@ class GetFixturePidinst(Query):
 
 def published_record(fixture: Fixture) -> Reads[PidinstRecord]:
     """Return the fixture's record, with everything it refers to; it goes by the name of its assembly."""
-    assembly = yield from existing(Assembly, fixture.assembly_id)
-    found = yield from every(Asset, sorted({binding.asset_id for binding in fixture.slot_asset_bindings}))
+    assembly = yield from find(Assembly, fixture.assembly_id)
+    found = yield from find_all(Asset, sorted({binding.asset_id for binding in fixture.slot_asset_bindings}))
     assets = list(found.values())
-    models = yield from every(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
-    families = yield from every(Family, sorted({id for asset in assets for id in asset.family_ids}))
+    models = yield from find_all(Model, sorted({asset.model_id for asset in assets if asset.model_id is not None}))
+    families = yield from find_all(Family, sorted({id for asset in assets for id in asset.family_ids}))
     deployment = yield from ask(Ports.deployment)
     return fixture_record(fixture, None if assembly is None else assembly.name, assets, models, families, deployment)

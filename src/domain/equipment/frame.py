@@ -9,9 +9,9 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field, Strict
 
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, members_of, required, required_if_given
+from baton.domain.shared.reads import Reads, find_all, members_of, require, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Reason, Text
 from baton.domain.shared.times import Instant
@@ -134,7 +134,7 @@ class FrameDecommissioned(Event, of=frame, leads_to=DECOMMISSIONED):
 
 @frame.evolve
 def evolve(frame: Frame, event: FramePlacementUpdated) -> Frame:
-    return changed(frame, **dict(event))
+    return copy_with(frame, **dict(event))
 
 
 class InvalidFramePlacementError(Invalid, context="equipment"):
@@ -151,9 +151,9 @@ class RegisterFrame(JudgedCreation[Frame | None]):
     supersedes: Supersession | None = None
 
     def gather(self, call: Call) -> Reads[Frame | None]:
-        parent = yield from required_if_given(Frame, self.parent_id)
+        parent = yield from require_if_given(Frame, self.parent_id)
         if self.supersedes is not None:
-            yield from required(Frame, self.supersedes.predecessor_frame_id)
+            yield from require(Frame, self.supersedes.predecessor_frame_id)
         return parent
 
     def decide(self, call: Call, parent: Frame | None) -> Outcome:
@@ -217,8 +217,8 @@ class DecommissionFrame(JudgedVerb[Frame, dict[str, list[UUID]]]):
         from baton.domain.equipment.mount import Mount, MountStatus  # a mount's module needs this one at its head
 
         consumers = yield from members_of(CONSUMERS, frame.id)
-        frames = yield from every(Frame, consumers)
-        mounts = yield from every(Mount, consumers)
+        frames = yield from find_all(Frame, consumers)
+        mounts = yield from find_all(Mount, consumers)
         return {
             "mount_ids": sorted(id for id, mount in mounts.items() if mount.status is MountStatus.ACTIVE),
             "frame_ids": sorted(id for id, child in frames.items() if child.status is ACTIVE),

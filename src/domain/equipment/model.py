@@ -19,11 +19,11 @@ from baton.domain.kernel import (
     State,
     Value,
     Verb,
-    changed,
+    copy_with,
 )
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required, required_all
+from baton.domain.shared.reads import Reads, require, require_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
 from baton.domain.shared.writes import Claim, Release
@@ -122,11 +122,11 @@ class ModelDeprecated(Event, of=model, leads_to=DEPRECATED):
 def evolve(model: Model, event: ModelVersioned | ModelFamilyAdded | ModelFamilyRemoved) -> Model:
     match event:
         case ModelVersioned():
-            return changed(model, status=VERSIONED, **dict(event))
+            return copy_with(model, status=VERSIONED, **dict(event))
         case ModelFamilyAdded():
-            return changed(model, declared_family_ids=model.declared_family_ids | {event.family_id})
+            return copy_with(model, declared_family_ids=model.declared_family_ids | {event.family_id})
         case ModelFamilyRemoved():
-            return changed(model, declared_family_ids=model.declared_family_ids - {event.family_id})
+            return copy_with(model, declared_family_ids=model.declared_family_ids - {event.family_id})
         case _:
             assert_never(event)
 
@@ -140,7 +140,7 @@ class ModelDescription(Value):
     declared_family_ids: Annotated[IdSet, Field(max_length=1000)]
 
     def gather(self, *_: Model | Call) -> Reads[dict[UUID, Family]]:
-        return (yield from required_all(Family, self.declared_family_ids))
+        return (yield from require_all(Family, self.declared_family_ids))
 
     def check(self) -> None:
         """Refuse half an identifier and a model of no family."""
@@ -199,7 +199,7 @@ class AddModelFamily(JudgedVerb[Model, Family]):
     family_id: UUID
 
     def gather(self, model: Model, call: Call) -> Reads[Family]:
-        return (yield from required(Family, self.family_id))
+        return (yield from require(Family, self.family_id))
 
     def decide(self, model: Model, call: Call, family: Family) -> Outcome:
         if family.id in model.declared_family_ids:

@@ -11,9 +11,9 @@ from pydantic import Field
 from baton.domain.equipment.asset import ASSETS, Asset, AssetLifecycle
 from baton.domain.equipment.frame import CONSUMERS, FRAMES, Frame, FrameStatus, Placement, Survey, check_measured
 from baton.domain.equipment.values import Drawing
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, existing, holder_of, members_of, required, required_if_given
+from baton.domain.shared.reads import Reads, find, find_all, holder_of, members_of, require, require_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.text import FreeText, Reason, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Release
@@ -86,11 +86,11 @@ class MountDecommissioned(Event, of=mount, leads_to=DECOMMISSIONED):
 def evolve(mount: Mount, event: MountPlacementUpdated | MountAssetInstalled | MountAssetUninstalled) -> Mount:
     match event:
         case MountPlacementUpdated():
-            return changed(mount, **dict(event))
+            return copy_with(mount, **dict(event))
         case MountAssetInstalled():
-            return changed(mount, installed_asset_id=event.asset_id)
+            return copy_with(mount, installed_asset_id=event.asset_id)
         case MountAssetUninstalled():
-            return changed(mount, installed_asset_id=None)
+            return copy_with(mount, installed_asset_id=None)
         case _:
             assert_never(event)
 
@@ -109,8 +109,8 @@ class RegisterMount(JudgedCreation[tuple[Mount | None, Frame]]):
     drawing: Drawing | None = None
 
     def gather(self, call: Call) -> Reads[tuple[Mount | None, Frame]]:
-        parent = yield from required_if_given(Mount, self.parent_id)
-        return parent, (yield from required(Frame, self.placement.parent_frame_id))
+        parent = yield from require_if_given(Mount, self.parent_id)
+        return parent, (yield from require(Frame, self.placement.parent_frame_id))
 
     def decide(self, call: Call, facts: tuple[Mount | None, Frame]) -> Outcome:
         parent, frame = facts
@@ -159,7 +159,7 @@ class InstallAsset(JudgedVerb[Mount, tuple[Asset, UUID | None]]):
     asset_id: UUID
 
     def gather(self, mount: Mount, call: Call) -> Reads[tuple[Asset, UUID | None]]:
-        asset = yield from required(Asset, self.asset_id)
+        asset = yield from require(Asset, self.asset_id)
         return asset, (yield from holder_of(INSTALLED, str(self.asset_id)))
 
     def decide(self, mount: Mount, call: Call, facts: tuple[Asset, UUID | None]) -> Outcome:
@@ -190,7 +190,7 @@ class UninstallAsset(JudgedVerb[Mount, Asset | None]):
     reason: Reason
 
     def gather(self, mount: Mount, call: Call) -> Reads[Asset | None]:
-        return (yield from existing(Asset, mount.installed_asset_id))
+        return (yield from find(Asset, mount.installed_asset_id))
 
     def decide(self, mount: Mount, call: Call, asset: Asset | None) -> Outcome:
         if mount.installed_asset_id is None or asset is None:
@@ -210,7 +210,7 @@ class DecommissionMount(JudgedVerb[Mount, list[UUID]]):
     reason: Reason
 
     def gather(self, mount: Mount, call: Call) -> Reads[list[UUID]]:
-        children = yield from every(Mount, (yield from members_of(CHILDREN, mount.id)))
+        children = yield from find_all(Mount, (yield from members_of(CHILDREN, mount.id)))
         return sorted(id for id, child in children.items() if child.status is ACTIVE)
 
     def decide(self, mount: Mount, call: Call, children: list[UUID]) -> Outcome:

@@ -13,10 +13,10 @@ from pydantic_core import CoreSchema
 
 from baton.domain.federation import facility as facilities
 from baton.domain.federation.facility import Facility, FacilityKind, audit_decision, facility
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, MayContainPersonalData, OptionalReason, Text
 from baton.domain.shared.times import Instant
@@ -129,7 +129,7 @@ CredentialEvent = CredentialRotationStarted | CredentialRotationCompleted | Cred
 def evolve(credential: Credential, event: CredentialEvent) -> Credential:
     match event:
         case CredentialRotationStarted():
-            return changed(
+            return copy_with(
                 credential,
                 status=ROTATING,
                 rotation_pending_secret_ref=event.pending_secret_ref,
@@ -138,7 +138,7 @@ def evolve(credential: Credential, event: CredentialEvent) -> Credential:
             )
         case CredentialRotationCompleted():
             assert credential.rotation_pending_secret_ref is not None, "a rotation has something to rotate to"
-            return changed(
+            return copy_with(
                 without_rotation(credential, ACTIVE),
                 secret_ref=credential.rotation_pending_secret_ref,
                 public_material_ref=credential.rotation_pending_public_material_ref,
@@ -146,14 +146,14 @@ def evolve(credential: Credential, event: CredentialEvent) -> Credential:
         case CredentialRotationAborted():
             return without_rotation(credential, ACTIVE)
         case CredentialRevoked():
-            return changed(without_rotation(credential, REVOKED), revoked_at=event.occurred_at)
+            return copy_with(without_rotation(credential, REVOKED), revoked_at=event.occurred_at)
         case _:
             assert_never(event)
 
 
 def without_rotation(credential: Credential, status: CredentialStatus) -> Credential:
     """Return the credential in this status, with no rotation pending."""
-    return changed(credential, status=status, rotation_pending_secret_ref=None, rotation_pending_public_material_ref=None)
+    return copy_with(credential, status=status, rotation_pending_secret_ref=None, rotation_pending_public_material_ref=None)
 
 
 class InvalidCredentialSecretRefError(Invalid, context="federation"):
@@ -184,7 +184,7 @@ class RegisterCredential(JudgedCreation[Facility]):
     expires_at: Instant | None = None
 
     def gather(self, call: Call) -> Reads[Facility]:
-        return (yield from required(Facility, self.facility_id))
+        return (yield from require(Facility, self.facility_id))
 
     def decide(self, call: Call, facility: Facility) -> Outcome:
         if self.expires_at is not None and self.expires_at <= call.now:
@@ -288,7 +288,7 @@ class AddFacilityTrustAnchorCredential(JudgedVerb[Facility, Credential]):
     credential_id: UUID
 
     def gather(self, facility: Facility, call: Call) -> Reads[Credential]:
-        return (yield from required(Credential, self.credential_id))
+        return (yield from require(Credential, self.credential_id))
 
     def decide(self, facility: Facility, call: Call, credential: Credential) -> Outcome:
         if facility.kind is FacilityKind.AREA:

@@ -10,11 +10,11 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.decision.decision import Decision, DecisionRegistered
-from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.identifiers import FACILITY_CODE, FacilityCode, check_facility_code
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, existing, holder_of, required_if_given
+from baton.domain.shared.reads import Reads, ask, find, holder_of, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, OptionalReason, Text
 from baton.domain.shared.writes import Also, Answer, Claim
@@ -110,12 +110,12 @@ FacilityEvent = FacilityTrustAnchorCredentialAdded | FacilityTrustAnchorCredenti
 def evolve(facility: Facility, event: FacilityEvent) -> Facility:
     match event:
         case FacilityTrustAnchorCredentialAdded(credential_id=id):
-            return changed(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids | {id})
+            return copy_with(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids | {id})
         case FacilityTrustAnchorCredentialRemoved(credential_id=id):
-            return changed(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids - {id})
+            return copy_with(facility, trust_anchor_credential_ids=facility.trust_anchor_credential_ids - {id})
         case FacilityDecommissioned():
             at, by = event.occurred_at, event.decommissioned_by
-            return changed(facility, status=DECOMMISSIONED, decommissioned_at=at, decommissioned_by=by)
+            return copy_with(facility, status=DECOMMISSIONED, decommissioned_at=at, decommissioned_by=by)
         case _:
             assert_never(event)
 
@@ -154,7 +154,7 @@ class RegisterFacility(JudgedCreation[Facility | None]):
     alternate_identifiers: Annotated[tuple[FacilityIdentifier, ...], Field(max_length=100)] = ()
 
     def gather(self, call: Call) -> Reads[Facility | None]:
-        return (yield from required_if_given(Facility, self.parent_id, FacilityParentNotFoundError))
+        return (yield from require_if_given(Facility, self.parent_id, FacilityParentNotFoundError))
 
     def decide(self, call: Call, parent: Facility | None) -> Outcome:
         check_facility_code(self.code)
@@ -200,7 +200,7 @@ class ListFacilities(ListQuery):
 def own_facility() -> Reads[Facility | None]:
     """Return the facility this deployment serves."""
     deployment = yield from ask(Ports.deployment)
-    return (yield from existing(Facility, (yield from holder_of(FACILITY_CODE, deployment.self_facility_code))))
+    return (yield from find(Facility, (yield from holder_of(FACILITY_CODE, deployment.self_facility_code))))
 
 
 def audit_decision(event: type[Event], id: UUID, call: Call) -> Also:

@@ -14,7 +14,7 @@ from baton.domain.federation.facility import Facility, FacilityKind, FacilitySta
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, SortedSet, State, Value, Verb
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, members_of, required
+from baton.domain.shared.reads import Reads, find_all, members_of, require
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, OptionalReason, Text
 from baton.domain.shared.times import Instant
@@ -228,7 +228,7 @@ class DefinePermit(JudgedCreation[tuple[Facility, Facility | None]]):
     terms: Terms
 
     def gather(self, call: Call) -> Reads[tuple[Facility, Facility | None]]:
-        peer = yield from required(Facility, self.peer_facility_id)
+        peer = yield from require(Facility, self.peer_facility_id)
         return peer, (yield from own_facility())
 
     def decide(self, call: Call, facts: tuple[Facility, Facility | None]) -> Outcome:
@@ -307,7 +307,7 @@ def flow_key(peer_facility_id: UUID, direction: PermitDirection, artifact_kind: 
 
 def permits_of(peer_facility_id: UUID, direction: PermitDirection, artifact_kind: str) -> Reads[tuple[Permit, ...]]:
     """Return every permit that was defined for this flow and is not revoked, whether in force or not."""
-    found = yield from every(Permit, (yield from members_of(FLOWS, flow_key(peer_facility_id, direction, artifact_kind))))
+    found = yield from find_all(Permit, (yield from members_of(FLOWS, flow_key(peer_facility_id, direction, artifact_kind))))
     return tuple(found.values())
 
 

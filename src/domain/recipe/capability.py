@@ -13,7 +13,7 @@ from baton.domain.equipment.affordance import Affordance
 from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, SortedSet, Verb
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, members_of, required_if_given
+from baton.domain.shared.reads import Reads, find_all, members_of, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.schema import Schema, check_declaration
 from baton.domain.shared.text import OptionalReason, Remark, Text
@@ -156,7 +156,7 @@ class DeprecateCapability(JudgedVerb[Capability, None]):
     replaced_by_capability_id: UUID | None = None
 
     def gather(self, capability: Capability, call: Call) -> Reads[None]:
-        yield from required_if_given(Capability, self.replaced_by_capability_id)
+        yield from require_if_given(Capability, self.replaced_by_capability_id)
 
     def decide(self, capability: Capability, call: Call, facts: None) -> Outcome:
         if self.replaced_by_capability_id == capability.id:
@@ -167,7 +167,7 @@ class DeprecateCapability(JudgedVerb[Capability, None]):
 def capabilities_on_offer() -> Reads[list[Capability]]:
     """Return every capability that is not Deprecated, by code."""
     ids = yield from members_of(CAPABILITIES, ON_OFFER)
-    found = yield from every(Capability, ids)
+    found = yield from find_all(Capability, ids)
     return sorted((one for one in found.values() if one.status in CURRENT), key=lambda one: one.code)
 
 

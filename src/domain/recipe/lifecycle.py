@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from baton.domain.kernel import Event, State, changed
+from baton.domain.kernel import Event, State, copy_with
 from baton.domain.shared.text import FreeText
 
 
@@ -47,5 +47,5 @@ class Template(State):
         """Return the template after it was versioned or deprecated."""
         own = {name: value for name, value in event if name in self.__dataclass_fields__}
         if isinstance(event, TemplateVersioned):
-            return changed(self, status=VERSIONED, versioned_at=event.occurred_at, **own, **more)
-        return changed(self, status=DEPRECATED, deprecated_at=event.occurred_at, **own, **more)
+            return copy_with(self, status=VERSIONED, versioned_at=event.occurred_at, **own, **more)
+        return copy_with(self, status=DEPRECATED, deprecated_at=event.occurred_at, **own, **more)

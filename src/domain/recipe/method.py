@@ -22,14 +22,14 @@ from baton.domain.kernel import (
     SortedSet,
     Value,
     Verb,
-    changed,
+    copy_with,
 )
 from baton.domain.recipe.capability import Capability, ExecutorShape
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.subset import first_violation
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required, required_all, required_if_given
+from baton.domain.shared.reads import Reads, require, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
 from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
 from baton.domain.shared.stored_values import Units, merged_parameters
@@ -158,13 +158,13 @@ def begin(event: MethodDefined) -> Method:
 def evolve(method: Method, event: MethodEvent) -> Method:
     match event:
         case MethodParametersSchemaUpdated():
-            return changed(with_units(method, event), **dict(event))
+            return copy_with(with_units(method, event), **dict(event))
         case MethodRequiredRoleAdded():
             roles = tuple(sorted((*method.required_roles, RoleRequirement(**dict(event))), key=lambda role: role.role_name))
-            return changed(method, required_roles=roles)
+            return copy_with(method, required_roles=roles)
         case MethodRequiredRoleRemoved():
             roles = tuple(role for role in method.required_roles if role.role_name != event.role_name)
-            return changed(method, required_roles=roles)
+            return copy_with(method, required_roles=roles)
         case MethodVersioned():
             return with_units(method, event).fold_lifecycle(event)
         case MethodDeprecated():
@@ -176,7 +176,7 @@ def evolve(method: Method, event: MethodEvent) -> Method:
 def with_units(method: Method, event: MethodParametersSchemaUpdated | MethodVersioned) -> Method:
     """Return the method with the units of this revision of its schema; those of earlier revisions stay."""
     units = {event.parameters_schema_revision: declared_units(event.parameters_schema)}
-    return changed(method, units_by_revision={**method.units_by_revision, **units})
+    return copy_with(method, units_by_revision={**method.units_by_revision, **units})
 
 
 class InvalidMethodParametersSchemaError(Invalid, context="recipe"):
@@ -217,8 +217,8 @@ class DefineMethod(JudgedCreation[Capability]):
     parameters_schema: Schema | None = None
 
     def gather(self, call: Call) -> Reads[Capability]:
-        capability = yield from required(Capability, self.capability_id)
-        yield from required_all(Family, self.needed_family_ids)
+        capability = yield from require(Capability, self.capability_id)
+        yield from require_all(Family, self.needed_family_ids)
         return capability
 
     def decide(self, call: Call, capability: Capability) -> Outcome:
@@ -238,7 +238,7 @@ class UpdateMethodParametersSchema(JudgedVerb[Method, Capability]):
     parameters_schema: Schema | None
 
     def gather(self, method: Method, call: Call) -> Reads[Capability]:
-        return (yield from required(Capability, method.capability_id))
+        return (yield from require(Capability, method.capability_id))
 
     def decide(self, method: Method, call: Call, capability: Capability) -> Outcome:
         check_declaration(self.parameters_schema, InvalidMethodParametersSchemaError)
@@ -273,8 +273,8 @@ class AddMethodRequiredRole(JudgedVerb[Method, None]):
     requirement: RoleRequirement
 
     def gather(self, method: Method, call: Call) -> Reads[None]:
-        yield from required_if_given(Family, self.requirement.family_id)
-        yield from required_if_given(Role, self.requirement.role_id)
+        yield from require_if_given(Family, self.requirement.family_id)
+        yield from require_if_given(Role, self.requirement.role_id)
 
     def decide(self, method: Method, call: Call, facts: None) -> Outcome:
         requirement, name = self.requirement, self.requirement.role_name
@@ -309,7 +309,7 @@ class VersionMethod(JudgedVerb[Method, Capability]):
     parameters_schema: Schema | None = None
 
     def gather(self, method: Method, call: Call) -> Reads[Capability]:
-        return (yield from required(Capability, method.capability_id))
+        return (yield from require(Capability, method.capability_id))
 
     def decide(self, method: Method, call: Call, capability: Capability) -> Outcome:
         schema = method.parameters_schema

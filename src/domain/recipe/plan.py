@@ -14,13 +14,13 @@ from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.asset import DECOMMISSIONED, Asset
 from baton.domain.equipment.asset_tree import affordances_of
 from baton.domain.equipment.family import Family
-from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, Value, Verb, copy_with
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.practice import Practice
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required, required_all
+from baton.domain.shared.reads import Reads, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import OptionalReason, Text
 from baton.domain.shared.times import Instant
@@ -150,17 +150,17 @@ PlanEvent = PlanRescheduled | PlanDefaultParametersUpdated | PlanPartEvent | Pla
 def evolve(plan: Plan, event: PlanEvent) -> Plan:
     match event:
         case PlanRescheduled() | PlanDefaultParametersUpdated():
-            return changed(plan, **dict(event))
+            return copy_with(plan, **dict(event))
         case PlanWireAdded():
-            return changed(plan, wires=tuple(sorted((*plan.wires, event.wire), key=by_fields)))
+            return copy_with(plan, wires=tuple(sorted((*plan.wires, event.wire), key=by_fields)))
         case PlanWireRemoved():
-            return changed(plan, wires=tuple(wire for wire in plan.wires if wire != event.wire))
+            return copy_with(plan, wires=tuple(wire for wire in plan.wires if wire != event.wire))
         case PlanRoleBound():
             bindings = (*plan.role_bindings, RoleBinding(**dict(event)))
-            return changed(plan, role_bindings=tuple(sorted(bindings, key=by_fields)))
+            return copy_with(plan, role_bindings=tuple(sorted(bindings, key=by_fields)))
         case PlanRoleUnbound():
             bindings = tuple(binding for binding in plan.role_bindings if binding.role_name != event.role_name)
-            return changed(plan, role_bindings=bindings)
+            return copy_with(plan, role_bindings=bindings)
         case PlanVersioned() | PlanDeprecated():
             return plan.fold_lifecycle(event)
         case _:
@@ -209,12 +209,12 @@ class Binding:
 
 def binding_of(practice_id: UUID, asset_ids: Iterable[UUID]) -> Reads[Binding]:
     """Return a practice with all that it needs, and assets with their families; refuse with 404 what is missing."""
-    practice = yield from required(Practice, practice_id)
-    method = yield from required(Method, practice.method_id)
-    assets = yield from required_all(Asset, asset_ids)
-    capability = yield from required(Capability, method.capability_id)
+    practice = yield from require(Practice, practice_id)
+    method = yield from require(Method, practice.method_id)
+    assets = yield from require_all(Asset, asset_ids)
+    capability = yield from require(Capability, method.capability_id)
     needed = method.needed_family_ids | practice.family_ids
-    families = yield from required_all(Family, needed.union(*(asset.family_ids for asset in assets.values())))
+    families = yield from require_all(Family, needed.union(*(asset.family_ids for asset in assets.values())))
     affordances = yield from affordances_of(assets.values())
     return Binding(practice, method, capability, assets, needed, families, affordances)
 
@@ -331,7 +331,7 @@ class UpdatePlanDefaultParameters(JudgedVerb[Plan, Method]):
     default_parameters_patch: dict[str, Any]
 
     def gather(self, plan: Plan, call: Call) -> Reads[Method]:
-        return (yield from required(Method, plan.method_id))
+        return (yield from require(Method, plan.method_id))
 
     def decide(self, plan: Plan, call: Call, method: Method) -> Outcome:
         defaults, written, patch = plan.default_parameters, plan.parameters_schema_revision, self.default_parameters_patch

@@ -18,7 +18,7 @@ from baton.domain.recipe.method import Method
 from baton.domain.recipe.plan import AssetIds, PlanAssetsRequiredError, binding_of, check_assets_given, plan
 from baton.domain.recipe.practice import Practice
 from baton.domain.shared.listing import ListQuery, Page, Where
-from baton.domain.shared.reads import Reads, Rows, every
+from baton.domain.shared.reads import Reads, Rows, find_all
 
 MOST_CANDIDATES = 100  # Assets shown for one affordance, as many as on the longest page of a list.
 
@@ -117,7 +117,7 @@ def candidates_for(affordances: Sequence[Affordance], asset_ids: IdSet) -> Reads
     families = yield from rows_of(ListFamilies(limit=100), Where("affordances", "has_any", affordances))
     family_ids = tuple(sorted(row.family_id for row in families))
     rows = (yield from rows_of(ListAssets(limit=100), Where("family_ids", "has_any", family_ids))) if family_ids else []
-    others = yield from every(Asset, sorted({row.asset_id for row in rows} - asset_ids))
+    others = yield from find_all(Asset, sorted({row.asset_id for row in rows} - asset_ids))
     listed = []
     for affordance in affordances:
         providing = frozenset(row.family_id for row in families if affordance in row.affordances)

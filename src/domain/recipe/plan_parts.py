@@ -15,7 +15,7 @@ from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.recipe.lifecycle import DEFINED
 from baton.domain.recipe.method import Method, PortRequirement, RoleName, RoleRequirement
 from baton.domain.recipe.plan import Plan, PlanRoleBound, PlanRoleUnbound, PlanWireAdded, PlanWireRemoved, Wire, plan
-from baton.domain.shared.reads import Reads, every, existing, required, required_all
+from baton.domain.shared.reads import Reads, find, find_all, require, require_all
 from baton.domain.shared.refusals import Conflict, NotFound
 
 
@@ -176,8 +176,8 @@ class AddPlanWire(Wire, JudgedVerb[Plan, WireFacts]):
 
     def gather(self, plan: Plan, call: Call) -> Reads[WireFacts]:
         joined = (wire.source_asset_id for wire in wires_into(plan.wires, self.target_asset_id))
-        assets = yield from required_all(Asset, (self.source_asset_id, self.target_asset_id, *joined))
-        return assets, (yield from required(Method, plan.method_id))
+        assets = yield from require_all(Asset, (self.source_asset_id, self.target_asset_id, *joined))
+        return assets, (yield from require(Method, plan.method_id))
 
     def decide(self, plan: Plan, call: Call, facts: WireFacts) -> Outcome:
         (assets, method), wire = facts, Wire(**dict(self))
@@ -293,15 +293,15 @@ class BindPlanRole(JudgedVerb[Plan, RoleCandidate]):
     asset_id: UUID
 
     def gather(self, plan: Plan, call: Call) -> Reads[RoleCandidate]:
-        method = yield from required(Method, plan.method_id)
-        asset = yield from existing(Asset, self.asset_id)
+        method = yield from require(Method, plan.method_id)
+        asset = yield from find(Asset, self.asset_id)
         requirement = method.required_role(self.role_name)
         if asset is None or requirement is None or requirement.role_id is None:
             return RoleCandidate(method, asset, None, {}, None)
-        role = yield from existing(Role, requirement.role_id)
-        families = yield from every(Family, sorted(asset.family_ids))
-        fixture = yield from existing(Fixture, asset.fixture_id)
-        assembly = yield from existing(Assembly, None if fixture is None else fixture.assembly_id)
+        role = yield from find(Role, requirement.role_id)
+        families = yield from find_all(Family, sorted(asset.family_ids))
+        fixture = yield from find(Fixture, asset.fixture_id)
+        assembly = yield from find(Assembly, None if fixture is None else fixture.assembly_id)
         return RoleCandidate(method, asset, role, families, assembly)
 
     def decide(self, plan: Plan, call: Call, candidate: RoleCandidate) -> Outcome:

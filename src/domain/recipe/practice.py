@@ -12,7 +12,7 @@ from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, O
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required, required_all, required_if_given
+from baton.domain.shared.reads import Reads, require, require_all, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import OptionalReason
 
@@ -64,9 +64,9 @@ class DefinePractice(JudgedCreation[None]):
     family_ids: Annotated[IdSet, Field(max_length=100)] = frozenset()
 
     def gather(self, call: Call) -> Reads[None]:
-        yield from required(Method, self.method_id)
-        yield from required_if_given(Facility, self.site_id)
-        yield from required_all(Family, self.family_ids)
+        yield from require(Method, self.method_id)
+        yield from require_if_given(Facility, self.site_id)
+        yield from require_all(Family, self.family_ids)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         if self.site_id is None and not self.family_ids:

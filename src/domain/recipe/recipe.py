@@ -16,7 +16,7 @@ from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated,
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
 from baton.domain.shared.listing import ListQuery, Order, Page, Summary
-from baton.domain.shared.reads import Reads, required, required_if_given
+from baton.domain.shared.reads import Reads, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import OptionalReason
 
@@ -132,7 +132,7 @@ class DefineRecipe(JudgedCreation[Capability]):
     closing_steps: RawSteps = ()
 
     def gather(self, call: Call) -> Reads[Capability]:
-        return (yield from required(Capability, self.capability_id))
+        return (yield from require(Capability, self.capability_id))
 
     def decide(self, call: Call, capability: Capability) -> Outcome:
         content = read_content(self.steps, self.closing_steps, capability)
@@ -148,7 +148,7 @@ class VersionRecipe(JudgedVerb[Recipe, Capability]):
     closing_steps: RawSteps = ()
 
     def gather(self, recipe: Recipe, call: Call) -> Reads[Capability]:
-        return (yield from required(Capability, recipe.capability_id))
+        return (yield from require(Capability, recipe.capability_id))
 
     def decide(self, recipe: Recipe, call: Call, capability: Capability) -> Outcome:
         content = read_content(self.steps, self.closing_steps, capability)
@@ -176,7 +176,7 @@ class DeprecateRecipe(JudgedVerb[Recipe, None]):
     replaced_by_recipe_id: UUID | None = None
 
     def gather(self, recipe: Recipe, call: Call) -> Reads[None]:
-        yield from required_if_given(Recipe, self.replaced_by_recipe_id)
+        yield from require_if_given(Recipe, self.replaced_by_recipe_id)
 
     def decide(self, recipe: Recipe, call: Call, facts: None) -> Outcome:
         if self.replaced_by_recipe_id == recipe.id:

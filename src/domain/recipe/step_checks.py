@@ -14,7 +14,7 @@ from baton.domain.recipe import steps as step_model
 from baton.domain.recipe.steps import LocatedStep, OutputRef, RecipeStep, StepLocation, declared_output, misplaced_sentinel
 from baton.domain.shared.refusals import Unprocessable
 from baton.domain.shared.schema import Schema
-from baton.domain.shared.text import shortened
+from baton.domain.shared.text import shorten
 
 
 class InvalidRecipeStepShapeError(Unprocessable, context="recipe"):
@@ -148,12 +148,14 @@ def check_parameters(sequence: Sequence[LocatedStep], schema: Schema | None) -> 
     """Refuse references to parameters that the schema does not declare at its top level."""
     names = step_model.binding_names(step for _, step in sequence)
     if names and schema is None:
-        lack = f"The capability declares no parameters, but the steps refer to {_joined(names)}"
+        lack = f"The capability declares no parameters, but the steps refer to {_name_list(names)}"
         detail = f"{lack}; version the capability with a schema or write literals."
         raise RecipeRequiresCapabilityParametersSchemaError(detail, facts={"binding_names": list(names)})
     declared = sorted((schema or {}).get("properties", {}))
     if unknown := next((name for name in names if name not in declared), None):
-        detail = f"The capability has no parameter {unknown}; use one of those it declares: {_joined(declared) or 'none'}."
+        detail = (
+            f"The capability has no parameter {unknown}; use one of those it declares: {_name_list(declared) or 'none'}."
+        )
         facts = {"binding_name": unknown, "declared_names": declared}
         raise RecipeBindingReferencesUnknownParameterError(detail, facts=facts)
 
@@ -189,7 +191,7 @@ def check_outputs(sequence: Sequence[LocatedStep]) -> None:
                 raise UnboundRecipeOutputError(detail, facts={**place._asdict(), "output_name": name})
             loose.pop(name, None)
     if published and len(loose) != 1:
-        rule = f"Exactly one output must stay unread as the one of record, but {_joined(loose) or 'none'} would"
+        rule = f"Exactly one output must stay unread as the one of record, but {_name_list(loose) or 'none'} would"
         detail = f"{rule}; read the others in later steps or do not publish them."
         raise InvalidRecipeStepShapeError(detail, reason="one_sink", facts={"output_names": list(loose)})
 
@@ -205,5 +207,5 @@ def _before(one: StepLocation, other: StepLocation) -> bool:
     return (one.list != "steps", one.step_index) < (other.list != "steps", other.step_index)
 
 
-def _joined(names: Iterable[str]) -> str:
-    return shortened(", ".join(names))
+def _name_list(names: Iterable[str]) -> str:
+    return shorten(", ".join(names))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.domain.shared.schema import CLOSING, Schema, types_of, unit_of
-from baton.domain.shared.text import shortened
+from baton.domain.shared.text import shorten
 
 LOWER_BOUNDS = ("minimum", "minLength", "minItems")
 UPPER_BOUNDS = ("maximum", "maxLength", "maxItems")
@@ -46,7 +46,7 @@ def _violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
         options = set(map(_identity, outer["enum"]))
         for value in inner["enum"]:
             if _identity(value) not in options:
-                yield Violation("4", f"{path}.enum", f"{_quoted(value)} is not among the values")
+                yield Violation("4", f"{path}.enum", f"{_quoted_value(value)} is not among the values")
     for keyword in LOWER_BOUNDS:
         if keyword in both and inner[keyword] < outer[keyword]:
             yield Violation("5", f"{path}.{keyword}", f"{keyword} is {outer[keyword]}")
@@ -54,7 +54,7 @@ def _violations(inner: Schema, outer: Schema, path: str) -> Iterator[Violation]:
         if keyword in both and inner[keyword] > outer[keyword]:
             yield Violation("6", f"{path}.{keyword}", f"{keyword} is {outer[keyword]}")
     if "pattern" in both and inner["pattern"] != outer["pattern"]:
-        yield Violation("7", f"{path}.pattern", f"the pattern is {_quoted(outer['pattern'])}")
+        yield Violation("7", f"{path}.pattern", f"the pattern is {_quoted_value(outer['pattern'])}")
     if "unit" in both and unit_of(inner) != unit_of(outer):
         yield Violation("8", f"{path}.unit", f"the unit is {outer['unit']['code']} of {outer['unit']['system']}")
     for keyword in sorted(CLOSING):
@@ -88,5 +88,5 @@ def _identity(value: Any) -> Hashable:
             return plain
 
 
-def _quoted(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False))
+def _quoted_value(value: Any) -> str:
+    return shorten(json.dumps(value, ensure_ascii=False))

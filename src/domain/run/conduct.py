@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, model_validator
 
-from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omitted
+from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omittable
 from baton.domain.operation.conduct import progress as records
 from baton.domain.operation.conduct.conduct import ConductProcedure, Wait
 from baton.domain.operation.conduct.messages import lifecycle_failure
@@ -24,7 +24,7 @@ from baton.domain.operation.procedure.procedure import COMPLETED, DEFINED, UNDER
 from baton.domain.operation.procedure.start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
 from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
-from baton.domain.shared.reads import Reads, events_of, every, latest_events, record_of, required_all
+from baton.domain.shared.reads import Reads, events_of, find_all, latest_events, record_of, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
 from baton.domain.shared.writes import Answer, Put
 
@@ -108,8 +108,8 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
     A repeat by the same principal with the same phases attaches to the conduct that is live.
     """
 
-    phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=MAX_PHASES)] = omitted()
-    procedure_ids: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_PHASES)] = omitted()
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1, max_length=MAX_PHASES)] = omittable()
+    procedure_ids: Annotated[tuple[UUID, ...], Field(min_length=1, max_length=MAX_PHASES)] = omittable()
     wait: Wait = 30
 
     @model_validator(mode="after")
@@ -124,7 +124,7 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
     def listed_phases(self) -> tuple[ListedPhase, ...]:
         phases = self.phases or tuple(Phase(procedure_id=id) for id in self.procedure_ids)
         return tuple(
-            ListedPhase(procedure_id=one.procedure_id, conduct=(one.conduct or DEFAULT_ARRANGEMENT).stored())
+            ListedPhase(procedure_id=one.procedure_id, conduct=(one.conduct or DEFAULT_ARRANGEMENT).stored_form())
             for one in phases
         )
 
@@ -139,7 +139,7 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
         if run.live_conduct_id is not None:
             detail = "Another conduct of this run is live; wait for it, or stop or abort the run."
             raise self.cannot("conduct_live", detail, conduct_id=str(run.live_conduct_id))
-        found = yield from required_all(Procedure, [phase.procedure_id for phase in listed])
+        found = yield from require_all(Procedure, [phase.procedure_id for phase in listed])
         phases = [found[phase.procedure_id] for phase in listed]
         check_phases(run, phases)
         for phase, procedure in zip(listed, phases, strict=True):
@@ -174,7 +174,7 @@ PhaseResults = Sequence[tuple[Procedure, Sequence[ConductResult]]]  # Each phase
 def load_phase_results(run: Run, conduct_id: UUID) -> Reads[PhaseResults]:
     """Load the phases of a conduct with their results."""
     opening = yield from load_opening(run, conduct_id)
-    found = yield from every(Procedure, [phase.procedure_id for phase in opening.phases])
+    found = yield from find_all(Procedure, [phase.procedure_id for phase in opening.phases])
     results: list[tuple[Procedure, Sequence[ConductResult]]] = []
     for phase in opening.phases:
         ends = yield from events_of(phase.procedure_id, procedures.ProcedureConducted)
@@ -312,7 +312,7 @@ class GetRunConduct(Query):
             return RunConductView()
         opening = openings[-1]
         ends = yield from events_of(run.id, RunConducted)
-        found = yield from every(Procedure, [phase.procedure_id for phase in opening.phases])
+        found = yield from find_all(Procedure, [phase.procedure_id for phase in opening.phases])
         progress = yield from record_of(RunConductProgress, run_id=run.id, conduct_id=opening.conduct_id)
         live = progress if run.live_conduct_id == opening.conduct_id else None
         index = None if live is None else live.phase_index

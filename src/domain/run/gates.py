@@ -16,7 +16,7 @@ from baton.domain.safety.clearance import Clearance
 from baton.domain.safety.coverage import clearance_finding, covering_clearances
 from baton.domain.shared.gates import Gate, GateFinding
 from baton.domain.shared.ports import Deployment, Ports
-from baton.domain.shared.reads import Reads, ask, required
+from baton.domain.shared.reads import Reads, ask, require
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import supplies_in_scope, supply_finding
 from baton.domain.supply.supply import Supply
@@ -52,9 +52,9 @@ class RunPlanAssetDecommissionedError(Conflict, context="run", reason="asset_dec
 
 def load_plan(plan_id: UUID) -> Reads[tuple[Plan, Method]]:
     """Return a plan and, by its practice, its method; refuse with 404 what is missing."""
-    plan = yield from required(Plan, plan_id)
-    practice = yield from required(Practice, plan.practice_id)
-    return plan, (yield from required(Method, practice.method_id))
+    plan = yield from require(Plan, plan_id)
+    practice = yield from require(Practice, plan.practice_id)
+    return plan, (yield from require(Method, practice.method_id))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, Verb
 from baton.domain.run.run import LIVE, Run, RunNarrativeLogbookOpened, RunObservationLogbookOpened, run
 from baton.domain.shared.listing import ListQuery, Page, Where
 from baton.domain.shared.logbooks import Appended, Entry, LogbookKind, ProducedId, open_logbook
-from baton.domain.shared.reads import Reads, existing, records_of
+from baton.domain.shared.reads import Reads, find, records_of
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text, Word, refuse_blank_text
 from baton.domain.shared.times import Instant
@@ -199,7 +199,7 @@ class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
     entries: Annotated[tuple[NarrativeEntry, ...], Field(min_length=1, max_length=100)]
 
     def gather(self, run: Run, call: Call) -> Reads[Actor | None]:
-        return (yield from existing(Actor, call.principal_id))
+        return (yield from find(Actor, call.principal_id))
 
     def decide(self, run: Run, call: Call, author: Actor | None) -> Outcome:
         for writing in self.entries:

@@ -7,13 +7,13 @@ from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from baton.domain.caution.caution import AcknowledgedCaution
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.operation.conduct.results import ActuationKind, ConductEnded, RunConductResult, merged_kind
 from baton.domain.operation.procedure.procedure import PHASES, Procedure, ProcedureStatus
 from baton.domain.registry import Internal
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.reads import Reads, find_all, members_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData, refuse_blank_text
 from baton.domain.shared.times import Instant
@@ -209,35 +209,37 @@ def begin(event: RunStarted) -> Run:
 def evolve(run: Run, event: RunEvent) -> Run:
     match event:
         case RunConductStarted():
-            run = changed(run, live_conduct_id=event.conduct_id)
+            run = copy_with(run, live_conduct_id=event.conduct_id)
         case RunHeld():
             count = run.hold_count + 1
-            run = changed(run, status=HELD, hold_count=count, last_held_at=event.occurred_at, last_hold_reason=event.reason)
+            run = copy_with(
+                run, status=HELD, hold_count=count, last_held_at=event.occurred_at, last_hold_reason=event.reason
+            )
         case RunResumed():
-            run = changed(run, status=RUNNING, running_since=event.occurred_at)
+            run = copy_with(run, status=RUNNING, running_since=event.occurred_at)
         case RunAdjusted():
             parameters, revision = event.effective_parameters, event.parameters_schema_revision
-            run = changed(run, effective_parameters=parameters, parameters_schema_revision=revision)
+            run = copy_with(run, effective_parameters=parameters, parameters_schema_revision=revision)
             count, at = run.adjustment_count + 1, event.occurred_at
-            run = changed(run, adjustment_count=count, last_adjusted_at=at, last_adjusted_by=event.adjusted_by)
+            run = copy_with(run, adjustment_count=count, last_adjusted_at=at, last_adjusted_by=event.adjusted_by)
         case RunAddedToCampaign():
-            run = changed(run, campaign_id=event.campaign_id)
+            run = copy_with(run, campaign_id=event.campaign_id)
         case RunRemovedFromCampaign():
-            run = changed(run, campaign_id=None)
+            run = copy_with(run, campaign_id=None)
         case RunObservationLogbookOpened():
-            return changed(run, observation_logbook_id=event.logbook_id)
+            return copy_with(run, observation_logbook_id=event.logbook_id)
         case RunNarrativeLogbookOpened():
-            return changed(run, narrative_logbook_id=event.logbook_id)
+            return copy_with(run, narrative_logbook_id=event.logbook_id)
         case RunConducted():
             kind = merged_kind((run.actuation_kind, event.result.actuation_kind))
             live = None if event.conduct_id == run.live_conduct_id else run.live_conduct_id
-            run = changed(run, live_conduct_id=live, actuation_kind=kind)
+            run = copy_with(run, live_conduct_id=live, actuation_kind=kind)
         case RunCompleted() | RunStopped() | RunAborted() | RunTruncated():
             kind = merged_kind((run.actuation_kind, event.actuation_kind))
-            run = changed(run, status=ENDINGS[type(event)], actuation_kind=kind)
+            run = copy_with(run, status=ENDINGS[type(event)], actuation_kind=kind)
         case _:
             assert_never(event)
-    return changed(run, updated_at=event.occurred_at)
+    return copy_with(run, updated_at=event.occurred_at)
 
 
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3, essential=True)
@@ -277,7 +279,7 @@ class InvalidRunInterruptedAtError(Invalid, context="run"):
 
 def phases_of(run: Run) -> Reads[Phases]:
     """Return the phases of a run in order of registration."""
-    found = yield from every(Procedure, (yield from members_of(PHASES, run.id)))
+    found = yield from find_all(Procedure, (yield from members_of(PHASES, run.id)))
     return tuple(found.values())
 
 

@@ -22,7 +22,7 @@ from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_p
 from baton.domain.run.run import HELD, LIVE, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
-from baton.domain.shared.reads import Reads, required_if_given
+from baton.domain.shared.reads import Reads, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import Word
 from baton.domain.shared.writes import Also, Answer
@@ -106,8 +106,8 @@ def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
     """Load everything a start is judged by; refuse with 404 what is missing."""
     plan, method = yield from load_plan(request.plan_id)
     scope = yield from asset_scope(plan.asset_ids)
-    subject = yield from required_if_given(Subject, request.subject_id)
-    campaign = yield from required_if_given(Campaign, request.campaign_id)
+    subject = yield from require_if_given(Subject, request.subject_id)
+    campaign = yield from require_if_given(Campaign, request.campaign_id)
     facts = yield from run_preconditions(call, call.new_id, request.subject_id, method, scope, resuming=False)
     targets = frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
     cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, targets)

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.safety import hazards
 from baton.domain.safety.clearance_template import ClearanceTemplate, ClearanceTemplateStatus
 from baton.domain.safety.hazards import Binding, HazardDeclaration, ReviewDecision, RiskBand, check_ratings, check_targets
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, required
+from baton.domain.shared.reads import Reads, ask, events_of, require
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.times import Instant
@@ -152,17 +152,17 @@ def evolve(clearance: Clearance, event: ReviewEvent | ClearanceExpired | Clearan
     at = event.occurred_at
     match event:
         case ClearanceReviewStepAppended():
-            return changed(clearance, review_steps=(*clearance.review_steps, hazards.ReviewStep(**dict(event))))
+            return copy_with(clearance, review_steps=(*clearance.review_steps, hazards.ReviewStep(**dict(event))))
         case ClearanceApproved():
-            approved = changed(clearance, status=APPROVED, valid_from=event.valid_from, valid_until=event.valid_until)
-            return changed(approved, last_status_changed_at=at, last_reviewed_by=event.reviewed_by)
+            approved = copy_with(clearance, status=APPROVED, valid_from=event.valid_from, valid_until=event.valid_until)
+            return copy_with(approved, last_status_changed_at=at, last_reviewed_by=event.reviewed_by)
         case ClearanceRejected():
-            rejected = changed(clearance, status=REJECTED, last_reviewed_by=event.reviewed_by)
-            return changed(rejected, last_status_changed_at=at, last_status_reason=event.reason)
+            rejected = copy_with(clearance, status=REJECTED, last_reviewed_by=event.reviewed_by)
+            return copy_with(rejected, last_status_changed_at=at, last_status_reason=event.reason)
         case ClearanceExpired():
-            return changed(clearance, status=EXPIRED, last_status_changed_at=at, last_status_reason=event.reason)
+            return copy_with(clearance, status=EXPIRED, last_status_changed_at=at, last_status_reason=event.reason)
         case ClearanceExternalIdAssigned():
-            return changed(clearance, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+            return copy_with(clearance, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
         case _:
             assert_never(event)
 
@@ -213,7 +213,7 @@ class ClearanceForm(Value):
 
     def load_template(self) -> Reads[ClearanceTemplate]:
         """Return the template of this form; refuse where it or the facility does not exist."""
-        template = yield from required(ClearanceTemplate, self.template_id)
+        template = yield from require(ClearanceTemplate, self.template_id)
         yield from require_facility(self.facility_code, ClearanceFacilityNotFoundError)
         return template
 

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required_if_given
+from baton.domain.shared.reads import Reads, require_if_given
 from baton.domain.shared.refusals import Conflict, NotFound
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Claim, Release
@@ -102,7 +102,7 @@ class ClearanceTemplateWithdrawn(Event, of=template, leads_to=WITHDRAWN):
 
 @template.evolve
 def evolve(template: ClearanceTemplate, event: ClearanceTemplateVersioned) -> ClearanceTemplate:
-    return changed(template, version=event.new_version, supersedes_template_id=event.supersedes_template_id)
+    return copy_with(template, version=event.new_version, supersedes_template_id=event.supersedes_template_id)
 
 
 class ClearanceTemplateFacilityNotFoundError(NotFound, context="safety"):
@@ -160,7 +160,7 @@ class VersionClearanceTemplate(JudgedVerb[ClearanceTemplate, ClearanceTemplate |
     supersedes_template_id: UUID | None = None
 
     def gather(self, template: ClearanceTemplate, call: Call) -> Reads[ClearanceTemplate | None]:
-        return (yield from required_if_given(ClearanceTemplate, self.supersedes_template_id))
+        return (yield from require_if_given(ClearanceTemplate, self.supersedes_template_id))
 
     def decide(self, template: ClearanceTemplate, call: Call, predecessor: ClearanceTemplate | None) -> Outcome:
         if predecessor is not None and predecessor.id == template.id:

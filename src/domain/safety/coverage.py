@@ -10,7 +10,7 @@ from baton.domain.kernel import instant
 from baton.domain.safety.clearance import ACTIVE, CURRENT, ENDED, Clearance, binding_keys
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.gates import GateFinding
-from baton.domain.shared.reads import Reads, every, members_of
+from baton.domain.shared.reads import Reads, find_all, members_of
 
 
 def covering_clearances(
@@ -26,7 +26,7 @@ def covering_clearances(
     keys = binding_keys(scope)
     covers: list[Clearance] = []
     for kind in (CURRENT, ENDED) if keys else ():
-        clearances = yield from every(Clearance, (yield from members_of(kind, *keys)))
+        clearances = yield from find_all(Clearance, (yield from members_of(kind, *keys)))
         covers += (clearance for clearance in clearances.values() if scope & clearance.bindings)
         if any(is_in_force(clearance, now) for clearance in covers):
             break

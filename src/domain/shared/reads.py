@@ -132,7 +132,7 @@ Read = Streams | PastEvents | LatestEvents | Holders | Members | AllMembers | Re
 Reads = Generator[Read, Any, T]
 
 
-def every(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
+def find_all(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
     """Return the states that exist among these ids."""
     wanted = tuple(dict.fromkeys(ids))
     if not wanted:
@@ -141,25 +141,25 @@ def every(state: type[S], ids: Iterable[UUID]) -> Reads[dict[UUID, S]]:
     return found
 
 
-def existing(state: type[S], id: UUID | None) -> Reads[S | None]:
+def find(state: type[S], id: UUID | None) -> Reads[S | None]:
     """Return the state under this id, or None."""
-    return None if id is None else (yield from every(state, (id,))).get(id)
+    return None if id is None else (yield from find_all(state, (id,))).get(id)
 
 
-def required(state: type[S], id: UUID, refusal: type[Refusal] | None = None) -> Reads[S]:
+def require(state: type[S], id: UUID, refusal: type[Refusal] | None = None) -> Reads[S]:
     """Return the state under this id; refuse with 404 where there is none."""
-    return (yield from required_all(state, (id,), refusal))[id]
+    return (yield from require_all(state, (id,), refusal))[id]
 
 
-def required_if_given(state: type[S], id: UUID | None, refusal: type[Refusal] | None = None) -> Reads[S | None]:
+def require_if_given(state: type[S], id: UUID | None, refusal: type[Refusal] | None = None) -> Reads[S | None]:
     """Return the state under this id, where one is given; refuse with 404 where there is none."""
-    return None if id is None else (yield from required(state, id, refusal))
+    return None if id is None else (yield from require(state, id, refusal))
 
 
-def required_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | None = None) -> Reads[dict[UUID, S]]:
+def require_all(state: type[S], ids: Iterable[UUID], refusal: type[Refusal] | None = None) -> Reads[dict[UUID, S]]:
     """Return the states under all these ids; a refusal names the first missing one, and has all of them in its facts."""
     ordered = sorted(set(ids))
-    found = yield from every(state, ordered)
+    found = yield from find_all(state, ordered)
     if missing := [id for id in ordered if id not in found]:
         aggregate = state.aggregate
         detail = f"There is no {aggregate.label} {missing[0]}; check the id or list what exists."

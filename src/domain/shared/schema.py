@@ -18,7 +18,7 @@ from pydantic_core import SchemaError as CoreSchemaError
 from pydantic_core import SchemaValidator, core_schema
 
 from baton.domain.shared.refusals import Refusal
-from baton.domain.shared.text import shortened
+from baton.domain.shared.text import shorten
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
@@ -153,11 +153,11 @@ def _levels(schema: Schema, path: Path, refusal: type[Refusal], depth: int = 1) 
         inner = {(*path, keyword): value} if keyword == "items" else {}
         if keyword == "properties":
             if not isinstance(value, dict):
-                raise _malformed((*path, keyword), "an object of schemas", refusal)
+                raise _malformed_keyword((*path, keyword), "an object of schemas", refusal)
             inner = {(*path, keyword, name): level for name, level in value.items()}
         for place, level in inner.items():
             if not isinstance(level, dict):
-                raise _malformed(place, "one schema, as an object", refusal)
+                raise _malformed_keyword(place, "one schema, as an object", refusal)
             yield from _levels(level, place, refusal, depth + 1)
 
 
@@ -165,7 +165,7 @@ def _check_level(path: Path, level: Schema, refusal: type[Refusal]) -> None:
     """Refuse a level that is neither open nor closed, or declares a reserved name."""
     for keyword in sorted(CLOSING & level.keys()):
         if not isinstance(level[keyword], bool):
-            raise _malformed((*path, keyword), "true or false", refusal)
+            raise _malformed_keyword((*path, keyword), "true or false", refusal)
     for name in level.get("properties", {}):
         if name in RESERVED:
             detail = f"The property name {name} is reserved; choose another one."
@@ -194,10 +194,10 @@ def _check_compiles(schema: Schema, refusal: type[Refusal]) -> None:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         path = ("$", *map(str, error.absolute_path))
-        detail = f"The schema does not compile at {_at(path)}: {shortened(error.message)}; correct it."
+        detail = f"The schema does not compile at {_at(path)}: {shorten(error.message)}; correct it."
         raise _refusal_at(path, "does_not_compile", detail, refusal) from error
     except (OverflowError, RecursionError, ValueError) as error:
-        detail = f"The schema does not compile: {shortened(str(error))}; correct it."
+        detail = f"The schema does not compile: {shorten(str(error))}; correct it."
         raise _refusal_at(("$",), "does_not_compile", detail, refusal) from error
 
 
@@ -205,14 +205,14 @@ def _refusal_at(path: Path, reason: str, detail: str, refusal: type[Refusal]) ->
     return refusal(detail, reason=reason, facts={"path": _at(path)})
 
 
-def _malformed(path: Path, form: str, refusal: type[Refusal]) -> Refusal:
+def _malformed_keyword(path: Path, form: str, refusal: type[Refusal]) -> Refusal:
     return _refusal_at(path, "malformed_keyword", f"{_at(path)} must be {form}; correct it.", refusal)
 
 
 def _nothing_declared(values: Mapping[str, Any], refusal: type[Refusal]) -> Refusal:
     keys = sorted(values)
     remedy = "declare one ({} for no constraint) or drop these keys"
-    detail = f"No schema is declared for {shortened(', '.join(keys))}; {remedy}."
+    detail = f"No schema is declared for {shorten(', '.join(keys))}; {remedy}."
     return refusal(detail, reason="no_schema", facts={"keys": keys})
 
 
@@ -240,7 +240,7 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
         saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
     unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
     limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
-    detail = f"{path} {saying.format(limit=shortened(limit))}."
+    detail = f"{path} {saying.format(limit=shorten(limit))}."
     raise refusal(detail, reason=reason, facts={"path": path, **facts}) from error
 
 

@@ -33,7 +33,7 @@ class Blank(str):
     refusal: type[Refusal]
     label: str
 
-    def refused(self) -> Refusal:
+    def to_refusal(self) -> Refusal:
         """Return the refusal of this text."""
         return self.refusal(f"The {self.label} is blank; give it at least one visible character.", reason="blank")
 
@@ -41,7 +41,7 @@ class Blank(str):
 class Unnameable(Blank):
     """A name with a character that no name holds."""
 
-    def refused(self) -> Refusal:
+    def to_refusal(self) -> Refusal:
         detail = f"The {self.label} holds {unnameable_character(self)}, which no name has; leave it out."
         return self.refusal(detail, reason="control_character")
 
@@ -86,7 +86,7 @@ def _is_id(text: str) -> bool:
 Hiding = Callable[[Any], Any]  # What is left of a stored value for somebody who may not read free texts.
 
 
-def hiding(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
+def hiding_of(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
     """How the free texts in a value of this type are hidden, however deep they are; None where there are none."""
     for mark in metadata:
         if isinstance(mark, MayContainPersonalData):
@@ -95,10 +95,10 @@ def hiding(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
             return mark.without_texts
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return hiding(parts[0], parts[1:])
+        return hiding_of(parts[0], parts[1:])
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return _hiding_fields(annotation)
-    inner = [found for part in parts if (found := hiding(part)) is not None]
+    inner = [found for part in parts if (found := hiding_of(part)) is not None]
     if not inner:
         return None
     if origin is dict:
@@ -110,7 +110,7 @@ def hiding(annotation: Any, metadata: Iterable[Any] = ()) -> Hiding | None:
 
 @cache
 def _hiding_fields(model: type[BaseModel]) -> Hiding | None:
-    hides = {info.alias or name: hiding(info.annotation, info.metadata) for name, info in model.model_fields.items()}
+    hides = {info.alias or name: hiding_of(info.annotation, info.metadata) for name, info in model.model_fields.items()}
     fields = {name: hide for name, hide in hides.items() if hide is not None}
     if not fields:
         return None
@@ -134,12 +134,12 @@ class Text:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         bounded = core_schema.str_schema(min_length=1, max_length=self.max_length)
-        return core_schema.no_info_after_validator_function(self._trimmed, bounded)
+        return core_schema.no_info_after_validator_function(self._trim, bounded)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), **({PERSONAL_MARK: True} if self.personal else {})}
 
-    def _trimmed(self, raw: str) -> str:
+    def _trim(self, raw: str) -> str:
         text = raw.strip()
         if text and (self.label in PROSE or not UNNAMEABLE.search(text)):
             return text
@@ -171,12 +171,12 @@ class Word:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         bounded = core_schema.str_schema(min_length=1, max_length=self.max_length)
-        return core_schema.no_info_after_validator_function(self._trimmed, bounded)
+        return core_schema.no_info_after_validator_function(self._trim, bounded)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), "pattern": VISIBLE}
 
-    def _trimmed(self, raw: str) -> str:
+    def _trim(self, raw: str) -> str:
         if text := raw.strip():
             return text
         raise ValueError("give it at least one visible character")
@@ -204,7 +204,7 @@ def refuse_blank_text(value: Any) -> None:
     """Raise the refusal of the first blank text or unfit name found in a model, however deep."""
     match value:
         case Blank():
-            raise value.refused()
+            raise value.to_refusal()
         case BaseModel():
             for item in value.__dict__.values():
                 if type(item) not in ATOMS:
@@ -224,7 +224,7 @@ def unnameable_character(text: str) -> str | None:
     return None if found is None else f"the control character U+{ord(found[0]):04X}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text as far as a sentence can quote it."""
     return text if len(text) <= 200 else f"{text[:199]}…"
 

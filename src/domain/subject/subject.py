@@ -7,9 +7,9 @@ from typing import Annotated, assert_never
 from uuid import UUID
 
 from baton.domain.equipment.asset import Asset, AssetLifecycle
-from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, required
+from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
 
@@ -111,13 +111,13 @@ SubjectEvent = SubjectMounted | SubjectDismounted | SubjectRemoved | SubjectExte
 def evolve(subject: Subject, event: SubjectEvent) -> Subject:
     match event:
         case SubjectMounted():
-            return changed(subject, status=MOUNTED, mounted_on_asset_id=event.asset_id)
+            return copy_with(subject, status=MOUNTED, mounted_on_asset_id=event.asset_id)
         case SubjectDismounted():
-            return changed(subject, status=RECEIVED, mounted_on_asset_id=None)
+            return copy_with(subject, status=RECEIVED, mounted_on_asset_id=None)
         case SubjectRemoved():
-            return changed(subject, status=REMOVED, mounted_on_asset_id=None)
+            return copy_with(subject, status=REMOVED, mounted_on_asset_id=None)
         case SubjectExternalIdAssigned():
-            return changed(subject, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
+            return copy_with(subject, external_id=event.external_id, external_id_scheme=event.external_id_scheme)
         case _:
             assert_never(event)
 
@@ -148,7 +148,7 @@ class MountSubject(JudgedVerb[Subject, Asset]):
     reason: Annotated[str, subject.text("mount_reason", 500, label="reason", personal=True)]
 
     def gather(self, subject: Subject, call: Call) -> Reads[Asset]:
-        return (yield from required(Asset, self.asset_id))
+        return (yield from require(Asset, self.asset_id))
 
     def decide(self, subject: Subject, call: Call, asset: Asset) -> Outcome:
         if asset.lifecycle is not AssetLifecycle.ACTIVE:

@@ -11,7 +11,7 @@ from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.federation.facility import Facility
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.reads import Holders, Reads, events_of, every, latest_events, members_of
+from baton.domain.shared.reads import Holders, Reads, events_of, find_all, latest_events, members_of
 from baton.domain.supply import supply as events
 from baton.domain.supply.supply import FORMER, KINDS, Supply, SupplyStatus, SupplyTransition
 
@@ -42,10 +42,10 @@ def _enlisted_supplies(
     """Return the supplies that a look-up has of the scope's facilities, the Sites that they are areas of included."""
     codes = scope.facility_codes if scope.assets else frozenset({own_facility_code})
     holders: dict[str, UUID] = yield Holders(FACILITY_CODE, tuple(sorted(codes)))
-    facilities = yield from every(Facility, holders.values())
-    sites = yield from every(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
+    facilities = yield from find_all(Facility, holders.values())
+    sites = yield from find_all(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
     codes |= {site.code for site in sites.values()}
-    supplies = yield from every(Supply, (yield from members_of(lookup, *sorted(kinds))))
+    supplies = yield from find_all(Supply, (yield from members_of(lookup, *sorted(kinds))))
     return tuple(
         one
         for one in supplies.values()

@@ -11,13 +11,13 @@ from pydantic import Field
 
 from baton.domain.access.actor import ActorKind
 from baton.domain.equipment.asset import Asset
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, copy_with
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, record_of, required_if_given
+from baton.domain.shared.reads import Reads, ask, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, NotFound
 from baton.domain.shared.text import FreeText, Text
 from baton.domain.shared.writes import Claim, Delist, Enlist, Put, Record, Release
@@ -119,8 +119,8 @@ class SupplyDeregistered(SupplyTransition, of=supply, to=DECOMMISSIONED):
 
 @supply.evolve
 def evolve(supply: Supply, event: SupplyTransition) -> Supply:
-    supply = changed(supply, last_status_reason=event.reason, last_trigger=event.trigger)
-    return changed(supply, status=event.to_status, last_status_changed_at=event.occurred_at)
+    supply = copy_with(supply, last_status_reason=event.reason, last_trigger=event.trigger)
+    return copy_with(supply, status=event.to_status, last_status_changed_at=event.occurred_at)
 
 
 class InvalidSupplyReasonError(Invalid, context="supply"):
@@ -150,7 +150,7 @@ class RegisterSupply(JudgedCreation[None]):
 
     def gather(self, call: Call) -> Reads[None]:
         yield from require_facility(self.facility_code, SupplyFacilityNotFoundError)
-        yield from required_if_given(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
+        yield from require_if_given(Asset, self.containing_asset_id, SupplyContainingAssetNotFoundError)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_facility_code(self.facility_code)

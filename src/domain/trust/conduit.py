@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.access.actor import names_of
-from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State, changed
+from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State, copy_with
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
 from baton.domain.shared.reads import Reads
@@ -47,7 +47,7 @@ class ConduitLogbookOpened(LogbookOpened, of=conduit):
 
 @conduit.evolve
 def evolve(conduit: Conduit, event: ConduitLogbookOpened) -> Conduit:
-    return changed(conduit, verdict_logbook_id=event.logbook_id)
+    return copy_with(conduit, verdict_logbook_id=event.logbook_id)
 
 
 @conduit.creation()

@@ -13,7 +13,7 @@ from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.kernel import NIL, Aggregate, Call, Event, JudgedCreation, Outcome, Query, SortedSet, State, Value, Verb
 from baton.domain.registry import REGISTRY, Operation
 from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, every, is_permitted, required
+from baton.domain.shared.reads import Reads, find_all, is_permitted, require
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Enlist
@@ -108,11 +108,11 @@ class DefinePolicy(JudgedCreation[None]):
     permitted_command_sets: Annotated[SortedSet[CommandName], Field(max_length=1000)] = frozenset()
 
     def gather(self, call: Call) -> Reads[None]:
-        yield from required(Conduit, self.conduit_id)
+        yield from require(Conduit, self.conduit_id)
         if self.surface_id != NIL:
-            yield from required(Surface, self.surface_id)
+            yield from require(Surface, self.surface_id)
             return
-        actors = yield from every(Actor, self.permitted_principal_ids)
+        actors = yield from find_all(Actor, self.permitted_principal_ids)
         in_process = {id for id, actor in actors.items() if actor.kind is not ActorKind.HUMAN}
         if strangers := sorted(self.permitted_principal_ids - in_process):
             raise InvalidPolicySurfaceError(

@@ -10,10 +10,10 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from baton.domain import kernel
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
-from baton.domain.shared.reads import Reads, is_permitted, record_of, required_if_given
+from baton.domain.shared.reads import Reads, is_permitted, record_of, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, UnauthorizedError
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
@@ -179,14 +179,14 @@ VisitEvent = VisitHeld | VisitCompleted | VisitCancelled | VisitAborted | VisitV
 def evolve(visit: Visit, event: VisitEvent) -> Visit:
     match event:
         case VisitHeld():
-            return changed(visit, status=ON_HOLD, last_status_reason=event.reason)
+            return copy_with(visit, status=ON_HOLD, last_status_reason=event.reason)
         case VisitCompleted() | VisitCancelled() | VisitAborted() | VisitVoided():
             reason = visit.last_status_reason if isinstance(event, VisitCompleted) else event.reason
             left = check_out(visit, event.occurred_at)
-            return changed(left, status=ENDS[type(event)], completed_at=event.occurred_at, last_status_reason=reason)
+            return copy_with(left, status=ENDS[type(event)], completed_at=event.occurred_at, last_status_reason=reason)
         case VisitCheckedIn():
             entry = Presence(actor_id=event.actor_id, mode=event.mode, check_in_at=event.occurred_at)
-            return changed(visit, presence_entries=(*visit.presence_entries, entry))
+            return copy_with(visit, presence_entries=(*visit.presence_entries, entry))
         case VisitCheckedOut():
             return check_out(visit, event.occurred_at, event.actor_id)
         case _:
@@ -201,7 +201,7 @@ def check_out(visit: Visit, at: datetime, actor_id: UUID | None = None) -> Visit
         else entry
         for entry in visit.presence_entries
     )
-    return changed(visit, presence_entries=entries)
+    return copy_with(visit, presence_entries=entries)
 
 
 class InvalidVisitPlannedPeriodError(Invalid, context="trust"):
@@ -236,7 +236,7 @@ class RegisterVisit(JudgedCreation[Visit | None]):
     external_refs: Annotated[dict[str, str], Field(max_length=100)] = {}
 
     def gather(self, call: Call) -> Reads[Visit | None]:
-        return (yield from required_if_given(Visit, self.parent_id, VisitParentNotFoundError))
+        return (yield from require_if_given(Visit, self.parent_id, VisitParentNotFoundError))
 
     def decide(self, call: Call, parent: Visit | None) -> Outcome:
         if self.planned_end_at <= self.planned_start_at:

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
 
 from baton.application.conduct import actions
-from baton.application.control import Control, Quality, always_open
+from baton.application.control import Control, Quality, Timekeeper, always_open
 from baton.application.plant import SignalAddress
-from baton.application.ports import Timekeeper
 from baton.infrastructure.control.area_detector import DONE, UNLIMITED, camera_signal, writer_signal
 
 POLL_SECONDS = 0.05

@@ -106,7 +106,7 @@ class JobDirectory:
         if outcome is None or spec is None:
             raise port.ComputeTimeoutError(f"Job {self.path.name} has not ended; wait for its end first.")
         if outcome["status"] != "Succeeded":
-            words = f": {said}" if (said := self.last_words()) else "."
+            words = f": {detail}" if (detail := self.last_words()) else "."
             raise port.ComputeJobFailedError(f"{job_name(spec)} {_end_sentence(spec, outcome)}{words}")
         return spec
 

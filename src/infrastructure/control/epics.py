@@ -39,8 +39,8 @@ class ValueShape:
 
 def check_name(address: str) -> str:
     if not re.fullmatch(r"[!-~]+", address):
-        said = f"{address!r} is no name of an EPICS signal; these are of letters, digits and signs, without spaces."
-        raise MalformedControlAddressError(said)
+        detail = f"{address!r} is no name of an EPICS signal; these are of letters, digits and signs, without spaces."
+        raise MalformedControlAddressError(detail)
     return address
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from baton.application import control, plant
-from baton.application.control import Fence, Reading, ReadingKind
+from baton.application.control import Fence, Reading, ReadingKind, Timekeeper
 from baton.application.latest_queue import LatestQueue
-from baton.application.ports import Timekeeper
 from baton.application.settings import Settings
 from baton.infrastructure.control.area_detector import Detector
 from baton.infrastructure.control.devices import DerivedSignal, Device, Motor, Noise, PlainSignal, peak, plane

@@ -82,8 +82,8 @@ class LanguageModelDecider(Decider):
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in fault["loc"])
-            said = f"The model's answer has no proper shape: {place}: {fault['msg']}."
-            raise steering.malformed_advice(said, "shape") from error
+            detail = f"The model's answer has no proper shape: {place}: {fault['msg']}."
+            raise steering.malformed_advice(detail, "shape") from error
         advice = SteeringAdvice(
             **dict(answer),
             confidence_source=None if answer.confidence is None else ConfidenceSource.SELF_REPORTED,
@@ -116,17 +116,17 @@ def _coordinate(axis: steering.SteeringAxis) -> dict[str, Any]:
 
 
 def _decide_error(error: models.LanguageModelError) -> Exception:
-    said = str(error)[:200]
+    detail = str(error)[:200]
     match error:
         case models.LanguageModelAuthenticationError():
-            return deciders.DecideAccessDeniedError(f"The model's provider does not let us ask: {said}")
+            return deciders.DecideAccessDeniedError(f"The model's provider does not let us ask: {detail}")
         case models.LanguageModelTimeoutError():
-            return deciders.DecideTimeoutError(f"The model did not answer in time: {said}")
+            return deciders.DecideTimeoutError(f"The model did not answer in time: {detail}")
         case models.LanguageModelInvalidRequestError():
-            return deciders.DecideEvidenceRejectedError(f"The model does not take this evidence: {said}")
+            return deciders.DecideEvidenceRejectedError(f"The model does not take this evidence: {detail}")
         case models.LanguageModelSchemaValidationError():
-            return steering.DecideAdviceMalformedError(f"The model's answer has no proper shape: {said}", reason="shape")
-    return steering.DecideNotAvailableError(f"The model does not answer: {said}", reason="no_answer")
+            return steering.DecideAdviceMalformedError(f"The model's answer has no proper shape: {detail}", reason="shape")
+    return steering.DecideNotAvailableError(f"The model does not answer: {detail}", reason="no_answer")
 
 
 class ConfiguredDeciders:
@@ -176,5 +176,5 @@ class ConfiguredDeciders:
 
 def _unavailable(decide: steering.AskedDecide, why: str) -> steering.DecideNotAvailableError:
     name = steering.decider_name(decide)
-    said = f"The decider {name} cannot be asked: {why}."
-    return steering.DecideNotAvailableError(said, reason="not_offered", facts={"substrate": name})
+    detail = f"The decider {name} cannot be asked: {why}."
+    return steering.DecideNotAvailableError(detail, reason="not_offered", facts={"substrate": name})

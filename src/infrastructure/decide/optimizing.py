@@ -122,8 +122,8 @@ def training_data(evidence: SteeringEvidence, cube: UnitCube) -> TrainingData:
     """Return the Good points, or raise DecideEvidenceRejectedError where the objective is neither minimum nor maximum."""
     objective = evidence.objective
     if objective.kind not in steering.EXTREMA:
-        said = f"This decider looks for a minimum or a maximum and cannot serve {objective.kind.value}."
-        raise DecideEvidenceRejectedError(said)
+        detail = f"This decider looks for a minimum or a maximum and cannot serve {objective.kind.value}."
+        raise DecideEvidenceRejectedError(detail)
     sign = -1.0 if objective.kind is steering.SteeringObjectiveKind.MINIMIZE else 1.0
     measured = [
         (cube.fractions(observation.point), sign * value)

@@ -46,10 +46,10 @@ AND (%(closing)s OR NOT EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s
 """Whether the step at the place, or the one before it, has an outcome that lets the walk continue."""
 PASS_STARTED, PASS_ENDED = ProcedureIterationStarted.__name__, ProcedureIterationEnded.__name__
 IN_PASS = f"""(%(iteration_index)s = 0 OR EXISTS (SELECT FROM (
-    SELECT event_type, payload::jsonb AS said FROM events WHERE stream_type = 'Procedure'
+    SELECT event_type, payload::jsonb AS payload FROM events WHERE stream_type = 'Procedure'
     AND stream_id = %(procedure_id)s::uuid AND event_type IN ('{PASS_STARTED}', '{PASS_ENDED}') ORDER BY version DESC LIMIT 1
-) AS last WHERE event_type = '{PASS_STARTED}' AND (said ->> 'iteration_index')::int = %(iteration_index)s
-    AND coalesce(nullif(said -> 'point', 'null'), '{{}}') = %(point)s::jsonb))"""
+) AS last WHERE event_type = '{PASS_STARTED}' AND (payload ->> 'iteration_index')::int = %(iteration_index)s
+    AND coalesce(nullif(payload -> 'point', 'null'), '{{}}') = %(point)s::jsonb))"""
 """Whether the pass is the open one, and measures at this point."""
 BEGIN = f"""
 WITH live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
@@ -286,9 +286,9 @@ class PostgresConductProgress:
             await connection.execute(SQL(STALL).format(Identifier(progress.relation)), (conduct_id,))
 
     async def note(self, run_id: UUID, conduct_id: UUID, phase_index: int, waiting: RunWait | None) -> None:
-        said = None if waiting is None else Jsonb(waiting.model_dump(mode="json"))
+        detail = None if waiting is None else Jsonb(waiting.model_dump(mode="json"))
         async with self._store.connection(writing=True) as connection:
-            await connection.execute(NOTE, {"run": run_id, "conduct": conduct_id, "index": phase_index, "waiting": said})
+            await connection.execute(NOTE, {"run": run_id, "conduct": conduct_id, "index": phase_index, "waiting": detail})
 
 
 def run_events(statuses: frozenset[RunStatus]) -> list[str]:

@@ -49,7 +49,7 @@ class AppendNotifier:
         self._url = url
         self._pending = asyncio.Event()
 
-    def appended(self) -> None:
+    def mark_appended(self) -> None:
         self._pending.set()
 
     async def run(self) -> None:

@@ -86,7 +86,7 @@ class PostgresSession:
         query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s AND key = ANY(%s) ORDER BY stream_id"
         return tuple(row[0] for row in await self._rows(tuple, query, (kind, list(keys))))
 
-    async def enlisted(self, kind: str) -> tuple[UUID, ...]:
+    async def all_members(self, kind: str) -> tuple[UUID, ...]:
         query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s ORDER BY stream_id"
         return tuple(row[0] for row in await self._rows(tuple, query, (kind,)))
 
@@ -165,8 +165,8 @@ class PostgresStore:
             self._purge()
             with suppress(Exception):  # a full disk takes no log line either
                 log.error("store_unavailable", error=type(error).__name__)
-            said = "The database cannot be reached; repeat the request, with the same idempotency key, in a few seconds."
-            raise ports.StoreUnavailableError(said) from error
+            detail = "The database cannot be reached; repeat the request, with the same idempotency key, in a few seconds."
+            raise ports.StoreUnavailableError(detail) from error
 
     def _purge(self) -> None:
         """Replace connections that died with the server, so that not each of them costs a request."""
@@ -239,7 +239,7 @@ class PostgresStore:
         rows = await self._rows(sql.AHEAD, (str(after.transaction_id), after.position, list(only), limit))
         return [row[0] for row in rows]
 
-    async def passed(self, follower: str, position: int) -> bool:
+    async def has_passed(self, follower: str, position: int) -> bool:
         rows = await self._rows(sql.PASSED, (follower, position))
         return bool(rows and rows[0][0])
 

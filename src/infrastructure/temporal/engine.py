@@ -248,11 +248,11 @@ class TemporalEngine:
                 self._client = self._client or await connect(self._settings, self._tracing)
                 yield self._client
         except RPCError as error:
-            said = f"The workflow engine cannot be used now ({error.status.name}); the work is recorded and will start."
-            raise EngineUnavailableError(said) from error
+            detail = f"The workflow engine cannot be used now ({error.status.name}); the work is recorded and will start."
+            raise EngineUnavailableError(detail) from error
         except (RuntimeError, TimeoutError) as error:
-            said = "The workflow engine cannot be reached; the work is recorded and will start."
-            raise EngineUnavailableError(said) from error
+            detail = "The workflow engine cannot be reached; the work is recorded and will start."
+            raise EngineUnavailableError(detail) from error
 
 
 def worker_deployment(settings: Settings) -> WorkerDeploymentConfig | None:

@@ -12,7 +12,7 @@ from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceDefined, SurfaceKind
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 BIND = BindActorSubject(issuer="https://id.example.org", subject="mira")
 CLERK = ("BindActorSubject", "RegisterActor", "ReactivateActor", "UnbindActorSubject")
@@ -56,7 +56,7 @@ def test_somebody_who_may_as_much_is_bound_and_so_is_oneself(world: World) -> No
 def test_somebody_who_may_do_more_is_not_bound_whatever_the_surface(world: World, surface_id: UUID) -> None:
     mira = person(world)
     permit(world, mira, "DefinePolicy", surface_id=surface_id)
-    with refused("ActorCannotBindSubjectError", "more_privileged") as caught:
+    with expect_refusal("ActorCannotBindSubjectError", "more_privileged") as caught:
         world.when(BIND, on=mira)
     assert not caught.value.facts, "what others may do is not told"
 
@@ -64,7 +64,7 @@ def test_somebody_who_may_do_more_is_not_bound_whatever_the_surface(world: World
 def test_a_set_counts_for_what_it_holds(world: World) -> None:
     mira = person(world)
     permit(world, mira, permitted_command_sets=["operation.commands"])
-    with refused("ActorCannotBindSubjectError", "more_privileged"):
+    with expect_refusal("ActorCannotBindSubjectError", "more_privileged"):
         world.when(BIND, on=mira)
     permit(world, world.principal_id, permitted_command_sets=["all"])
     world.when(BIND, on=mira)
@@ -74,7 +74,7 @@ def test_being_deactivated_makes_nobody_less_privileged(world: World) -> None:
     mira = person(world)
     policy_id = permit(world, mira, "DefinePolicy")
     world.when(DeactivateActor(), on=mira)
-    with refused("ActorCannotBindSubjectError", "more_privileged"):
+    with expect_refusal("ActorCannotBindSubjectError", "more_privileged"):
         world.when(BIND, on=mira)
     world.when(RevokePolicyGrant(permitted_principal_id=mira, reason="left"), on=policy_id)
     world.when(BIND, on=mira)
@@ -85,7 +85,7 @@ def test_being_deactivated_makes_nobody_less_privileged(world: World) -> None:
 def test_the_services_own_actors_are_not_bound(world: World, seeded_id: UUID, enforced: bool) -> None:
     world.ports["deployment"].policies_enforced = enforced
     world.given(seeded_id, ActorRegistered(kind="agent"))
-    with refused("ActorCannotBindSubjectError", "seeded"):
+    with expect_refusal("ActorCannotBindSubjectError", "seeded"):
         world.when(BIND, on=seeded_id)
 
 

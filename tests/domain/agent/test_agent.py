@@ -32,9 +32,9 @@ from baton.domain.agent.language_model import (
 from baton.domain.agent.prompts import CAUTION_DRAFT, PROMPTS, RUN_DEBRIEF
 from baton.domain.kernel import instant
 from baton.domain.registry import REGISTRY
-from tests.support.domain.agents import agent_of, agent_world, definition, equipped, in_service
+from tests.support.domain.agents import agent_of, agent_world, definition, set_approved_models, versioned_agent
 from tests.support.domain.language_models import entry
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def world() -> World:
     return agent_world()
 
 
-def defined(world: World, **fields: Any) -> UUID:
+def define_agent(world: World, **fields: Any) -> UUID:
     return world.create(DefineAgent(**definition(**fields)))
 
 
@@ -51,7 +51,7 @@ def payloads(world: World, name: str, id: UUID) -> list[tuple[str, dict[str, Any
 
 
 def test_an_agent_begins_with_its_actor_and_its_profile(world: World) -> None:
-    id = defined(world, capabilities=["debrief", "compare"], prompt_template_id=RUN_DEBRIEF.id)
+    id = define_agent(world, capabilities=["debrief", "compare"], prompt_template_id=RUN_DEBRIEF.id)
     at = instant(world.now)
     assert payloads(world, "Agent", id) == [
         (
@@ -79,7 +79,7 @@ def test_an_agent_begins_with_its_actor_and_its_profile(world: World) -> None:
 
 
 def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
-    id = defined(world, description="Debriefs the night shift", canonical_uri="https://agents.example/debriefer")
+    id = define_agent(world, description="Debriefs the night shift", canonical_uri="https://agents.example/debriefer")
     started = world.now
     world.when(VersionAgent(), on=id)
     in_force = world.now
@@ -114,7 +114,7 @@ def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
 
 
 def test_what_is_written_over_an_agents_life(world: World) -> None:
-    id = in_service(world)
+    id = versioned_agent(world)
     for verb in (
         SuspendAgent(reason=" Too wordy "),
         ResumeAgent(),
@@ -141,7 +141,7 @@ def test_what_is_written_over_an_agents_life(world: World) -> None:
 
 
 def test_resuming_clears_the_reason_of_the_suspension_and_nothing_else(world: World) -> None:
-    id = in_service(world)
+    id = versioned_agent(world)
     world.when(SuspendAgent(reason="Too wordy"), on=id)
     suspended_at = world.now
     world.when(ResumeAgent(), on=id)
@@ -152,7 +152,7 @@ def test_resuming_clears_the_reason_of_the_suspension_and_nothing_else(world: Wo
 
 
 def test_a_list_follows_every_change_of_status(world: World) -> None:
-    id = in_service(world)
+    id = versioned_agent(world)
     assert ListAgents.summary.of(agent_of(world, id)).status == "Versioned"
     world.when(SuspendAgent(reason="Too wordy"), on=id)
     assert ListAgents.summary.of(agent_of(world, id)).status == "Suspended"
@@ -180,8 +180,8 @@ def test_a_list_follows_every_change_of_status(world: World) -> None:
     ],
 )
 def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal) as caught:
-        defined(world, **fields)
+    with expect_refusal(refusal) as caught:
+        define_agent(world, **fields)
     assert caught.value.status == 400
     assert not world.streams
     assert not world.records
@@ -210,14 +210,14 @@ def test_what_is_too_long_or_missing_is_malformed(fields: dict[str, Any]) -> Non
 
 def test_an_agent_claims_up_to_32_capabilities(world: World) -> None:
     claimed = [f"capability {number}" for number in range(32)]
-    assert agent_of(world, defined(world, capabilities=[*claimed, "capability 7 "])).capabilities == set(claimed)
+    assert agent_of(world, define_agent(world, capabilities=[*claimed, "capability 7 "])).capabilities == set(claimed)
 
 
 def test_prompts_are_known_by_ids_that_follow_from_name_and_version(world: World) -> None:
     assert set(PROMPTS) == {RUN_DEBRIEF.id, CAUTION_DRAFT.id}
     for id, prompt in PROMPTS.items():
         assert id.version == 7
-        assert agent_of(world, defined(world, prompt_template_id=id)).prompt_template_id == prompt.id
+        assert agent_of(world, define_agent(world, prompt_template_id=id)).prompt_template_id == prompt.id
 
 
 class TestApprovedModelsOnly:
@@ -225,52 +225,52 @@ class TestApprovedModelsOnly:
 
     @pytest.fixture
     def world(self) -> World:
-        return equipped(World(), approved_models_only=True)
+        return set_approved_models(World(), approved_models_only=True)
 
     def entry(self, world: World, **fields: Any) -> UUID:
         return world.create(DefineLanguageModel(**entry(**fields)))
 
     def test_an_unknown_model_is_refused(self, world: World) -> None:
-        with refused("LanguageModelNotApprovedError", "model_not_approved") as caught:
-            defined(world)
+        with expect_refusal("LanguageModelNotApprovedError", "model_not_approved") as caught:
+            define_agent(world)
         assert caught.value.status == 409
 
     def test_an_approved_one_is_taken_whatever_snapshot_is_pinned(self, world: World) -> None:
         world.when(ApproveLanguageModel(), on=self.entry(world))
-        defined(world)
-        defined(world, model_ref={"provider": "acme", "model": "large-4", "snapshot_pin": "large-4-20260601"})
+        define_agent(world)
+        define_agent(world, model_ref={"provider": "acme", "model": "large-4", "snapshot_pin": "large-4-20260601"})
         for other in ({"provider": "bolt", "model": "large-4"}, {"provider": "acme", "model": "large-5"}):
-            with refused("LanguageModelNotApprovedError"):
-                defined(world, model_ref=other)
+            with expect_refusal("LanguageModelNotApprovedError"):
+                define_agent(world, model_ref=other)
 
     def test_only_approved_counts_as_approved(self, world: World) -> None:
         id = self.entry(world)
         for verb in (None, AnnounceLanguageModelRetirement(reason="notice"), RetireLanguageModel()):
             if verb is not None:
                 world.when(verb, on=id)
-            with refused("LanguageModelNotApprovedError"):
-                defined(world)
+            with expect_refusal("LanguageModelNotApprovedError"):
+                define_agent(world)
             if verb is None:
                 world.when(ApproveLanguageModel(), on=id)
         world.when(DeprecateLanguageModel(), on=self.entry(world, model="large-5"))
-        with refused("LanguageModelNotApprovedError"):
-            defined(world, model_ref={"provider": "acme", "model": "large-5"})
+        with expect_refusal("LanguageModelNotApprovedError"):
+            define_agent(world, model_ref={"provider": "acme", "model": "large-5"})
 
     @pytest.mark.parametrize("provider", ["deterministic", "setting"])
     def test_rules_and_settings_need_no_entry(self, world: World, provider: str) -> None:
-        defined(world, model_ref={"provider": provider, "model": "RUN_DEBRIEFER_MODEL"})
+        define_agent(world, model_ref={"provider": provider, "model": "RUN_DEBRIEFER_MODEL"})
 
     def test_values_come_before_the_catalog(self, world: World) -> None:
-        with refused("InvalidAgentCanonicalUriError"):
-            defined(world, canonical_uri="ftp://agents.example")
+        with expect_refusal("InvalidAgentCanonicalUriError"):
+            define_agent(world, canonical_uri="ftp://agents.example")
 
 
 def test_a_deployment_that_does_not_ask_takes_any_model(world: World) -> None:
-    defined(world, model_ref={"provider": "nobody", "model": "unheard"})
+    define_agent(world, model_ref={"provider": "nobody", "model": "unheard"})
 
 
 def test_a_tool_is_granted_once_and_revoked_once(world: World) -> None:
-    id = defined(world)
+    id = define_agent(world)
     assert world.when(GrantToolToAgent(tool_name="get_run"), on=id)
     assert world.when(GrantToolToAgent(tool_name=" get_run "), on=id) == []
     assert agent_of(world, id).tools == {"get_run"}
@@ -280,10 +280,10 @@ def test_a_tool_is_granted_once_and_revoked_once(world: World) -> None:
 
 
 def test_an_agent_has_at_most_32_tools(world: World) -> None:
-    id = defined(world)
+    id = define_agent(world)
     for number in range(32):
         world.when(GrantToolToAgent(tool_name=f"tool_{number}"), on=id)
-    with refused("InvalidAgentToolsError") as caught:
+    with expect_refusal("InvalidAgentToolsError") as caught:
         world.when(GrantToolToAgent(tool_name="one_more"), on=id)
     assert caught.value.status == 400
     assert world.when(GrantToolToAgent(tool_name="tool_7"), on=id) == []
@@ -293,8 +293,8 @@ def test_an_agent_has_at_most_32_tools(world: World) -> None:
 
 @pytest.mark.parametrize("verb", [GrantToolToAgent, RevokeToolFromAgent])
 def test_a_tool_has_a_name(world: World, verb: Any) -> None:
-    with refused("InvalidToolNameError"):
-        world.when(verb(tool_name=" "), on=defined(world))
+    with expect_refusal("InvalidToolNameError"):
+        world.when(verb(tool_name=" "), on=define_agent(world))
     for malformed in ("", "t" * 101):
         with pytest.raises(ValidationError):
             verb(tool_name=malformed)
@@ -305,45 +305,45 @@ def test_a_tool_has_a_name(world: World, verb: Any) -> None:
     [(SuspendAgent, "InvalidAgentSuspensionReasonError"), (DeprecateAgent, "InvalidAgentDeprecationReasonError")],
 )
 def test_a_reason_is_never_blank(world: World, verb: Any, refusal: str) -> None:
-    with refused(refusal):
-        world.when(verb(reason=" "), on=in_service(world))
+    with expect_refusal(refusal):
+        world.when(verb(reason=" "), on=versioned_agent(world))
     with pytest.raises(ValidationError):
         verb(reason="r" * 501)
 
 
 def test_state_comes_before_values(world: World) -> None:
-    id = defined(world)
-    with refused("AgentCannotSuspendError", "defined"):
+    id = define_agent(world)
+    with expect_refusal("AgentCannotSuspendError", "defined"):
         world.when(SuspendAgent(reason=" "), on=id)
     world.when(DeprecateAgent(), on=id)
-    with refused("AgentCannotUpdateBudgetError", "deprecated"):
+    with expect_refusal("AgentCannotUpdateBudgetError", "deprecated"):
         world.when(UpdateAgentBudget(monthly_cost_cap=-1.0, daily_token_cap=None), on=id)
 
 
 def test_a_budget_is_replaced_whole_and_both_null_clear_it(world: World) -> None:
-    id = defined(world)
+    id = define_agent(world)
 
-    def budgeted(monthly: float | None, daily: int | None) -> Budget | None:
+    def update_budget(monthly: float | None, daily: int | None) -> Budget | None:
         world.when(UpdateAgentBudget(monthly_cost_cap=monthly, daily_token_cap=daily), on=id)
         return agent_of(world, id).budget
 
-    assert budgeted(40.0, 200_000) == Budget(monthly_cost_cap=40.0, daily_token_cap=200_000)
-    assert budgeted(None, 7) == Budget(monthly_cost_cap=None, daily_token_cap=7)
-    assert budgeted(0.0, None) == Budget(monthly_cost_cap=0.0, daily_token_cap=None)
-    assert budgeted(None, None) is None
+    assert update_budget(40.0, 200_000) == Budget(monthly_cost_cap=40.0, daily_token_cap=200_000)
+    assert update_budget(None, 7) == Budget(monthly_cost_cap=None, daily_token_cap=7)
+    assert update_budget(0.0, None) == Budget(monthly_cost_cap=0.0, daily_token_cap=None)
+    assert update_budget(None, None) is None
 
 
 @pytest.mark.parametrize("caps", [(None, None), (40.0, 200_000), (0.0, None), (None, 0)])
 def test_the_same_budget_again_changes_nothing(world: World, caps: tuple[float | None, int | None]) -> None:
-    id, same = defined(world), UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1])
+    id, same = define_agent(world), UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1])
     world.when(same, on=id)
     assert world.when(same, on=id) == []
 
 
 @pytest.mark.parametrize("caps", [(-0.01, None), (None, -1), (40.0, -1), (1e300, None), (None, 2**60)])
 def test_a_cap_is_not_negative_and_has_a_bound(world: World, caps: tuple[float | None, int | None]) -> None:
-    with refused("InvalidAgentBudgetError") as caught:
-        world.when(UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1]), on=defined(world))
+    with expect_refusal("InvalidAgentBudgetError") as caught:
+        world.when(UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1]), on=define_agent(world))
     assert caught.value.status == 400
 
 
@@ -370,8 +370,8 @@ def test_the_unit_of_a_cap_is_declared() -> None:
 
 
 def test_agents_are_found_by_their_kind_whatever_their_status(world: World) -> None:
-    one, other = defined(world), in_service(world, name="Third debriefer")
-    in_service(world, kind="CautionDrafter")
+    one, other = define_agent(world), versioned_agent(world, name="Third debriefer")
+    versioned_agent(world, kind="CautionDrafter")
     world.when(DeprecateAgent(), on=one)
     assert {agent.id for agent in world.fulfil(agents_of_kind("RunDebriefer"))} == {one, other}
     assert world.fulfil(agents_of_kind("Unheard")) == ()

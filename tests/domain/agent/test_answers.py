@@ -9,7 +9,7 @@ from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.conclusions import Material, UnusableAnswerError
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
-from tests.support.domain.caution_proposals import caution
+from tests.support.domain.caution_proposals import proposed_caution
 from tests.support.domain.world import new_id
 
 REASONING = "The run was completed as planned. " * 4
@@ -18,7 +18,7 @@ MATERIAL = Material({}, frozenset({("Asset", ASSET), ("Procedure", PHASE)}), fro
 
 
 def draft(choice: str, **fields: Any) -> dict[str, Any]:
-    proposal = None if choice == "NoAction" else caution(choice, ASSET, **fields)
+    proposal = None if choice == "NoAction" else proposed_caution(choice, ASSET, **fields)
     return {"choice": choice, "confidence": 0.8, "reasoning": REASONING, "proposed_caution": proposal}
 
 
@@ -73,7 +73,7 @@ class TestAnswersOfADrafter:
     def test_a_proposal_is_kept_with_its_choice(self, choice: str) -> None:
         concluded = DRAFT.conclude(draft(choice), MATERIAL)
         assert (concluded.choice, concluded.confidence) == (choice, 0.8)
-        assert concluded.inputs == {"proposed_caution": caution(choice, ASSET)}
+        assert concluded.inputs == {"proposed_caution": proposed_caution(choice, ASSET)}
 
     @pytest.mark.parametrize("severity", ["Notice", "Caution", "Warning"])
     def test_a_successor_may_have_any_severity(self, severity: str) -> None:

@@ -55,7 +55,7 @@ class Ring:
         found: Outage | None = self.world.fulfil(outage_in(self.scope, LUMEN))
         return found
 
-    def began_with(self) -> UUID | None:
+    def outage_event_id(self) -> UUID | None:
         outage = self.outage()
         return None if outage is None else outage.event_id
 
@@ -106,8 +106,8 @@ def test_a_degraded_beam_is_a_beam(ring: Ring) -> None:
     ring.mark(other, DegradeSupply)
     ring.mark(one, MarkSupplyUnavailable)
     assert ring.outage() is None
-    assert ring.began_with() != (last := ring.mark(other, MarkSupplyUnavailable)).stored_id
-    assert ring.began_with() == last.stored_id
+    assert ring.outage_event_id() != (last := ring.mark(other, MarkSupplyUnavailable)).stored_id
+    assert ring.outage_event_id() == last.stored_id
 
 
 def test_the_outage_stays_the_same_while_supplies_only_recover(ring: Ring) -> None:
@@ -121,10 +121,10 @@ def test_the_outage_stays_the_same_while_supplies_only_recover(ring: Ring) -> No
         (one, MarkSupplyRecovering),
     ):
         ring.mark(id, verb)
-        assert ring.began_with() == last.stored_id
+        assert ring.outage_event_id() == last.stored_id
     ring.beam(MarkSupplyUnavailable)
     ring.beam()
-    assert ring.began_with() == last.stored_id
+    assert ring.outage_event_id() == last.stored_id
 
 
 @pytest.mark.parametrize("back", [RestoreSupply, DegradeSupply])
@@ -133,11 +133,11 @@ def test_an_outage_ends_when_any_beam_is_back_and_the_next_is_another(ring: Ring
     ring.mark(one, MarkSupplyUnavailable)
     first = ring.mark(other, MarkSupplyUnavailable)
     ring.mark(one, MarkSupplyRecovering)
-    assert ring.began_with() == first.stored_id
+    assert ring.outage_event_id() == first.stored_id
     ring.mark(one, back)
     assert ring.outage() is None
     second = ring.mark(one, MarkSupplyUnavailable)
-    assert ring.began_with() == second.stored_id
+    assert ring.outage_event_id() == second.stored_id
     assert second.stored_id != first.stored_id
 
 
@@ -146,7 +146,7 @@ def test_where_there_never_was_a_beam_the_outage_began_with_the_first_word_of_it
     first = ring.mark(one, MarkSupplyUnavailable)
     ring.mark(one, MarkSupplyRecovering)
     ring.beam(MarkSupplyUnavailable)
-    assert ring.began_with() == first.stored_id
+    assert ring.outage_event_id() == first.stored_id
 
 
 def test_only_beams_in_scope_count(ring: Ring) -> None:
@@ -155,7 +155,7 @@ def test_only_beams_in_scope_count(ring: Ring) -> None:
     own = ring.beam(MarkSupplyAvailable, asset_id=ring.beamline)
     last = ring.mark(own, MarkSupplyUnavailable)
     ring.beam(MarkSupplyAvailable, MarkSupplyUnavailable, asset_id=elsewhere)
-    assert ring.began_with() == last.stored_id
+    assert ring.outage_event_id() == last.stored_id
 
 
 def test_a_beam_that_was_given_up_says_nothing_more(ring: Ring) -> None:
@@ -222,6 +222,6 @@ def test_a_beam_that_is_retired_while_it_provides_is_taken_away_too(ring: Ring) 
     one, other = ring.beam(MarkSupplyAvailable), ring.beam(MarkSupplyAvailable)
     ring.mark(one, MarkSupplyUnavailable)
     last = ring.mark(other, DeregisterSupply)
-    assert ring.began_with() == last.stored_id
+    assert ring.outage_event_id() == last.stored_id
     ring.beam(MarkSupplyUnavailable)
-    assert ring.began_with() == last.stored_id
+    assert ring.outage_event_id() == last.stored_id

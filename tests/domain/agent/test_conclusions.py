@@ -29,9 +29,9 @@ from baton.domain.operation.procedure.registration import RegisterProcedure, Reg
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.logbooks import Channel
 from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, RunAdjusted, RunHeld, RunResumed, StopRun, TruncateRun
-from tests.support.domain.agents import agent_world, decided, decision_of, drafter, in_service
-from tests.support.domain.caution_proposals import caution
-from tests.support.domain.cautions import on_asset, on_procedure, registered
+from tests.support.domain.agents import agent_world, decision_of, drafter, register_decision, versioned_agent
+from tests.support.domain.caution_proposals import proposed_caution
+from tests.support.domain.cautions import on_asset, on_procedure, register_caution
 from tests.support.domain.flat_field import BINDINGS, recipe
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import OPERATOR, START, new_id
@@ -52,7 +52,7 @@ def line() -> Beamline:
     return beamline()
 
 
-def ended(line: Beamline, run_id: UUID, verb: Any) -> RunEnd:
+def end_run(line: Beamline, run_id: UUID, verb: Any) -> RunEnd:
     (event,) = line.world.when(verb, on=run_id)
     return RunEnd(event.stored_id, event)
 
@@ -61,7 +61,7 @@ def phase(line: Beamline, run_id: UUID, name: str = "Projections", **fields: Any
     return line.world.create(RegisterProcedure(name=name, kind="projections", parent_run_id=run_id, **fields))
 
 
-def failed(line: Beamline, procedure_id: UUID, *closing: Failure) -> None:
+def fail_conduct(line: Beamline, procedure_id: UUID, *closing: Failure) -> None:
     """A phase whose conduct came to a bad end."""
     conduct_id = new_id()
     known = {"procedure_id": procedure_id, "conduct_id": conduct_id, "command_name": "ConductProcedure"}
@@ -73,13 +73,13 @@ def failed(line: Beamline, procedure_id: UUID, *closing: Failure) -> None:
     )
 
 
-def recorded(line: Beamline, run_id: UUID, name: str = "ring_current") -> None:
+def record_channel(line: Beamline, run_id: UUID, name: str = "ring_current") -> None:
     spans = {"first_recorded_at": START, "latest_recorded_at": START, "latest_sampled_at": START}
     row = Channel(run_id=run_id, channel_name=name, count=3, latest_value=198.7, units="mA", simulated=False, **spans)
     line.world.records[Channel, run_id, name] = row
 
 
-def shown(line: Beamline, task: Any, run_id: UUID, terminal: RunEnd | None) -> Material:
+def agent_material(line: Beamline, task: Any, run_id: UUID, terminal: RunEnd | None) -> Material:
     material: Material = line.world.fulfil(task.material(line.run(run_id), terminal))
     return material
 
@@ -88,10 +88,10 @@ class TestWhatADebrieferIsShown:
     def test_the_run_its_end_its_phases_and_its_channels(self, line: Beamline) -> None:
         run_id = line.start(pinned_calibration_ids=[])
         procedure_id = phase(line, run_id)
-        failed(line, procedure_id, FAILURE)
-        recorded(line, run_id)
-        terminal = ended(line, run_id, StopRun(reason="rotary stage encoder offline"))
-        assert shown(line, DEBRIEF, run_id, terminal).facts == {
+        fail_conduct(line, procedure_id, FAILURE)
+        record_channel(line, run_id)
+        terminal = end_run(line, run_id, StopRun(reason="rotary stage encoder offline"))
+        assert agent_material(line, DEBRIEF, run_id, terminal).facts == {
             "terminal_event_type": "RunStopped",
             "terminal_event_reason": "rotary stage encoder offline",
             "terminal_event_occurred_at": instant(line.world.now),
@@ -135,18 +135,18 @@ class TestWhatADebrieferIsShown:
 
     def test_a_run_that_was_completed_has_no_reason(self, line: Beamline) -> None:
         run_id = line.start()
-        facts = shown(line, DEBRIEF, run_id, ended(line, run_id, CompleteRun())).facts
+        facts = agent_material(line, DEBRIEF, run_id, end_run(line, run_id, CompleteRun())).facts
         assert facts.keys() == RUN_KEYS | {"channels"}
         assert (facts["terminal_event_type"], facts["terminal_event_reason"]) == ("RunCompleted", None)
 
     def test_only_a_truncated_run_was_interrupted(self, line: Beamline) -> None:
         run_id, at = line.start(), line.world.now
-        terminal = ended(line, run_id, TruncateRun(reason="power cut", interrupted_at=at))
-        assert shown(line, DEBRIEF, run_id, terminal).facts["interrupted_at"] == instant(at)
+        terminal = end_run(line, run_id, TruncateRun(reason="power cut", interrupted_at=at))
+        assert agent_material(line, DEBRIEF, run_id, terminal).facts["interrupted_at"] == instant(at)
 
     def test_of_a_run_that_is_on_the_end_is_null(self, line: Beamline) -> None:
         run_id = line.start()
-        facts = shown(line, DEBRIEF, run_id, None).facts
+        facts = agent_material(line, DEBRIEF, run_id, None).facts
         assert facts.keys() == RUN_KEYS | {"channels"}
         ending = ("terminal_event_type", "terminal_event_reason", "terminal_event_occurred_at", "interrupted_at")
         assert [facts[name] for name in ending] == [None] * 4
@@ -157,7 +157,7 @@ class TestWhatADebrieferIsShown:
         changed = {"parameters_patch": {"dwell": 0.2}, "effective_parameters": {"dwell": 0.2}}
         said = {"parameters_schema_revision": 1, "reason": "lower flux", "decided_by_decision_id": None}
         line.world.given(run_id, RunAdjusted(**changed, **said, adjusted_by=somebody))
-        facts = shown(line, DEBRIEF, run_id, None).facts
+        facts = agent_material(line, DEBRIEF, run_id, None).facts
         assert (facts["adjustment_count"], facts["last_adjusted_at"]) == (1, instant(line.world.now))
         assert str(somebody) not in json.dumps(facts)
 
@@ -166,15 +166,15 @@ class TestWhatADebrieferIsShown:
         for reason in ("shift change", "beam lost"):
             line.world.given(run_id, RunHeld(reason=reason, decided_by_decision_id=None))
             line.world.given(run_id, RunResumed(decided_by_decision_id=None))
-        facts = shown(line, DEBRIEF, run_id, None).facts
+        facts = agent_material(line, DEBRIEF, run_id, None).facts
         held = (facts["hold_count"], facts["last_held_at"], facts["last_hold_reason"])
         assert held == (2, instant(line.world.now), "beam lost")
 
     def test_the_channels_of_this_run_alone(self, line: Beamline) -> None:
         run_id = line.start()
-        recorded(line, run_id)
-        recorded(line, new_id(), "of_another_run")
-        channels = shown(line, DEBRIEF, run_id, None).facts["channels"]
+        record_channel(line, run_id)
+        record_channel(line, new_id(), "of_another_run")
+        channels = agent_material(line, DEBRIEF, run_id, None).facts["channels"]
         assert [channel["channel_name"] for channel in channels] == ["ring_current"]
 
 
@@ -184,13 +184,13 @@ class TestBounds:
         for number in range(MAX_PHASES + 1):
             phase(line, run_id, f"Phase {number}")
         for number in range(MAX_CHANNELS + 1):
-            recorded(line, run_id, f"channel_{number:03}")
-        facts = shown(line, DEBRIEF, run_id, None).facts
+            record_channel(line, run_id, f"channel_{number:03}")
+        facts = agent_material(line, DEBRIEF, run_id, None).facts
         assert (len(facts["phases"]), len(facts["channels"])) == (MAX_PHASES, MAX_CHANNELS)
 
     def test_of_many_closing_failures_the_first_are_shown(self, line: Beamline) -> None:
         procedure_id = phase(line, line.start())
-        failed(line, procedure_id, *[FAILURE] * (MAX_CLOSING_FAILURES + 1))
+        fail_conduct(line, procedure_id, *[FAILURE] * (MAX_CLOSING_FAILURES + 1))
         procedure: Procedure = line.world.state(Procedure, procedure_id)
         assert len(phase_facts(procedure)["closing_failures"]) == MAX_CLOSING_FAILURES
 
@@ -206,10 +206,10 @@ class TestBounds:
 def test_nobody_is_in_what_a_model_is_shown(line: Beamline, task: Any) -> None:
     run_id = line.start()
     phase(line, run_id)
-    registered(line.world, on_asset(line.hutch.camera))
+    register_caution(line.world, on_asset(line.hutch.camera))
     line.world.when(HoldRun(reason="sample change"), on=run_id)
-    terminal = ended(line, run_id, AbortRun(reason="smoke"))
-    told = json.dumps(shown(line, task, run_id, terminal).facts)
+    terminal = end_run(line, run_id, AbortRun(reason="smoke"))
+    told = json.dumps(agent_material(line, task, run_id, terminal).facts)
     assert str(OPERATOR) not in told
     for key in ("actor", "principal", "_by", "author"):
         assert key not in told
@@ -225,13 +225,13 @@ class TestWhatADrafterIsShown:
                 name="Flat", kind="flat", recipe_id=recipe_id, parent_run_id=run_id, bindings=BINDINGS
             )
         )
-        on_camera = registered(line.world, on_asset(line.hutch.camera), severity="Notice", text="t" * 201)
+        on_camera = register_caution(line.world, on_asset(line.hutch.camera), severity="Notice", text="t" * 201)
         on_plan = {"kind": "Plan", "id": line.plan_id}
-        warned = registered(line.world, on_plan, severity="Warning", workaround="w" * 201)
-        registered(line.world, on_procedure(procedure_id))
-        registered(line.world, on_asset(new_id()))
-        terminal = ended(line, run_id, AbortRun(reason="smoke"))
-        material = shown(line, DRAFT, run_id, terminal)
+        warned = register_caution(line.world, on_plan, severity="Warning", workaround="w" * 201)
+        register_caution(line.world, on_procedure(procedure_id))
+        register_caution(line.world, on_asset(new_id()))
+        terminal = end_run(line, run_id, AbortRun(reason="smoke"))
+        material = agent_material(line, DRAFT, run_id, terminal)
         assert material.facts.keys() == RUN_KEYS | {"candidates", "cautions"}
         assets = sorted(map(str, line.hutch.asset_ids))
         assert material.facts["candidates"] == {"assets": assets, "recipes": [str(recipe_id)], "plans": [str(line.plan_id)]}
@@ -266,13 +266,13 @@ class TestWhatADrafterIsShown:
     def test_cautions_count_as_of_the_end_of_the_run(self, line: Beamline) -> None:
         run_id = line.start()
         soon = line.world.now + timedelta(seconds=30)
-        passing = registered(line.world, on_asset(line.hutch.camera), expires_at=soon)
-        terminal = ended(line, run_id, AbortRun(reason="smoke"))
+        passing = register_caution(line.world, on_asset(line.hutch.camera), expires_at=soon)
+        terminal = end_run(line, run_id, AbortRun(reason="smoke"))
         line.world.now += timedelta(days=1)
-        assert shown(line, DRAFT, run_id, terminal).cautions == {passing}
+        assert agent_material(line, DRAFT, run_id, terminal).cautions == {passing}
         line.world.now = soon
-        late = ended(line, line.start(), AbortRun(reason="smoke"))
-        assert shown(line, DRAFT, run_id, late).cautions == frozenset()
+        late = end_run(line, line.start(), AbortRun(reason="smoke"))
+        assert agent_material(line, DRAFT, run_id, late).cautions == frozenset()
 
 
 def test_the_four_ends_of_a_run_and_nothing_else_are_concluded_about() -> None:
@@ -293,7 +293,7 @@ class TestWhatIsPutOnRecord:
         assert (task.context, task.conflicted, task.deferred, task.rule) == (context, conflicted, deferred, rule)
 
     def test_a_conclusion(self) -> None:
-        agent_id, inputs, proposal = new_id(), {"run_id": "r"}, caution("ProposeNotice", new_id())
+        agent_id, inputs, proposal = new_id(), {"run_id": "r"}, proposed_caution("ProposeNotice", new_id())
         concluded = Conclusion("ProposeNotice", 0.8, REASONING, {"proposed_caution": proposal})
         choice = DRAFT.decision(agent_id, inputs, concluded)
         assert (choice.decided_by, choice.context, choice.choice) == (agent_id, "CautionProposal", "ProposeNotice")
@@ -315,8 +315,8 @@ class TestWhatIsPutOnRecord:
 class TestWhatGoesIntoTheLogbook:
     def debrief(self, choice: str, context: str = "RunDebrief") -> Decision:
         world = agent_world()
-        by = in_service(world) if context == "RunDebrief" else drafter(world)
-        return decision_of(world, decided(world, by, context, choice, reasoning=REASONING))
+        by = versioned_agent(world) if context == "RunDebrief" else drafter(world)
+        return decision_of(world, register_decision(world, by, context, choice, reasoning=REASONING))
 
     @pytest.mark.parametrize(
         "choice", ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"]
@@ -334,7 +334,7 @@ class TestWhatGoesIntoTheLogbook:
 
 def test_an_end_knows_its_type_and_its_time(line: Beamline) -> None:
     run_id = line.start()
-    terminal = ended(line, run_id, CompleteRun())
+    terminal = end_run(line, run_id, CompleteRun())
     event: Event = line.world.streams["Run", run_id][-1]
     assert (terminal.event_type, terminal.occurred_at) == ("RunCompleted", event.occurred_at)
     assert run_facts(line.run(run_id), terminal, ()).keys() == RUN_KEYS

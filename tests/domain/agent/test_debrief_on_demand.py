@@ -18,10 +18,18 @@ from baton.domain.agent.debrief import (
 )
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.run.run import AbortRun
-from tests.support.domain.agents import decided, definition, drafter, equipped, in_service, person, seeded
+from tests.support.domain.agents import (
+    definition,
+    drafter,
+    person,
+    register_decision,
+    seed_agent,
+    set_approved_models,
+    versioned_agent,
+)
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import OPERATOR, new_id, refused
+from tests.support.domain.world import OPERATOR, expect_refusal, new_id
 
 SEEDED_ID = SEEDED[RUN_DEBRIEFER].id
 
@@ -29,10 +37,10 @@ SEEDED_ID = SEEDED[RUN_DEBRIEFER].id
 @pytest.fixture
 def line() -> Beamline:
     line = beamline()
-    equipped(line.world)
+    set_approved_models(line.world)
     line.world.ports["is_model_configured"] = True
     person(line.world)
-    seeded(line.world, RUN_DEBRIEFER)
+    seed_agent(line.world, RUN_DEBRIEFER)
     return line
 
 
@@ -41,12 +49,12 @@ def run_id(line: Beamline) -> UUID:
     return line.start()
 
 
-def debriefed(line: Beamline, run_id: UUID, context: str = "RunDebrief") -> UUID:
+def debrief_decision(line: Beamline, run_id: UUID, context: str = "RunDebrief") -> UUID:
     """A decision about a run, to go on from."""
-    return decided(line.world, OPERATOR, context, "DataSuspect", inputs={"run_id": str(run_id)})
+    return register_decision(line.world, OPERATOR, context, "DataSuspect", inputs={"run_id": str(run_id)})
 
 
-def asked(line: Beamline, run_id: UUID, **fields: Any) -> DebriefRequest:
+def request_debrief(line: Beamline, run_id: UUID, **fields: Any) -> DebriefRequest:
     events = line.world.when(RegenerateRunDebrief(**fields), on=run_id)
     assert events == []
     (request,) = [row for row in line.world.records.values() if isinstance(row, DebriefRequest)]
@@ -54,7 +62,7 @@ def asked(line: Beamline, run_id: UUID, **fields: Any) -> DebriefRequest:
 
 
 def test_a_request_is_put_down_with_who_asked_and_who_writes(line: Beamline, run_id: UUID) -> None:
-    request = asked(line, run_id)
+    request = request_debrief(line, run_id)
     call = line.world.call
     assert call is not None
     assert request == DebriefRequest(
@@ -71,13 +79,13 @@ def test_a_request_is_put_down_with_who_asked_and_who_writes(line: Beamline, run
 
 
 def test_it_goes_on_from_a_debrief_of_the_same_run(line: Beamline, run_id: UUID) -> None:
-    parent_id = debriefed(line, run_id)
-    assert asked(line, run_id, parent_decision_id=parent_id).parent_decision_id == parent_id
+    parent_id = debrief_decision(line, run_id)
+    assert request_debrief(line, run_id, parent_decision_id=parent_id).parent_decision_id == parent_id
 
 
 def test_another_agent_of_the_kind_writes_where_it_is_named(line: Beamline, run_id: UUID) -> None:
-    agent_id = in_service(line.world)
-    assert asked(line, run_id, agent_id=agent_id).agent_id == agent_id
+    agent_id = versioned_agent(line.world)
+    assert request_debrief(line, run_id, agent_id=agent_id).agent_id == agent_id
 
 
 @pytest.mark.parametrize("over", [False, True])
@@ -85,15 +93,15 @@ def test_it_works_for_any_run(line: Beamline, run_id: UUID, over: bool) -> None:
     if over:
         line.world.when(AbortRun(reason="smoke"), on=run_id)
     before = line.run(run_id)
-    asked(line, run_id)
+    request_debrief(line, run_id)
     assert line.run(run_id) == before
 
 
 def test_the_model_that_is_asked_about_is_the_agents(line: Beamline, run_id: UUID) -> None:
     asked_about: list[Any] = []
     line.world.ports["is_model_configured"] = lambda model_ref: asked_about.append(model_ref) or True
-    agent_id = in_service(line.world, model_ref={"provider": "acme", "model": "large-4"})
-    asked(line, run_id, agent_id=agent_id)
+    agent_id = versioned_agent(line.world, model_ref={"provider": "acme", "model": "large-4"})
+    request_debrief(line, run_id, agent_id=agent_id)
     assert [(ref.provider, ref.model) for ref in asked_about] == [("acme", "large-4")]
 
 
@@ -116,11 +124,11 @@ def no_agent(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
 
 
 def parent_of_another_context(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields.setdefault("parent_decision_id", debriefed(line, new_id(), "RunAbort"))
+    fields.setdefault("parent_decision_id", debrief_decision(line, new_id(), "RunAbort"))
 
 
 def parent_of_another_run(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields.setdefault("parent_decision_id", debriefed(line, new_id()))
+    fields.setdefault("parent_decision_id", debrief_decision(line, new_id()))
 
 
 def agent_of_another_kind(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
@@ -164,8 +172,8 @@ STATUSES = {"DecisionParentNotFoundError": 404, "AgentNotFoundError": 404, "Lang
 def test_each_refusal_by_itself(line: Beamline, run_id: UUID, refusal: str) -> None:
     fields: dict[str, Any] = {}
     REFUSALS[refusal](line, run_id, fields)
-    with refused(refusal) as caught:
-        asked(line, run_id, **fields)
+    with expect_refusal(refusal) as caught:
+        request_debrief(line, run_id, **fields)
     assert caught.value.status == STATUSES.get(refusal, 409)
     assert not [row for row in line.world.records.values() if isinstance(row, DebriefRequest)]
 
@@ -176,23 +184,23 @@ def test_the_first_refusal_in_order_is_the_one_that_is_told(line: Beamline, run_
     order = list(REFUSALS)
     for later in order[order.index(refusal) :]:
         REFUSALS[later](line, run_id, fields)
-    with refused(refusal):
-        asked(line, run_id, **fields)
+    with expect_refusal(refusal):
+        request_debrief(line, run_id, **fields)
 
 
 def test_a_run_that_nobody_knows_comes_before_everything(line: Beamline) -> None:
-    with refused("RunNotFoundError"):
+    with expect_refusal("RunNotFoundError"):
         line.world.when(RegenerateRunDebrief(parent_decision_id=new_id(), agent_id=new_id()), on=new_id())
 
 
 @pytest.mark.parametrize("status", ["defined", "suspended", "deprecated"])
 def test_an_agent_writes_only_while_it_is_in_service(line: Beamline, run_id: UUID, status: str) -> None:
     world = line.world
-    agent_id = world.create(command("define_agent", definition())) if status == "defined" else in_service(world)
+    agent_id = world.create(command("define_agent", definition())) if status == "defined" else versioned_agent(world)
     if status != "defined":
         world.when(SuspendAgent(reason="why") if status == "suspended" else DeprecateAgent(), on=agent_id)
-    with refused("AgentCannotRegenerateDebriefError", status):
-        asked(line, run_id, agent_id=agent_id)
+    with expect_refusal("AgentCannotRegenerateDebriefError", status):
+        request_debrief(line, run_id, agent_id=agent_id)
 
 
 def test_a_refusal_that_came_later_is_kept_and_told_again() -> None:
@@ -205,7 +213,7 @@ def test_a_refusal_that_came_later_is_kept_and_told_again() -> None:
         correlation_id=new_id(),
         accepted_at=beamline().world.now,
     )
-    came_to_nothing = request.refused(AgentKindMismatchError("It drafts.", reason="other_kind", facts={"kind": "x"}))
+    came_to_nothing = request.with_refusal(AgentKindMismatchError("It drafts.", reason="other_kind", facts={"kind": "x"}))
     assert came_to_nothing.status is DebriefRequestStatus.REFUSED
     told = came_to_nothing.stored_refusal()
     assert isinstance(told, AgentKindMismatchError)

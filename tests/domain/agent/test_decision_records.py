@@ -12,8 +12,8 @@ from baton.domain.agent.conclusions import RecordAgentDecision, conclusion_cause
 from baton.domain.decision.decision import ConfidenceSource, Inference, RegisterDecision, Span
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.logbooks import LogbookKind
-from tests.support.domain.agents import agent_world, decision_of, in_service
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.agents import agent_world, decision_of, versioned_agent
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 CAUSE = conclusion_cause(new_id())
 
@@ -21,7 +21,7 @@ CAUSE = conclusion_cause(new_id())
 @pytest.fixture
 def world() -> World:
     world = agent_world()
-    world.principal_id = in_service(world)
+    world.principal_id = versioned_agent(world)
     return world
 
 
@@ -40,7 +40,7 @@ def call_of(decision_id: UUID, **fields: Any) -> Span:
     return Span(**{"event_id": uuid5(decision_id, "inference:0"), "occurred_at": START, **asked, **spent, **fields})
 
 
-def recorded(world: World, *calls: Span, **fields: Any) -> list[Any]:
+def record_decision(world: World, *calls: Span, **fields: Any) -> list[Any]:
     return world.when(RecordAgentDecision(choice=choice(world, **fields), calls=calls), opening=own_id(world))
 
 
@@ -64,7 +64,7 @@ def test_the_cause_of_a_conclusion_is_the_end_of_the_run() -> None:
 
 
 def test_a_decision_is_registered_under_an_event_id_of_its_own(world: World) -> None:
-    (event,) = recorded(world)
+    (event,) = record_decision(world)
     assert (event.stream_id, event.own_id) == (own_id(world), uuid5(own_id(world), "event:0"))
     decision = decision_of(world, own_id(world))
     assert (decision.decided_by, decision.choice, decision.decided_at) == (
@@ -76,26 +76,26 @@ def test_a_decision_is_registered_under_an_event_id_of_its_own(world: World) -> 
 
 
 def test_whoever_repeats_it_writes_nothing_and_hears_that_its_calls_were_not_kept_again(world: World) -> None:
-    recorded(world, call_of(own_id(world)))
+    record_decision(world, call_of(own_id(world)))
     before, answer = dict(world.entries), world.answer
     assert answer["calls_kept"]
-    assert recorded(world, call_of(own_id(world)), choice="DataSuspect") == []
+    assert record_decision(world, call_of(own_id(world)), choice="DataSuspect") == []
     assert world.answer == {**answer, "calls_kept": False}
     assert world.entries == before
     assert decision_of(world, own_id(world)).choice == "NominalCompletion"
 
 
 def test_two_agents_decide_about_one_cause_side_by_side(world: World) -> None:
-    recorded(world)
+    record_decision(world)
     first = own_id(world)
-    world.principal_id = in_service(world, name="Third debriefer")
-    recorded(world, choice="DebriefConflicted", confidence=None)
+    world.principal_id = versioned_agent(world, name="Third debriefer")
+    record_decision(world, choice="DebriefConflicted", confidence=None)
     assert {decision_of(world, id).choice for id in (first, own_id(world))} == {"NominalCompletion", "DebriefConflicted"}
 
 
 def test_the_calls_behind_it_are_kept_with_it(world: World) -> None:
     id = own_id(world)
-    events = recorded(world, call_of(id), choice="DebriefDeferred", confidence=None)
+    events = record_decision(world, call_of(id), choice="DebriefDeferred", confidence=None)
     assert [type(event).__name__ for event in events] == ["DecisionRegistered", "DecisionLogbookOpened"]
     decision = decision_of(world, id)
     (row,) = world.entries.values()
@@ -106,13 +106,13 @@ def test_the_calls_behind_it_are_kept_with_it(world: World) -> None:
 
 
 def test_no_logbook_is_opened_where_no_call_was_made(world: World) -> None:
-    recorded(world)
+    record_decision(world)
     assert decision_of(world, own_id(world)).logbooks == {}
 
 
 def test_an_agent_that_may_not_keep_its_calls_decides_all_the_same(world: World) -> None:
     world.denied.add("AppendInferences")
-    recorded(world, call_of(own_id(world)))
+    record_decision(world, call_of(own_id(world)))
     assert world.entries == {}
     assert decision_of(world, own_id(world)).logbooks == {}
     assert world.answer == {"decision_id": str(own_id(world)), "calls_kept": False}
@@ -128,13 +128,13 @@ def test_an_agent_that_may_not_keep_its_calls_decides_all_the_same(world: World)
     ],
 )
 def test_an_agents_decision_obeys_the_rules_of_every_decision(world: World, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
-        recorded(world, **fields)
+    with expect_refusal(refusal):
+        record_decision(world, **fields)
 
 
 def test_nobody_records_a_decision_in_another_name(world: World) -> None:
     with pytest.raises(AssertionError):
-        recorded(world, decided_by=new_id())
+        record_decision(world, decided_by=new_id())
 
 
 def test_no_surface_has_what_agents_record_with() -> None:
@@ -143,5 +143,5 @@ def test_no_surface_has_what_agents_record_with() -> None:
 
 
 def test_a_confidence_comes_with_its_source_where_it_is_the_models_own(world: World) -> None:
-    recorded(world, confidence_source="self_reported")
+    record_decision(world, confidence_source="self_reported")
     assert decision_of(world, own_id(world)).confidence_source is ConfidenceSource.SELF_REPORTED

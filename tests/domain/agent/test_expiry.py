@@ -9,7 +9,7 @@ from baton.domain.agent.conclusions import decision_id_of
 from baton.domain.agent.rule_agents import EXPIRY_REASON, expiry_decision, expiry_decision_id, is_due
 from baton.domain.kernel import instant
 from baton.domain.safety.clearance import Clearance, ClearanceStatus
-from tests.support.domain.clearances import brought_to, site_world
+from tests.support.domain.clearances import clearance_in_status, site_world
 from tests.support.domain.world import START, new_id
 
 END = START + timedelta(days=2)
@@ -17,7 +17,7 @@ END = START + timedelta(days=2)
 
 def clearance(status: str, **fields: object) -> Clearance:
     world = site_world()
-    state: Clearance = world.state(Clearance, brought_to(world, status, **fields))
+    state: Clearance = world.state(Clearance, clearance_in_status(world, status, **fields))
     assert state.status == status
     return state
 

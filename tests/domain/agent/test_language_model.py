@@ -26,7 +26,7 @@ from baton.domain.decision.decision import Inference
 from baton.domain.registry import REGISTRY
 from tests.support.domain.language_models import FREE, PRICED, entry
 from tests.support.domain.lifecycle_table import command
-from tests.support.domain.world import START, World, new_id, refused
+from tests.support.domain.world import START, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -34,18 +34,18 @@ def world() -> World:
     return World()
 
 
-def defined(world: World, **fields: Any) -> UUID:
+def define_model(world: World, **fields: Any) -> UUID:
     return world.create(DefineLanguageModel(**entry(**fields)))
 
 
-def approved(world: World, **fields: Any) -> UUID:
-    id = defined(world, **fields)
+def approve_model(world: World, **fields: Any) -> UUID:
+    id = define_model(world, **fields)
     world.when(ApproveLanguageModel(), on=id)
     return id
 
 
 def test_an_entry_keeps_what_it_was_defined_with(world: World) -> None:
-    id = defined(world, snapshot_pin="large-4-20260601", endpoint_note="Through the site gateway")
+    id = define_model(world, snapshot_pin="large-4-20260601", endpoint_note="Through the site gateway")
     view = world.ask(REGISTRY.operations["get_language_model"].input(), on=id)
     assert view.model_dump(mode="json") == {
         "id": str(id),
@@ -74,8 +74,8 @@ def test_an_entry_keeps_what_it_was_defined_with(world: World) -> None:
     ],
 )
 def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
-        defined(world, **fields)
+    with expect_refusal(refusal):
+        define_model(world, **fields)
 
 
 @pytest.mark.parametrize("price", [float("nan"), float("inf"), "3", None])
@@ -92,29 +92,29 @@ def test_the_unit_of_a_price_is_declared() -> None:
 
 
 def test_a_model_is_in_the_catalog_once(world: World) -> None:
-    first = approved(world)
-    with refused("LanguageModelAlreadyExistsError", "identity_taken"):
-        defined(world, name="The same by another name")
+    first = approve_model(world)
+    with expect_refusal("LanguageModelAlreadyExistsError", "identity_taken"):
+        define_model(world, name="The same by another name")
     for other in ({"provider": "bolt"}, {"model": "large-5"}, {"snapshot_pin": "large-4-20260601"}):
-        defined(world, **other)
+        define_model(world, **other)
     world.when(RetireLanguageModel(), on=first)
-    with refused("LanguageModelAlreadyExistsError", "identity_taken"):
-        defined(world)
+    with expect_refusal("LanguageModelAlreadyExistsError", "identity_taken"):
+        define_model(world)
 
 
 def test_a_deprecated_entry_makes_room_for_another(world: World) -> None:
-    world.when(DeprecateLanguageModel(), on=defined(world))
-    world.when(DeprecateLanguageModel(), on=defined(world))
-    defined(world)
+    world.when(DeprecateLanguageModel(), on=define_model(world))
+    world.when(DeprecateLanguageModel(), on=define_model(world))
+    define_model(world)
 
 
 def test_the_latest_reason_given_stays(world: World) -> None:
-    id, end = approved(world), START + timedelta(days=90)
+    id, end = approve_model(world), START + timedelta(days=90)
     world.when(AnnounceLanguageModelRetirement(reason="Provider notice", effective_at=end), on=id)
     world.when(RetireLanguageModel(), on=id)
     entry: LanguageModel = world.state(LanguageModel, id)
     assert (entry.end_reason, entry.retirement_effective_at) == ("Provider notice", end)
-    other = approved(world, model="large-5")
+    other = approve_model(world, model="large-5")
     world.when(AnnounceLanguageModelRetirement(reason="Provider notice"), on=other)
     world.when(DeprecateLanguageModel(reason="Replaced"), on=other)
     entry = world.state(LanguageModel, other)
@@ -123,8 +123,8 @@ def test_the_latest_reason_given_stays(world: World) -> None:
 
 @pytest.mark.parametrize("verb", ["announce_language_model_retirement", "retire_language_model", "deprecate_language_model"])
 def test_a_reason_is_never_blank(world: World, verb: str) -> None:
-    with refused("InvalidLanguageModelReasonError"):
-        world.when(command(verb, {"reason": "  "}), on=approved(world))
+    with expect_refusal("InvalidLanguageModelReasonError"):
+        world.when(command(verb, {"reason": "  "}), on=approve_model(world))
 
 
 def test_the_price_is_that_of_the_newest_entry_in_the_catalog(world: World) -> None:
@@ -133,9 +133,9 @@ def test_the_price_is_that_of_the_newest_entry_in_the_catalog(world: World) -> N
         return found
 
     assert price() is None
-    defined(world)
+    define_model(world)
     assert price() == Pricing(**PRICED)
-    newer = defined(world, snapshot_pin="large-4-20260601", pricing=FREE)
+    newer = define_model(world, snapshot_pin="large-4-20260601", pricing=FREE)
     assert price() == Pricing(**FREE)
     assert price("large-5") is None
     world.when(DeprecateLanguageModel(), on=newer)
@@ -143,7 +143,7 @@ def test_the_price_is_that_of_the_newest_entry_in_the_catalog(world: World) -> N
 
 
 def test_a_retired_model_still_has_its_price(world: World) -> None:
-    world.when(RetireLanguageModel(), on=approved(world))
+    world.when(RetireLanguageModel(), on=approve_model(world))
     assert world.fulfil(price_of("acme", "large-4")) == Pricing(**PRICED)
 
 
@@ -154,7 +154,7 @@ def test_a_retired_model_still_has_its_price(world: World) -> None:
 def test_results_are_at_risk_where_the_provider_ends_what_it_alone_holds(
     world: World, archivability: str, ended: str
 ) -> None:
-    id = approved(world, archivability=archivability)
+    id = approve_model(world, archivability=archivability)
     if ended:
         world.when(command(ended, {"reason": "notice"}), on=id)
     entry: LanguageModel = world.state(LanguageModel, id)
@@ -180,7 +180,7 @@ def call(
     return Inference(**{**empty, **known, **span, **asked, "finish_reasons": ()})
 
 
-def touched(calls: list[Inference], model: str, provider: str = "acme") -> list[tuple[UUID, Any]]:
+def priced_calls(calls: list[Inference], model: str, provider: str = "acme") -> list[tuple[UUID, Any]]:
     random.Random(7).shuffle(calls)
     rows = [row for row in model_calls(calls) if (row.provider_name, row.model) == (provider, model)]
     return sorted((row.decision_id, row.occurred_at) for row in rows)
@@ -207,12 +207,12 @@ def touched(calls: list[Inference], model: str, provider: str = "acme") -> list[
 def test_a_model_is_known_by_its_name_and_by_its_dated_name(
     request_model: str, response_model: str | None, matches: bool
 ) -> None:
-    found = touched([call(request_model, response_model)], "large-4")
+    found = priced_calls([call(request_model, response_model)], "large-4")
     assert found == ([(DECISIONS[0], START)] if matches else [])
 
 
 def test_another_provider_of_the_same_name_is_another_model() -> None:
-    assert touched([call("large-4", provider="bolt")], "large-4") == []
+    assert priced_calls([call("large-4", provider="bolt")], "large-4") == []
 
 
 def test_each_decision_shows_its_newest_call_of_the_model() -> None:
@@ -223,7 +223,7 @@ def test_each_decision_shows_its_newest_call_of_the_model() -> None:
         call("large-4", decision=1, minutes=3),
         call("large-5", decision=2, minutes=4),
     ]
-    assert touched(calls, "large-4") == [
+    assert priced_calls(calls, "large-4") == [
         (DECISIONS[0], START + timedelta(minutes=5)),
         (DECISIONS[1], START + timedelta(minutes=3)),
     ]

@@ -9,9 +9,9 @@ import pytest
 from baton.domain.agent.conclusions import DecisionDebriefRequested, RequestDecisionDebrief, lease_holder
 from baton.domain.kernel import Event, StoredEvent, instant
 from baton.domain.run.run import AbortRun, CompleteRun, Run, RunAddedToCampaign
-from tests.support.domain.agents import drafter, equipped, in_service
+from tests.support.domain.agents import drafter, set_approved_models, versioned_agent
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 END = new_id()
 
@@ -19,7 +19,7 @@ END = new_id()
 @pytest.fixture
 def line() -> Beamline:
     line = beamline()
-    equipped(line.world)
+    set_approved_models(line.world)
     return line
 
 
@@ -30,7 +30,7 @@ def run_id(line: Beamline) -> UUID:
     return run_id
 
 
-def asked(world: World, run_id: UUID, agent_id: UUID, end: UUID = END) -> tuple[list[Event], UUID]:
+def request_lease(world: World, run_id: UUID, agent_id: UUID, end: UUID = END) -> tuple[list[Event], UUID]:
     """What an agent writes when it asks for the lease, and the holder it hears of."""
     world.principal_id = agent_id
     events = world.when(RequestDecisionDebrief(terminal_event_id=end), on=run_id)
@@ -38,8 +38,8 @@ def asked(world: World, run_id: UUID, agent_id: UUID, end: UUID = END) -> tuple[
 
 
 def test_the_first_who_asks_holds_the_lease(line: Beamline, run_id: UUID) -> None:
-    agent_id = in_service(line.world)
-    (marker,), holder = asked(line.world, run_id, agent_id)
+    agent_id = versioned_agent(line.world)
+    (marker,), holder = request_lease(line.world, run_id, agent_id)
     assert holder == agent_id
     assert json.loads(marker.payload()) == {
         "run_id": str(run_id),
@@ -51,57 +51,57 @@ def test_the_first_who_asks_holds_the_lease(line: Beamline, run_id: UUID) -> Non
 
 
 def test_the_marker_is_stored_under_an_id_that_follows_from_run_end_and_agent(line: Beamline, run_id: UUID) -> None:
-    agent_id = in_service(line.world)
-    (marker,), _ = asked(line.world, run_id, agent_id)
+    agent_id = versioned_agent(line.world)
+    (marker,), _ = request_lease(line.world, run_id, agent_id)
     assert marker.own_id == uuid5(run_id, f"lease:{END}:{agent_id}")
 
 
 def test_the_holder_who_asks_again_holds_it_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
-    agent_id = in_service(line.world)
-    asked(line.world, run_id, agent_id)
-    assert asked(line.world, run_id, agent_id) == ([], agent_id)
+    agent_id = versioned_agent(line.world)
+    request_lease(line.world, run_id, agent_id)
+    assert request_lease(line.world, run_id, agent_id) == ([], agent_id)
 
 
 def test_a_rival_of_the_kind_hears_who_was_first_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
-    first, second = in_service(line.world), in_service(line.world, name="Third debriefer")
-    asked(line.world, run_id, first)
+    first, second = versioned_agent(line.world), versioned_agent(line.world, name="Third debriefer")
+    request_lease(line.world, run_id, first)
     for _ in range(2):
-        assert asked(line.world, run_id, second) == ([], first)
-    assert asked(line.world, run_id, first) == ([], first)
+        assert request_lease(line.world, run_id, second) == ([], first)
+    assert request_lease(line.world, run_id, first) == ([], first)
 
 
 def test_a_lease_of_another_kind_is_invisible(line: Beamline, run_id: UUID) -> None:
-    debriefer, second = in_service(line.world), in_service(line.world, name="Third debriefer")
+    debriefer, second = versioned_agent(line.world), versioned_agent(line.world, name="Third debriefer")
     drafting = drafter(line.world)
-    asked(line.world, run_id, debriefer)
-    (marker,), holder = asked(line.world, run_id, drafting)
+    request_lease(line.world, run_id, debriefer)
+    (marker,), holder = request_lease(line.world, run_id, drafting)
     assert (holder, marker.debriefer_kind) == (drafting, "CautionDrafter")  # type: ignore[attr-defined]
-    assert asked(line.world, run_id, second) == ([], debriefer)
+    assert request_lease(line.world, run_id, second) == ([], debriefer)
 
 
 def test_each_end_of_a_run_has_a_lease_of_its_own(line: Beamline, run_id: UUID) -> None:
-    first, second = in_service(line.world), in_service(line.world, name="Third debriefer")
-    asked(line.world, run_id, first)
-    (_,), holder = asked(line.world, run_id, second, new_id())
+    first, second = versioned_agent(line.world), versioned_agent(line.world, name="Third debriefer")
+    request_lease(line.world, run_id, first)
+    (_,), holder = request_lease(line.world, run_id, second, new_id())
     assert holder == second
 
 
 def test_what_else_happens_to_the_run_is_no_rival(line: Beamline, run_id: UUID) -> None:
-    agent_id = in_service(line.world)
+    agent_id = versioned_agent(line.world)
     line.world.given(run_id, RunAddedToCampaign(campaign_id=new_id()))
-    (_,), holder = asked(line.world, run_id, agent_id)
+    (_,), holder = request_lease(line.world, run_id, agent_id)
     assert holder == agent_id
 
 
 def test_a_marker_changes_nothing_about_the_run(line: Beamline, run_id: UUID) -> None:
     before = line.run(run_id)
-    asked(line.world, run_id, in_service(line.world))
+    request_lease(line.world, run_id, versioned_agent(line.world))
     assert line.run(run_id) == before
 
 
 def test_a_marker_read_from_the_store_is_passed_over(line: Beamline) -> None:
     run_id = line.start()
-    asked(line.world, run_id, in_service(line.world))
+    request_lease(line.world, run_id, versioned_agent(line.world))
     line.world.when(CompleteRun(), on=run_id)
     events = line.world.streams["Run", run_id]
     rows = [
@@ -113,13 +113,13 @@ def test_a_marker_read_from_the_store_is_passed_over(line: Beamline) -> None:
 
 
 def test_there_is_no_lease_on_a_run_that_nobody_knows(line: Beamline) -> None:
-    line.world.principal_id = in_service(line.world)
-    with refused("RunNotFoundError"):
+    line.world.principal_id = versioned_agent(line.world)
+    with expect_refusal("RunNotFoundError"):
         line.world.when(RequestDecisionDebrief(terminal_event_id=END), on=new_id())
 
 
 def test_only_agents_take_leases(line: Beamline, run_id: UUID) -> None:
-    with refused("AgentNotFoundError"):
+    with expect_refusal("AgentNotFoundError"):
         line.world.when(RequestDecisionDebrief(terminal_event_id=END), on=run_id)
 
 

@@ -13,10 +13,18 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import TARGETED, CautionStatus, RetireCaution
 from baton.domain.decision.decision import Decision
 from baton.domain.shared.canonical import derived_uuid7
-from tests.support.domain.agents import agent_world, decided, decision_of, drafter, in_service, person, seeded
-from tests.support.domain.caution_proposals import BODY, TITLE, caution, proposed
-from tests.support.domain.cautions import caution_of, make_known, on_asset, registered
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.agents import (
+    agent_world,
+    decision_of,
+    drafter,
+    person,
+    register_decision,
+    seed_agent,
+    versioned_agent,
+)
+from tests.support.domain.caution_proposals import BODY, TITLE, proposal_fields, proposed_caution
+from tests.support.domain.cautions import caution_of, ensure_target_exists, on_asset, register_caution
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 STAGE = new_id()
 
@@ -25,15 +33,15 @@ STAGE = new_id()
 def world() -> World:
     world = agent_world()
     person(world)
-    make_known(world, on_asset(STAGE))
+    ensure_target_exists(world, on_asset(STAGE))
     return world
 
 
 def proposal(world: World, choice: str = "ProposeNotice", **fields: Any) -> UUID:
-    return decided(world, drafter(world), **proposed(choice, STAGE, **fields))
+    return register_decision(world, drafter(world), **proposal_fields(choice, STAGE, **fields))
 
 
-def promoted(world: World, proposal_id: UUID) -> UUID:
+def promote_proposal(world: World, proposal_id: UUID) -> UUID:
     world.when(PromoteCautionProposal(), on=proposal_id)
     return UUID(world.answer["caution_id"])
 
@@ -48,10 +56,10 @@ class TestAnOperatorPromotes:
     @pytest.mark.parametrize("choice", ["ProposeNotice", "ProposeCaution", "ProposeWarning"])
     def test_a_proposal_becomes_a_caution_by_its_author(self, world: World, choice: str) -> None:
         proposal_id = proposal(world, choice)
-        caution_id = promoted(world, proposal_id)
+        caution_id = promote_proposal(world, proposal_id)
         assert caution_id == id_of(world, proposal_id)
         made = caution_of(world, caution_id)
-        said = caution(choice, STAGE)
+        said = proposed_caution(choice, STAGE)
         assert (made.text, made.workaround, made.tags) == (TITLE, BODY, {"rotary"})
         assert (made.category, made.severity) == (said["category"], said["severity"])
         assert (made.target.kind, made.target.id) == ("Asset", STAGE)
@@ -61,13 +69,13 @@ class TestAnOperatorPromotes:
 
     def test_it_is_promoted_once(self, world: World) -> None:
         proposal_id = proposal(world)
-        caution_id = promoted(world, proposal_id)
-        with refused("CautionProposalAlreadyPromotedError", "already_promoted") as caught:
-            promoted(world, proposal_id)
+        caution_id = promote_proposal(world, proposal_id)
+        with expect_refusal("CautionProposalAlreadyPromotedError", "already_promoted") as caught:
+            promote_proposal(world, proposal_id)
         assert caught.value.facts == {"caution_id": str(caution_id)}
         world.when(RetireCaution(reason="Resolved"), on=caution_id)
-        with refused("CautionProposalAlreadyPromotedError"):
-            promoted(world, proposal_id)
+        with expect_refusal("CautionProposalAlreadyPromotedError"):
+            promote_proposal(world, proposal_id)
 
     def test_the_decision_stays_as_it_was(self, world: World) -> None:
         proposal_id = proposal(world)
@@ -76,59 +84,59 @@ class TestAnOperatorPromotes:
         assert decision_of(world, proposal_id) == before
 
     def test_a_successor_and_the_end_of_the_old_one_come_together(self, world: World) -> None:
-        old = registered(world, on_asset(STAGE))
+        old = register_caution(world, on_asset(STAGE))
         proposal_id = proposal(world, "ProposeSupersede", supersedes_caution_id=str(old))
-        new = promoted(world, proposal_id)
+        new = promote_proposal(world, proposal_id)
         assert (caution_of(world, new).parent_id, caution_of(world, new).status) == (old, CautionStatus.ACTIVE)
         assert caution_of(world, old).status is CautionStatus.SUPERSEDED
         assert caution_of(world, old).superseded_by_caution_id == new
         assert world.members[TARGETED, f"Asset {STAGE}"] == {new}
-        with refused("CautionProposalAlreadyPromotedError"):
-            promoted(world, proposal_id)
+        with expect_refusal("CautionProposalAlreadyPromotedError"):
+            promote_proposal(world, proposal_id)
 
     def test_only_an_active_caution_is_superseded(self, world: World) -> None:
-        old = registered(world, on_asset(STAGE))
+        old = register_caution(world, on_asset(STAGE))
         proposal_id = proposal(world, "ProposeSupersede", supersedes_caution_id=str(old))
         world.when(RetireCaution(reason="Resolved"), on=old)
-        with refused("CautionCannotSupersedeError", "retired") as caught:
-            promoted(world, proposal_id)
+        with expect_refusal("CautionCannotSupersedeError", "retired") as caught:
+            promote_proposal(world, proposal_id)
         assert caught.value.status == 409
         assert ("Caution", id_of(world, proposal_id)) not in world.streams
 
     def test_only_a_caution_on_the_same_target_is_superseded(self, world: World) -> None:
-        old = registered(world, on_asset(new_id()))
-        with refused("CautionCannotSupersedeError", "other_target"):
-            promoted(world, proposal(world, "ProposeSupersede", supersedes_caution_id=str(old)))
+        old = register_caution(world, on_asset(new_id()))
+        with expect_refusal("CautionCannotSupersedeError", "other_target"):
+            promote_proposal(world, proposal(world, "ProposeSupersede", supersedes_caution_id=str(old)))
         assert caution_of(world, old).status is CautionStatus.ACTIVE
 
     def test_a_proposal_may_say_what_a_caution_may(self, world: World) -> None:
         short = proposal(world, body="Home it.", tags=[f"tag {number}" for number in range(20)])
-        made = caution_of(world, promoted(world, short))
+        made = caution_of(world, promote_proposal(world, short))
         assert (made.workaround, len(made.tags)) == ("Home it.", 20)
 
 
 class TestAnOperatorIsRefused:
     def test_for_a_decision_that_nobody_knows(self, world: World) -> None:
-        with refused("DecisionNotFoundError"):
-            promoted(world, new_id())
+        with expect_refusal("DecisionNotFoundError"):
+            promote_proposal(world, new_id())
 
     def test_for_a_proposal_that_no_drafter_made(self, world: World) -> None:
-        with refused("DecisionNotEmittedByCautionDrafterError", "other_author"):
-            promoted(world, decided(world, OPERATOR, **proposed("ProposeNotice", STAGE)))
-        debriefer = in_service(world)
-        with refused("DecisionNotEmittedByCautionDrafterError") as caught:
-            promoted(world, decided(world, debriefer, **proposed("ProposeNotice", STAGE)))
+        with expect_refusal("DecisionNotEmittedByCautionDrafterError", "other_author"):
+            promote_proposal(world, register_decision(world, OPERATOR, **proposal_fields("ProposeNotice", STAGE)))
+        debriefer = versioned_agent(world)
+        with expect_refusal("DecisionNotEmittedByCautionDrafterError") as caught:
+            promote_proposal(world, register_decision(world, debriefer, **proposal_fields("ProposeNotice", STAGE)))
         assert caught.value.status == 409
 
     def test_for_a_decision_of_another_context(self, world: World) -> None:
-        other = {**proposed("ProposeNotice", STAGE), "context": "RunDebrief"}
-        with refused("DecisionNotCautionProposalError", "other_context"):
-            promoted(world, decided(world, drafter(world), **other))
+        other = {**proposal_fields("ProposeNotice", STAGE), "context": "RunDebrief"}
+        with expect_refusal("DecisionNotCautionProposalError", "other_context"):
+            promote_proposal(world, register_decision(world, drafter(world), **other))
 
     @pytest.mark.parametrize("choice", ["NoAction", "CautionDraftConflicted", "CautionDraftDeferred", "Anything"])
     def test_for_a_decision_that_proposes_nothing(self, world: World, choice: str) -> None:
-        with refused("CautionProposalNotActionableError", "nothing_proposed"):
-            promoted(world, proposal(world, choice))
+        with expect_refusal("CautionProposalNotActionableError", "nothing_proposed"):
+            promote_proposal(world, proposal(world, choice))
 
     @pytest.mark.parametrize(
         ("wrong", "keys"),
@@ -153,44 +161,48 @@ class TestAnOperatorIsRefused:
     )
     def test_for_what_the_rules_for_cautions_refuse(self, world: World, wrong: dict[str, Any], keys: list[str]) -> None:
         proposal_id = proposal(world, **wrong)
-        with refused("CautionProposalMalformedError", "malformed") as caught:
-            promoted(world, proposal_id)
+        with expect_refusal("CautionProposalMalformedError", "malformed") as caught:
+            promote_proposal(world, proposal_id)
         assert caught.value.status == 409
         assert caught.value.facts == {"keys": keys}
 
     @pytest.mark.parametrize("inputs", [None, {}, {"proposed_caution": None}, {"proposed_caution": ["x"]}])
     def test_for_a_choice_without_a_proposal(self, world: World, inputs: Any) -> None:
-        with refused("CautionProposalMalformedError") as caught:
-            promoted(world, decided(world, drafter(world), "CautionProposal", "ProposeNotice", inputs=inputs))
+        with expect_refusal("CautionProposalMalformedError") as caught:
+            promote_proposal(
+                world, register_decision(world, drafter(world), "CautionProposal", "ProposeNotice", inputs=inputs)
+            )
         assert caught.value.facts == {"keys": ["proposed_caution"]}
 
     def test_for_a_successor_that_names_no_predecessor(self, world: World) -> None:
-        with refused("CautionProposalMalformedError") as caught:
-            promoted(world, proposal(world, "ProposeSupersede"))
+        with expect_refusal("CautionProposalMalformedError") as caught:
+            promote_proposal(world, proposal(world, "ProposeSupersede"))
         assert caught.value.facts == {"keys": ["supersedes_caution_id"]}
 
     def test_for_a_target_that_nobody_knows(self, world: World) -> None:
-        with refused("CautionTargetNotFoundError"):
-            promoted(world, proposal(world, target_id=str(new_id())))
+        with expect_refusal("CautionTargetNotFoundError"):
+            promote_proposal(world, proposal(world, target_id=str(new_id())))
 
     def test_for_a_predecessor_that_nobody_knows(self, world: World) -> None:
-        with refused("CautionNotFoundError"):
-            promoted(world, proposal(world, "ProposeSupersede", supersedes_caution_id=str(new_id())))
+        with expect_refusal("CautionNotFoundError"):
+            promote_proposal(world, proposal(world, "ProposeSupersede", supersedes_caution_id=str(new_id())))
 
     def test_in_the_order_that_is_promised(self, world: World) -> None:
         """Every proposal breaks its own check and all that follow; the first one that it breaks is named."""
-        broken = proposed("NoAction", STAGE, title=" ")
+        broken = proposal_fields("NoAction", STAGE, title=" ")
         by_a_person = {**broken, "context": "RunDebrief"}
-        with refused("DecisionNotEmittedByCautionDrafterError"):
-            promoted(world, decided(world, OPERATOR, **by_a_person))
+        with expect_refusal("DecisionNotEmittedByCautionDrafterError"):
+            promote_proposal(world, register_decision(world, OPERATOR, **by_a_person))
         drafting = drafter(world)
-        with refused("DecisionNotCautionProposalError"):
-            promoted(world, decided(world, drafting, **by_a_person))
-        with refused("CautionProposalNotActionableError"):
-            promoted(world, decided(world, drafting, **broken))
+        with expect_refusal("DecisionNotCautionProposalError"):
+            promote_proposal(world, register_decision(world, drafting, **by_a_person))
+        with expect_refusal("CautionProposalNotActionableError"):
+            promote_proposal(world, register_decision(world, drafting, **broken))
         missing = {"title": " ", "supersedes_caution_id": str(new_id())}
-        with refused("CautionProposalMalformedError"):
-            promoted(world, decided(world, drafting, **proposed("ProposeSupersede", STAGE, **missing)))
+        with expect_refusal("CautionProposalMalformedError"):
+            promote_proposal(
+                world, register_decision(world, drafting, **proposal_fields("ProposeSupersede", STAGE, **missing))
+            )
 
 
 class Promoter:
@@ -198,7 +210,7 @@ class Promoter:
 
     def __init__(self, world: World, agent_id: UUID | None = None) -> None:
         self.world = world
-        self.agent_id = agent_id or seeded(world, "CautionPromoter")
+        self.agent_id = agent_id or seed_agent(world, "CautionPromoter")
 
     def judge(self, proposal_id: UUID, least_confidence: float = 0.7) -> Decision | None:
         """What the promoter has decided about a proposal, if anything."""
@@ -275,16 +287,16 @@ class TestWhatThePromoterSkips:
         assert promoter.choice(proposal(world, choice)) is None
 
     def test_decisions_of_other_contexts(self, world: World, promoter: Promoter) -> None:
-        other = {**proposed("ProposeNotice", STAGE), "context": "RunDebrief"}
-        assert promoter.choice(decided(world, drafter(world), **other)) is None
+        other = {**proposal_fields("ProposeNotice", STAGE), "context": "RunDebrief"}
+        assert promoter.choice(register_decision(world, drafter(world), **other)) is None
 
     def test_decisions_of_other_authors(self, world: World, promoter: Promoter) -> None:
-        for author in (OPERATOR, in_service(world)):
-            assert promoter.choice(decided(world, author, **proposed("ProposeNotice", STAGE))) is None
+        for author in (OPERATOR, versioned_agent(world)):
+            assert promoter.choice(register_decision(world, author, **proposal_fields("ProposeNotice", STAGE))) is None
 
     @pytest.mark.parametrize("inputs", [None, {}, {"proposed_caution": None}, {"proposed_caution": "a caution"}])
     def test_choices_without_a_proposal(self, world: World, promoter: Promoter, inputs: Any) -> None:
-        bare = decided(world, drafter(world), "CautionProposal", "ProposeNotice", inputs=inputs, confidence=0.9)
+        bare = register_decision(world, drafter(world), "CautionProposal", "ProposeNotice", inputs=inputs, confidence=0.9)
         assert promoter.choice(bare) is None
 
 
@@ -298,7 +310,7 @@ class TestTheGate:
         assert not promoter.has_promoted(proposal_id)
 
     def test_no_successor_is_promoted(self, world: World, promoter: Promoter) -> None:
-        old = registered(world, on_asset(STAGE))
+        old = register_caution(world, on_asset(STAGE))
         successor = proposal(world, "ProposeSupersede", severity="Notice", supersedes_caution_id=str(old))
         assert promoter.choice(successor) == "PromotionDeferred"
         assert caution_of(world, old).status is CautionStatus.ACTIVE
@@ -322,16 +334,16 @@ class TestTheGate:
     def test_no_caution_of_any_severity_is_in_effect_on_the_target(
         self, world: World, promoter: Promoter, severity: str
     ) -> None:
-        registered(world, on_asset(STAGE), severity=severity, category="Calibration")
+        register_caution(world, on_asset(STAGE), severity=severity, category="Calibration")
         proposal_id = proposal(world)
         assert promoter.choice(proposal_id) == "PromotionConflicted"
         assert not promoter.has_promoted(proposal_id)
 
     def test_cautions_elsewhere_expired_or_retired_are_in_nobodys_way(self, world: World, promoter: Promoter) -> None:
-        registered(world, on_asset(new_id()))
-        registered(world, {"kind": "Procedure", "id": STAGE})
-        registered(world, on_asset(STAGE), expires_at=world.now + timedelta(seconds=2))
-        world.when(RetireCaution(reason="Resolved"), on=registered(world, on_asset(STAGE)))
+        register_caution(world, on_asset(new_id()))
+        register_caution(world, {"kind": "Procedure", "id": STAGE})
+        register_caution(world, on_asset(STAGE), expires_at=world.now + timedelta(seconds=2))
+        world.when(RetireCaution(reason="Resolved"), on=register_caution(world, on_asset(STAGE)))
         world.now += timedelta(minutes=1)
         assert promoter.choice(proposal(world)) == "Promote"
 
@@ -341,7 +353,7 @@ class TestTheGate:
         assert promoter.choice(proposal_id) == "PromotionDeferred"
         assert not promoter.has_promoted(proposal_id)
 
-    def retired(self, world: World, promoter: Promoter, by: UUID) -> None:
+    def retire_promoted_caution(self, world: World, promoter: Promoter, by: UUID) -> None:
         """A caution that the promoter made before, retired."""
         earlier = proposal(world)
         assert promoter.choice(earlier) == "Promote"
@@ -350,26 +362,26 @@ class TestTheGate:
         world.principal_id = caller
 
     def test_what_a_person_retired_is_not_promoted_again(self, world: World, promoter: Promoter) -> None:
-        self.retired(world, promoter, OPERATOR)
+        self.retire_promoted_caution(world, promoter, OPERATOR)
         assert promoter.choice(proposal(world)) == "PromotionDeferred"
 
     def test_what_a_person_retired_of_another_category_or_target_does_not_count(
         self, world: World, promoter: Promoter
     ) -> None:
-        self.retired(world, promoter, OPERATOR)
+        self.retire_promoted_caution(world, promoter, OPERATOR)
         assert promoter.choice(proposal(world, category="Wiring")) == "Promote"
         other = new_id()
-        make_known(world, on_asset(other))
+        ensure_target_exists(world, on_asset(other))
         assert promoter.choice(proposal(world, target_id=str(other))) == "Promote"
 
     def test_what_a_machine_retired_does_not_count(self, world: World, promoter: Promoter) -> None:
         bridge = new_id()
         world.given(bridge, ActorRegistered(kind=ActorKind.SERVICE_ACCOUNT))
-        self.retired(world, promoter, bridge)
+        self.retire_promoted_caution(world, promoter, bridge)
         assert promoter.choice(proposal(world)) == "Promote"
 
     def test_what_others_wrote_and_a_person_retired_does_not_count(self, world: World, promoter: Promoter) -> None:
-        world.when(RetireCaution(reason="Resolved"), on=registered(world, on_asset(STAGE), category="Wear"))
+        world.when(RetireCaution(reason="Resolved"), on=register_caution(world, on_asset(STAGE), category="Wear"))
         assert promoter.choice(proposal(world)) == "Promote"
 
     def test_the_promoter_is_permitted(self, world: World, promoter: Promoter) -> None:
@@ -380,28 +392,32 @@ class TestTheGate:
 
     def test_nobody_promoted_it_before(self, world: World, promoter: Promoter) -> None:
         proposal_id = proposal(world)
-        caution_id = promoted(world, proposal_id)
+        caution_id = promote_proposal(world, proposal_id)
         world.when(RetireCaution(reason="Resolved"), on=caution_id)
         assert promoter.choice(proposal_id) == "PromotionConflicted"
         assert len(world.streams["Caution", caution_id]) == 2
 
     def test_the_rows_are_judged_in_order(self, world: World, promoter: Promoter) -> None:
         """Whatever fails first is what is said, however much fails after it."""
-        self.retired(world, promoter, OPERATOR)
-        blocking = registered(world, on_asset(STAGE))
+        self.retire_promoted_caution(world, promoter, OPERATOR)
+        blocking = register_caution(world, on_asset(STAGE))
         world.denied.add("PromoteCautionProposal")
 
-        def said(choice: str = "ProposeNotice", **fields: Any) -> str:
+        def judgement(choice: str = "ProposeNotice", **fields: Any) -> str:
             judged = promoter.judge(proposal(world, choice, **fields))
             assert judged is not None
             return f"{judged.choice}: {judged.reasoning}"
 
-        told = [said("ProposeCaution", confidence=0.1, title=" "), said(confidence=0.1, title=" "), said(title=" ")]
+        told = [
+            judgement("ProposeCaution", confidence=0.1, title=" "),
+            judgement(confidence=0.1, title=" "),
+            judgement(title=" "),
+        ]
         world.when(RetireCaution(reason="Resolved"), on=blocking)
-        told += [said(title=" "), said()]
-        told += [said(category="Wiring")]
+        told += [judgement(title=" "), judgement()]
+        told += [judgement(category="Wiring")]
         world.denied.clear()
-        told += [said(category="Wiring")]
+        told += [judgement(category="Wiring")]
         deferred, conflicted = "PromotionDeferred: ", "PromotionConflicted: "
         assert [one[: one.index(": ") + 2] for one in told] == [
             *(deferred, deferred, conflicted, deferred, deferred, deferred),
@@ -413,7 +429,7 @@ class TestTheGate:
 class TestADrafterThatPromotes:
     def test_makes_a_caution_of_its_own_notice_and_says_so_itself(self, world: World) -> None:
         author = drafter(world)
-        proposal_id = decided(world, author, **proposed("ProposeNotice", STAGE))
+        proposal_id = register_decision(world, author, **proposal_fields("ProposeNotice", STAGE))
         judged = Promoter(world, author).judge(proposal_id)
         assert judged is not None
         assert (judged.choice, judged.decided_by, judged.rule) == ("Promote", author, "agent:CautionDrafter:v1")
@@ -421,13 +437,13 @@ class TestADrafterThatPromotes:
 
     def test_and_the_promoter_make_one_caution(self, world: World, promoter: Promoter) -> None:
         author = drafter(world)
-        proposal_id = decided(world, author, **proposed("ProposeNotice", STAGE))
+        proposal_id = register_decision(world, author, **proposal_fields("ProposeNotice", STAGE))
         assert promoter.choice(proposal_id) == "Promote"
         assert Promoter(world, author).choice(proposal_id) == "PromotionConflicted"
 
     def test_does_not_bring_back_what_a_person_retired_of_the_promoter(self, world: World, promoter: Promoter) -> None:
         author = drafter(world)
-        first, second = (decided(world, author, **proposed("ProposeNotice", STAGE)) for _ in range(2))
+        first, second = (register_decision(world, author, **proposal_fields("ProposeNotice", STAGE)) for _ in range(2))
         promoter.judge(first)
         world.when(RetireCaution(reason="Resolved"), on=id_of(world, first))
         assert Promoter(world, author).choice(second) == "PromotionDeferred"

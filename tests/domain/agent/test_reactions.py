@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, LoggedEvent, OpenItem, Reaction
 from tests.support.domain.agents import decision_of
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 STUCK = new_id()
 BEFORE = Reaction(
@@ -23,7 +23,7 @@ BEFORE = Reaction(
 )
 
 
-def logged(**fields: Any) -> LoggedEvent:
+def logged_event(**fields: Any) -> LoggedEvent:
     """The event that the subscriber stumbles over, unless said otherwise."""
     place = {"place": (705, 44), "recorded_at": START + timedelta(minutes=1)}
     return LoggedEvent(
@@ -36,7 +36,7 @@ def world() -> World:
     world = World()
     world.records[Reaction, "run_debriefer"] = BEFORE
     world.ports["subscriber_names"] = ("run_debriefer", "caution_promoter")
-    world.ports["logged_event"] = lambda event_id, reaction: logged() if event_id == STUCK else None
+    world.ports["logged_event"] = lambda event_id, reaction: logged_event() if event_id == STUCK else None
     return world
 
 
@@ -73,7 +73,7 @@ def test_a_dismissal_is_a_decision_and_moves_the_bookmark_onto_the_event(world: 
 def test_a_second_dismissal_comes_too_late(world: World) -> None:
     world.create(dismissal())
     before = len(world.streams)
-    with refused("EventAlreadyDismissedError") as caught:
+    with expect_refusal("EventAlreadyDismissedError") as caught:
         world.create(dismissal())
     assert caught.value.status == 409
     assert len(world.streams) == before
@@ -81,15 +81,15 @@ def test_a_second_dismissal_comes_too_late(world: World) -> None:
 
 @pytest.mark.parametrize("place", [(700, 41), (700, 40), (699, 999)])
 def test_what_the_subscriber_is_past_cannot_be_dismissed(world: World, place: tuple[int, int]) -> None:
-    world.ports["logged_event"] = lambda *asked: logged(place=place, next_id=new_id())
-    with refused("EventAlreadyDismissedError"):
+    world.ports["logged_event"] = lambda *asked: logged_event(place=place, next_id=new_id())
+    with expect_refusal("EventAlreadyDismissedError"):
         world.create(dismissal())
     assert bookmark(world) == BEFORE
 
 
 def test_what_does_not_concern_the_subscriber_cannot_be_dismissed(world: World) -> None:
-    world.ports["logged_event"] = lambda *asked: logged(event_type="RunHeld", matching=False, next_id=new_id())
-    with refused("ReactionCannotDismissEventError", "not_matching") as caught:
+    world.ports["logged_event"] = lambda *asked: logged_event(event_type="RunHeld", matching=False, next_id=new_id())
+    with expect_refusal("ReactionCannotDismissEventError", "not_matching") as caught:
         world.create(dismissal())
     assert caught.value.status == 409
     assert bookmark(world) == BEFORE
@@ -97,33 +97,33 @@ def test_what_does_not_concern_the_subscriber_cannot_be_dismissed(world: World) 
 
 def test_only_the_next_event_can_be_dismissed(world: World) -> None:
     earlier = new_id()
-    world.ports["logged_event"] = lambda *asked: logged(next_id=earlier)
-    with refused("ReactionCannotDismissEventError", "not_next") as caught:
+    world.ports["logged_event"] = lambda *asked: logged_event(next_id=earlier)
+    with expect_refusal("ReactionCannotDismissEventError", "not_next") as caught:
         world.create(dismissal())
     assert caught.value.facts == {"next_event_id": str(earlier)}
     assert bookmark(world) == BEFORE
 
 
 def test_a_subscriber_that_nobody_knows_is_named_first(world: World) -> None:
-    with refused("SubscriberBookmarkNotFoundError") as caught:
+    with expect_refusal("SubscriberBookmarkNotFoundError") as caught:
         world.create(dismissal(subscriber_name="stranger", event_id=new_id(), reason=" "))
     assert caught.value.status == 404
 
 
 def test_a_subscriber_that_is_no_more_has_nothing_to_dismiss(world: World) -> None:
     world.records[Reaction, "long_gone"] = Reaction("long_gone", True, transaction_id=1, position=1)
-    with refused("SubscriberBookmarkNotFoundError"):
+    with expect_refusal("SubscriberBookmarkNotFoundError"):
         world.create(dismissal(subscriber_name="long_gone"))
 
 
 def test_an_event_that_nobody_knows_comes_before_the_reason(world: World) -> None:
-    with refused("DismissalEventNotFoundError") as caught:
+    with expect_refusal("DismissalEventNotFoundError") as caught:
         world.create(dismissal(event_id=new_id(), reason=" "))
     assert caught.value.status == 404
 
 
 def test_a_dismissal_has_a_reason(world: World) -> None:
-    with refused("InvalidDismissalReasonError"):
+    with expect_refusal("InvalidDismissalReasonError"):
         world.create(dismissal(reason="  "))
     for malformed in ("", "r" * 501):
         with pytest.raises(ValidationError):
@@ -146,13 +146,13 @@ class TestTheList:
         world.ports["open_items"] = lambda names: {name: [self.ITEM] if name == "run_debriefer" else [] for name in names}
         return world
 
-    def shown(self, world: World, **fields: Any) -> dict[str, dict[str, Any]]:
+    def list_reactions(self, world: World, **fields: Any) -> dict[str, dict[str, Any]]:
         found = world.ask(ListReactions(**fields))
         assert found.next_cursor is None
         return {item.subscriber_name: item.model_dump(mode="json") for item in found.items}
 
     def test_every_subscriber_with_its_place_and_its_work(self, world: World) -> None:
-        assert self.shown(world) == {
+        assert self.list_reactions(world) == {
             "run_debriefer": {
                 "subscriber_name": "run_debriefer",
                 "enabled": True,
@@ -178,18 +178,18 @@ class TestTheList:
         }
 
     def test_one_of_them_by_name(self, world: World) -> None:
-        assert self.shown(world, subscriber_name="caution_promoter").keys() == {"caution_promoter"}
+        assert self.list_reactions(world, subscriber_name="caution_promoter").keys() == {"caution_promoter"}
         for unknown in ("stranger", "long_gone"):
-            assert self.shown(world, subscriber_name=unknown) == {}
+            assert self.list_reactions(world, subscriber_name=unknown) == {}
 
     def test_that_the_engine_cannot_be_asked(self, world: World) -> None:
         world.ports["open_items"] = lambda names: dict.fromkeys(names) | {"run_debriefer": [self.ITEM]}
-        shown = self.shown(world)
+        shown = self.list_reactions(world)
         assert len(shown["run_debriefer"]["open_items"]) == 1
         assert shown["caution_promoter"]["open_items"] is None
 
     def test_a_dismissed_event_no_longer_shows(self, world: World) -> None:
         world.create(dismissal())
-        item = self.shown(world)["run_debriefer"]
+        item = self.list_reactions(world)["run_debriefer"]
         assert item["bookmark"] == {"transaction_id": 705, "position": 44}
         assert (item["consecutive_failures"], item["last_error_at"], item["last_error_message"]) == (0, None, None)

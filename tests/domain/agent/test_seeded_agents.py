@@ -10,7 +10,7 @@ from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.contexts import REGISTRY
 from baton.domain.trust.policy import COMPLETING
-from tests.support.domain.agents import agent_of, agent_world, seeded
+from tests.support.domain.agents import agent_of, agent_world, seed_agent
 
 SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {
     "RunDebriefer": (
@@ -57,7 +57,7 @@ SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {
 def test_a_seeded_agent_is_in_service_from_the_first_moment(kind: str) -> None:
     id, provider, model, prompt_id, commands = SHEET[kind]
     world = agent_world()
-    agent = agent_of(world, seeded(world, kind))
+    agent = agent_of(world, seed_agent(world, kind))
     assert str(agent.id) == id
     assert (agent.kind, agent.name, agent.version, agent.status) == (kind, kind, "1.0.0", AgentStatus.VERSIONED)
     assert (agent.model_ref.provider, agent.model_ref.model, agent.prompt_template_id) == (provider, model, prompt_id)

@@ -26,7 +26,7 @@ from baton.domain.recipe.plan import DefinePlan
 from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, Run, RunHeld, RunResumed, RunStatus, StopRun, TruncateRun
 from baton.domain.supply.coverage import Outage, outage_in
 from tests.support.domain.agents import decision_of as decision
-from tests.support.domain.agents import seeded
+from tests.support.domain.agents import seed_agent
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.templates import method, practice
@@ -37,7 +37,7 @@ OUTAGE = Outage(new_id(), START + timedelta(minutes=5), "Beam is Unavailable")
 
 
 @dataclass
-class Supervised:
+class SupervisedRun:
     """A run that needs beam, and the supervisor that watches it."""
 
     line: Beamline
@@ -60,10 +60,10 @@ class Supervised:
         )
         self.line.world.when(hold, on=self.run_id)
 
-    def held_by_somebody(self) -> None:
+    def hold_by_somebody(self) -> None:
         self.line.world.when(HoldRun(reason="sample change"), on=self.run_id)
 
-    def resumed(self) -> None:
+    def resume_by_somebody(self) -> None:
         """Somebody resumed it, which takes a beam seam that knows more than the supplies do."""
         self.line.world.given(self.run_id, RunResumed(decided_by_decision_id=None))
 
@@ -75,42 +75,42 @@ class Supervised:
 
 
 @pytest.fixture
-def scene() -> Supervised:
+def supervised_run() -> SupervisedRun:
     line = beamline()
-    return Supervised(line, seeded(line.world, RUN_SUPERVISOR), line.start())
+    return SupervisedRun(line, seed_agent(line.world, RUN_SUPERVISOR), line.start())
 
 
 class TestARunThatIsOn:
-    def test_is_held_when_the_beam_is_lost(self, scene: Supervised) -> None:
-        assert scene.verb() is SupervisorAction.HOLD
+    def test_is_held_when_the_beam_is_lost(self, supervised_run: SupervisedRun) -> None:
+        assert supervised_run.verb() is SupervisorAction.HOLD
 
-    def test_is_held_again_where_the_decision_was_not_carried_out(self, scene: Supervised) -> None:
-        scene.decide(SupervisorAction.HOLD)
-        assert scene.verb() is SupervisorAction.HOLD
+    def test_is_held_again_where_the_decision_was_not_carried_out(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.decide(SupervisorAction.HOLD)
+        assert supervised_run.verb() is SupervisorAction.HOLD
 
-    def test_is_left_alone_once_somebody_resumed_it_and_that_is_noted_once(self, scene: Supervised) -> None:
-        scene.decide(SupervisorAction.HOLD)
-        scene.hold()
-        scene.resumed()
-        assert scene.verb() is SupervisorAction.DEFER
-        scene.decide(SupervisorAction.DEFER)
-        assert scene.verb() is None
-        assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is None
+    def test_is_left_alone_once_somebody_resumed_it_and_that_is_noted_once(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.decide(SupervisorAction.HOLD)
+        supervised_run.hold()
+        supervised_run.resume_by_somebody()
+        assert supervised_run.verb() is SupervisorAction.DEFER
+        supervised_run.decide(SupervisorAction.DEFER)
+        assert supervised_run.verb() is None
+        assert supervised_run.verb(elapsed=100 * HOUR, stop_after=HOUR) is None
 
-    def test_is_held_where_only_somebody_else_held_and_resumed_it(self, scene: Supervised) -> None:
-        scene.held_by_somebody()
-        scene.resumed()
-        assert scene.verb() is SupervisorAction.HOLD
+    def test_is_held_where_only_somebody_else_held_and_resumed_it(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.hold_by_somebody()
+        supervised_run.resume_by_somebody()
+        assert supervised_run.verb() is SupervisorAction.HOLD
 
-    def test_is_held_in_the_next_outage_whoever_resumed_it_in_the_last(self, scene: Supervised) -> None:
-        scene.decide(SupervisorAction.HOLD)
-        scene.hold()
-        scene.resumed()
-        scene.decide(SupervisorAction.DEFER)
-        assert scene.verb(Outage(new_id(), OUTAGE.since + HOUR, "again")) is SupervisorAction.HOLD
+    def test_is_held_in_the_next_outage_whoever_resumed_it_in_the_last(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.decide(SupervisorAction.HOLD)
+        supervised_run.hold()
+        supervised_run.resume_by_somebody()
+        supervised_run.decide(SupervisorAction.DEFER)
+        assert supervised_run.verb(Outage(new_id(), OUTAGE.since + HOUR, "again")) is SupervisorAction.HOLD
 
-    def test_is_never_stopped_at_once(self, scene: Supervised) -> None:
-        assert scene.verb(elapsed=100 * HOUR, stop_after=HOUR) is SupervisorAction.HOLD
+    def test_is_never_stopped_at_once(self, supervised_run: SupervisedRun) -> None:
+        assert supervised_run.verb(elapsed=100 * HOUR, stop_after=HOUR) is SupervisorAction.HOLD
 
 
 class TestARunThatIsHeld:
@@ -125,39 +125,43 @@ class TestARunThatIsHeld:
         ],
     )
     def test_is_stopped_when_the_outage_took_as_long_as_was_set(
-        self, scene: Supervised, elapsed: timedelta, stop_after: timedelta | None, expected: SupervisorAction | None
+        self,
+        supervised_run: SupervisedRun,
+        elapsed: timedelta,
+        stop_after: timedelta | None,
+        expected: SupervisorAction | None,
     ) -> None:
-        scene.decide(SupervisorAction.HOLD)
-        scene.hold()
-        assert scene.verb(elapsed=elapsed, stop_after=stop_after) is expected
+        supervised_run.decide(SupervisorAction.HOLD)
+        supervised_run.hold()
+        assert supervised_run.verb(elapsed=elapsed, stop_after=stop_after) is expected
 
-    def test_is_stopped_again_where_the_decision_was_not_carried_out(self, scene: Supervised) -> None:
-        scene.decide(SupervisorAction.HOLD)
-        scene.hold()
-        scene.decide(SupervisorAction.STOP)
-        assert scene.verb(stop_after=HOUR) is SupervisorAction.STOP
+    def test_is_stopped_again_where_the_decision_was_not_carried_out(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.decide(SupervisorAction.HOLD)
+        supervised_run.hold()
+        supervised_run.decide(SupervisorAction.STOP)
+        assert supervised_run.verb(stop_after=HOUR) is SupervisorAction.STOP
 
-    def test_is_left_alone_where_somebody_else_held_it(self, scene: Supervised) -> None:
-        scene.held_by_somebody()
-        assert scene.verb(stop_after=HOUR) is None
+    def test_is_left_alone_where_somebody_else_held_it(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.hold_by_somebody()
+        assert supervised_run.verb(stop_after=HOUR) is None
 
-    def test_is_left_alone_where_somebody_held_it_after_resuming_it(self, scene: Supervised) -> None:
-        scene.decide(SupervisorAction.HOLD)
-        scene.hold()
-        scene.resumed()
-        scene.held_by_somebody()
-        assert scene.verb(stop_after=HOUR) is None
+    def test_is_left_alone_where_somebody_held_it_after_resuming_it(self, supervised_run: SupervisedRun) -> None:
+        supervised_run.decide(SupervisorAction.HOLD)
+        supervised_run.hold()
+        supervised_run.resume_by_somebody()
+        supervised_run.hold_by_somebody()
+        assert supervised_run.verb(stop_after=HOUR) is None
 
-    def test_is_left_alone_where_it_was_held_in_an_earlier_outage(self, scene: Supervised) -> None:
+    def test_is_left_alone_where_it_was_held_in_an_earlier_outage(self, supervised_run: SupervisedRun) -> None:
         earlier = Outage(new_id(), OUTAGE.since - HOUR, "before")
-        scene.decide(SupervisorAction.HOLD, earlier)
-        scene.hold(earlier)
-        assert scene.verb(stop_after=timedelta(0)) is None
+        supervised_run.decide(SupervisorAction.HOLD, earlier)
+        supervised_run.hold(earlier)
+        assert supervised_run.verb(stop_after=timedelta(0)) is None
 
-    def test_is_left_alone_where_another_supervisor_held_it(self, scene: Supervised) -> None:
-        other = Supervised(scene.line, new_id(), scene.run_id)
+    def test_is_left_alone_where_another_supervisor_held_it(self, supervised_run: SupervisedRun) -> None:
+        other = SupervisedRun(supervised_run.line, new_id(), supervised_run.run_id)
         other.hold()
-        assert scene.verb(stop_after=HOUR) is None
+        assert supervised_run.verb(stop_after=HOUR) is None
 
 
 ENDINGS: dict[RunStatus, Any] = {
@@ -170,17 +174,17 @@ ENDINGS: dict[RunStatus, Any] = {
 
 @pytest.mark.parametrize("status", ENDINGS)
 @pytest.mark.parametrize("held", [False, True])
-def test_nothing_is_done_about_a_run_that_has_ended(scene: Supervised, status: RunStatus, held: bool) -> None:
+def test_nothing_is_done_about_a_run_that_has_ended(supervised_run: SupervisedRun, status: RunStatus, held: bool) -> None:
     if held:
-        scene.decide(SupervisorAction.HOLD)
-        scene.hold()
-        scene.resumed()
-    scene.line.world.when(ENDINGS[status], on=scene.run_id)
-    assert scene.line.run(scene.run_id).status is status
-    assert scene.verb(stop_after=timedelta(0)) is None
+        supervised_run.decide(SupervisorAction.HOLD)
+        supervised_run.hold()
+        supervised_run.resume_by_somebody()
+    supervised_run.line.world.when(ENDINGS[status], on=supervised_run.run_id)
+    assert supervised_run.line.run(supervised_run.run_id).status is status
+    assert supervised_run.verb(stop_after=timedelta(0)) is None
 
 
-def test_the_whole_table(scene: Supervised) -> None:
+def test_the_whole_table(supervised_run: SupervisedRun) -> None:
     """Every combination of what the rule looks at, against the rule as a sentence says it."""
     for status, decided, carried, elapsed, stop_after in product(
         RunStatus,
@@ -189,9 +193,12 @@ def test_the_whole_table(scene: Supervised) -> None:
     ):
         if carried and SupervisorAction.HOLD not in decided:
             continue
-        run = scene.line.run(scene.run_id)
-        seen = watched_as(
-            run, status, frozenset(map(scene.id_of, decided)), scene.id_of(SupervisorAction.HOLD) if carried else None
+        run = supervised_run.line.run(supervised_run.run_id)
+        seen = watched_run(
+            run,
+            status,
+            frozenset(map(supervised_run.id_of, decided)),
+            supervised_run.id_of(SupervisorAction.HOLD) if carried else None,
         )
         now = OUTAGE.since + (HOUR if elapsed else timedelta(0))
         expected = None
@@ -201,32 +208,36 @@ def test_the_whole_table(scene: Supervised) -> None:
             expected = SupervisorAction.DEFER
         elif status is RunStatus.HELD and carried and elapsed and stop_after:
             expected = SupervisorAction.STOP
-        assert next_action(seen, scene.agent_id, now, HOUR if stop_after else None) is expected, (status, decided, carried)
+        assert next_action(seen, supervised_run.agent_id, now, HOUR if stop_after else None) is expected, (
+            status,
+            decided,
+            carried,
+        )
 
 
-def watched_as(run: Run, status: RunStatus, decided: frozenset[UUID], held_by: UUID | None) -> WatchedRun:
+def watched_run(run: Run, status: RunStatus, decided: frozenset[UUID], held_by: UUID | None) -> WatchedRun:
     """A run as it would be seen."""
     holds = [RunHeld(reason=None, decided_by_decision_id=held_by)] if held_by else []
     return WatchedRun(replace(run, status=status), OUTAGE, holds, decided)
 
 
-def test_the_id_of_a_decision_follows_from_run_outage_and_verb(scene: Supervised) -> None:
+def test_the_id_of_a_decision_follows_from_run_outage_and_verb(supervised_run: SupervisedRun) -> None:
     for verb, name in ((SupervisorAction.HOLD, "hold"), (SupervisorAction.STOP, "stop"), (SupervisorAction.DEFER, "defer")):
-        cause = f"{name}:{scene.run_id}:{OUTAGE.event_id}"
-        assert scene.id_of(verb) == decision_id_of(OUTAGE.since, scene.agent_id, cause)
+        cause = f"{name}:{supervised_run.run_id}:{OUTAGE.event_id}"
+        assert supervised_run.id_of(verb) == decision_id_of(OUTAGE.since, supervised_run.agent_id, cause)
 
 
 @pytest.mark.parametrize(
     ("verb", "choice"),
     [(SupervisorAction.HOLD, "Hold"), (SupervisorAction.STOP, "Stop"), (SupervisorAction.DEFER, "SupervisionDeferred")],
 )
-def test_what_is_put_on_record(scene: Supervised, verb: SupervisorAction, choice: str) -> None:
-    scene.decide(verb)
-    written = decision(scene.line.world, scene.id_of(verb))
+def test_what_is_put_on_record(supervised_run: SupervisedRun, verb: SupervisorAction, choice: str) -> None:
+    supervised_run.decide(verb)
+    written = decision(supervised_run.line.world, supervised_run.id_of(verb))
     assert (written.context, written.choice, written.rule) == ("RunSupervision", choice, "agent:RunSupervisor:v1")
-    assert (written.decided_by, written.confidence, written.parent_id) == (scene.agent_id, None, None)
+    assert (written.decided_by, written.confidence, written.parent_id) == (supervised_run.agent_id, None, None)
     assert written.inputs == {
-        "run_id": str(scene.run_id),
+        "run_id": str(supervised_run.run_id),
         "outage_event_id": str(OUTAGE.event_id),
         "outage_since": instant(OUTAGE.since),
         "beam": "Beam is Unavailable",
@@ -244,38 +255,38 @@ def scope_of(line: Beamline, run_id: UUID) -> AssetScope | None:
     return scope
 
 
-def test_a_run_whose_method_needs_beam_is_watched_in_its_own_scope(scene: Supervised) -> None:
-    scope = scope_of(scene.line, scene.run_id)
+def test_a_run_whose_method_needs_beam_is_watched_in_its_own_scope(supervised_run: SupervisedRun) -> None:
+    scope = scope_of(supervised_run.line, supervised_run.run_id)
     assert scope is not None
-    assert scene.line.hutch.camera in scope.assets
-    assert scene.line.hutch.beamline in scope.assets
+    assert supervised_run.line.hutch.camera in scope.assets
+    assert supervised_run.line.hutch.beamline in scope.assets
 
 
 @pytest.mark.parametrize("needed", [[], ["cryogen"], ["photon_beam_2"]])
-def test_a_run_that_needs_no_beam_is_not_watched(scene: Supervised, needed: list[str]) -> None:
-    world, hutch = scene.line.world, scene.line.hutch
+def test_a_run_that_needs_no_beam_is_not_watched(supervised_run: SupervisedRun, needed: list[str]) -> None:
+    world, hutch = supervised_run.line.world, supervised_run.line.hutch
     by_eye = method(world, hutch.capability_id, name="by_eye", needed_supplies=needed)
     dark = world.create(DefinePlan(**hutch.plan_fields(practice_id=practice(world, by_eye, site_id=hutch.site_id))))
-    assert world.fulfil(needs_beam(replace(scene.line.run(scene.run_id), plan_id=dark))) is None
+    assert world.fulfil(needs_beam(replace(supervised_run.line.run(supervised_run.run_id), plan_id=dark))) is None
 
 
-def test_a_lost_beam_holds_the_run_from_beginning_to_end(scene: Supervised) -> None:
+def test_a_lost_beam_holds_the_run_from_beginning_to_end(supervised_run: SupervisedRun) -> None:
     """By the supplies alone: available, lost, back, and lost anew."""
-    scope = scope_of(scene.line, scene.run_id)
+    scope = scope_of(supervised_run.line, supervised_run.run_id)
     assert scope is not None
-    world = scene.line.world
+    world = supervised_run.line.world
 
     def outage() -> Outage | None:
         found: Outage | None = world.fulfil(outage_in(scope, LUMEN))
         return found
 
     assert outage() is None
-    scene.line.lose_beam()
+    supervised_run.line.lose_beam()
     lost = outage()
     assert lost is not None
     assert (lost.since, lost.detail) == (world.now, "Beam is Unavailable")
-    assert scene.verb(lost) is SupervisorAction.HOLD
-    scene.decide(SupervisorAction.HOLD, lost)
-    scene.hold(lost)
-    assert scene.verb(lost, HOUR, None) is None
-    assert scene.verb(lost, HOUR, HOUR) is SupervisorAction.STOP
+    assert supervised_run.verb(lost) is SupervisorAction.HOLD
+    supervised_run.decide(SupervisorAction.HOLD, lost)
+    supervised_run.hold(lost)
+    assert supervised_run.verb(lost, HOUR, None) is None
+    assert supervised_run.verb(lost, HOUR, HOUR) is SupervisorAction.STOP

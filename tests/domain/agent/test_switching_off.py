@@ -14,7 +14,7 @@ COMMANDS = sorted({command for seeded in SEEDED.values() for command in seeded.c
 STATUSES = ("Defined", "Versioned", "Suspended", "Deprecated")
 
 
-def standing(status: str, *, active: bool = True) -> Standing:
+def agent_standing(status: str, *, active: bool = True) -> Standing:
     actor = Actor(id=new_id(), created_at=START, kind=ActorKind.AGENT, active=active)
     return Standing(actor, agent_versioned=status == "Versioned", agent_suspended=status == "Suspended")
 
@@ -25,10 +25,10 @@ def test_only_an_agent_in_service_acts_and_a_suspended_one_completes(status: str
     for command in COMMANDS:
         lenient = completing and status == "Suspended" and command in COMPLETING
         expected = None if status == "Versioned" or lenient else "agent_not_versioned"
-        assert standing(status).objection_to(command, completing) == expected, command
+        assert agent_standing(status).objection_to(command, completing) == expected, command
 
 
 def test_an_agent_whose_actor_is_deactivated_completes_nothing() -> None:
     for status, command, completing in product(STATUSES, COMMANDS, (False, True)):
-        objection = standing(status, active=False).objection_to(command, completing)
+        objection = agent_standing(status, active=False).objection_to(command, completing)
         assert objection == "principal_deactivated", (status, command)

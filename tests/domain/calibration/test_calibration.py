@@ -22,8 +22,8 @@ from baton.domain.calibration.calibration import (
 )
 from baton.domain.calibration.quantities import CalibrationQuantity
 from baton.domain.shared.canonical import canonical_json
-from tests.support.domain.calibrations import AT_25_KEV, definition, measured, revised, rotation_center
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.calibrations import AT_25_KEV, append_revision, definition, measured_revision, rotation_center
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_calibration_is_defined_before_anything_is_measured(world: World) -> N
 def test_the_same_operating_point_is_calibrated_once(world: World) -> None:
     target = new_id()
     rotation_center(world, target_id=target)
-    with refused("CalibrationIdentityAlreadyExistsError", "identity_taken"):
+    with expect_refusal("CalibrationIdentityAlreadyExistsError", "identity_taken"):
         rotation_center(world, target_id=target, operating_point={"optics_config": "5x", "energy": 25.0})
     rotation_center(world, target_id=target, operating_point={"energy": 25.001, "optics_config": "5x"})
     rotation_center(world)
@@ -66,12 +66,12 @@ def test_identity_is_what_is_meant_not_how_it_is_written(energy: int, optics: st
 
 @pytest.mark.parametrize("quantity", ["wavelength", "Rotation_Center", " "])
 def test_only_what_is_in_the_catalogue_is_calibrated(world: World, quantity: str) -> None:
-    with refused("InvalidCalibrationQuantityError"):
+    with expect_refusal("InvalidCalibrationQuantityError"):
         rotation_center(world, quantity=quantity, operating_point={})
 
 
 def test_the_operating_point_must_have_its_quantitys_form(world: World) -> None:
-    with refused("InvalidOperatingPointError", "missing_key"):
+    with expect_refusal("InvalidOperatingPointError", "missing_key"):
         rotation_center(world, operating_point={})
 
 
@@ -89,7 +89,7 @@ def test_the_length_of_a_description_is_the_edges_business() -> None:
 def test_a_revision_carries_its_value_its_source_and_its_hash(world: World) -> None:
     id, procedure, decision = rotation_center(world), new_id(), new_id()
     source = {"kind": "Measured", "procedure_id": procedure}
-    [event] = world.when(measured(source=source, decided_by_decision_id=decision), on=id)
+    [event] = world.when(measured_revision(source=source, decided_by_decision_id=decision), on=id)
     assert isinstance(event, CalibrationRevisionAppended)
     assert world.answer == {"revision_id": str(event.revision_id)}
     assert (event.established_at, event.established_by) == (world.now, OPERATOR)
@@ -111,7 +111,7 @@ def test_a_revision_carries_its_value_its_source_and_its_hash(world: World) -> N
 @pytest.mark.parametrize("value", [{"center": 1024}, {"center": 1024.0}])
 def test_equal_values_have_equal_hashes(world: World, value: dict[str, Any]) -> None:
     source = {"kind": "Asserted", "asserted_by": OPERATOR}
-    [event] = world.when(measured(value=value, source=source), on=rotation_center(world))
+    [event] = world.when(measured_revision(value=value, source=source), on=rotation_center(world))
     expected = {
         "value": {"center": 1024},
         "status": "Provisional",
@@ -131,9 +131,9 @@ def test_a_source_names_exactly_what_its_kind_asks_for(world: World, kind: str) 
     id, wanted = rotation_center(world), ARMS[kind]
     others = [{name: new_id()} for name in ARMS.values() if name != wanted]
     for ids in ({}, *others, {name: new_id() for name in ARMS.values()}):
-        with refused("InvalidCalibrationSourceError", "wrong_arm"):
-            world.when(measured(source={"kind": kind, **ids}), on=id)
-    revised(world, id, source={"kind": kind, wanted: new_id()})
+        with expect_refusal("InvalidCalibrationSourceError", "wrong_arm"):
+            world.when(measured_revision(source={"kind": kind, **ids}), on=id)
+    append_revision(world, id, source={"kind": kind, wanted: new_id()})
     assert world.state(Calibration, id).latest_revision_source_kind == kind
 
 
@@ -142,32 +142,32 @@ def test_a_source_names_exactly_what_its_kind_asks_for(world: World, kind: str) 
 )
 def test_the_form_of_a_source_is_the_edges_business(source: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        measured(source=source)
+        measured_revision(source=source)
 
 
 def test_a_value_is_judged_before_its_source_and_its_source_before_what_it_supersedes(world: World) -> None:
     id = rotation_center(world)
     wrong = {"value": {}, "source": {"kind": "Measured"}, "supersedes_revision_id": new_id()}
-    with refused("InvalidCalibrationValueError"):
-        world.when(measured(**wrong), on=id)
-    with refused("InvalidCalibrationSourceError"):
-        world.when(measured(**{**wrong, "value": {"center": 1}}), on=id)
-    with refused("InvalidSupersedesRevisionError"):
-        world.when(measured(supersedes_revision_id=new_id()), on=id)
+    with expect_refusal("InvalidCalibrationValueError"):
+        world.when(measured_revision(**wrong), on=id)
+    with expect_refusal("InvalidCalibrationSourceError"):
+        world.when(measured_revision(**{**wrong, "value": {"center": 1}}), on=id)
+    with expect_refusal("InvalidSupersedesRevisionError"):
+        world.when(measured_revision(supersedes_revision_id=new_id()), on=id)
 
 
 def test_a_revision_supersedes_one_of_the_same_calibration_only(world: World) -> None:
     id, other = rotation_center(world), rotation_center(world)
-    foreign = revised(world, other)
-    with refused("InvalidSupersedesRevisionError", "not_of_this_calibration"):
-        world.when(measured(supersedes_revision_id=foreign), on=id)
+    foreign = append_revision(world, other)
+    with expect_refusal("InvalidSupersedesRevisionError", "not_of_this_calibration"):
+        world.when(measured_revision(supersedes_revision_id=foreign), on=id)
 
 
 def test_the_latest_revision_that_names_one_supersedes_it(world: World) -> None:
     id = rotation_center(world)
-    first = revised(world, id)
+    first = append_revision(world, id)
     for _ in range(2):
-        latest = revised(world, id, supersedes_revision_id=first)
+        latest = append_revision(world, id, supersedes_revision_id=first)
     state = world.state(Calibration, id)
     assert state.revision(first).superseded_by_revision_id == latest
     assert state.revision(latest).superseded_by_revision_id is None
@@ -175,8 +175,8 @@ def test_the_latest_revision_that_names_one_supersedes_it(world: World) -> None:
 
 def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: World) -> None:
     id = rotation_center(world)
-    revised(world, id, status="Verified")
-    provisional = revised(world, id)
+    append_revision(world, id, status="Verified")
+    provisional = append_revision(world, id)
     row = ListCalibrations.summary.of(world.state(Calibration, id)).model_dump()
     assert (row["latest_revision_id"], row["latest_revision_status"]) == (provisional, CalibrationStatus.PROVISIONAL)
     assert (row["revision_count"], row["defined_by"]) == (2, OPERATOR)
@@ -186,16 +186,16 @@ def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: Wor
 
 def test_which_results_are_at_risk_is_refused_while_no_datasets_are_recorded(world: World) -> None:
     id = rotation_center(world)
-    first, kept = revised(world, id), revised(world, id)
+    first, kept = append_revision(world, id), append_revision(world, id)
     for superseded in ((), (first,)):
-        with refused("CalibrationAtRiskResultsUnknownError", "datasets_not_recorded") as caught:
+        with expect_refusal("CalibrationAtRiskResultsUnknownError", "datasets_not_recorded") as caught:
             world.ask(ListCalibrationAtRiskResults(), on=id)
         assert caught.value.facts == {"revision_ids": [str(one) for one in superseded]}
-        revised(world, id, supersedes_revision_id=first)
-    with refused("CalibrationAtRiskResultsUnknownError") as caught:
+        append_revision(world, id, supersedes_revision_id=first)
+    with expect_refusal("CalibrationAtRiskResultsUnknownError") as caught:
         world.ask(ListCalibrationAtRiskResults(revision_id=kept), on=id)
     assert caught.value.facts == {"revision_ids": [str(kept)]}
-    with refused("CalibrationRevisionNotFoundError"):
+    with expect_refusal("CalibrationRevisionNotFoundError"):
         world.ask(ListCalibrationAtRiskResults(revision_id=new_id()), on=id)
 
 
@@ -203,16 +203,16 @@ def test_the_worked_example(world: World) -> None:
     stage, alignment, raw = new_id(), new_id(), new_id()
     define = f'{{"target_id":"{stage}","quantity":"rotation_center","operating_point":%s}}'
     c1 = world.create(DefineCalibration.model_validate_json(define % '{"energy":25,"optics_config":"5x"}'))
-    with refused("CalibrationIdentityAlreadyExistsError"):
+    with expect_refusal("CalibrationIdentityAlreadyExistsError"):
         world.create(DefineCalibration.model_validate_json(define % '{"optics_config":"5x","energy":25.0}'))
-    r1 = revised(
+    r1 = append_revision(
         world,
         c1,
         value={"center": 1024.5, "uncertainty": 0.3},
         status="Provisional",
         source={"kind": "Measured", "procedure_id": alignment},
     )
-    r2 = revised(
+    r2 = append_revision(
         world,
         c1,
         value={"center": 1024.72, "uncertainty": 0.08},

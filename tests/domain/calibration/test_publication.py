@@ -31,9 +31,9 @@ from baton.domain.federation.credential import Credential, RevokeCredential, Sta
 from baton.domain.federation.facility import Facility
 from baton.domain.federation.permit import Permit, RevokePermit, SuspendPermit
 from baton.domain.kernel import NIL
-from tests.support.domain.calibrations import publishable, publishing_world, revised
+from tests.support.domain.calibrations import append_revision, publishable_revision, publishing_world
 from tests.support.domain.peers import IN_A_YEAR, credential, own_id, permit, site
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 SIGNATURE = Signature(envelope_kind="ed25519-detached", kid="9f" * 32, bytes_hex="ab" * 64)
 
@@ -43,21 +43,21 @@ def world() -> World:
     return publishing_world()
 
 
-def row(world: World) -> CalibrationPublication:
+def publication_row(world: World) -> CalibrationPublication:
     [publication] = [record for record in world.records.values() if isinstance(record, CalibrationPublication)]
     return publication
 
 
-def accepted(world: World, **fields: Any) -> tuple[CalibrationPublication, Calibration, Permit]:
-    id, publish = publishable(world, **fields)
+def accept_publication(world: World, **fields: Any) -> tuple[CalibrationPublication, Calibration, Permit]:
+    id, publish = publishable_revision(world, **fields)
     world.when(publish, on=id)
-    publication = row(world)
+    publication = publication_row(world)
     return publication, world.state(Calibration, id), world.state(Permit, publication.permit_id)
 
 
 def sent_publication(world: World) -> tuple[CalibrationPublication, UUID]:
     """A publication that both streams tell of."""
-    publication, calibration, permit = accepted(world)
+    publication, calibration, permit = accept_publication(world)
     finished = with_signature(publication, SIGNATURE, world.now)
     published, receipt = publication_events(finished, calibration, world.now)
     world.given(calibration.id, published)
@@ -66,9 +66,9 @@ def sent_publication(world: World) -> tuple[CalibrationPublication, UUID]:
 
 
 def test_a_publication_is_accepted_with_its_receipt(world: World) -> None:
-    id, publish = publishable(world)
+    id, publish = publishable_revision(world)
     assert world.when(publish, on=id) == []
-    publication = row(world)
+    publication = publication_row(world)
     receipt = str(publication.receipt_id)
     assert world.answer == {"receipt_id": receipt, "work_id": receipt}
     assert publication.receipt_id.version == 7
@@ -77,25 +77,25 @@ def test_a_publication_is_accepted_with_its_receipt(world: World) -> None:
 
 
 def test_asked_for_again_it_is_the_same_work(world: World) -> None:
-    id, publish = publishable(world)
+    id, publish = publishable_revision(world)
     world.when(publish, on=id)
-    once, answer = row(world), world.answer
+    once, answer = publication_row(world), world.answer
     world.when(publish, on=id)
-    assert (row(world), world.answer) == (once, answer)
+    assert (publication_row(world), world.answer) == (once, answer)
 
 
 def test_a_refused_publication_may_be_tried_again_under_the_same_receipt(world: World) -> None:
-    publication, calibration, _ = accepted(world)
+    publication, calibration, _ = accept_publication(world)
     ended = refused_for(publication, CalibrationPublicationError("The outbox is full; empty it.", reason="sending_failed"))
     world.records[CalibrationPublication, publication.receipt_id] = ended
     publish = PublishCalibrationRevision(revision_id=publication.revision_id, peer_facility_id=publication.peer_facility_id)
     world.when(publish, on=calibration.id)
-    assert row(world).receipt_id == publication.receipt_id
-    assert (row(world).status, row(world).refusal) == ("Running", None)
+    assert publication_row(world).receipt_id == publication.receipt_id
+    assert (publication_row(world).status, publication_row(world).refusal) == ("Running", None)
 
 
 def test_a_refusal_is_told_as_it_was_given(world: World) -> None:
-    publication, *_ = accepted(world)
+    publication, *_ = accept_publication(world)
     given = CalibrationPublicationError("The outbox is full; empty it.", reason="sending_failed", facts={"free": 0})
     told = refusal_of(refused_for(publication, given))
     assert (type(told), told.detail, told.reason, told.facts) == (type(given), given.detail, given.reason, given.facts)
@@ -116,7 +116,7 @@ def no_permit(world: World, id: UUID, publish: PublishCalibrationRevision) -> No
 
 def published_before(world: World, id: UUID, publish: PublishCalibrationRevision) -> None:
     world.when(publish, on=id)
-    publication = with_signature(row(world), SIGNATURE, world.now)
+    publication = with_signature(publication_row(world), SIGNATURE, world.now)
     published, _ = publication_events(publication, world.state(Calibration, id), world.now)
     world.given(id, published)
 
@@ -148,38 +148,38 @@ ARRANGED = (published_before, no_revision, no_permit, no_person, no_key)
 
 @pytest.mark.parametrize("first", range(len(GATES)), ids=[trouble.__name__ for *_, trouble in GATES])
 def test_of_several_closed_gates_the_first_one_is_told(world: World, first: int) -> None:
-    id, publish = publishable(world)
+    id, publish = publishable_revision(world)
     closed = [trouble for _, _, trouble in GATES[first:]]
     for trouble in ARRANGED:
         if trouble in closed:
             publish = trouble(world, id, publish) or publish
     code, reason, _ = GATES[first]
     before = dict(world.records)
-    with refused(code, reason):
+    with expect_refusal(code, reason):
         world.when(publish, on=id)
     assert world.records == before
 
 
 def test_whoever_is_no_actor_at_all_is_unauthorized(world: World) -> None:
-    id, publish = publishable(world)
+    id, publish = publishable_revision(world)
     world.principal_id = new_id()
-    with refused("UnauthorizedError"):
+    with expect_refusal("UnauthorizedError"):
         world.when(publish, on=id)
     world.principal_id = NIL
-    with refused("CalibrationCannotPublishRevisionError", "sign_off_not_human"):
+    with expect_refusal("CalibrationCannotPublishRevisionError", "sign_off_not_human"):
         world.when(publish, on=id)
 
 
 def test_an_unknown_peer_has_no_permit(world: World) -> None:
-    id, publish = publishable(world)
-    with refused("OutboundPermitNotActiveError"):
+    id, publish = publishable_revision(world)
+    with expect_refusal("OutboundPermitNotActiveError"):
         world.when(PublishCalibrationRevision(revision_id=publish.revision_id, peer_facility_id=new_id()), on=id)
 
 
 def test_another_permit_allows_the_same_revision_again(world: World) -> None:
     publication, id = sent_publication(world)
     publish = PublishCalibrationRevision(revision_id=publication.revision_id, peer_facility_id=publication.peer_facility_id)
-    with refused("CalibrationCannotPublishRevisionError", "already_published") as caught:
+    with expect_refusal("CalibrationCannotPublishRevisionError", "already_published") as caught:
         world.when(publish, on=id)
     assert caught.value.facts["receipt_id"] == str(publication.receipt_id)
     key = next(iter(world.state(Permit, publication.permit_id).allowed_credential_ids))
@@ -189,7 +189,7 @@ def test_another_permit_allows_the_same_revision_again(world: World) -> None:
     assert world.answer["receipt_id"] != str(publication.receipt_id)
 
 
-def chosen(world: World, ids: list[UUID]) -> UUID | None:
+def chosen_credential(world: World, ids: list[UUID]) -> UUID | None:
     """The credential that a permit of these would sign with."""
     granted = world.state(Permit, permit(world, site(world), allowed_credential_ids=ids))
     credentials = {id: world.state(Credential, id) for kind, id in world.streams if kind == "Credential"}
@@ -200,7 +200,7 @@ def chosen(world: World, ids: list[UUID]) -> UUID | None:
 def test_the_lowest_usable_own_signing_credential_signs(world: World) -> None:
     first, second = sorted(credential(world, audience=audience) for audience in ("one", "two"))
     ids = [second, first, new_id()]
-    assert chosen(world, ids) == first
+    assert chosen_credential(world, ids) == first
 
 
 @pytest.mark.parametrize("flaw", ["rotating", "revoked", "expired", "foreign", "of another purpose", "not allowed"])
@@ -216,12 +216,12 @@ def test_no_other_credential_signs(world: World, flaw: str) -> None:
     elif flaw == "revoked":
         world.when(RevokeCredential(), on=id)
     world.now += timedelta(minutes=2)
-    assert chosen(world, [new_id()] if flaw == "not allowed" else [id]) is None
+    assert chosen_credential(world, [new_id()] if flaw == "not allowed" else [id]) is None
 
 
 def test_a_receipt_belongs_to_one_revision_and_one_permit(world: World) -> None:
-    publication, calibration, permitted = accepted(world)
-    other = revised(world, calibration.id)
+    publication, calibration, permitted = accept_publication(world)
+    other = append_revision(world, calibration.id)
     state = world.state(Calibration, calibration.id)
     again = receipt_of(state.revision(publication.revision_id), permitted)
     assert again == publication.receipt_id != receipt_of(state.revision(other), permitted)
@@ -229,7 +229,7 @@ def test_a_receipt_belongs_to_one_revision_and_one_permit(world: World) -> None:
 
 @pytest.mark.parametrize(("status", "tier"), [("Verified", "Stable"), ("Provisional", "Testing")])
 def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: str, tier: str) -> None:
-    publication, calibration, permitted = accepted(world, status=status)
+    publication, calibration, permitted = accept_publication(world, status=status)
     publication = with_signature(publication, SIGNATURE, world.now)
     sent = artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world)))
     told = json.loads(sent)
@@ -259,7 +259,7 @@ def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: st
 
 
 def test_both_streams_tell_of_what_was_sent(world: World) -> None:
-    publication, calibration, permitted = accepted(world)
+    publication, calibration, permitted = accept_publication(world)
     publication = with_signature(publication, SIGNATURE, world.now)
     assert not is_recorded(publication, calibration)
     published, receipt = publication_events(publication, calibration, world.now)

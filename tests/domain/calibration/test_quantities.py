@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from baton.domain.calibration.calibration import InvalidCalibrationValueError, InvalidOperatingPointError
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity, Form
 from baton.domain.shared.schema import check_declaration, declared_units
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 ROTATION_CENTER = QUANTITIES[CalibrationQuantity.ROTATION_CENTER].operating_point
 FORMS = [form for quantity in QUANTITIES.values() for form in (quantity.operating_point, quantity.value)]
@@ -131,7 +131,7 @@ BAD_POINTS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("quantity", "point", "reason"), BAD_POINTS)
 def test_an_operating_point_of_another_form_is_refused(quantity: str, point: dict[str, Any], reason: str) -> None:
-    with refused("InvalidOperatingPointError", reason):
+    with expect_refusal("InvalidOperatingPointError", reason):
         QUANTITIES[CalibrationQuantity(quantity)].operating_point.check(point, InvalidOperatingPointError)
 
 
@@ -169,7 +169,7 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("quantity", "value", "reason"), BAD_VALUES)
 def test_a_value_of_another_form_is_refused(quantity: str, value: dict[str, Any], reason: str) -> None:
-    with refused("InvalidCalibrationValueError", reason) as caught:
+    with expect_refusal("InvalidCalibrationValueError", reason) as caught:
         QUANTITIES[CalibrationQuantity(quantity)].value.check(value, InvalidCalibrationValueError)
     assert caught.value.facts["path"]
 
@@ -181,5 +181,5 @@ def test_every_energy_of_three_decimals_is_taken_as_it_is_written(milli: int) ->
 
 @given(st.integers(10_001, 999_999).filter(lambda tenths: tenths % 10))
 def test_no_energy_of_four_decimals_is_taken(tenths: int) -> None:
-    with refused("InvalidOperatingPointError", "too_many_decimals"):
+    with expect_refusal("InvalidOperatingPointError", "too_many_decimals"):
         ROTATION_CENTER.check(with_energy(tenths / 10_000), InvalidOperatingPointError)

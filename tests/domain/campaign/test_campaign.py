@@ -19,7 +19,7 @@ from baton.domain.campaign.campaign import (
 )
 from baton.domain.run.run import CompleteRun, Run, RunStatus
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def line() -> Beamline:
     return beamline()
 
 
-def declared(world: World, **fields: Any) -> UUID:
+def register_campaign(world: World, **fields: Any) -> UUID:
     series = {"name": "Alloy fatigue series", "intent": "Series", "lead_actor_id": new_id()}
     return world.create(RegisterCampaign(**{**series, **fields}))
 
@@ -40,7 +40,7 @@ def campaign_of(line: Beamline, id: UUID) -> Campaign:
 def test_a_campaign_is_registered_as_asked_for(line: Beamline) -> None:
     made = campaign_of(
         line,
-        declared(
+        register_campaign(
             line.world,
             tags=["in-situ", "tomography"],
             external_refs={"proposal": "89421"},
@@ -66,17 +66,17 @@ def test_a_campaign_is_registered_as_asked_for(line: Beamline) -> None:
     ids=["name", "description", "tag", "reference", "id without scheme", "scheme without id"],
 )
 def test_values_are_refused_by_their_own_class(line: Beamline, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
-        declared(line.world, **fields)
+    with expect_refusal(refusal):
+        register_campaign(line.world, **fields)
 
 
 def test_a_run_belongs_to_one_campaign_at_a_time(line: Beamline) -> None:
-    first, second, run_id = declared(line.world), declared(line.world), line.start(campaign_id=None)
+    first, second, run_id = register_campaign(line.world), register_campaign(line.world), line.start(campaign_id=None)
     line.world.when(AddRunToCampaign(run_id=run_id), on=first)
     assert line.run(run_id).campaign_id == first
-    with refused("CampaignRunAlreadyMemberError"):
+    with expect_refusal("CampaignRunAlreadyMemberError"):
         line.world.when(AddRunToCampaign(run_id=run_id), on=first)
-    with refused("RunAlreadyAssignedToCampaignError"):
+    with expect_refusal("RunAlreadyAssignedToCampaignError"):
         line.world.when(AddRunToCampaign(run_id=run_id), on=second)
     line.world.when(RemoveRunFromCampaign(run_id=run_id, reason="wrong series"), on=first)
     assert line.run(run_id).campaign_id is None
@@ -85,20 +85,20 @@ def test_a_run_belongs_to_one_campaign_at_a_time(line: Beamline) -> None:
 
 
 def test_a_run_that_has_ended_may_still_join_and_leave(line: Beamline) -> None:
-    made, run_id = declared(line.world), line.start(campaign_id=None)
+    made, run_id = register_campaign(line.world), line.start(campaign_id=None)
     line.world.when(CompleteRun(), on=run_id)
     line.world.when(AddRunToCampaign(run_id=run_id), on=made)
     line.world.when(RemoveRunFromCampaign(run_id=run_id, reason="wrong series"), on=made)
 
 
 def test_leaving_is_refused_in_order(line: Beamline) -> None:
-    made, run_id = declared(line.world), line.start(campaign_id=None)
-    with refused("RunNotFoundError"):
+    made, run_id = register_campaign(line.world), line.start(campaign_id=None)
+    with expect_refusal("RunNotFoundError"):
         line.world.when(RemoveRunFromCampaign(run_id=new_id(), reason=" "), on=made)
-    with refused("CampaignRunNotMemberError"):
+    with expect_refusal("CampaignRunNotMemberError"):
         line.world.when(RemoveRunFromCampaign(run_id=run_id, reason=" "), on=made)
     line.world.when(AddRunToCampaign(run_id=run_id), on=made)
-    with refused("InvalidCampaignRunRemoveReasonError"):
+    with expect_refusal("InvalidCampaignRunRemoveReasonError"):
         line.world.when(RemoveRunFromCampaign(run_id=run_id, reason=" "), on=made)
 
 
@@ -113,7 +113,7 @@ def test_nothing_cascades(line: Beamline) -> None:
 
 
 def test_only_hold_and_abandon_leave_a_reason(line: Beamline) -> None:
-    made = declared(line.world)
+    made = register_campaign(line.world)
     line.world.when(StartCampaign(), on=made)
     started_at = line.world.now
     line.world.when(HoldCampaign(reason="no beam"), on=made)

@@ -16,8 +16,8 @@ from baton.domain.caution.caution import (
     banner,
     cautions_in_scope,
 )
-from tests.support.domain.assets import known
-from tests.support.domain.cautions import DRIFT, WAIT, on_asset, on_procedure, registered, superseded
+from tests.support.domain.assets import run_reads
+from tests.support.domain.cautions import DRIFT, WAIT, on_asset, on_procedure, register_caution, supersede_caution
 from tests.support.domain.world import World, new_id
 
 STAGE, TABLE, BEAMLINE, ALIGNMENT = (new_id() for _ in range(4))
@@ -28,7 +28,7 @@ def world() -> World:
     return World()
 
 
-def shown(
+def banner_cautions(
     world: World,
     bound: tuple[UUID, ...] = (STAGE,),
     above: tuple[UUID, ...] = (TABLE, BEAMLINE),
@@ -36,17 +36,17 @@ def shown(
     **least: CautionSeverity,
 ) -> tuple[AcknowledgedCaution, ...]:
     work = {CautionTarget(kind="Procedure", id=id) for id in procedures}
-    cautions = known(world, cautions_in_scope(bound, above, work))
+    cautions = run_reads(world, cautions_in_scope(bound, above, work))
     return banner(cautions, bound, above, work, world.now, **least)
 
 
 def shown_ids(world: World, *scope: Any, **least: CautionSeverity) -> list[UUID]:
-    return [one.caution_id for one in shown(world, *scope, **least)]
+    return [one.caution_id for one in banner_cautions(world, *scope, **least)]
 
 
 def test_an_entry_has_seven_keys(world: World) -> None:
-    id = registered(world, on_asset(STAGE))
-    (entry,) = shown(world)
+    id = register_caution(world, on_asset(STAGE))
+    (entry,) = banner_cautions(world)
     assert entry.model_dump(mode="json") == {
         "caution_id": str(id),
         "target_kind": "Asset",
@@ -59,20 +59,20 @@ def test_an_entry_has_seven_keys(world: World) -> None:
 
 
 def test_texts_are_cut_to_200_characters(world: World) -> None:
-    registered(world, on_asset(STAGE), text="a" * 201, workaround="b" * 200)
-    (entry,) = shown(world)
+    register_caution(world, on_asset(STAGE), text="a" * 201, workaround="b" * 200)
+    (entry,) = banner_cautions(world)
     assert (entry.text_excerpt, entry.workaround_excerpt) == ("a" * 200, "b" * 200)
 
 
 def test_the_most_severe_come_first_then_the_oldest(world: World) -> None:
     severities = ["Caution", "Warning", "Caution", "Notice", "Warning"]
-    ids = [registered(world, on_asset(STAGE), severity=severity) for severity in severities]
+    ids = [register_caution(world, on_asset(STAGE), severity=severity) for severity in severities]
     assert shown_ids(world, min_severity=CautionSeverity.NOTICE) == [ids[n] for n in (1, 4, 0, 2, 3)]
 
 
 def test_cautions_of_one_moment_are_ordered_by_id(world: World) -> None:
     for _ in range(5):
-        registered(world, on_asset(STAGE))
+        register_caution(world, on_asset(STAGE))
         world.now -= timedelta(seconds=1)
     world.now += timedelta(seconds=1)
     ids = shown_ids(world)
@@ -83,60 +83,60 @@ def test_cautions_of_one_moment_are_ordered_by_id(world: World) -> None:
 @pytest.mark.parametrize(("least", "count"), [("Notice", 3), ("Caution", 2), ("Warning", 1)])
 def test_weaker_cautions_are_left_out(world: World, least: str, count: int) -> None:
     for severity in ("Notice", "Caution", "Warning"):
-        registered(world, on_asset(STAGE), severity=severity)
-    assert len(shown(world, min_severity=CautionSeverity(least))) == count
+        register_caution(world, on_asset(STAGE), severity=severity)
+    assert len(banner_cautions(world, min_severity=CautionSeverity(least))) == count
 
 
 def test_a_notice_is_left_out_unless_asked_for(world: World) -> None:
-    registered(world, on_asset(STAGE), severity="Notice")
-    assert shown(world) == ()
+    register_caution(world, on_asset(STAGE), severity="Notice")
+    assert banner_cautions(world) == ()
 
 
 def test_from_above_only_what_propagates_counts(world: World) -> None:
-    registered(world, on_asset(TABLE))
-    inherited = registered(world, on_asset(BEAMLINE), propagate_to_children=True)
+    register_caution(world, on_asset(TABLE))
+    inherited = register_caution(world, on_asset(BEAMLINE), propagate_to_children=True)
     assert shown_ids(world) == [inherited]
 
 
 def test_on_a_bound_asset_everything_counts_even_if_it_is_above_another(world: World) -> None:
-    own = registered(world, on_asset(TABLE))
+    own = register_caution(world, on_asset(TABLE))
     assert shown_ids(world, (STAGE, TABLE), (TABLE, BEAMLINE)) == [own]
 
 
 def test_what_propagates_does_not_reach_upwards_or_aside(world: World) -> None:
-    registered(world, on_asset(STAGE), propagate_to_children=True)
-    assert shown(world, (TABLE,), (BEAMLINE,)) == ()
+    register_caution(world, on_asset(STAGE), propagate_to_children=True)
+    assert banner_cautions(world, (TABLE,), (BEAMLINE,)) == ()
 
 
 def test_cautions_on_procedures_are_found_by_procedure_only(world: World) -> None:
-    id = registered(world, on_procedure(ALIGNMENT))
+    id = register_caution(world, on_procedure(ALIGNMENT))
     assert shown_ids(world, (), (), (ALIGNMENT,)) == [id]
-    assert shown(world, (ALIGNMENT,), ()) == ()
+    assert banner_cautions(world, (ALIGNMENT,), ()) == ()
 
 
 def test_what_is_over_is_not_shown(world: World) -> None:
-    expiring = registered(world, on_asset(STAGE), expires_at=world.now + timedelta(hours=1))
-    retired, replaced = registered(world, on_asset(STAGE)), registered(world, on_asset(STAGE))
+    expiring = register_caution(world, on_asset(STAGE), expires_at=world.now + timedelta(hours=1))
+    retired, replaced = register_caution(world, on_asset(STAGE)), register_caution(world, on_asset(STAGE))
     world.when(RetireCaution(reason="Resolved"), on=retired)
-    successor = superseded(world, replaced, on_asset(STAGE))
+    successor = supersede_caution(world, replaced, on_asset(STAGE))
     assert shown_ids(world) == [expiring, successor]
     world.now += timedelta(hours=1)
     assert shown_ids(world) == [successor]
 
 
 def test_the_verdict_rests_on_the_stream_and_not_on_the_look_up(world: World) -> None:
-    id = registered(world, on_asset(STAGE))
-    cautions = known(world, cautions_in_scope((STAGE,), (), ()))
+    id = register_caution(world, on_asset(STAGE))
+    cautions = run_reads(world, cautions_in_scope((STAGE,), (), ()))
     assert [one.id for one in cautions] == [id]
     world.when(RetireCaution(reason="Resolved"), on=id)
     world.members["caution-target", f"Asset {STAGE}"].add(id)
-    assert shown(world) == ()
+    assert banner_cautions(world) == ()
 
 
 def test_an_empty_scope_has_no_cautions_and_asks_for_none(world: World) -> None:
-    registered(world, on_asset(STAGE))
+    register_caution(world, on_asset(STAGE))
     assert list(cautions_in_scope((), (), ())) == []
-    assert shown(world, (), ()) == ()
+    assert banner_cautions(world, (), ()) == ()
 
 
 PLACES = st.sampled_from([STAGE, TABLE, BEAMLINE])
@@ -154,8 +154,10 @@ def test_a_banner_shows_whatever_applies_once_and_in_order(
     wanted = []
     for target, severity, propagates, over in notes:
         expiry = end if over else end + timedelta(hours=1)
-        id = registered(world, on_asset(target), severity=severity, propagate_to_children=propagates, expires_at=expiry)
+        id = register_caution(
+            world, on_asset(target), severity=severity, propagate_to_children=propagates, expires_at=expiry
+        )
         if severity != "Notice" and not over and (target in bound or (propagates and target in above)):
             wanted.append((severity == "Caution", world.now, id))
-    cautions = known(world, cautions_in_scope(bound, above, ()))
+    cautions = run_reads(world, cautions_in_scope(bound, above, ()))
     assert [one.caution_id for one in banner(cautions, bound, above, (), end)] == [id for *_, id in sorted(wanted)]

@@ -23,8 +23,17 @@ from baton.domain.shared.listing import Page, Where
 from baton.domain.shared.reads import Rows
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import facility_world, part, root
-from tests.support.domain.cautions import DRIFT, WAIT, caution_of, note, on_asset, on_procedure, registered, superseded
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.cautions import (
+    DRIFT,
+    WAIT,
+    caution_fields,
+    caution_of,
+    on_asset,
+    on_procedure,
+    register_caution,
+    supersede_caution,
+)
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 STAGE = new_id()
 
@@ -34,7 +43,7 @@ def world() -> World:
     return World()
 
 
-def found_on(world: World, target_id: UUID) -> set[UUID]:
+def cautions_on(world: World, target_id: UUID) -> set[UUID]:
     """The cautions that look-ups find on an asset."""
     return world.members[TARGETED, f"Asset {target_id}"]
 
@@ -45,8 +54,8 @@ def payloads(world: World, id: UUID) -> list[tuple[str, dict[str, Any]]]:
 
 def test_a_caution_from_its_registration_to_its_retirement(world: World) -> None:
     fields = {"tags": ["rotary"], "expires_at": "2026-12-31T00:00:00Z", "propagate_to_children": True}
-    first = registered(world, on_asset(STAGE), **fields)
-    second = superseded(world, first, on_asset(STAGE), severity="Warning", **fields)
+    first = register_caution(world, on_asset(STAGE), **fields)
+    second = supersede_caution(world, first, on_asset(STAGE), severity="Warning", **fields)
     world.when(RetireCaution(reason="Resolved"), on=second)
     said = {
         "target": {"kind": "Asset", "id": str(STAGE)},
@@ -71,26 +80,26 @@ def test_a_caution_from_its_registration_to_its_retirement(world: World) -> None
 @pytest.mark.parametrize("kind", ["Asset", "Procedure", "Recipe", "Plan"])
 def test_a_caution_is_about_something_that_exists(world: World, kind: str) -> None:
     target_id = new_id()
-    with refused("CautionTargetNotFoundError") as caught:
-        world.create(RegisterCaution(**note({"kind": kind, "id": target_id})))
+    with expect_refusal("CautionTargetNotFoundError") as caught:
+        world.create(RegisterCaution(**caution_fields({"kind": kind, "id": target_id})))
     assert caught.value.status == 404
     assert caught.value.detail.startswith(f"There is no {kind.lower()} {target_id}")
-    assert found_on(world, target_id) == set()
+    assert cautions_on(world, target_id) == set()
 
 
 def test_a_caution_is_superseded_on_its_own_target_only(world: World) -> None:
-    id = registered(world, on_asset(STAGE))
+    id = register_caution(world, on_asset(STAGE))
     for other in (on_asset(new_id()), on_procedure(STAGE)):
-        with refused("InvalidCautionSupersedeTargetError", "other_target") as caught:
-            superseded(world, id, other)
+        with expect_refusal("InvalidCautionSupersedeTargetError", "other_target") as caught:
+            supersede_caution(world, id, other)
         assert caught.value.status == 400
         assert caught.value.facts == {"target": {"kind": "Asset", "id": str(STAGE)}}
 
 
 def test_the_fold_remembers_what_became_of_a_caution(world: World) -> None:
-    first = registered(world, on_asset(STAGE))
+    first = register_caution(world, on_asset(STAGE))
     assert caution_of(world, first).last_status_changed_at is None
-    second = superseded(world, first, on_asset(STAGE))
+    second = supersede_caution(world, first, on_asset(STAGE))
     parent, child = caution_of(world, first), caution_of(world, second)
     assert (parent.status, parent.superseded_by_caution_id, parent.last_status_changed_at) == (
         "Superseded",
@@ -108,25 +117,25 @@ def test_the_fold_remembers_what_became_of_a_caution(world: World) -> None:
 
 
 def test_nothing_is_copied_from_the_caution_that_is_superseded(world: World) -> None:
-    first = registered(world, on_asset(STAGE), tags=["rotary"], propagate_to_children=True)
+    first = register_caution(world, on_asset(STAGE), tags=["rotary"], propagate_to_children=True)
     world.principal_id = new_id()
-    child = caution_of(world, superseded(world, first, on_asset(STAGE), text="Drift is gone"))
+    child = caution_of(world, supersede_caution(world, first, on_asset(STAGE), text="Drift is gone"))
     assert (child.text, child.tags, child.propagate_to_children) == ("Drift is gone", frozenset(), False)
     assert child.authored_by == world.principal_id
 
 
 def test_only_active_cautions_are_found_by_their_target(world: World) -> None:
-    first, other = registered(world, on_asset(STAGE)), registered(world, on_asset(new_id()))
-    assert found_on(world, STAGE) == {first}
-    second = superseded(world, first, on_asset(STAGE))
-    assert found_on(world, STAGE) == {second}
+    first, other = register_caution(world, on_asset(STAGE)), register_caution(world, on_asset(new_id()))
+    assert cautions_on(world, STAGE) == {first}
+    second = supersede_caution(world, first, on_asset(STAGE))
+    assert cautions_on(world, STAGE) == {second}
     world.when(RetireCaution(reason="WrongTarget"), on=second)
-    assert found_on(world, STAGE) == set()
-    assert found_on(world, caution_of(world, other).target.id) == {other}
+    assert cautions_on(world, STAGE) == set()
+    assert cautions_on(world, caution_of(world, other).target.id) == {other}
 
 
 def test_texts_are_kept_trimmed_and_tags_as_a_sorted_set(world: World) -> None:
-    id = registered(world, on_asset(STAGE), text=f" {DRIFT} ", tags=[" z", "a", "z ", "a"])
+    id = register_caution(world, on_asset(STAGE), text=f" {DRIFT} ", tags=[" z", "a", "z ", "a"])
     assert caution_of(world, id).text == DRIFT
     assert payloads(world, id)[0][1]["tags"] == ["a", "z"]
 
@@ -141,29 +150,29 @@ def test_texts_are_kept_trimmed_and_tags_as_a_sorted_set(world: World) -> None:
     ],
 )
 def test_a_caution_is_refused_for_each_of_its_values(world: World, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal) as caught:
-        registered(world, on_asset(STAGE), **fields)
+    with expect_refusal(refusal) as caught:
+        register_caution(world, on_asset(STAGE), **fields)
     assert caught.value.status == 400
-    first = registered(world, on_asset(STAGE))
-    with refused(refusal):
-        superseded(world, first, on_asset(STAGE), **fields)
+    first = register_caution(world, on_asset(STAGE))
+    with expect_refusal(refusal):
+        supersede_caution(world, first, on_asset(STAGE), **fields)
 
 
 def test_a_caution_expires_strictly_after_now(world: World) -> None:
     decided = world.now + timedelta(seconds=1)
-    with refused("InvalidCautionExpiresAtError", "past"):
-        registered(world, on_asset(STAGE), expires_at=decided)
+    with expect_refusal("InvalidCautionExpiresAtError", "past"):
+        register_caution(world, on_asset(STAGE), expires_at=decided)
     expiry = world.now + timedelta(seconds=1, microseconds=1)
-    assert caution_of(world, registered(world, on_asset(STAGE), expires_at=expiry)).expires_at == expiry
+    assert caution_of(world, register_caution(world, on_asset(STAGE), expires_at=expiry)).expires_at == expiry
 
 
 def test_superseding_is_judged_in_its_order(world: World) -> None:
-    wrong = note(on_asset(new_id()), text=" ", workaround=" ", tags=[" "], expires_at=START)
-    with refused("CautionNotFoundError"):
+    wrong = caution_fields(on_asset(new_id()), text=" ", workaround=" ", tags=[" "], expires_at=START)
+    with expect_refusal("CautionNotFoundError"):
         world.when(SupersedeCaution(**wrong), on=new_id())
-    gone, active = registered(world, on_asset(STAGE)), registered(world, on_asset(STAGE))
+    gone, active = register_caution(world, on_asset(STAGE)), register_caution(world, on_asset(STAGE))
     world.when(RetireCaution(reason="Resolved"), on=gone)
-    with refused("CautionCannotSupersedeError", "retired"):
+    with expect_refusal("CautionCannotSupersedeError", "retired"):
         world.when(SupersedeCaution(**wrong), on=gone)
     corrections = [
         ("InvalidCautionTextError", "text", DRIFT),
@@ -173,7 +182,7 @@ def test_superseding_is_judged_in_its_order(world: World) -> None:
         ("InvalidCautionSupersedeTargetError", "target", on_asset(STAGE)),
     ]
     for refusal, field, correction in corrections:
-        with refused(refusal):
+        with expect_refusal(refusal):
             world.when(SupersedeCaution(**wrong), on=active)
         wrong[field] = correction
     world.when(SupersedeCaution(**wrong), on=active)
@@ -196,16 +205,16 @@ def test_superseding_is_judged_in_its_order(world: World) -> None:
 )
 def test_what_has_the_wrong_form_is_no_caution(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        RegisterCaution(**{**note(on_asset(STAGE)), **fields})
+        RegisterCaution(**{**caution_fields(on_asset(STAGE)), **fields})
 
 
 def test_the_longest_texts_are_taken(world: World) -> None:
     longest = {"text": "x" * 2000, "workaround": "y" * 2000, "tags": ["z" * 50]}
-    assert len(caution_of(world, registered(world, on_asset(STAGE), **longest)).text) == 2000
+    assert len(caution_of(world, register_caution(world, on_asset(STAGE), **longest)).text) == 2000
 
 
 def test_a_row_shows_the_columns_of_the_list(world: World) -> None:
-    id = registered(world, on_procedure(STAGE), propagate_to_children=True)
+    id = register_caution(world, on_procedure(STAGE), propagate_to_children=True)
     row = CautionSummary.of(caution_of(world, id))
     assert (row.caution_id, row.target_kind, row.target_id) == (id, "Procedure", STAGE)
     assert list(CautionSummary.item_form().model_fields) == [
@@ -285,7 +294,7 @@ def conditions(world: World, query: ListCautions) -> tuple[Where, ...]:
     """What a list asks the store for."""
     asked: list[Rows] = []
 
-    def answering() -> Any:
+    def answer_reads() -> Any:
         reads = query.answer(Call(OPERATOR, world.surface_id, world.now, new_id(), new_id()))
         request = next(reads)
         while not isinstance(request, Rows):
@@ -293,7 +302,7 @@ def conditions(world: World, query: ListCautions) -> tuple[Where, ...]:
         asked.append(request)
         reads.close()
 
-    world.fulfil(answering())
+    world.fulfil(answer_reads())
     return asked[0].where
 
 
@@ -322,7 +331,10 @@ def test_inheritance_of_an_unknown_asset_is_its_own_cautions(world: World) -> No
 
 
 def test_a_caution_reaches_below_its_target_only_where_it_propagates(world: World) -> None:
-    near, far = registered(world, on_asset(STAGE)), registered(world, on_asset(STAGE), propagate_to_children=True)
+    near, far = (
+        register_caution(world, on_asset(STAGE)),
+        register_caution(world, on_asset(STAGE), propagate_to_children=True),
+    )
     assert caution_of(world, near).reaches == {str(STAGE)}
     assert caution_of(world, far).reaches == {str(STAGE), f"below {STAGE}"}
 
@@ -344,13 +356,13 @@ def test_look_ups_find_exactly_the_active_cautions(steps: list[tuple[str, int]])
         try:
             match verb:
                 case "register":
-                    known.append(registered(world, on_asset(STAGE)))
+                    known.append(register_caution(world, on_asset(STAGE)))
                 case "supersede":
-                    known.append(superseded(world, id, on_asset(STAGE)))
+                    known.append(supersede_caution(world, id, on_asset(STAGE)))
                 case "retire":
                     world.when(RetireCaution(reason="Resolved"), on=id)
         except Refusal:
             continue
     active = {id for name, id in world.streams if name == "Caution" and caution_of(world, id).status == "Active"}
-    assert found_on(world, STAGE) == active
+    assert cautions_on(world, STAGE) == active
     assert {id for name, id in world.streams if name == "Caution"} == set(known[1:])

@@ -22,7 +22,7 @@ from baton.domain.decision.decision import (
     confidence_band_of,
 )
 from baton.domain.registry import REGISTRY
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def anna(world: World) -> UUID:
     return world.create(RegisterActor(name="Anna Reis"))
 
 
-def registered(world: World, decider: UUID, **fields: Any) -> UUID:
+def register_decision(world: World, decider: UUID, **fields: Any) -> UUID:
     return world.create(RegisterDecision(**{"decided_by": decider, "context": "RunAbort", "choice": "abort", **fields}))
 
 
@@ -71,9 +71,9 @@ def test_the_worked_example(world: World, anna: UUID) -> None:
         "reasoning": None,
         "reasoning_signature": None,
     }
-    registered(world, lead, choice="keep partial data", parent_id=event.stream_id, override_kind="exception")
-    with refused("OverrideKindRequiresParentError") as caught:
-        registered(world, lead, context="X", choice="y", override_kind="appeal")
+    register_decision(world, lead, choice="keep partial data", parent_id=event.stream_id, override_kind="exception")
+    with expect_refusal("OverrideKindRequiresParentError") as caught:
+        register_decision(world, lead, context="X", choice="y", override_kind="appeal")
     assert caught.value.detail == "An override of kind appeal concerns an earlier decision; name it in parent_id."
     one = span(input_tokens=1800, output_tokens=310)
     world.when(AppendInferences(entries=[one]), on=event.stream_id)
@@ -81,26 +81,26 @@ def test_the_worked_example(world: World, anna: UUID) -> None:
 
 
 def test_who_decided_must_be_known_but_need_not_be_active(world: World, anna: UUID) -> None:
-    with refused("DeciderActorNotFoundError"):
-        registered(world, new_id())
+    with expect_refusal("DeciderActorNotFoundError"):
+        register_decision(world, new_id())
     world.when(DeactivateActor(), on=anna)
-    registered(world, anna)
+    register_decision(world, anna)
 
 
 def test_nobody_files_a_decision_in_an_agents_name(world: World) -> None:
     other = agent(world, new_id())
-    with refused("InvalidActorKindForDecisionError"):
-        registered(world, other)
-    registered(world, agent(world, OPERATOR))
+    with expect_refusal("InvalidActorKindForDecisionError"):
+        register_decision(world, other)
+    register_decision(world, agent(world, OPERATOR))
 
 
 def test_references_are_refused_before_values(world: World, anna: UUID) -> None:
-    with refused("DeciderActorNotFoundError"):
-        registered(world, new_id(), parent_id=new_id(), context="  ")
-    with refused("DecisionParentNotFoundError"):
-        registered(world, anna, parent_id=new_id(), context="  ")
-    with refused("InvalidDecisionContextError"):
-        registered(world, anna, context="  ", confidence=2)
+    with expect_refusal("DeciderActorNotFoundError"):
+        register_decision(world, new_id(), parent_id=new_id(), context="  ")
+    with expect_refusal("DecisionParentNotFoundError"):
+        register_decision(world, anna, parent_id=new_id(), context="  ")
+    with expect_refusal("InvalidDecisionContextError"):
+        register_decision(world, anna, context="  ", confidence=2)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_references_are_refused_before_values(world: World, anna: UUID) -> None:
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_values_are_refused_by_their_own_class(world: World, anna: UUID, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
-        registered(world, anna, **fields)
+    with expect_refusal(refusal):
+        register_decision(world, anna, **fields)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
@@ -133,7 +133,7 @@ def test_numbers_that_json_cannot_write_never_get_in(anna: UUID, number: float) 
 
 
 def test_blank_reasoning_and_signature_count_as_missing(world: World, anna: UUID) -> None:
-    made = world.state(Decision, registered(world, anna, reasoning="  ", reasoning_signature=""))
+    made = world.state(Decision, register_decision(world, anna, reasoning="  ", reasoning_signature=""))
     assert (made.reasoning, made.reasoning_signature) == (None, None)
 
 
@@ -161,7 +161,7 @@ def test_more_confidence_is_never_a_lower_band(one: float, other: float) -> None
 
 
 def test_the_view_shows_the_band_and_the_latest_rating_of_each_actor(world: World, anna: UUID) -> None:
-    made = registered(world, anna, confidence=0.9)
+    made = register_decision(world, anna, confidence=0.9)
     world.when(RateDecision(rating="misleading"), on=made)
     (event,) = world.when(RateDecision(rating="useful", comment="it was the drift"), on=made)
     assert isinstance(event, DecisionRated)
@@ -172,7 +172,7 @@ def test_the_view_shows_the_band_and_the_latest_rating_of_each_actor(world: Worl
 
 
 def test_an_older_rating_never_replaces_a_newer_one(world: World, anna: UUID) -> None:
-    made = registered(world, anna)
+    made = register_decision(world, anna)
     rated = {"comment": None, "rated_by": anna, "confidence_at_rating": None}
     world.given(made, DecisionRated(rating="useful", rated_at=START + timedelta(hours=1), **rated))
     world.given(made, DecisionRated(rating="ignored", rated_at=START, **rated))
@@ -180,13 +180,13 @@ def test_an_older_rating_never_replaces_a_newer_one(world: World, anna: UUID) ->
 
 
 def test_a_comment_may_be_left_out_but_not_be_blank(world: World, anna: UUID) -> None:
-    made = registered(world, anna)
-    with refused("InvalidDecisionRatingCommentError"):
+    made = register_decision(world, anna)
+    with expect_refusal("InvalidDecisionRatingCommentError"):
         world.when(RateDecision(rating="useful", comment=" "), on=made)
 
 
 def test_the_first_append_opens_the_logbook_and_later_ones_reuse_it(world: World, anna: UUID) -> None:
-    made = registered(world, anna)
+    made = register_decision(world, anna)
     (opened,) = world.when(AppendInferences(entries=[span()]), on=made)
     assert isinstance(opened, DecisionLogbookOpened)
     assert opened.kind == "inference"
@@ -197,7 +197,7 @@ def test_the_first_append_opens_the_logbook_and_later_ones_reuse_it(world: World
 
 
 def test_a_repeated_entry_is_kept_once_and_still_counted(world: World, anna: UUID) -> None:
-    made, one = registered(world, anna), span()
+    made, one = register_decision(world, anna), span()
     world.when(AppendInferences(entries=[one, one]), on=made)
     assert world.answer == {"event_count": 2}
     world.when(AppendInferences(entries=[one]), on=made)

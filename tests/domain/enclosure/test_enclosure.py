@@ -25,7 +25,7 @@ from baton.domain.enclosure.enclosure import (
     enclosure_key,
 )
 from tests.support.domain.assets import LUMEN, facility_world
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 STATUSES = list(EnclosurePermitStatus)
@@ -49,7 +49,7 @@ def contacted_at(world: World, id: UUID) -> datetime | None:
     return row.contacted_at if isinstance(row, EnclosureContact) else None
 
 
-def observed(world: World, *statuses: EnclosurePermitStatus) -> UUID:
+def observed_enclosure(world: World, *statuses: EnclosurePermitStatus) -> UUID:
     id = world.create(registration())
     for status in statuses:
         world.when(observation(status), on=id)
@@ -83,12 +83,12 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
 def test_a_registration_is_refused_for_its_first_fault(world: World, number: int) -> None:
     world.create(registration())
     faulty = {name: value for _, fault in FAULTS[number:] for name, value in fault.items()}
-    with refused(FAULTS[number][0]):
+    with expect_refusal(FAULTS[number][0]):
         world.create(registration(**faulty))
 
 
 def test_what_cannot_be_a_facility_code_is_told_from_one_that_nobody_has(world: World) -> None:
-    with refused("InvalidFacilityCodeError"):
+    with expect_refusal("InvalidFacilityCodeError"):
         world.create(registration(facility_code="Lumen"))
 
 
@@ -114,7 +114,7 @@ def test_a_name_is_taken_in_its_facility_while_its_enclosure_is_active(world: Wo
     first = world.create(registration())
     world.create(registration(facility_code="north-ring"))
     world.create(registration(name="imaging hutch b"))
-    with refused("EnclosureAlreadyExistsError", "name_taken"):
+    with expect_refusal("EnclosureAlreadyExistsError", "name_taken"):
         world.create(registration(name=" Imaging hutch B"))
     world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=first)
     assert world.create(registration()) != first
@@ -138,7 +138,7 @@ def test_two_enclosures_have_one_key_only_if_they_share_name_and_facility(
 def test_any_permit_status_follows_any_other_as_observed(
     world: World, current: EnclosurePermitStatus, new_status: EnclosurePermitStatus
 ) -> None:
-    id = observed(world, current)
+    id = observed_enclosure(world, current)
     events = world.when(observation(new_status), on=id)
     assert [(event.from_status, event.to_status) for event in events] == (
         [] if new_status is current else [(current, new_status)]
@@ -174,7 +174,7 @@ def test_the_plants_time_never_stands_for_the_services(world: World) -> None:
 
 @pytest.mark.parametrize("current", STATUSES)
 def test_a_repeat_writes_no_event_and_refreshes_the_contact(world: World, current: EnclosurePermitStatus) -> None:
-    id = observed(world, current)
+    id = observed_enclosure(world, current)
     before = world.state(Enclosure, id)
     for _ in range(3):
         assert world.when(observation(current, "still so"), on=id) == []
@@ -203,7 +203,7 @@ def test_an_observation_is_judged_in_its_own_order(
         assert world.when(reading, on=id) == []
         assert contacted_at(world, id) == world.now
         return
-    with refused(refusal):
+    with expect_refusal(refusal):
         world.when(reading, on=id)
     assert contacted_at(world, id) is None
 
@@ -233,7 +233,7 @@ def test_observations_are_for_service_accounts_and_no_tool() -> None:
 
 @pytest.mark.parametrize("current", STATUSES)
 def test_decommissioning_keeps_the_permit_status(world: World, current: EnclosurePermitStatus) -> None:
-    id = observed(world, current)
+    id = observed_enclosure(world, current)
     [event] = world.when(DecommissionEnclosure(reason=" hutch rebuilt "), on=id)
     assert json.loads(event.payload()) == {
         "enclosure_id": str(id),
@@ -248,10 +248,10 @@ def test_decommissioning_keeps_the_permit_status(world: World, current: Enclosur
 
 def test_a_decommissioning_judges_the_lifecycle_before_the_reason(world: World) -> None:
     id = world.create(registration())
-    with refused("InvalidEnclosureReasonError"):
+    with expect_refusal("InvalidEnclosureReasonError"):
         world.when(DecommissionEnclosure(reason=" "), on=id)
     world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=id)
-    with refused("EnclosureCannotDecommissionError", "decommissioned"):
+    with expect_refusal("EnclosureCannotDecommissionError", "decommissioned"):
         world.when(DecommissionEnclosure(reason=" "), on=id)
 
 
@@ -287,7 +287,7 @@ def test_an_enclosure_shows_whether_the_monitor_is_configured_for_it(world: Worl
 
 @pytest.mark.parametrize("past", [{"as_of_version": 1}, {"as_of": "2026-10-06T09:00:00Z"}])
 def test_the_past_of_an_enclosure_has_no_age(world: World, past: dict[str, Any]) -> None:
-    view = world.ask(GetEnclosure(**past), on=observed(world, EnclosurePermitStatus.PERMITTED))
+    view = world.ask(GetEnclosure(**past), on=observed_enclosure(world, EnclosurePermitStatus.PERMITTED))
     assert "observation_age" not in view.model_dump()
 
 
@@ -309,7 +309,7 @@ def test_a_row_splits_the_source_at_its_first_colon(world: World) -> None:
 
 
 def test_the_contacts_of_a_page_are_read_at_once(world: World) -> None:
-    seen = observed(world, EnclosurePermitStatus.PERMITTED)
+    seen = observed_enclosure(world, EnclosurePermitStatus.PERMITTED)
     unseen = world.create(registration(name="Imaging hutch C"))
     rows = tuple(EnclosureSummary.of(world.state(Enclosure, id)) for id in (seen, unseen))
     presenting = ListEnclosures().present(rows)

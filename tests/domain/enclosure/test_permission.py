@@ -23,7 +23,7 @@ from baton.domain.enclosure.enclosure import (
 from baton.domain.equipment.asset_tree import MAX_DEPTH, asset_scope
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.reads import Reads
-from tests.support.domain.assets import asked, enclosure, facility_world, hanging_chain, known, part, root
+from tests.support.domain.assets import enclosure, facility_world, hanging_chain, part, requested_reads, root, run_reads
 from tests.support.domain.world import OPERATOR, START, new_id
 
 TTL = timedelta(seconds=120)
@@ -56,7 +56,7 @@ BAD = {
 }
 
 
-def judged(*cases: EnclosureCase, watched: frozenset[str] = frozenset()) -> tuple[GateFinding | None, list[UUID]]:
+def gate_finding(*cases: EnclosureCase, watched: frozenset[str] = frozenset()) -> tuple[GateFinding | None, list[UUID]]:
     """What the gate finds over these enclosures, and their ids."""
     ids = sorted(new_id() for _ in cases)
     enclosures = {
@@ -79,38 +79,38 @@ def judged(*cases: EnclosureCase, watched: frozenset[str] = frozenset()) -> tupl
     return enclosure_finding(ids, enclosures, contacts, NOW, TTL, watched), ids
 
 
-def failing(finding: GateFinding | None) -> list[str]:
+def failing_enclosures(finding: GateFinding | None) -> list[str]:
     assert finding is not None
     return [one["enclosure_id"] for one in finding.facts["enclosures"]]
 
 
 def test_no_enclosure_is_no_objection() -> None:
-    assert judged()[0] is None
+    assert gate_finding()[0] is None
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_all_permitted_pass(count: int) -> None:
-    assert judged(*[GOOD] * count)[0] is None
+    assert gate_finding(*[GOOD] * count)[0] is None
 
 
 @pytest.mark.parametrize("age", [timedelta(0), TTL, -TTL, timedelta(seconds=-1)])
 def test_an_observation_counts_until_it_is_older_than_allowed(age: timedelta) -> None:
-    assert judged(replace(GOOD, age=age))[0] is None
+    assert gate_finding(replace(GOOD, age=age))[0] is None
 
 
 @pytest.mark.parametrize("why", BAD)
 def test_every_other_enclosure_fails(why: str) -> None:
-    finding, ids = judged(BAD[why])
+    finding, ids = gate_finding(BAD[why])
     assert finding is not None
     assert (finding.total, finding.reason) == (True, "no_enclosure_permitted")
-    assert failing(finding) == [str(ids[0])]
+    assert failing_enclosures(finding) == [str(ids[0])]
 
 
 @pytest.mark.parametrize(("one", "other"), list(product(BAD, repeat=2)))
 def test_all_failing_is_total_whatever_each_fails_for(one: str, other: str) -> None:
-    finding, ids = judged(BAD[one], BAD[other])
+    finding, ids = gate_finding(BAD[one], BAD[other])
     assert finding is not None
-    assert (finding.total, failing(finding)) == (True, [str(id) for id in ids])
+    assert (finding.total, failing_enclosures(finding)) == (True, [str(id) for id in ids])
 
 
 @pytest.mark.parametrize("why", BAD)
@@ -118,10 +118,10 @@ def test_all_failing_is_total_whatever_each_fails_for(one: str, other: str) -> N
 def test_some_failing_names_those_alone(why: str, place: int) -> None:
     cases = [GOOD, GOOD, GOOD]
     cases[place] = BAD[why]
-    finding, ids = judged(*cases)
+    finding, ids = gate_finding(*cases)
     assert finding is not None
     assert (finding.total, finding.reason) == (False, "enclosure_not_permitted")
-    assert failing(finding) == [str(ids[place])]
+    assert failing_enclosures(finding) == [str(ids[place])]
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,14 @@ def test_some_failing_names_those_alone(why: str, place: int) -> None:
 def test_only_permitted_and_active_and_fresh_together_pass(
     permit_status: EnclosurePermitStatus, lifecycle: EnclosureLifecycle, age: timedelta | None
 ) -> None:
-    finding, _ = judged(EnclosureCase(permit_status, lifecycle, age))
+    finding, _ = gate_finding(EnclosureCase(permit_status, lifecycle, age))
     assert (finding is None) is ((permit_status, lifecycle, age) == (PERMITTED, ACTIVE, TTL - INSTANT))
 
 
 def test_facts_say_what_is_known_of_each_failing_enclosure() -> None:
-    finding, ids = judged(replace(GOOD, age=timedelta(seconds=300)), BAD["decommissioned"], BAD["no such enclosure"], GOOD)
+    finding, ids = gate_finding(
+        replace(GOOD, age=timedelta(seconds=300)), BAD["decommissioned"], BAD["no such enclosure"], GOOD
+    )
     assert finding is not None
     assert finding.facts == {
         "enclosures": [
@@ -178,18 +180,18 @@ def test_facts_say_what_is_known_of_each_failing_enclosure() -> None:
     ],
 )
 def test_the_sentence_says_what_the_cause_is(why: str, saying: str) -> None:
-    finding, _ = judged(BAD[why])
+    finding, _ = gate_finding(BAD[why])
     assert finding is not None
     assert saying in finding.detail
 
 
-def monitored(*names: str) -> frozenset[str]:
+def monitored_keys(*names: str) -> frozenset[str]:
     return frozenset(enclosure_key(RegisterEnclosure(name=name, facility_code="lumen")) for name in names)
 
 
 @pytest.mark.parametrize("why", ["unknown status", "stale", "no contact"])
 def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) -> None:
-    finding, _ = judged(replace(BAD[why], age=BAD[why].age and TTL * 2))
+    finding, _ = gate_finding(replace(BAD[why], age=BAD[why].age and TTL * 2))
     assert finding is not None
     assert finding.detail.endswith(
         "; only an enclosure's monitor reports this, and none is configured for Hutch 0; have an administrator add it to "
@@ -198,8 +200,8 @@ def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) ->
 
 
 def test_of_an_enclosure_that_is_watched_or_was_just_heard_of_nobody_has_to_configure_anything() -> None:
-    watched, _ = judged(BAD["no contact"], watched=monitored("Hutch 0"))
-    heard, _ = judged(BAD["not permitted"])
+    watched, _ = gate_finding(BAD["no contact"], watched=monitored_keys("Hutch 0"))
+    heard, _ = gate_finding(BAD["not permitted"])
     assert watched is not None
     assert heard is not None
     for finding in (watched, heard):
@@ -213,89 +215,89 @@ class PermitWorld:
     def __init__(self) -> None:
         self.world = facility_world()
 
-    def observed(self, id: UUID, status: str) -> None:
+    def observe(self, id: UUID, status: str) -> None:
         source = {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}
         self.world.when(ObserveEnclosureStatus(new_status=status, reason="read", monitor_ref=source), on=id)
 
-    def finding(self, *bound: UUID) -> GateFinding | None:
-        scope = known(self.world, asset_scope(bound))
-        enclosures, contacts = known(self.world, enclosures_with_contacts(scope.enclosure_ids))
+    def gate_finding_on(self, *bound: UUID) -> GateFinding | None:
+        scope = run_reads(self.world, asset_scope(bound))
+        enclosures, contacts = run_reads(self.world, enclosures_with_contacts(scope.enclosure_ids))
         return enclosure_finding(scope.enclosure_ids, enclosures, contacts, self.world.now, TTL)
 
 
 @pytest.fixture
-def hall() -> PermitWorld:
+def permit_world() -> PermitWorld:
     return PermitWorld()
 
 
-def test_nothing_in_scope_is_nothing_to_read(hall: PermitWorld) -> None:
-    assert asked(hall.world, enclosures_with_contacts([])) == []
+def test_nothing_in_scope_is_nothing_to_read(permit_world: PermitWorld) -> None:
+    assert requested_reads(permit_world.world, enclosures_with_contacts([])) == []
 
 
-def test_enclosures_and_contacts_are_two_reads_however_many(hall: PermitWorld) -> None:
-    ids = [enclosure(hall.world, f"Hutch {number}") for number in range(20)]
-    assert len(asked(hall.world, enclosures_with_contacts(ids))) == 2
+def test_enclosures_and_contacts_are_two_reads_however_many(permit_world: PermitWorld) -> None:
+    ids = [enclosure(permit_world.world, f"Hutch {number}") for number in range(20)]
+    assert len(requested_reads(permit_world.world, enclosures_with_contacts(ids))) == 2
 
 
-def test_what_is_observed_between_the_two_reads_never_opens_the_gate(hall: PermitWorld) -> None:
+def test_what_is_observed_between_the_two_reads_never_opens_the_gate(permit_world: PermitWorld) -> None:
     """An old permit is refused, also if its loss is recorded while it is read."""
-    hutch = enclosure(hall.world)
-    hall.observed(hutch, "Permitted")
-    hall.world.now += TTL + timedelta(seconds=5)
+    hutch = enclosure(permit_world.world)
+    permit_world.observe(hutch, "Permitted")
+    permit_world.world.now += TTL + timedelta(seconds=5)
 
-    def interrupted() -> Reads[Any]:
+    def interrupted_reads() -> Reads[Any]:
         reads = enclosures_with_contacts([hutch])
         second = reads.send((yield next(reads)))
-        hall.observed(hutch, "NotPermitted")
+        permit_world.observe(hutch, "NotPermitted")
         with pytest.raises(StopIteration) as done:
             reads.send((yield second))
         return done.value.value
 
-    enclosures, contacts = known(hall.world, interrupted())
-    assert enclosure_finding([hutch], enclosures, contacts, hall.world.now, TTL) is not None
+    enclosures, contacts = run_reads(permit_world.world, interrupted_reads())
+    assert enclosure_finding([hutch], enclosures, contacts, permit_world.world.now, TTL) is not None
 
 
-def test_an_asset_in_no_enclosure_passes(hall: PermitWorld) -> None:
-    assert hall.finding() is None
-    assert hall.finding(part(hall.world, root(hall.world))) is None
+def test_an_asset_in_no_enclosure_passes(permit_world: PermitWorld) -> None:
+    assert permit_world.gate_finding_on() is None
+    assert permit_world.gate_finding_on(part(permit_world.world, root(permit_world.world))) is None
 
 
 @pytest.mark.parametrize("height", range(MAX_DEPTH + 1))
-def test_the_enclosure_of_an_ancestor_at_any_height_decides(hall: PermitWorld, height: int) -> None:
-    hutch = enclosure(hall.world)
-    *_, bound = hanging_chain(hall.world, root(hall.world, located_in_enclosure_id=hutch), height)
-    assert failing(hall.finding(bound)) == [str(hutch)]
-    hall.observed(hutch, "Permitted")
-    assert hall.finding(bound) is None
+def test_the_enclosure_of_an_ancestor_at_any_height_decides(permit_world: PermitWorld, height: int) -> None:
+    hutch = enclosure(permit_world.world)
+    *_, bound = hanging_chain(permit_world.world, root(permit_world.world, located_in_enclosure_id=hutch), height)
+    assert failing_enclosures(permit_world.gate_finding_on(bound)) == [str(hutch)]
+    permit_world.observe(hutch, "Permitted")
+    assert permit_world.gate_finding_on(bound) is None
 
 
-def test_the_gate_follows_an_enclosure_through_its_life(hall: PermitWorld) -> None:
-    hutch, neighbour = enclosure(hall.world, "Hutch B"), enclosure(hall.world, "Hutch C")
-    station = part(hall.world, root(hall.world), located_in_enclosure_id=hutch)
-    detector, other = part(hall.world, station), part(hall.world, station, located_in_enclosure_id=neighbour)
-    assert failing(hall.finding(detector)) == [str(hutch)]
-    hall.observed(hutch, "Permitted")
-    assert hall.finding(detector) is None
-    hall.observed(neighbour, "NotPermitted")
-    mixed = hall.finding(detector, other)
+def test_the_gate_follows_an_enclosure_through_its_life(permit_world: PermitWorld) -> None:
+    hutch, neighbour = enclosure(permit_world.world, "Hutch B"), enclosure(permit_world.world, "Hutch C")
+    station = part(permit_world.world, root(permit_world.world), located_in_enclosure_id=hutch)
+    detector, other = part(permit_world.world, station), part(permit_world.world, station, located_in_enclosure_id=neighbour)
+    assert failing_enclosures(permit_world.gate_finding_on(detector)) == [str(hutch)]
+    permit_world.observe(hutch, "Permitted")
+    assert permit_world.gate_finding_on(detector) is None
+    permit_world.observe(neighbour, "NotPermitted")
+    mixed = permit_world.gate_finding_on(detector, other)
     assert mixed is not None
-    assert (mixed.total, failing(mixed)) == (False, [str(neighbour)])
-    hall.world.now += TTL
-    hall.observed(neighbour, "Permitted")
-    silent = hall.finding(detector, other)
-    assert failing(silent) == [str(hutch)]
-    hall.observed(hutch, "Permitted")
-    assert hall.finding(detector, other) is None
-    hall.observed(hutch, "Unknown")
-    assert failing(hall.finding(detector)) == [str(hutch)]
-    hall.observed(hutch, "Permitted")
-    hall.world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=hutch)
-    assert failing(hall.finding(detector)) == [str(hutch)]
+    assert (mixed.total, failing_enclosures(mixed)) == (False, [str(neighbour)])
+    permit_world.world.now += TTL
+    permit_world.observe(neighbour, "Permitted")
+    silent = permit_world.gate_finding_on(detector, other)
+    assert failing_enclosures(silent) == [str(hutch)]
+    permit_world.observe(hutch, "Permitted")
+    assert permit_world.gate_finding_on(detector, other) is None
+    permit_world.observe(hutch, "Unknown")
+    assert failing_enclosures(permit_world.gate_finding_on(detector)) == [str(hutch)]
+    permit_world.observe(hutch, "Permitted")
+    permit_world.world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=hutch)
+    assert failing_enclosures(permit_world.gate_finding_on(detector)) == [str(hutch)]
 
 
-def test_an_enclosure_that_is_lost_from_the_record_fails(hall: PermitWorld) -> None:
-    hutch = enclosure(hall.world)
-    detector = part(hall.world, root(hall.world), located_in_enclosure_id=hutch)
-    hall.observed(hutch, "Permitted")
-    del hall.world.streams["Enclosure", hutch]
-    assert failing(hall.finding(detector)) == [str(hutch)]
+def test_an_enclosure_that_is_lost_from_the_record_fails(permit_world: PermitWorld) -> None:
+    hutch = enclosure(permit_world.world)
+    detector = part(permit_world.world, root(permit_world.world), located_in_enclosure_id=hutch)
+    permit_world.observe(hutch, "Permitted")
+    del permit_world.world.streams["Enclosure", hutch]
+    assert failing_enclosures(permit_world.gate_finding_on(detector)) == [str(hutch)]

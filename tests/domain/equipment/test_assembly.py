@@ -23,7 +23,7 @@ from baton.domain.equipment.assembly import (
 from baton.domain.equipment.family import DefineFamily
 from baton.domain.equipment.role import DefineRole
 from baton.domain.shared.listing import Where
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 FAMILIES = ("Camera", "Scintillator", "LinearStage", "Objective", "PseudoAxis")
 SCHEMA = {
@@ -108,7 +108,7 @@ def test_a_microscope_includes_its_optics(catalog: Catalog) -> None:
 )
 def test_a_blueprint_that_contradicts_itself_is_refused(catalog: Catalog, fields: dict[str, Any], reason: str) -> None:
     sound = {"name": "Optics", "required_slots": [catalog.slot("camera", "Camera")]}
-    with refused("InvalidAssemblyError", reason):
+    with expect_refusal("InvalidAssemblyError", reason):
         catalog.define(**{**sound, **fields})
 
 
@@ -119,9 +119,9 @@ def test_a_wire_may_join_two_ports_of_one_slot(catalog: Catalog) -> None:
 
 
 def test_a_blank_version_tag_or_drawing_is_refused(catalog: Catalog) -> None:
-    with refused("InvalidAssemblyError"):
+    with expect_refusal("InvalidAssemblyError"):
         catalog.define(version_tag=" ")
-    with refused("InvalidDrawingError"):
+    with expect_refusal("InvalidDrawingError"):
         catalog.define(drawing={"system": "DOI", "number": " "})
 
 
@@ -134,7 +134,7 @@ def test_an_unknown_cardinality_or_a_hash_of_another_form_is_a_wrong_form(catalo
 
 
 def test_a_schema_that_may_not_be_declared_is_refused(catalog: Catalog) -> None:
-    with refused("InvalidAssemblyParametersSchemaError"):
+    with expect_refusal("InvalidAssemblyParametersSchemaError"):
         catalog.define(parameter_overrides_schema={"type": "object"})
 
 
@@ -145,13 +145,13 @@ def test_the_first_missing_reference_is_named_and_all_are_in_the_facts(catalog: 
         for name, id in (("a", family), ("b", other))
     ]
     subs = [{"slot_name": "c", "sub_assembly_id": child, "content_hash": "0" * 64}]
-    with refused("RoleNotFoundError") as caught:
+    with expect_refusal("RoleNotFoundError") as caught:
         catalog.define(presented_role_ids=[role], required_slots=slots, required_sub_assemblies=subs)
     assert caught.value.facts == {"missing_ids": [str(id) for id in (role, other, family, child)]}
-    with refused("FamilyNotFoundError") as caught:
+    with expect_refusal("FamilyNotFoundError") as caught:
         catalog.define(required_slots=slots, required_sub_assemblies=subs)
     assert str(other) in caught.value.detail
-    with refused("AssemblyNotFoundError"):
+    with expect_refusal("AssemblyNotFoundError"):
         catalog.define(required_sub_assemblies=subs)
 
 
@@ -164,27 +164,27 @@ def test_slot_names_share_one_flat_namespace(catalog: Catalog) -> None:
         "optics": {"required_slots": [catalog.slot("optics", "Camera")], "required_sub_assemblies": [catalog.pin(optics)]},
     }
     for name, fields in clashes.items():
-        with refused("InvalidAssemblyError", "slot_name_conflict") as caught:
+        with expect_refusal("InvalidAssemblyError", "slot_name_conflict") as caught:
             catalog.define("Microscope", **fields)
         assert caught.value.facts == {"slot_names": [name]}
 
 
 def test_a_child_is_included_once_since_its_slots_would_clash(catalog: Catalog) -> None:
     optics = catalog.optics()
-    with refused("InvalidAssemblyError", "slot_name_conflict"):
+    with expect_refusal("InvalidAssemblyError", "slot_name_conflict"):
         catalog.define("Microscope", required_sub_assemblies=[catalog.pin(optics, "left"), catalog.pin(optics, "right")])
 
 
 def test_assemblies_nest_one_level_deep(catalog: Catalog) -> None:
     microscope = catalog.define("Microscope", required_sub_assemblies=[catalog.pin(catalog.optics())])
-    with refused("InvalidAssemblyError", "nesting_too_deep") as caught:
+    with expect_refusal("InvalidAssemblyError", "nesting_too_deep") as caught:
         catalog.define("Endstation", required_sub_assemblies=[catalog.pin(microscope, "microscope")])
     assert caught.value.facts == {"sub_assembly_ids": [str(microscope)]}
 
 
 def test_an_assembly_does_not_include_itself(catalog: Catalog) -> None:
     optics = catalog.optics()
-    with refused("InvalidAssemblyError", "self_reference"):
+    with expect_refusal("InvalidAssemblyError", "self_reference"):
         itself = VersionAssembly(name="Optics", required_sub_assemblies=[catalog.pin(optics, "again")], version_tag="v2")
         catalog.world.when(itself, on=optics)
 
@@ -194,11 +194,11 @@ def test_a_pin_must_be_the_childs_current_content(catalog: Catalog) -> None:
     pin = catalog.pin(optics)
     catalog.world.when(VersionAssembly(name="Optics", version_tag="v2"), on=optics)
     current = {"current_content_hashes": {str(optics): catalog.state(optics).content_hash}}
-    with refused("AssemblyCannotDefineError", "sub_assembly_hash_mismatch") as caught:
+    with expect_refusal("AssemblyCannotDefineError", "sub_assembly_hash_mismatch") as caught:
         catalog.define("Microscope", required_sub_assemblies=[pin])
     assert caught.value.facts == current
     microscope = catalog.define("Microscope", required_sub_assemblies=[catalog.pin(optics)])
-    with refused("AssemblyCannotVersionError", "sub_assembly_hash_mismatch"):
+    with expect_refusal("AssemblyCannotVersionError", "sub_assembly_hash_mismatch"):
         stale = VersionAssembly(name="Microscope", required_sub_assemblies=[pin], version_tag="v2")
         catalog.world.when(stale, on=microscope)
 
@@ -217,15 +217,15 @@ def test_a_version_replaces_the_whole_blueprint(catalog: Catalog) -> None:
 def test_a_deprecated_assembly_changes_no_more(catalog: Catalog) -> None:
     optics = catalog.optics()
     assert catalog.world.when(DeprecateAssembly(reason="obsolete"), on=optics) == [AssemblyDeprecated(reason="obsolete")]
-    with refused("AssemblyCannotVersionError", "deprecated"):
+    with expect_refusal("AssemblyCannotVersionError", "deprecated"):
         catalog.world.when(VersionAssembly(name=" ", version_tag="v2"), on=optics)
-    with refused("AssemblyCannotDeprecateError", "deprecated"):
+    with expect_refusal("AssemblyCannotDeprecateError", "deprecated"):
         catalog.world.when(DeprecateAssembly(), on=optics)
 
 
 def test_a_reason_to_deprecate_may_be_left_out_but_not_be_blank(catalog: Catalog) -> None:
     optics = catalog.optics()
-    with refused("InvalidReasonError"):
+    with expect_refusal("InvalidReasonError"):
         catalog.world.when(DeprecateAssembly(reason=" "), on=optics)
     assert catalog.world.when(DeprecateAssembly(), on=optics) == [AssemblyDeprecated(reason=None)]
 
@@ -272,11 +272,11 @@ def test_everything_else_is_part_of_the_hash(catalog: Catalog, difference: dict[
         "parameter_overrides_schema": SCHEMA,
     }
 
-    def hashed(fields: dict[str, Any]) -> str:
+    def content_hash(fields: dict[str, Any]) -> str:
         slots = [catalog.slot(name, name.capitalize()) for name in fields["required_slots"]]
         return catalog.state(catalog.define(**{**fields, "required_slots": slots})).content_hash
 
-    assert hashed({**whole, **difference}) != hashed(whole)
+    assert content_hash({**whole, **difference}) != content_hash(whole)
 
 
 names = st.lists(st.text("abcdefgh", min_size=1, max_size=4), min_size=1, max_size=5, unique=True)

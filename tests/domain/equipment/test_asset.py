@@ -42,7 +42,7 @@ from baton.domain.equipment.asset_tree import DecommissionAsset, RelocateAsset
 from baton.domain.kernel import Command
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import asset_of, facility_world, family, fixture, part, root
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 LIFECYCLE_VERBS = (ActivateAsset, EnterAssetMaintenance, ExitAssetMaintenance, DecommissionAsset)
 CONDITION_VERBS = (DegradeAsset, FaultAsset, RestoreAsset)
@@ -67,7 +67,7 @@ def world() -> World:
     return facility_world()
 
 
-def standing(world: World, lifecycle: str) -> UUID:
+def asset_in_lifecycle(world: World, lifecycle: str) -> UUID:
     asset_id = root(world)
     for verb in WAY[lifecycle]:
         world.when(verb(), on=asset_id)
@@ -89,13 +89,13 @@ def test_an_asset_begins_commissioned_and_nominal(world: World) -> None:
 def test_each_lifecycle_verb_is_allowed_from_its_states_only(
     world: World, lifecycle: AssetLifecycle, verb: type[Command]
 ) -> None:
-    asset_id = standing(world, lifecycle)
+    asset_id = asset_in_lifecycle(world, lifecycle)
     if (lifecycle, verb) in LEADS_TO:
         world.when(verb(), on=asset_id)
         assert asset_of(world, asset_id).lifecycle == LEADS_TO[lifecycle, verb]
     else:
         reason = "already_decommissioned" if verb is DecommissionAsset else lifecycle.lower()
-        with refused(f"AssetCannot{verb.__name__.replace('Asset', '')}Error", reason):
+        with expect_refusal(f"AssetCannot{verb.__name__.replace('Asset', '')}Error", reason):
             world.when(verb(), on=asset_id)
 
 
@@ -107,7 +107,7 @@ def test_each_lifecycle_verb_is_allowed_from_its_states_only(
 def test_a_condition_verb_works_from_everywhere_and_does_nothing_twice(
     world: World, lifecycle: str, before: type[Command], verb: type[Command], condition: str
 ) -> None:
-    asset_id = standing(world, lifecycle)
+    asset_id = asset_in_lifecycle(world, lifecycle)
     world.when(verb_of(before), on=asset_id)
     expected_events = int(asset_of(world, asset_id).condition != condition)
     assert len(world.when(verb_of(verb), on=asset_id)) == expected_events
@@ -117,7 +117,7 @@ def test_a_condition_verb_works_from_everywhere_and_does_nothing_twice(
 
 @pytest.mark.parametrize("verb", CONDITION_VERBS)
 def test_a_condition_verb_needs_a_reason(world: World, verb: type[Command]) -> None:
-    with refused("InvalidReasonError"):
+    with expect_refusal("InvalidReasonError"):
         world.when(verb(reason="  "), on=root(world))
 
 
@@ -140,7 +140,7 @@ def test_renaming_changes_the_name_alone_and_the_same_name_nothing(world: World)
     after = asset_of(world, asset_id)
     assert {**after.__dict__, "name": before.name} == before.__dict__
     assert world.when(RenameAsset(name="Hexapod"), on=asset_id) == []
-    with refused("InvalidAssetNameError"):
+    with expect_refusal("InvalidAssetNameError"):
         world.when(RenameAsset(name=" "), on=asset_id)
 
 
@@ -163,41 +163,41 @@ def test_renaming_changes_the_name_alone_and_the_same_name_nothing(world: World)
     ids=lambda command: type(command).__name__,
 )
 def test_a_decommissioned_asset_is_changed_no_more(world: World, command: Command) -> None:
-    asset_id = standing(world, "Decommissioned")
-    with refused(command.Cannot, "decommissioned"):
+    asset_id = asset_in_lifecycle(world, "Decommissioned")
+    with expect_refusal(command.Cannot, "decommissioned"):
         world.when(command, on=asset_id)
 
 
 def test_what_is_referred_to_is_sought_before_the_state_is_judged(world: World) -> None:
-    asset_id = standing(world, "Decommissioned")
-    with refused("FamilyNotFoundError"):
+    asset_id = asset_in_lifecycle(world, "Decommissioned")
+    with expect_refusal("FamilyNotFoundError"):
         world.when(AddAssetFamily(family_id=new_id()), on=asset_id)
-    with refused("EnclosureNotFoundError"):
+    with expect_refusal("EnclosureNotFoundError"):
         world.when(RelocateAsset(located_in_enclosure_id=new_id(), reason="moved"), on=asset_id)
-    with refused("FixtureNotFoundError"):
+    with expect_refusal("FixtureNotFoundError"):
         world.when(AttachAssetToFixture(fixture_id=new_id()), on=asset_id)
-    with refused("AssetCannotAddFamilyError", "decommissioned"):
+    with expect_refusal("AssetCannotAddFamilyError", "decommissioned"):
         world.when(AddAssetFamily(family_id=family(world)), on=asset_id)
-    with refused("AssetCannotAttachToFixtureError", "decommissioned"):
+    with expect_refusal("AssetCannotAttachToFixtureError", "decommissioned"):
         world.when(AttachAssetToFixture(fixture_id=fixture(world, asset_id)), on=asset_id)
 
 
 @given(verbs=st.lists(st.sampled_from(LIFECYCLE_VERBS + CONDITION_VERBS), max_size=12))
 def test_neither_axis_hears_of_the_other(verbs: list[type[Command]]) -> None:
-    def lived(kinds: tuple[type[Command], ...]) -> Asset:
+    def asset_after(kinds: tuple[type[Command], ...]) -> Asset:
         world = facility_world()
         asset_id = root(world)
         for verb in verbs:
             if verb in kinds:
-                attempt(world, verb_of(verb), asset_id)
+                attempt_verb(world, verb_of(verb), asset_id)
         return asset_of(world, asset_id)
 
-    both = lived(LIFECYCLE_VERBS + CONDITION_VERBS)
-    assert both.lifecycle is lived(LIFECYCLE_VERBS).lifecycle
-    assert both.condition is lived(CONDITION_VERBS).condition
+    both = asset_after(LIFECYCLE_VERBS + CONDITION_VERBS)
+    assert both.lifecycle is asset_after(LIFECYCLE_VERBS).lifecycle
+    assert both.condition is asset_after(CONDITION_VERBS).condition
 
 
-def attempt(world: World, command: Command, asset_id: UUID) -> None:
+def attempt_verb(world: World, command: Command, asset_id: UUID) -> None:
     try:
         world.when(command, on=asset_id)
     except Refusal:
@@ -230,7 +230,7 @@ def test_every_prefix_of_a_life_folds_and_survives_storage(life: list[Command], 
     fixture_id = fixture(world, asset_id)
     world.given(asset_id, AssetAttachedToFixture(fixture_id=fixture_id))
     for command in (*life, DetachAssetFromFixture(fixture_id=fixture_id)):
-        attempt(world, command, asset_id)
+        attempt_verb(world, command, asset_id)
     if ends:
         world.when(DecommissionAsset(), on=asset_id)
     events = world.streams["Asset", asset_id]

@@ -23,8 +23,8 @@ from baton.domain.equipment.asset_parts import AddAssetOwner, UpdateAssetPartiti
 from baton.domain.equipment.asset_tree import DecommissionAsset
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError
-from tests.support.domain.assets import asset_of, facility_world, family, known, model, part, root
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.assets import asset_of, facility_world, family, model, part, root, run_reads
+from tests.support.domain.world import World, expect_refusal, new_id
 
 VIRTUAL = UpdateAssetPartitionRule(partition_rule={"kind": "Affine"})
 
@@ -52,13 +52,13 @@ def world(minter: Minter) -> World:
     return world
 
 
-def assigned(world: World, asset_id: UUID, **fields: Any) -> None:
+def assign_external_id(world: World, asset_id: UUID, **fields: Any) -> None:
     world.when(AssignAssetExternalId(**{"external_id_scheme": "DOI", **fields}), on=asset_id)
 
 
 def test_an_identifier_is_minted_under_the_assets_id_and_answered(world: World, minter: Minter) -> None:
     asset_id = root(world)
-    assigned(world, asset_id)
+    assign_external_id(world, asset_id)
     value = f"10.5555/{asset_id}"
     assert world.streams["Asset", asset_id][-1] == AssetExternalIdAssigned(external_id_scheme="DOI", external_id=value)
     assert world.answer == {"external_id_scheme": "DOI", "external_id": value}
@@ -68,7 +68,7 @@ def test_an_identifier_is_minted_under_the_assets_id_and_answered(world: World, 
 
 def test_a_suffix_may_be_chosen(world: World, minter: Minter) -> None:
     asset_id = root(world)
-    assigned(world, asset_id, external_id_scheme="Handle", suffix=" rotary-1 ")
+    assign_external_id(world, asset_id, external_id_scheme="Handle", suffix=" rotary-1 ")
     assert (minter.asked[0]["scheme"], minter.asked[0]["suffix"]) == (ExternalIdScheme.HANDLE, "rotary-1")
     assert asset_of(world, asset_id).external_id == "10.5555/rotary-1"
 
@@ -81,17 +81,17 @@ def test_nothing_is_minted_or_swept_where_no_registry_issues_such_identifiers(
 ) -> None:
     asset_id = root(world)
     world.ports["deployment"].minted_schemes = schemes
-    with refused("ExternalIdMintingNotConfiguredError", reason):
-        assigned(world, asset_id)
-    with refused("ExternalIdMintingNotConfiguredError", reason):
+    with expect_refusal("ExternalIdMintingNotConfiguredError", reason):
+        assign_external_id(world, asset_id)
+    with expect_refusal("ExternalIdMintingNotConfiguredError", reason):
         world.when(MintMissingAssetExternalIds())
     assert (minter.asked, world.records, asset_of(world, asset_id).external_id) == ([], {}, None)
 
 
 @pytest.mark.parametrize("suffix", ["two words", "ümlaut", "a?b", "a#b", "100%"])
 def test_a_suffix_that_no_registry_accepts_is_refused_before_one_is_asked(world: World, minter: Minter, suffix: str) -> None:
-    with refused("InvalidExternalIdSuffixError"):
-        assigned(world, root(world), suffix=suffix)
+    with expect_refusal("InvalidExternalIdSuffixError"):
+        assign_external_id(world, root(world), suffix=suffix)
     assert minter.asked == []
 
 
@@ -103,12 +103,12 @@ def test_a_suffix_has_1_to_200_characters(suffix: str) -> None:
 
 def test_nothing_is_minted_for_an_asset_that_cannot_take_it(world: World, minter: Minter) -> None:
     named, axis, retired = root(world), root(world), root(world)
-    assigned(world, named)
+    assign_external_id(world, named)
     world.when(VIRTUAL, on=axis)
     world.when(DecommissionAsset(), on=retired)
     for asset_id, reason in ((named, "already_assigned"), (axis, "virtual_axis"), (retired, "decommissioned")):
-        with refused("AssetCannotAssignExternalIdError", reason):
-            assigned(world, asset_id)
+        with expect_refusal("AssetCannotAssignExternalIdError", reason):
+            assign_external_id(world, asset_id)
     assert len(minter.asked) == 1
 
 
@@ -118,8 +118,8 @@ def test_a_failing_registry_leaves_no_trace(world: World) -> None:
 
     asset_id = root(world)
     world.ports["mint"] = fail
-    with refused("ExternalIdMintError"):
-        assigned(world, asset_id)
+    with expect_refusal("ExternalIdMintError"):
+        assign_external_id(world, asset_id)
     assert asset_of(world, asset_id).external_id is None
 
 
@@ -142,16 +142,16 @@ def test_a_sweep_has_bounds(fields: dict[str, Any]) -> None:
 
 
 def test_a_sweep_refuses_what_is_no_facility_code(world: World) -> None:
-    with refused("InvalidFacilityCodeError"):
+    with expect_refusal("InvalidFacilityCodeError"):
         world.when(MintMissingAssetExternalIds(facility_code="LUMEN"))
 
 
 def test_a_sweep_looks_at_assets_in_service_that_lack_an_identifier(world: World) -> None:
     plain, named, axis, retired = root(world), root(world), root(world), root(world)
-    assigned(world, named)
+    assign_external_id(world, named)
     world.when(VIRTUAL, on=axis)
     world.when(DecommissionAsset(), on=retired)
-    lacking = known(world, assets_lacking_external_id((plain, named, axis, retired), None))
+    lacking = run_reads(world, assets_lacking_external_id((plain, named, axis, retired), None))
     assert [asset.id for asset in lacking] == [plain]
 
 
@@ -193,30 +193,30 @@ def test_an_asset_that_became_a_virtual_axis_meanwhile_counts_as_failed(world: W
 
 
 def test_an_unknown_sweep_is_not_found(world: World) -> None:
-    with refused("AssetMintSweepNotFoundError"):
+    with expect_refusal("AssetMintSweepNotFoundError"):
         world.ask(GetAssetMintSweep(sweep_id=new_id()))
 
 
 def test_a_record_needs_an_owner_and_then_a_manufacturer(world: World) -> None:
     asset_id = root(world)
-    with refused("AssetCannotExportPidinstError", "owner_missing"):
+    with expect_refusal("AssetCannotExportPidinstError", "owner_missing"):
         world.ask(GetAssetPidinst(), on=asset_id)
     world.when(AddAssetOwner(name="Lumen Light Source"), on=asset_id)
-    with refused("AssetCannotExportPidinstError", "manufacturer_missing"):
+    with expect_refusal("AssetCannotExportPidinstError", "manufacturer_missing"):
         world.ask(GetAssetPidinst(), on=asset_id)
 
 
 def test_a_virtual_axis_has_no_record(world: World) -> None:
     asset_id = root(world)
     world.when(VIRTUAL, on=asset_id)
-    with refused("AssetNotPidinstEligibleError") as refusal:
+    with expect_refusal("AssetNotPidinstEligibleError") as refusal:
         world.ask(GetAssetPidinst(), on=asset_id)
     assert refusal.value.status == 404
 
 
 def test_a_record_has_a_urn_until_an_identifier_is_assigned(world: World) -> None:
     beamline = root(world)
-    assigned(world, beamline, suffix="beamline")
+    assign_external_id(world, beamline, suffix="beamline")
     asset_id = part(world, beamline, model_id=model(world, family(world)), owners=[{"name": "Lumen Light Source"}])
     record = world.ask(GetAssetPidinst(), on=asset_id)
     assert (record.identifier.value, record.identifier.scheme) == (f"urn:uuid:{asset_id}", "URN")
@@ -224,7 +224,7 @@ def test_a_record_has_a_urn_until_an_identifier_is_assigned(world: World) -> Non
     assert [(one.identifier, one.relation_type) for one in record.related_identifiers] == [
         ("10.5555/beamline", "IsComponentOf")
     ]
-    assigned(world, asset_id)
+    assign_external_id(world, asset_id)
     record = world.ask(GetAssetPidinst(), on=asset_id)
     assert (record.identifier.value, record.identifier.scheme) == (f"10.5555/{asset_id}", "DOI")
 
@@ -236,5 +236,5 @@ def test_a_sweep_of_one_facility_is_for_its_roots_and_everything_below_them(worl
     gone = part(world, there)
     world.when(DecommissionAsset(), on=gone)
     ids = [here, there, below, gone, new_id()]
-    assert [asset.id for asset in known(world, assets_lacking_external_id(ids, "north-ring"))] == [there, below]
-    assert [asset.id for asset in known(world, assets_lacking_external_id(ids, None))] == [here, there, below]
+    assert [asset.id for asset in run_reads(world, assets_lacking_external_id(ids, "north-ring"))] == [there, below]
+    assert [asset.id for asset in run_reads(world, assets_lacking_external_id(ids, None))] == [here, there, below]

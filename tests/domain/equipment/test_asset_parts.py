@@ -25,7 +25,7 @@ from baton.domain.equipment.model import AddModelFamily, RemoveModelFamily
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.kernel import Command
 from tests.support.domain.assets import asset_of, facility_world, family, fixture, model, part, root
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def asset_id(world: World) -> UUID:
 
 def test_a_family_is_added_once_and_removed_once(world: World, asset_id: UUID) -> None:
     stage = family(world)
-    with refused("AssetCannotRemoveFamilyError", "not_present"):
+    with expect_refusal("AssetCannotRemoveFamilyError", "not_present"):
         world.when(RemoveAssetFamily(family_id=stage), on=asset_id)
     world.when(AddAssetFamily(family_id=stage), on=asset_id)
-    with refused("AssetCannotAddFamilyError", "already_present"):
+    with expect_refusal("AssetCannotAddFamilyError", "already_present"):
         world.when(AddAssetFamily(family_id=stage), on=asset_id)
     assert asset_of(world, asset_id).family_ids == {stage}
     world.when(RemoveAssetFamily(family_id=stage), on=asset_id)
@@ -55,7 +55,7 @@ def test_a_deprecated_family_stays_but_is_not_added(world: World, asset_id: UUID
     world.when(AddAssetFamily(family_id=stage), on=asset_id)
     for deprecated in (stage, axis):
         world.when(DeprecateFamily(), on=deprecated)
-    with refused("AssetCannotAddFamilyError", "family_deprecated"):
+    with expect_refusal("AssetCannotAddFamilyError", "family_deprecated"):
         world.when(AddAssetFamily(family_id=axis), on=asset_id)
     assert asset_of(world, asset_id).family_ids == {stage}
 
@@ -64,7 +64,7 @@ def test_only_families_the_model_declares_now_are_kept_from_removal(world: World
     stage, axis, extra = (family(world, name) for name in ("RotaryStage", "PseudoAxis", "Housing"))
     model_id = model(world, stage, axis)
     asset_id = root(world, model_id=model_id, family_ids=[extra])
-    with refused("AssetCannotRemoveFamilyError", "declared_by_model"):
+    with expect_refusal("AssetCannotRemoveFamilyError", "declared_by_model"):
         world.when(RemoveAssetFamily(family_id=stage), on=asset_id)
     world.when(RemoveAssetFamily(family_id=extra), on=asset_id)
     world.when(RemoveModelFamily(family_id=stage), on=model_id)
@@ -76,7 +76,7 @@ def test_only_families_the_model_declares_now_are_kept_from_removal(world: World
 def test_a_port_has_a_name_of_its_own_whatever_its_direction(world: World, asset_id: UUID) -> None:
     added = world.when(AddAssetPort(port_name=" trigger ", direction="Input", signal_type=" TTL "), on=asset_id)
     assert added == [AssetPortAdded(port_name="trigger", direction="Input", signal_type="TTL")]
-    with refused("AssetCannotAddPortError", "already_present"):
+    with expect_refusal("AssetCannotAddPortError", "already_present"):
         world.when(AddAssetPort(port_name="trigger", direction="Output", signal_type="TTL"), on=asset_id)
     world.when(AddAssetPort(port_name="busy", direction="Output", signal_type="TTL"), on=asset_id)
     assert [port.name for port in asset_of(world, asset_id).ports] == ["busy", "trigger"]
@@ -86,7 +86,7 @@ def test_a_port_is_removed_by_its_trimmed_name(world: World, asset_id: UUID) -> 
     world.when(AddAssetPort(port_name="trigger", direction="Input", signal_type="TTL"), on=asset_id)
     assert world.when(RemoveAssetPort(port_name=" trigger "), on=asset_id) == [AssetPortRemoved(port_name="trigger")]
     for name in ("trigger", "  "):
-        with refused("AssetCannotRemovePortError", "not_present"):
+        with expect_refusal("AssetCannotRemovePortError", "not_present"):
             world.when(RemoveAssetPort(port_name=name), on=asset_id)
 
 
@@ -103,7 +103,7 @@ def test_a_port_is_removed_by_its_trimmed_name(world: World, asset_id: UUID) -> 
     ],
 )
 def test_blank_texts_and_half_identifiers_are_refused(world: World, asset_id: UUID, command: Command, refusal: str) -> None:
-    with refused(refusal):
+    with expect_refusal(refusal):
         world.when(command, on=asset_id)
 
 
@@ -126,10 +126,10 @@ def test_an_identifier_is_one_kind_and_value_and_only_within_one_asset(world: Wo
     for id in (asset_id, other):
         world.when(AddAssetAlternateIdentifier(kind="SerialNumber", value=" A-0042 "), on=id)
     world.when(AddAssetAlternateIdentifier(kind="InventoryNumber", value="A-0042"), on=asset_id)
-    with refused("AssetCannotAddAlternateIdentifierError", "already_present"):
+    with expect_refusal("AssetCannotAddAlternateIdentifierError", "already_present"):
         world.when(AddAssetAlternateIdentifier(kind="SerialNumber", value="A-0042"), on=asset_id)
     world.when(RemoveAssetAlternateIdentifier(kind="SerialNumber", value=" A-0042 "), on=asset_id)
-    with refused("AssetCannotRemoveAlternateIdentifierError", "not_present"):
+    with expect_refusal("AssetCannotRemoveAlternateIdentifierError", "not_present"):
         world.when(RemoveAssetAlternateIdentifier(kind="SerialNumber", value="A-0042"), on=asset_id)
     assert [(one.kind, one.value) for one in asset_of(world, asset_id).alternate_identifiers] == [
         ("InventoryNumber", "A-0042")
@@ -140,10 +140,10 @@ def test_owners_have_distinct_names_and_the_last_may_go(world: World, asset_id: 
     whole = AddAssetOwner(name=" Lumen ", identifier="https://ror.org/1", identifier_type="ROR")
     added = AssetOwnerAdded(name="Lumen", identifier="https://ror.org/1", identifier_type="ROR")
     assert world.when(whole, on=asset_id) == [added]
-    with refused("AssetCannotAddOwnerError", "already_present"):
+    with expect_refusal("AssetCannotAddOwnerError", "already_present"):
         world.when(AddAssetOwner(name="Lumen"), on=asset_id)
     world.when(RemoveAssetOwner(name=" Lumen "), on=asset_id)
-    with refused("AssetCannotRemoveOwnerError", "not_present"):
+    with expect_refusal("AssetCannotRemoveOwnerError", "not_present"):
         world.when(RemoveAssetOwner(name="Lumen"), on=asset_id)
     assert asset_of(world, asset_id).owners == ()
 
@@ -159,7 +159,7 @@ def test_a_partition_rule_makes_a_virtual_axis_and_null_unmakes_it(world: World,
 
 
 def test_a_rule_that_contradicts_itself_is_not_stored(world: World, asset_id: UUID) -> None:
-    with refused("InvalidPartitionRuleError", "constituent_count"):
+    with expect_refusal("InvalidPartitionRuleError", "constituent_count"):
         world.when(
             UpdateAssetPartitionRule(partition_rule={"kind": "CompositePartition", "constituent_count": 1}), on=asset_id
         )
@@ -173,25 +173,25 @@ def test_the_partition_rule_is_given_or_null_but_not_left_out() -> None:
 def test_an_asset_is_attached_to_the_one_fixture_that_binds_it(world: World, asset_id: UUID) -> None:
     stranger, own, second = fixture(world, new_id()), fixture(world, asset_id), fixture(world, asset_id)
     world.claims[INSTALLED, str(asset_id)] = new_id()
-    with refused("AssetCannotAttachToFixtureError", "not_in_bindings"):
+    with expect_refusal("AssetCannotAttachToFixtureError", "not_in_bindings"):
         world.when(AttachAssetToFixture(fixture_id=stranger), on=asset_id)
     world.when(AttachAssetToFixture(fixture_id=own), on=asset_id)
-    with refused("AssetCannotAttachToFixtureError", "already_attached"):
+    with expect_refusal("AssetCannotAttachToFixtureError", "already_attached"):
         world.when(AttachAssetToFixture(fixture_id=second), on=asset_id)
-    with refused("AssetCannotDetachFromFixtureError", "other_fixture"):
+    with expect_refusal("AssetCannotDetachFromFixtureError", "other_fixture"):
         world.when(DetachAssetFromFixture(fixture_id=second), on=asset_id)
     assert asset_of(world, asset_id).fixture_id == own
     world.when(DetachAssetFromFixture(fixture_id=own), on=asset_id)
-    with refused("AssetCannotDetachFromFixtureError", "not_attached"):
+    with expect_refusal("AssetCannotDetachFromFixtureError", "not_attached"):
         world.when(DetachAssetFromFixture(fixture_id=own), on=asset_id)
 
 
 def test_an_asset_that_is_in_no_mount_is_not_attached(world: World, asset_id: UUID) -> None:
-    with refused("AssetCannotAttachToFixtureError", "not_installed"):
+    with expect_refusal("AssetCannotAttachToFixtureError", "not_installed"):
         world.when(AttachAssetToFixture(fixture_id=fixture(world, asset_id)), on=asset_id)
 
 
 def test_detaching_is_judged_by_the_fixture_not_by_the_lifecycle(world: World, asset_id: UUID) -> None:
     world.when(DecommissionAsset(), on=asset_id)
-    with refused("AssetCannotDetachFromFixtureError", "not_attached"):
+    with expect_refusal("AssetCannotDetachFromFixtureError", "not_attached"):
         world.when(DetachAssetFromFixture(fixture_id=new_id()), on=asset_id)

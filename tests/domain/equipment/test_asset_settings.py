@@ -21,7 +21,7 @@ from tests.support.domain.assets import (
     rotary_schema,
     settings_schema,
 )
-from tests.support.domain.world import World, refused
+from tests.support.domain.world import World, expect_refusal
 
 NUMBER = {"type": "number"}
 TEXT = {"type": "string"}
@@ -46,7 +46,7 @@ def patch(world: World, asset_id: UUID, **settings_patch: Any) -> list[Event]:
     return world.when(UpdateAssetSettings(settings_patch=settings_patch), on=asset_id)
 
 
-def versioned(world: World, family_id: UUID, schema: dict[str, Any] | None) -> None:
+def version_family(world: World, family_id: UUID, schema: dict[str, Any] | None) -> None:
     world.when(VersionFamily(version_tag="next", affordances=[], settings_schema=schema), on=family_id)
 
 
@@ -61,7 +61,7 @@ def test_settings_are_stored_whole_with_the_revision_of_each_family(world: World
 
 
 def test_a_key_no_family_declares_is_refused_with_its_path(world: World, rotary: UUID) -> None:
-    with refused("InvalidAssetSettingsError", "undeclared_key") as refusal:
+    with expect_refusal("InvalidAssetSettingsError", "undeclared_key") as refusal:
         patch(world, rotary, speed=5)
     assert refusal.value.facts["path"] == "speed"
 
@@ -69,10 +69,10 @@ def test_a_key_no_family_declares_is_refused_with_its_path(world: World, rotary:
 def test_the_first_violation_is_reported_with_a_dotted_path(world: World) -> None:
     pose = {"type": "object", "properties": {"x": {"type": "number", "maximum": 5}}, "additionalProperties": False}
     hexapod = root(world, family_ids=[family(world, "Hexapod", settings_schema(pose=pose))])
-    with refused("InvalidAssetSettingsError") as refusal:
+    with expect_refusal("InvalidAssetSettingsError") as refusal:
         patch(world, hexapod, pose={"x": 7})
     assert refusal.value.facts["path"] == "pose.x"
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         patch(world, hexapod, pose={"y": 1})
 
 
@@ -81,7 +81,7 @@ def test_without_any_schema_only_empty_settings_are_accepted(world: World) -> No
     bare = root(world)
     for asset_id in (housing, bare):
         assert patch(world, asset_id) == []
-        with refused("InvalidAssetSettingsError") as refusal:
+        with expect_refusal("InvalidAssetSettingsError") as refusal:
             patch(world, asset_id, colour="grey")
         assert refusal.value.facts == {"keys": ["colour"]}
 
@@ -89,7 +89,7 @@ def test_without_any_schema_only_empty_settings_are_accepted(world: World) -> No
 def test_empty_settings_are_accepted_whatever_is_required(world: World) -> None:
     camera = root(world, family_ids=[family(world, "Camera", settings_schema(("width",), width=NUMBER))])
     assert patch(world, camera, width=None) == []
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         patch(world, camera, height=1)
     patch(world, camera, width=2448)
     (event,) = patch(world, camera, width=None)
@@ -101,16 +101,16 @@ def test_all_families_hold_at_once_and_each_may_use_the_others_keys(world: World
     narrow = family(world, "Narrow", settings_schema(("speed",), position={"type": "number", "maximum": 10}, speed=NUMBER))
     stage = root(world, family_ids=[wide, narrow])
     patch(world, stage, position=10, speed=1)
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         patch(world, stage, position=11)
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         patch(world, stage, speed=None)
 
 
 def test_an_open_family_leaves_the_root_open(world: World, rotary: UUID) -> None:
     world.when(AddAssetFamily(family_id=family(world, "Anything", {})), on=rotary)
     patch(world, rotary, **{"acme.servo_gain": 3})
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         patch(world, rotary, min_position="low")
 
 
@@ -122,7 +122,7 @@ def test_families_that_mean_different_things_by_one_key_clash(
     world: World, one: dict[str, Any], other: dict[str, Any], reason: str
 ) -> None:
     ids = [family(world, name, settings_schema(angle=declared)) for name, declared in (("A", one), ("B", other))]
-    with refused("InvalidAssetSettingsError", reason) as refusal:
+    with expect_refusal("InvalidAssetSettingsError", reason) as refusal:
         patch(world, root(world, family_ids=ids), angle=1)
     assert refusal.value.facts == {"key": "angle", "families": ["A", "B"]}
 
@@ -150,8 +150,8 @@ def test_true_is_not_one(world: World) -> None:
 
 def test_a_value_must_be_set_again_after_its_unit_changed(world: World, rotary: UUID, stage: UUID) -> None:
     patch(world, rotary, max_position=360, serial_number="A-0042")
-    versioned(world, stage, rotary_schema(RADIAN))
-    with refused("InvalidAssetSettingsError", "unit_changed") as refusal:
+    version_family(world, stage, rotary_schema(RADIAN))
+    with expect_refusal("InvalidAssetSettingsError", "unit_changed") as refusal:
         patch(world, rotary, serial_number="A-0043")
     assert refusal.value.facts == {"keys": ["max_position"]}
     patch(world, rotary, serial_number="A-0043", max_position=6.28)
@@ -161,14 +161,14 @@ def test_a_value_must_be_set_again_after_its_unit_changed(world: World, rotary: 
 
 def test_a_value_whose_unit_changed_may_be_dropped_instead(world: World, rotary: UUID, stage: UUID) -> None:
     patch(world, rotary, max_position=360)
-    versioned(world, stage, rotary_schema(RADIAN))
+    version_family(world, stage, rotary_schema(RADIAN))
     (event,) = patch(world, rotary, max_position=None)
     assert event == AssetSettingsUpdated(settings={}, schema_revisions={stage: 1})
 
 
 def test_the_same_number_in_a_new_unit_is_a_change(world: World, rotary: UUID, stage: UUID) -> None:
     patch(world, rotary, max_position=6)
-    versioned(world, stage, rotary_schema(RADIAN))
+    version_family(world, stage, rotary_schema(RADIAN))
     (event,) = patch(world, rotary, max_position=6)
     assert event == AssetSettingsUpdated(settings={"max_position": 6}, schema_revisions={stage: 1})
 
@@ -181,9 +181,9 @@ def test_a_unit_changed_in_depth_is_found(world: World) -> None:
     hexapod = family(world, "Hexapod", schema(DEGREE))
     asset_id = root(world, family_ids=[hexapod])
     patch(world, asset_id, pose={"tilt": 1, "label": "a"}, marks=[1, 2])
-    versioned(world, hexapod, schema(RADIAN))
+    version_family(world, hexapod, schema(RADIAN))
     for settings_patch, stale in (({"marks": [0.1]}, "pose.tilt"), ({"pose": {"tilt": 0.1}}, "marks")):
-        with refused("InvalidAssetSettingsError", "unit_changed") as refusal:
+        with expect_refusal("InvalidAssetSettingsError", "unit_changed") as refusal:
             patch(world, asset_id, **settings_patch)
         assert refusal.value.facts == {"keys": [stale]}
     patch(world, asset_id, pose={"tilt": 0.1}, marks=[0.1])
@@ -193,7 +193,7 @@ def test_a_value_keeps_the_unit_of_a_family_that_left(world: World, rotary: UUID
     patch(world, rotary, max_position=360)
     world.when(RemoveAssetFamily(family_id=stage), on=rotary)
     world.when(AddAssetFamily(family_id=family(world, "Goniometer", rotary_schema(RADIAN))), on=rotary)
-    with refused("InvalidAssetSettingsError", "unit_changed"):
+    with expect_refusal("InvalidAssetSettingsError", "unit_changed"):
         patch(world, rotary, serial_number="A-0042")
 
 
@@ -210,7 +210,7 @@ def test_a_value_passes_to_a_family_that_declares_it_in_the_same_unit(world: Wor
 def test_a_clash_of_units_is_reported_before_a_changed_one(world: World, rotary: UUID, name: str) -> None:
     patch(world, rotary, max_position=360)
     world.when(AddAssetFamily(family_id=family(world, name, rotary_schema(RADIAN))), on=rotary)
-    with refused("InvalidAssetSettingsError", "unit_clash"):
+    with expect_refusal("InvalidAssetSettingsError", "unit_clash"):
         patch(world, rotary, serial_number="A-0042")
 
 
@@ -220,7 +220,7 @@ def test_a_tightened_schema_is_felt_at_the_next_write_only(world: World, rotary:
     tightened["properties"]["serial_number"]["maxLength"] = 3
     world.when(UpdateFamilySettingsSchema(settings_schema=tightened), on=stage)
     assert asset_of(world, rotary).settings == {"serial_number": "A-0042"}
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         patch(world, rotary, max_position=1)
 
 
@@ -229,7 +229,7 @@ def test_keys_of_a_removed_family_must_be_nulled(world: World, rotary: UUID, sta
     world.when(AddAssetFamily(family_id=axis), on=rotary)
     patch(world, rotary, quantity="energy", max_position=360)
     world.when(RemoveAssetFamily(family_id=stage), on=rotary)
-    with refused("InvalidAssetSettingsError", "undeclared_key"):
+    with expect_refusal("InvalidAssetSettingsError", "undeclared_key"):
         patch(world, rotary, quantity="angle")
     (event,) = patch(world, rotary, quantity="angle", max_position=None)
     assert event == AssetSettingsUpdated(settings={"quantity": "angle"}, schema_revisions={axis: 0})

@@ -32,13 +32,13 @@ from tests.support.domain.assets import (
     family,
     fixture,
     hanging_chain,
-    installed,
-    known,
+    install_in_mount,
     model,
     part,
     root,
+    run_reads,
 )
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def world() -> World:
     return facility_world()
 
 
-def relocated(world: World, asset_id: UUID, **fields: object) -> None:
+def relocate_asset(world: World, asset_id: UUID, **fields: object) -> None:
     world.when(RelocateAsset(**{"reason": "moved", **fields}), on=asset_id)
 
 
-def asked(world: World, asset_id: UUID, **fields: object) -> list[tuple[int, UUID]]:
+def tree_nodes(world: World, asset_id: UUID, **fields: object) -> list[tuple[int, UUID]]:
     return [(node.depth, node.asset_id) for node in world.ask(GetAssetTree(**fields), on=asset_id).nodes]
 
 
@@ -63,32 +63,32 @@ def test_a_root_binds_a_facility_and_a_part_its_parent(world: World) -> None:
 
 def test_an_asset_has_exactly_one_anchor(world: World) -> None:
     beamline = root(world)
-    with refused("InvalidAssetParentError", "two_anchors"):
+    with expect_refusal("InvalidAssetParentError", "two_anchors"):
         part(world, beamline, facility_code=LUMEN)
-    with refused("InvalidAssetParentError", "no_anchor"):
+    with expect_refusal("InvalidAssetParentError", "no_anchor"):
         world.create(RegisterAsset(name="Rotary", tier="Device"))
 
 
 def test_the_facility_must_be_registered_and_its_code_well_formed(world: World) -> None:
-    with refused("AssetFacilityNotFoundError"):
+    with expect_refusal("AssetFacilityNotFoundError"):
         root(world, facility_code="nowhere")
-    with refused("InvalidFacilityCodeError", "pattern"):
+    with expect_refusal("InvalidFacilityCodeError", "pattern"):
         root(world, facility_code="Lumen")
-    with refused("InvalidFacilityCodeError", "blank"):
+    with expect_refusal("InvalidFacilityCodeError", "blank"):
         root(world, facility_code="  ")
     with pytest.raises(ValidationError):
         RegisterAsset(name="Tomography", tier="Unit", facility_code="x" * 33)
 
 
 def test_everything_a_registration_refers_to_must_exist(world: World) -> None:
-    with refused("AssetParentNotFoundError"):
+    with expect_refusal("AssetParentNotFoundError"):
         part(world, new_id())
-    with refused("FamilyNotFoundError") as missing:
+    with expect_refusal("FamilyNotFoundError") as missing:
         root(world, family_ids=[known := family(world), lost := new_id()])
     assert missing.value.facts == {"missing_ids": [str(lost)]}
-    with refused("ModelNotFoundError"):
+    with expect_refusal("ModelNotFoundError"):
         root(world, model_id=new_id(), family_ids=[known])
-    with refused("EnclosureNotFoundError"):
+    with expect_refusal("EnclosureNotFoundError"):
         root(world, located_in_enclosure_id=new_id(), name=" ")
 
 
@@ -102,7 +102,7 @@ def test_what_is_missing_is_told_in_the_order_it_was_given(world: World) -> None
     }
     given = dict(missing.values())
     for refusal, (name, _) in missing.items():
-        with refused(refusal):
+        with expect_refusal(refusal):
             world.create(RegisterAsset(name=" ", tier="Device", **given))
         del given[name]
 
@@ -147,7 +147,7 @@ def test_a_registration_records_everything_given_sorted(world: World) -> None:
 def test_a_registration_refuses_values_that_are_wrong_in_themselves(
     world: World, fields: dict[str, object], refusal: str
 ) -> None:
-    with refused(refusal):
+    with expect_refusal(refusal):
         root(world, **fields)
 
 
@@ -171,7 +171,7 @@ def test_only_families_the_caller_names_must_not_be_deprecated(world: World) -> 
     world.when(DeprecateFamily(), on=stage)
     world.when(DeprecateModel(), on=model_id)
     assert asset_of(world, root(world, model_id=model_id)).family_ids == {stage}
-    with refused("AssetCannotRegisterError", "family_deprecated"):
+    with expect_refusal("AssetCannotRegisterError", "family_deprecated"):
         root(world, model_id=model_id, family_ids=[stage])
 
 
@@ -179,33 +179,33 @@ def test_nothing_is_registered_or_moved_below_a_decommissioned_parent(world: Wor
     beamline = root(world)
     retired, rotary = part(world, beamline), part(world, beamline)
     world.when(DecommissionAsset(), on=retired)
-    with refused("AssetCannotRegisterError", "parent_decommissioned"):
+    with expect_refusal("AssetCannotRegisterError", "parent_decommissioned"):
         part(world, retired)
-    with refused("AssetCannotRelocateError", "parent_decommissioned"):
-        relocated(world, rotary, to_parent_id=retired)
+    with expect_refusal("AssetCannotRelocateError", "parent_decommissioned"):
+        relocate_asset(world, rotary, to_parent_id=retired)
 
 
 def test_the_tree_is_at_most_fifty_levels_deep(world: World) -> None:
     links = hanging_chain(world, root(world), 50)
-    with refused("AssetCannotRegisterError", "too_deep"):
+    with expect_refusal("AssetCannotRegisterError", "too_deep"):
         part(world, links[-1])
     table = part(world, links[0])
     top = part(world, table)
     bottom = part(world, top)
-    with refused("AssetCannotRelocateError", "too_deep"):
-        relocated(world, top, to_parent_id=links[-2])
-    relocated(world, top, to_parent_id=links[-3])
-    assert asked(world, bottom, direction="ancestors")[-1] == (MAX_DEPTH, links[0])
+    with expect_refusal("AssetCannotRelocateError", "too_deep"):
+        relocate_asset(world, top, to_parent_id=links[-2])
+    relocate_asset(world, top, to_parent_id=links[-3])
+    assert tree_nodes(world, bottom, direction="ancestors")[-1] == (MAX_DEPTH, links[0])
 
 
 def test_relocation_moves_the_parent_the_enclosure_or_both(world: World) -> None:
     beamline = root(world)
     table, rotary = part(world, beamline), part(world, beamline)
     hutch, lab = enclosure(world, "Hutch"), enclosure(world, "Lab")
-    relocated(world, rotary, to_parent_id=table)
-    relocated(world, rotary, located_in_enclosure_id=hutch)
-    relocated(world, rotary, to_parent_id=beamline, located_in_enclosure_id=lab)
-    relocated(world, rotary, to_parent_id=beamline, located_in_enclosure_id=None)
+    relocate_asset(world, rotary, to_parent_id=table)
+    relocate_asset(world, rotary, located_in_enclosure_id=hutch)
+    relocate_asset(world, rotary, to_parent_id=beamline, located_in_enclosure_id=lab)
+    relocate_asset(world, rotary, to_parent_id=beamline, located_in_enclosure_id=None)
     moves = [event for event in world.streams["Asset", rotary] if isinstance(event, AssetRelocated)]
     assert [(move.from_parent_id, move.to_parent_id) for move in moves] == [
         (beamline, table),
@@ -224,9 +224,9 @@ def test_relocation_moves_the_parent_the_enclosure_or_both(world: World) -> None
 def test_a_root_keeps_its_place_and_may_change_its_enclosure(world: World) -> None:
     beamline, hutch = root(world), enclosure(world)
     other = root(world)
-    with refused("AssetCannotRelocateError", "root_has_no_parent"):
-        relocated(world, beamline, to_parent_id=other)
-    relocated(world, beamline, located_in_enclosure_id=hutch)
+    with expect_refusal("AssetCannotRelocateError", "root_has_no_parent"):
+        relocate_asset(world, beamline, to_parent_id=other)
+    relocate_asset(world, beamline, located_in_enclosure_id=hutch)
     assert asset_of(world, beamline).located_in_enclosure_id == hutch
 
 
@@ -238,14 +238,14 @@ def test_a_move_must_leave_a_tree_and_change_something(world: World) -> None:
         ({"to_parent_id": beamline}, "no_change"),
         ({"located_in_enclosure_id": None}, "no_change"),
     ):
-        with refused("AssetCannotRelocateError", reason):
-            relocated(world, table, **fields)
-    with refused("AssetParentNotFoundError"):
-        relocated(world, table, to_parent_id=new_id(), located_in_enclosure_id=new_id())
-    with refused("EnclosureNotFoundError"):
-        relocated(world, table, to_parent_id=table, located_in_enclosure_id=new_id(), reason=" ")
-    with refused("InvalidReasonError"):
-        relocated(world, table, to_parent_id=rotary, reason=" ")
+        with expect_refusal("AssetCannotRelocateError", reason):
+            relocate_asset(world, table, **fields)
+    with expect_refusal("AssetParentNotFoundError"):
+        relocate_asset(world, table, to_parent_id=new_id(), located_in_enclosure_id=new_id())
+    with expect_refusal("EnclosureNotFoundError"):
+        relocate_asset(world, table, to_parent_id=table, located_in_enclosure_id=new_id(), reason=" ")
+    with expect_refusal("InvalidReasonError"):
+        relocate_asset(world, table, to_parent_id=rotary, reason=" ")
 
 
 @pytest.mark.parametrize("fields", [{}, {"to_parent_id": None}, {"to_parent_id": None, "located_in_enclosure_id": None}])
@@ -258,7 +258,7 @@ def test_decommissioning_asks_for_fixture_mount_and_children_in_this_order(world
     asset_id = part(world, root(world))
     child = part(world, asset_id)
     world.when(ActivateAsset(), on=asset_id)
-    mount_id = installed(world, asset_id)
+    mount_id = install_in_mount(world, asset_id)
     fixture_id = fixture(world, asset_id)
     world.when(AttachAssetToFixture(fixture_id=fixture_id), on=asset_id)
     for reason, key, id, mend in (
@@ -266,7 +266,7 @@ def test_decommissioning_asks_for_fixture_mount_and_children_in_this_order(world
         ("installed", "mount_id", str(mount_id), (UninstallAsset(reason="swap"), mount_id)),
         ("active_children", "asset_ids", [str(child)], (DecommissionAsset(), child)),
     ):
-        with refused("AssetCannotDecommissionError", reason) as refusal:
+        with expect_refusal("AssetCannotDecommissionError", reason) as refusal:
             world.when(DecommissionAsset(), on=asset_id)
         assert refusal.value.facts == {key: id}
         world.when(mend[0], on=mend[1])
@@ -276,15 +276,15 @@ def test_decommissioning_asks_for_fixture_mount_and_children_in_this_order(world
 def test_a_part_that_was_moved_away_does_not_hold_its_old_parent(world: World) -> None:
     beamline = root(world)
     table, rotary = part(world, beamline), part(world, beamline)
-    relocated(world, rotary, to_parent_id=table)
-    relocated(world, rotary, to_parent_id=beamline)
+    relocate_asset(world, rotary, to_parent_id=table)
+    relocate_asset(world, rotary, to_parent_id=beamline)
     world.when(DecommissionAsset(), on=table)
 
 
 def test_ancestors_are_found_for_several_assets_at_once_themselves_first(world: World) -> None:
     beamline, table, rotary = hanging_chain(world, root(world), 2)
     camera = part(world, beamline)
-    found = known(world, ancestors_of([rotary, camera, new_id()]))
+    found = run_reads(world, ancestors_of([rotary, camera, new_id()]))
     assert list(found) == [rotary, camera, table, beamline]
 
 
@@ -292,17 +292,17 @@ def test_a_damaged_chain_is_an_error_and_never_a_partial_answer(world: World) ->
     beamline, table, rotary = hanging_chain(world, root(world), 2)
     moved = {"from_enclosure_id": None, "to_enclosure_id": None, "reason": "damage"}
     world.given(table, AssetRelocated(from_parent_id=beamline, to_parent_id=rotary, **moved))
-    with refused("AncestorWalkDepthExceededError"):
-        known(world, ancestors_of([rotary]))
+    with expect_refusal("AncestorWalkDepthExceededError"):
+        run_reads(world, ancestors_of([rotary]))
     world.given(table, AssetRelocated(from_parent_id=rotary, to_parent_id=new_id(), **moved))
-    with refused("AncestorWalkDepthExceededError"):
-        known(world, ancestors_of([rotary]))
+    with expect_refusal("AncestorWalkDepthExceededError"):
+        run_reads(world, ancestors_of([rotary]))
     world.given(table, AssetRelocated(from_parent_id=None, to_parent_id=beamline, **moved))
     links = hanging_chain(world, root(world), MAX_DEPTH)
     world.given(beamline, AssetRelocated(from_parent_id=None, to_parent_id=links[-2], **moved))
-    assert len(known(world, ancestors_of([beamline]))) == MAX_DEPTH + 1
-    with refused("AncestorWalkDepthExceededError") as refusal:
-        known(world, ancestors_of([table]))
+    assert len(run_reads(world, ancestors_of([beamline]))) == MAX_DEPTH + 1
+    with expect_refusal("AncestorWalkDepthExceededError") as refusal:
+        run_reads(world, ancestors_of([table]))
     assert refusal.value.status == 500
 
 
@@ -310,7 +310,7 @@ def test_an_asset_affords_what_all_its_families_afford_deprecated_ones_included(
     stage, camera = family(world, "Stage", None, "Rotatable"), family(world, "Camera", None, "Imageable", "Capturing")
     both, none = root(world, family_ids=[stage, camera]), root(world)
     world.when(DeprecateFamily(), on=stage)
-    found = known(world, affordances_of([asset_of(world, both), asset_of(world, none)]))
+    found = run_reads(world, affordances_of([asset_of(world, both), asset_of(world, none)]))
     assert found == {both: {Affordance.ROTATABLE, Affordance.IMAGEABLE, Affordance.CAPTURING}, none: set()}
 
 
@@ -320,10 +320,10 @@ def test_the_tree_lists_what_is_below_by_depth_and_id_and_what_is_above(world: W
     rotary = part(world, bench)
     camera = part(world, table)
     below = sorted([rotary, camera])
-    assert asked(world, beamline) == [(0, beamline), (1, table), (1, bench), *((2, id) for id in below)]
-    assert asked(world, beamline, max_depth=1) == [(0, beamline), (1, table), (1, bench)]
-    assert asked(world, rotary, direction="ancestors") == [(0, rotary), (1, bench), (2, beamline)]
-    assert asked(world, rotary, direction="ancestors", max_depth=1) == [(0, rotary), (1, bench)]
+    assert tree_nodes(world, beamline) == [(0, beamline), (1, table), (1, bench), *((2, id) for id in below)]
+    assert tree_nodes(world, beamline, max_depth=1) == [(0, beamline), (1, table), (1, bench)]
+    assert tree_nodes(world, rotary, direction="ancestors") == [(0, rotary), (1, bench), (2, beamline)]
+    assert tree_nodes(world, rotary, direction="ancestors", max_depth=1) == [(0, rotary), (1, bench)]
     node = world.ask(GetAssetTree(), on=rotary).nodes[0]
     assert (node.name, node.parent_id, node.lifecycle) == ("Rotary", bench, "Commissioned")
 
@@ -341,7 +341,7 @@ def test_no_sequence_of_registrations_and_moves_breaks_the_tree(moves: list[tupl
             if registers:
                 assets.append(part(world, assets[other % len(assets)]))
             else:
-                relocated(world, assets[one % len(assets)], to_parent_id=assets[other % len(assets)])
+                relocate_asset(world, assets[one % len(assets)], to_parent_id=assets[other % len(assets)])
         except Conflict:
             continue
     parents = {id: asset_of(world, id).parent_id for id in assets}

@@ -12,7 +12,7 @@ from baton.domain.equipment.family import VersionFamily
 from baton.domain.recipe.capability import DeprecateCapability
 from baton.domain.shared.listing import Where
 from tests.support.domain.assets import asset_of, enclosure, facility_world, family, part, root, rotary_schema
-from tests.support.domain.cautions import DRIFT, on_asset, registered
+from tests.support.domain.cautions import DRIFT, on_asset, register_caution
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, new_id
 
@@ -99,10 +99,10 @@ def test_the_integration_view_gathers_what_an_integrator_needs(world: World) -> 
 def test_the_integration_view_warns_of_everything_in_effect_on_the_asset_itself(world: World) -> None:
     beamline = root(world)
     stage = part(world, beamline)
-    expiring = registered(world, on_asset(stage), severity="Notice", expires_at=world.now + timedelta(hours=1))
-    lasting = registered(world, on_asset(stage), severity="Warning", text="x" * 300)
-    registered(world, on_asset(beamline), propagate_to_children=True)
-    world.when(RetireCaution(reason="Resolved"), on=registered(world, on_asset(stage)))
+    expiring = register_caution(world, on_asset(stage), severity="Notice", expires_at=world.now + timedelta(hours=1))
+    lasting = register_caution(world, on_asset(stage), severity="Warning", text="x" * 300)
+    register_caution(world, on_asset(beamline), propagate_to_children=True)
+    world.when(RetireCaution(reason="Resolved"), on=register_caution(world, on_asset(stage)))
     warned = world.ask(GetAssetIntegrationView(), on=stage).active_cautions
     assert [(one.caution_id, one.category, one.severity, one.text) for one in warned] == [
         (lasting, "OperationalWindow", "Warning", "x" * 300),

@@ -22,13 +22,13 @@ from tests.support.domain.assets import (
     enclosure,
     facility_world,
     family,
-    installed,
+    install_in_mount,
     model,
     part,
     root,
     rotary_schema,
 )
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 AFFORDANCES = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]
 
@@ -39,7 +39,7 @@ def test_the_life_of_a_rotary_stage() -> None:
     acme = model(world, rotary_stage)
 
     tomography = root(world, name="Tomography", tier="Unit", facility_code=LUMEN)
-    with refused("InvalidAssetParentError"):
+    with expect_refusal("InvalidAssetParentError"):
         root(world, parent_id=tomography)
     rotary = part(
         world,
@@ -52,22 +52,22 @@ def test_the_life_of_a_rotary_stage() -> None:
     assert asset_of(world, rotary).family_ids == {rotary_stage}
 
     world.when(ActivateAsset(), on=rotary)
-    with refused("AssetCannotActivateError", "active"):
+    with expect_refusal("AssetCannotActivateError", "active"):
         world.when(ActivateAsset(), on=rotary)
 
     first = {"min_position": -360, "max_position": 360, "serial_number": "A-0042"}
     world.when(UpdateAssetSettings(settings_patch=first), on=rotary)
-    with refused("InvalidAssetSettingsError"):
+    with expect_refusal("InvalidAssetSettingsError"):
         world.when(UpdateAssetSettings(settings_patch={"speed": 5}), on=rotary)
     in_radian = rotary_schema()
     in_radian["properties"]["max_position"]["unit"] = RADIAN
     world.when(VersionFamily(version_tag="2", affordances=AFFORDANCES, settings_schema=in_radian), on=rotary_stage)
-    with refused("InvalidAssetSettingsError", "unit_changed") as refusal:
+    with expect_refusal("InvalidAssetSettingsError", "unit_changed") as refusal:
         world.when(UpdateAssetSettings(settings_patch={"min_position": -180}), on=rotary)
     assert refusal.value.facts == {"keys": ["max_position"]}
     world.when(UpdateAssetSettings(settings_patch={"min_position": -180, "max_position": 6.28}), on=rotary)
 
-    mount = installed(world, rotary)
+    mount = install_in_mount(world, rotary)
     world.when(DegradeAsset(reason="runout above 1 micron"), on=rotary)
     degraded = asset_of(world, rotary)
     assert (degraded.lifecycle, degraded.condition) == (AssetLifecycle.ACTIVE, AssetCondition.DEGRADED)
@@ -78,11 +78,11 @@ def test_the_life_of_a_rotary_stage() -> None:
     assert (start.asset_id, start.depth, below.asset_id, below.depth) == (tomography, 0, rotary, 1)
     assert world.ask(GetAssetPidinst(), on=rotary).identifier.scheme == "URN"
 
-    with refused("AssetCannotDecommissionError", "installed"):
+    with expect_refusal("AssetCannotDecommissionError", "installed"):
         world.when(DecommissionAsset(), on=rotary)
     world.when(UninstallAsset(reason="end of life"), on=mount)
     world.when(DecommissionAsset(), on=rotary)
-    with refused("AssetCannotUpdateSettingsError", "decommissioned"):
+    with expect_refusal("AssetCannotUpdateSettingsError", "decommissioned"):
         world.when(UpdateAssetSettings(settings_patch={"max_position": 3.14}), on=rotary)
     world.when(FaultAsset(reason="seized"), on=rotary)
     assert asset_of(world, rotary).condition is AssetCondition.FAULTED

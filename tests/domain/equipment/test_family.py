@@ -35,7 +35,7 @@ from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Where
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.schema import DIALECT, Schema, declared_units
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 STAGE = ["Rotatable", "Homeable", "Limitable", "Marking", "Leading", "Reportable"]
 
@@ -58,7 +58,7 @@ def world() -> World:
     return World()
 
 
-def defined(world: World, **fields: Any) -> UUID:
+def define_family(world: World, **fields: Any) -> UUID:
     values: dict[str, Any] = {"name": "RotaryStage", "affordances": STAGE, "settings_schema": schema(), **fields}
     return world.create(DefineFamily(**values))
 
@@ -67,12 +67,12 @@ def positioner(world: World) -> UUID:
     return world.create(DefineRole(name="Positioner", description="Moves.", required_affordances=["Homeable", "Limitable"]))
 
 
-def versioned(**fields: Any) -> VersionFamily:
+def version_command(**fields: Any) -> VersionFamily:
     return VersionFamily(**{"version_tag": "v2", "affordances": STAGE, **fields})
 
 
 def test_a_family_begins_defined_with_the_first_revision_of_its_schema(world: World) -> None:
-    state = world.state(Family, defined(world))
+    state = world.state(Family, define_family(world))
     assert (state.status, state.version_tag, state.settings_schema_revision) == (FamilyStatus.DEFINED, None, 0)
     assert state.affordances == set(STAGE)
     assert state.settings_schema == schema()
@@ -80,19 +80,19 @@ def test_a_family_begins_defined_with_the_first_revision_of_its_schema(world: Wo
 
 @pytest.mark.parametrize("name", ["RotaryStage", " rotarystage ", "ROTARYSTAGE"])
 def test_a_family_name_is_taken_whatever_its_case(world: World, name: str) -> None:
-    defined(world)
-    with refused("FamilyAlreadyExistsError", "name_taken"):
-        defined(world, name=name)
+    define_family(world)
+    with expect_refusal("FamilyAlreadyExistsError", "name_taken"):
+        define_family(world, name=name)
 
 
 def test_a_deprecated_family_keeps_its_name(world: World) -> None:
-    world.when(DeprecateFamily(), on=defined(world))
-    with refused("FamilyAlreadyExistsError"):
-        defined(world)
+    world.when(DeprecateFamily(), on=define_family(world))
+    with expect_refusal("FamilyAlreadyExistsError"):
+        define_family(world)
 
 
 def test_a_family_may_have_no_affordance_and_no_schema(world: World) -> None:
-    state = world.state(Family, defined(world, affordances=[], settings_schema=None))
+    state = world.state(Family, define_family(world, affordances=[], settings_schema=None))
     assert (state.affordances, state.settings_schema, state.settings_schema_present) == (frozenset(), None, False)
 
 
@@ -107,12 +107,12 @@ def test_affordances_must_be_given() -> None:
 
 
 def test_blank_texts_are_refused_by_their_own_class(world: World) -> None:
-    with refused("InvalidFamilyNameError", "blank"):
-        defined(world, name="  ")
-    stage = defined(world)
-    with refused("InvalidFamilyVersionTagError", "blank"):
-        world.when(versioned(version_tag=" "), on=stage)
-    with refused("InvalidReasonError", "blank"):
+    with expect_refusal("InvalidFamilyNameError", "blank"):
+        define_family(world, name="  ")
+    stage = define_family(world)
+    with expect_refusal("InvalidFamilyVersionTagError", "blank"):
+        world.when(version_command(version_tag=" "), on=stage)
+    with expect_refusal("InvalidReasonError", "blank"):
         world.when(DeprecateFamily(reason=" "), on=stage)
 
 
@@ -120,18 +120,21 @@ WITHOUT_DIALECT = {"type": "object", "properties": {}}
 
 
 def test_a_schema_that_may_not_be_declared_is_refused_wherever_it_is_given(world: World) -> None:
-    with refused("InvalidFamilySettingsSchemaError", "wrong_dialect") as caught:
-        defined(world, settings_schema=WITHOUT_DIALECT)
+    with expect_refusal("InvalidFamilySettingsSchemaError", "wrong_dialect") as caught:
+        define_family(world, settings_schema=WITHOUT_DIALECT)
     assert caught.value.facts == {"path": "$.$schema"}
-    stage = defined(world)
-    for command in (versioned(settings_schema=WITHOUT_DIALECT), UpdateFamilySettingsSchema(settings_schema=WITHOUT_DIALECT)):
-        with refused("InvalidFamilySettingsSchemaError", "wrong_dialect"):
+    stage = define_family(world)
+    for command in (
+        version_command(settings_schema=WITHOUT_DIALECT),
+        UpdateFamilySettingsSchema(settings_schema=WITHOUT_DIALECT),
+    ):
+        with expect_refusal("InvalidFamilySettingsSchemaError", "wrong_dialect"):
             world.when(command, on=stage)
 
 
 def test_a_version_replaces_the_affordances_and_keeps_a_schema_that_is_left_out(world: World) -> None:
-    stage = defined(world)
-    assert world.when(versioned(affordances=["Rotatable"]), on=stage) == [
+    stage = define_family(world)
+    assert world.when(version_command(affordances=["Rotatable"]), on=stage) == [
         FamilyVersioned(
             version_tag="v2", affordances={Affordance.ROTATABLE}, settings_schema=schema(), settings_schema_revision=0
         )
@@ -142,22 +145,22 @@ def test_a_version_replaces_the_affordances_and_keeps_a_schema_that_is_left_out(
 
 
 def test_a_version_may_give_a_new_schema_or_withdraw_it(world: World) -> None:
-    stage = defined(world)
-    world.when(versioned(settings_schema=schema(extra={"type": "string"})), on=stage)
+    stage = define_family(world)
+    world.when(version_command(settings_schema=schema(extra={"type": "string"})), on=stage)
     assert world.state(Family, stage).settings_schema_revision == 1
-    world.when(versioned(settings_schema=None), on=stage)
+    world.when(version_command(settings_schema=None), on=stage)
     state = world.state(Family, stage)
     assert (state.settings_schema, state.settings_schema_revision) == (None, 2)
 
 
 def test_a_version_with_an_equal_schema_is_no_new_revision(world: World) -> None:
-    stage = defined(world)
-    world.when(versioned(settings_schema=dict(reversed(schema().items()))), on=stage)
+    stage = define_family(world)
+    world.when(version_command(settings_schema=dict(reversed(schema().items()))), on=stage)
     assert world.state(Family, stage).settings_schema_revision == 0
 
 
 def test_a_schema_update_counts_the_revision_and_touches_nothing_else(world: World) -> None:
-    stage = defined(world)
+    stage = define_family(world)
     wider = schema(firmware_version={"type": "string"})
     assert world.when(UpdateFamilySettingsSchema(settings_schema=wider), on=stage) == [
         FamilySettingsSchemaUpdated(settings_schema=wider, settings_schema_revision=1)
@@ -167,44 +170,44 @@ def test_a_schema_update_counts_the_revision_and_touches_nothing_else(world: Wor
 
 
 def test_an_equal_schema_is_no_update(world: World) -> None:
-    stage = defined(world, settings_schema=schema(gain={"type": "number", "minimum": 25}))
+    stage = define_family(world, settings_schema=schema(gain={"type": "number", "minimum": 25}))
     equal = schema(gain={"minimum": 25.0, "type": "number"})
     assert world.when(UpdateFamilySettingsSchema(settings_schema=equal), on=stage) == []
 
 
 def test_a_schema_that_lists_true_instead_of_one_is_an_update(world: World) -> None:
-    stage = defined(world, settings_schema=schema(flag={"enum": [1]}))
+    stage = define_family(world, settings_schema=schema(flag={"enum": [1]}))
     assert world.when(UpdateFamilySettingsSchema(settings_schema=schema(flag={"enum": [True]})), on=stage)
 
 
 def test_the_schema_must_be_sent_with_an_update_null_or_not(world: World) -> None:
     with pytest.raises(ValidationError):
         UpdateFamilySettingsSchema()
-    stage = defined(world)
+    stage = define_family(world)
     world.when(UpdateFamilySettingsSchema(settings_schema=None), on=stage)
     assert world.state(Family, stage).settings_schema is None
 
 
 @pytest.mark.parametrize("unit", ["rad", None])
 def test_an_update_cannot_alter_or_drop_a_unit_but_a_version_can(world: World, unit: str | None) -> None:
-    stage = defined(world)
-    with refused("FamilyCannotUpdateSettingsSchemaError", "unit_changed") as caught:
+    stage = define_family(world)
+    with expect_refusal("FamilyCannotUpdateSettingsSchemaError", "unit_changed") as caught:
         world.when(UpdateFamilySettingsSchema(settings_schema=schema(unit)), on=stage)
     assert caught.value.facts == {"keys": ["max_position"]}
-    world.when(versioned(settings_schema=schema(unit)), on=stage)
+    world.when(version_command(settings_schema=schema(unit)), on=stage)
     assert world.state(Family, stage).settings_schema == schema(unit)
 
 
 def test_an_update_may_add_a_unit_or_drop_the_property_with_its_unit(world: World) -> None:
-    stage = defined(world, settings_schema=schema(None))
+    stage = define_family(world, settings_schema=schema(None))
     world.when(UpdateFamilySettingsSchema(settings_schema=schema("rad")), on=stage)
     world.when(UpdateFamilySettingsSchema(settings_schema={}), on=stage)
     assert world.state(Family, stage).settings_schema_revision == 2
 
 
 def test_the_units_of_every_revision_are_remembered_and_not_shown(world: World) -> None:
-    stage = defined(world)
-    world.when(versioned(settings_schema=schema("rad")), on=stage)
+    stage = define_family(world)
+    world.when(version_command(settings_schema=schema("rad")), on=stage)
     world.when(UpdateFamilySettingsSchema(settings_schema=None), on=stage)
     assert world.state(Family, stage).units_by_revision == {
         0: {"max_position": ("udunits", "degree")},
@@ -228,54 +231,54 @@ def test_the_units_of_every_revision_are_remembered_and_not_shown(world: World) 
 
 
 def test_a_family_presents_a_role_whose_contract_it_keeps(world: World) -> None:
-    stage, role = defined(world), positioner(world)
+    stage, role = define_family(world), positioner(world)
     world.when(AddFamilyRole(role_id=role), on=stage)
     assert world.state(Family, stage).presented_role_ids == {role}
-    with refused("FamilyCannotAddRoleError", "already_present"):
+    with expect_refusal("FamilyCannotAddRoleError", "already_present"):
         world.when(AddFamilyRole(role_id=role), on=stage)
 
 
 def test_a_family_cannot_present_a_role_it_lacks_affordances_for(world: World) -> None:
-    camera, role = defined(world, name="Camera", affordances=["Imageable", "Homeable"]), positioner(world)
-    with refused("FamilyCannotAddRoleError", "missing_affordances") as caught:
+    camera, role = define_family(world, name="Camera", affordances=["Imageable", "Homeable"]), positioner(world)
+    with expect_refusal("FamilyCannotAddRoleError", "missing_affordances") as caught:
         world.when(AddFamilyRole(role_id=role), on=camera)
     assert caught.value.facts == {"missing_affordances": ["Limitable"]}
 
 
 def test_a_role_must_exist_to_be_presented(world: World) -> None:
-    stage = defined(world)
+    stage = define_family(world)
     world.when(DeprecateFamily(), on=stage)
-    with refused("RoleNotFoundError"):
+    with expect_refusal("RoleNotFoundError"):
         world.when(AddFamilyRole(role_id=new_id()), on=stage)
 
 
 def test_a_version_cannot_shrink_below_a_presented_role(world: World) -> None:
-    stage, role = defined(world), positioner(world)
+    stage, role = define_family(world), positioner(world)
     world.when(AddFamilyRole(role_id=role), on=stage)
-    with refused("FamilyCannotVersionError", "role_contract_broken") as caught:
-        world.when(versioned(affordances=["Rotatable", "Homeable"]), on=stage)
+    with expect_refusal("FamilyCannotVersionError", "role_contract_broken") as caught:
+        world.when(version_command(affordances=["Rotatable", "Homeable"]), on=stage)
     assert caught.value.facts == {"role_id": str(role), "missing_affordances": ["Limitable"]}
-    world.when(versioned(affordances=["Homeable", "Limitable"]), on=stage)
+    world.when(version_command(affordances=["Homeable", "Limitable"]), on=stage)
     world.when(RemoveFamilyRole(role_id=role), on=stage)
-    world.when(versioned(affordances=[]), on=stage)
+    world.when(version_command(affordances=[]), on=stage)
 
 
 def test_the_schema_is_judged_before_the_role_contract(world: World) -> None:
-    stage, role = defined(world), positioner(world)
+    stage, role = define_family(world), positioner(world)
     world.when(AddFamilyRole(role_id=role), on=stage)
-    with refused("InvalidFamilySettingsSchemaError"):
-        world.when(versioned(affordances=[], settings_schema=WITHOUT_DIALECT), on=stage)
+    with expect_refusal("InvalidFamilySettingsSchemaError"):
+        world.when(version_command(affordances=[], settings_schema=WITHOUT_DIALECT), on=stage)
 
 
 def test_only_a_presented_role_can_be_removed(world: World) -> None:
-    with refused("FamilyCannotRemoveRoleError", "not_present"):
-        world.when(RemoveFamilyRole(role_id=new_id()), on=defined(world))
+    with expect_refusal("FamilyCannotRemoveRoleError", "not_present"):
+        world.when(RemoveFamilyRole(role_id=new_id()), on=define_family(world))
 
 
 def test_roles_stay_across_versions_schema_updates_and_deprecation(world: World) -> None:
-    stage, role = defined(world), positioner(world)
+    stage, role = define_family(world), positioner(world)
     world.when(AddFamilyRole(role_id=role), on=stage)
-    world.when(versioned(), on=stage)
+    world.when(version_command(), on=stage)
     world.when(UpdateFamilySettingsSchema(settings_schema={}), on=stage)
     world.when(DeprecateFamily(reason="superseded"), on=stage)
     assert world.state(Family, stage).presented_role_ids == {role}
@@ -285,7 +288,7 @@ def test_roles_stay_across_versions_schema_updates_and_deprecation(world: World)
 
 @pytest.mark.parametrize("reason", [None, "replaced by AirBearingStage"])
 def test_a_family_is_deprecated_with_or_without_a_reason(world: World, reason: str | None) -> None:
-    stage = defined(world)
+    stage = define_family(world)
     assert world.when(DeprecateFamily(reason=reason), on=stage) == [FamilyDeprecated(reason=reason)]
     state = world.state(Family, stage)
     assert (state.status, state.deprecated_at) == (FamilyStatus.DEPRECATED, world.now)
@@ -294,27 +297,27 @@ def test_a_family_is_deprecated_with_or_without_a_reason(world: World, reason: s
 @pytest.mark.parametrize(
     ("command", "refusal"),
     [
-        (versioned(), "FamilyCannotVersionError"),
+        (version_command(), "FamilyCannotVersionError"),
         (UpdateFamilySettingsSchema(settings_schema=None), "FamilyCannotUpdateSettingsSchemaError"),
         (DeprecateFamily(), "FamilyCannotDeprecateError"),
     ],
 )
 def test_a_deprecated_family_does_not_change(world: World, command: Command, refusal: str) -> None:
-    stage = defined(world)
+    stage = define_family(world)
     world.when(DeprecateFamily(), on=stage)
-    with refused(refusal, "deprecated"):
+    with expect_refusal(refusal, "deprecated"):
         world.when(command, on=stage)
 
 
 def test_a_deprecated_family_takes_no_role(world: World) -> None:
-    stage, role = defined(world), positioner(world)
+    stage, role = define_family(world), positioner(world)
     world.when(DeprecateFamily(), on=stage)
-    with refused("FamilyCannotAddRoleError", "deprecated"):
+    with expect_refusal("FamilyCannotAddRoleError", "deprecated"):
         world.when(AddFamilyRole(role_id=role), on=stage)
 
 
 def test_a_listed_family_shows_whether_it_has_a_schema(world: World) -> None:
-    row = FamilySummary.of(world.state(Family, defined(world, settings_schema={})))
+    row = FamilySummary.of(world.state(Family, define_family(world, settings_schema={})))
     assert (row.name, row.settings_schema_present, row.affordances) == ("RotaryStage", True, set(STAGE))
 
 
@@ -362,7 +365,7 @@ LIVES = st.lists(
 @given(SCHEMAS, LIVES)
 def test_every_life_folds_from_its_stored_events_and_remembers_its_units(first: Schema | None, life: list[Any]) -> None:
     world = World()
-    role, stage = positioner(world), defined(world, settings_schema=first)
+    role, stage = positioner(world), define_family(world, settings_schema=first)
     for step in life:
         with suppress(Refusal):
             world.when(step(role_id=role) if isinstance(step, type) else step, on=stage)

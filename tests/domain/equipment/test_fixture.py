@@ -29,7 +29,7 @@ from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.shared.refusals import ExternalIdMintError
 from tests.domain.equipment.test_placement import form
-from tests.support.domain.world import LENIENT, World, new_id, refused
+from tests.support.domain.world import LENIENT, World, expect_refusal, new_id
 
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -149,26 +149,26 @@ def test_a_fixture_does_not_write_on_its_assets_but_lets_them_attach(beamline: B
     fixture = beamline.register(scintillator=scintillator)
     assert len(beamline.world.streams["Asset", scintillator]) == before
     beamline.world.when(AttachAssetToFixture(fixture_id=fixture), on=scintillator)
-    with refused("AssetCannotAttachToFixtureError", "not_in_bindings"):
+    with expect_refusal("AssetCannotAttachToFixtureError", "not_in_bindings"):
         beamline.world.when(AttachAssetToFixture(fixture_id=fixture), on=stranger)
     mount = beamline.world.claims["asset-installed", str(scintillator)]
-    with refused("MountCannotUninstallAssetError", "asset_fixture_bound"):
+    with expect_refusal("MountCannotUninstallAssetError", "asset_fixture_bound"):
         beamline.world.when(UninstallAsset(reason="swap"), on=mount)
     assert beamline.world.state(Mount, mount).installed_asset_id == scintillator
 
 
 def test_assembly_and_assets_must_exist(beamline: Beamline) -> None:
-    with refused("AssemblyNotFoundError"):
+    with expect_refusal("AssemblyNotFoundError"):
         beamline.world.create(RegisterFixture(assembly_id=new_id(), slot_asset_bindings=[]))
     missing = sorted([new_id(), new_id()])
-    with refused("AssetNotFoundError") as caught:
+    with expect_refusal("AssetNotFoundError") as caught:
         beamline.register(objectives=missing)
     assert caught.value.facts == {"missing_ids": [str(id) for id in missing]}
 
 
 def test_a_binding_names_a_slot_of_the_assembly(beamline: Beamline) -> None:
     for unknown in ("filter", "optics"):
-        with refused("InvalidFixtureBindingsError", "unknown_slot") as caught:
+        with expect_refusal("InvalidFixtureBindingsError", "unknown_slot") as caught:
             beamline.register(**{unknown: beamline.asset("Camera")})
         assert caught.value.facts == {"slot_names": [unknown]}
 
@@ -176,7 +176,7 @@ def test_a_binding_names_a_slot_of_the_assembly(beamline: Beamline) -> None:
 def test_every_slot_has_as_many_assets_as_it_takes(beamline: Beamline) -> None:
     scintillators = [beamline.asset("Scintillator") for _ in range(2)]
     for wrong in ({"scintillator": []}, {"scintillator": scintillators}, {"objectives": []}):
-        with refused("InvalidFixtureBindingsError", "cardinality") as caught:
+        with expect_refusal("InvalidFixtureBindingsError", "cardinality") as caught:
             beamline.register(**wrong)
         assert caught.value.facts == {"slot_names": list(wrong)}
     beamline.register(objectives=[beamline.asset("Objective") for _ in range(3)])
@@ -190,44 +190,44 @@ def test_a_binding_given_twice_counts_once(beamline: Beamline) -> None:
 
 def test_an_asset_has_a_family_its_slot_asks_for(beamline: Beamline) -> None:
     camera = beamline.asset("Camera")
-    with refused("InvalidFixtureBindingsError", "family_mismatch") as caught:
+    with expect_refusal("InvalidFixtureBindingsError", "family_mismatch") as caught:
         beamline.register(scintillator=camera)
     assert caught.value.facts == {"bindings": [{"slot_name": "scintillator", "asset_id": str(camera)}]}
 
 
 @pytest.mark.parametrize("overrides", [{"distance": -1}, {"distance": "far"}, {"speed": 1}])
 def test_overrides_stand_under_the_assemblys_schema(beamline: Beamline, overrides: dict[str, Any]) -> None:
-    with refused("InvalidFixtureParameterOverridesError"):
+    with expect_refusal("InvalidFixtureParameterOverridesError"):
         beamline.register(overrides)
 
 
 def test_an_assembly_without_a_schema_takes_no_overrides(beamline: Beamline) -> None:
     objective = {"slot_name": "objectives", "asset_id": beamline.asset("Objective")}
     bare = RegisterFixture(assembly_id=beamline.optics, slot_asset_bindings=[objective], parameter_overrides={"distance": 1})
-    with refused("InvalidFixtureParameterOverridesError"):
+    with expect_refusal("InvalidFixtureParameterOverridesError"):
         beamline.world.create(bare)
 
 
 def test_no_fixture_is_made_from_a_deprecated_assembly(beamline: Beamline) -> None:
     beamline.world.when(DeprecateAssembly(), on=beamline.microscope)
-    with refused("FixtureCannotRegisterError", "assembly_deprecated"):
+    with expect_refusal("FixtureCannotRegisterError", "assembly_deprecated"):
         beamline.register()
 
 
 def test_a_child_that_changed_since_it_was_pinned_is_told_before_the_bindings(beamline: Beamline) -> None:
     beamline.world.when(VersionAssembly(**beamline.optics_with("lenses", "Exactly1"), version_tag="v2"), on=beamline.optics)
-    with refused("FixtureCannotRegisterError", "sub_assembly_hash_mismatch") as caught:
+    with expect_refusal("FixtureCannotRegisterError", "sub_assembly_hash_mismatch") as caught:
         beamline.register()
     assert caught.value.facts == {"current_content_hashes": {str(beamline.optics): beamline.pin()["content_hash"]}}
 
 
 def test_assets_are_in_service_and_installed(beamline: Beamline) -> None:
     loose = beamline.asset("Scintillator", installed=False)
-    with refused("FixtureCannotRegisterError", "asset_not_installed") as caught:
+    with expect_refusal("FixtureCannotRegisterError", "asset_not_installed") as caught:
         beamline.register(scintillator=loose)
     assert caught.value.facts == {"asset_ids": [str(loose)]}
     beamline.world.when(DecommissionAsset(), on=loose)
-    with refused("FixtureCannotRegisterError", "asset_decommissioned"):
+    with expect_refusal("FixtureCannotRegisterError", "asset_decommissioned"):
         beamline.register(scintillator=loose)
 
 
@@ -236,7 +236,7 @@ def test_a_fixture_is_given_one_identifier_for_good(beamline: Beamline) -> None:
     [event] = beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
     assert event == FixtureExternalIdAssigned(external_id_scheme="DOI", external_id=f"10.5072/{fixture}")
     assert beamline.world.answer == {"external_id_scheme": "DOI", "external_id": f"10.5072/{fixture}"}
-    with refused("FixtureCannotAssignExternalIdError", "already_assigned"):
+    with expect_refusal("FixtureCannotAssignExternalIdError", "already_assigned"):
         beamline.world.when(AssignFixtureExternalId(external_id_scheme="Handle", suffix="other"), on=fixture)
     assert beamline.fixture(fixture).external_id == f"10.5072/{fixture}"
 
@@ -258,25 +258,25 @@ def test_an_assigned_fixture_asks_no_registry(beamline: Beamline) -> None:
     fixture = beamline.register()
     beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
     del beamline.world.ports["mint"]
-    with refused("FixtureCannotAssignExternalIdError", "already_assigned"):
+    with expect_refusal("FixtureCannotAssignExternalIdError", "already_assigned"):
         beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
 
 
 def test_a_fixture_gets_no_identifier_where_no_registry_is_configured(beamline: Beamline) -> None:
     beamline.world.ports["deployment"].minted_schemes = frozenset()
     fixture = beamline.register()
-    with refused("ExternalIdMintingNotConfiguredError", "no_minter"):
+    with expect_refusal("ExternalIdMintingNotConfiguredError", "no_minter"):
         beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
     assert len(beamline.world.streams["Fixture", fixture]) == 1
 
 
 def test_a_registry_that_fails_leaves_no_event(beamline: Beamline) -> None:
-    def down(*arguments: Any) -> Any:
+    def fail_minting(*arguments: Any) -> Any:
         raise ExternalIdMintError("The registry is down.")
 
-    beamline.world.ports["mint"] = down
+    beamline.world.ports["mint"] = fail_minting
     fixture = beamline.register()
-    with refused("ExternalIdMintError"):
+    with expect_refusal("ExternalIdMintError"):
         beamline.world.when(AssignFixtureExternalId(external_id_scheme="DOI"), on=fixture)
     assert len(beamline.world.streams["Fixture", fixture]) == 1
 
@@ -285,7 +285,7 @@ def test_a_published_fixture_joins_what_its_assets_are(beamline: Beamline) -> No
     scintillator = beamline.asset("Scintillator", model_id=beamline.model())
     objective = beamline.asset("Objective")
     fixture = beamline.register(scintillator=scintillator, objectives=objective)
-    with refused("FixtureCannotExportPidinstError", "owner_missing"):
+    with expect_refusal("FixtureCannotExportPidinstError", "owner_missing"):
         beamline.world.ask(GetFixturePidinst(), on=fixture)
     for asset in (scintillator, objective):
         beamline.world.when(AddAssetOwner(name="Lumen Light Source"), on=asset)
@@ -312,7 +312,7 @@ def test_a_published_fixture_names_the_identified_assets_it_is_made_of(beamline:
 
 def test_a_fixture_of_unknown_make_is_not_published(beamline: Beamline) -> None:
     objective = beamline.asset("Objective", owners=[{"name": "Lumen Light Source"}])
-    with refused("FixtureCannotExportPidinstError", "manufacturer_missing"):
+    with expect_refusal("FixtureCannotExportPidinstError", "manufacturer_missing"):
         beamline.world.ask(GetFixturePidinst(), on=beamline.register(objectives=objective))
 
 

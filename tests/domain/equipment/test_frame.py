@@ -17,7 +17,7 @@ from baton.domain.equipment.frame import (
 )
 from baton.domain.equipment.mount import DecommissionMount, MountDecommissioned, RegisterMount
 from tests.domain.equipment.test_placement import form
-from tests.support.domain.world import START, World, new_id, refused
+from tests.support.domain.world import START, World, expect_refusal, new_id
 
 SURVEY = {"instrument": "laser tracker", "surveyed_at": START, "residual": 0.02}
 
@@ -32,10 +32,10 @@ def root(world: World) -> UUID:
 
 
 def child(world: World, parent_id: UUID, **numbers: float) -> UUID:
-    return world.create(RegisterFrame(name="bench", parent_id=parent_id, placement=within(parent_id, **numbers)))
+    return world.create(RegisterFrame(name="bench", parent_id=parent_id, placement=frame_within(parent_id, **numbers)))
 
 
-def within(frame_id: UUID, **fields: Any) -> dict[str, Any]:
+def frame_within(frame_id: UUID, **fields: Any) -> dict[str, Any]:
     return form(parent_frame_id=frame_id, **fields)
 
 
@@ -56,7 +56,7 @@ def test_names_of_frames_may_repeat(world: World) -> None:
 
 
 def test_a_frame_needs_a_name(world: World) -> None:
-    with refused("InvalidFrameNameError"):
+    with expect_refusal("InvalidFrameNameError"):
         world.create(RegisterFrame(name="  "))
 
 
@@ -75,19 +75,19 @@ def test_a_placement_follows_the_place_in_the_tree(
     command = RegisterFrame(
         name="bench",
         parent_id=frames["parent"] if with_parent else None,
-        placement=None if placed_in is None else within(frames[placed_in]),
+        placement=None if placed_in is None else frame_within(frames[placed_in]),
     )
-    with refused("InvalidFramePlacementError", reason):
+    with expect_refusal("InvalidFramePlacementError", reason):
         world.create(command)
 
 
 def test_parent_and_predecessor_must_exist(world: World) -> None:
     centerline, nowhere = root(world), new_id()
-    with refused("FrameNotFoundError") as caught:
+    with expect_refusal("FrameNotFoundError") as caught:
         child(world, nowhere)
     assert caught.value.facts == {"missing_ids": [str(nowhere)]}
-    with refused("FrameNotFoundError"):
-        succession = {"predecessor_frame_id": nowhere, "transform": within(nowhere)}
+    with expect_refusal("FrameNotFoundError"):
+        succession = {"predecessor_frame_id": nowhere, "transform": frame_within(nowhere)}
         world.create(RegisterFrame(name="centerline", supersedes=succession))
     assert world.state(Frame, centerline) is not None
 
@@ -95,7 +95,7 @@ def test_parent_and_predecessor_must_exist(world: World) -> None:
 def test_a_frame_may_supersede_a_retired_one(world: World) -> None:
     old = root(world)
     decommission(world, old)
-    succession = {"predecessor_frame_id": old, "transform": within(old, x=0.4)}
+    succession = {"predecessor_frame_id": old, "transform": frame_within(old, x=0.4)}
     new = world.create(RegisterFrame(name="centerline", supersedes=succession))
     supersedes = world.state(Frame, new).supersedes
     assert (supersedes.predecessor_frame_id, supersedes.transform.x) == (old, 0.4)
@@ -103,32 +103,32 @@ def test_a_frame_may_supersede_a_retired_one(world: World) -> None:
 
 def test_a_transform_is_placed_in_the_predecessor(world: World) -> None:
     old, other = root(world), root(world)
-    succession = {"predecessor_frame_id": old, "transform": within(other)}
-    with refused("InvalidFramePlacementError", "predecessor_mismatch"):
+    succession = {"predecessor_frame_id": old, "transform": frame_within(other)}
+    with expect_refusal("InvalidFramePlacementError", "predecessor_mismatch"):
         world.create(RegisterFrame(name="centerline", supersedes=succession))
-    succession = {"predecessor_frame_id": old, "transform": within(old, tol_x=-1)}
-    with refused("InvalidPlacementError", "negative"):
+    succession = {"predecessor_frame_id": old, "transform": frame_within(old, tol_x=-1)}
+    with expect_refusal("InvalidPlacementError", "negative"):
         world.create(RegisterFrame(name="centerline", supersedes=succession))
 
 
 def test_nothing_is_placed_in_a_retired_frame(world: World) -> None:
     centerline = root(world)
     decommission(world, centerline)
-    with refused("FrameCannotRegisterError", "parent_decommissioned"):
+    with expect_refusal("FrameCannotRegisterError", "parent_decommissioned"):
         child(world, centerline)
 
 
 def test_a_wrong_number_is_refused_before_a_retired_parent(world: World) -> None:
     centerline = root(world)
     decommission(world, centerline)
-    with refused("InvalidPlacementError", "not_finite"):
+    with expect_refusal("InvalidPlacementError", "not_finite"):
         child(world, centerline, x=float("nan"))
 
 
 def test_a_survey_moves_a_frame(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
-    [event] = world.when(UpdateFramePlacement(placement=within(centerline, z=0.1), survey=SURVEY), on=bench)
+    [event] = world.when(UpdateFramePlacement(placement=frame_within(centerline, z=0.1), survey=SURVEY), on=bench)
     assert isinstance(event, FramePlacementUpdated)
     state = world.state(Frame, bench)
     assert (state.placement.z, state.survey.instrument) == (0.1, "laser tracker")
@@ -137,52 +137,52 @@ def test_a_survey_moves_a_frame(world: World) -> None:
 def test_a_placement_that_is_so_already_is_no_event(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline, z=5)
-    assert world.when(UpdateFramePlacement(placement=within(centerline, z=5)), on=bench) == []
+    assert world.when(UpdateFramePlacement(placement=frame_within(centerline, z=5)), on=bench) == []
 
 
 def test_a_survey_that_confirms_the_placement_is_recorded_once(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline, z=5)
-    confirm = UpdateFramePlacement(placement=within(centerline, z=5), survey=SURVEY)
+    confirm = UpdateFramePlacement(placement=frame_within(centerline, z=5), survey=SURVEY)
     assert len(world.when(confirm, on=bench)) == 1
     assert world.when(confirm, on=bench) == []
 
 
 def test_a_root_frame_cannot_be_placed(world: World) -> None:
     centerline = root(world)
-    with refused("FrameCannotUpdatePlacementError", "root_frame"):
-        world.when(UpdateFramePlacement(placement=within(centerline, tol_x=-1)), on=centerline)
+    with expect_refusal("FrameCannotUpdatePlacementError", "root_frame"):
+        world.when(UpdateFramePlacement(placement=frame_within(centerline, tol_x=-1)), on=centerline)
 
 
 def test_a_frame_keeps_its_parent(world: World) -> None:
     bench, other = child(world, root(world)), root(world)
-    with refused("InvalidFramePlacementError", "parent_mismatch"):
-        world.when(UpdateFramePlacement(placement=within(other)), on=bench)
+    with expect_refusal("InvalidFramePlacementError", "parent_mismatch"):
+        world.when(UpdateFramePlacement(placement=frame_within(other)), on=bench)
 
 
 def test_a_survey_needs_a_named_instrument_and_a_sound_residual(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
     for survey in ({"instrument": "  "}, {"residual": -1}):
-        with refused("InvalidPlacementError"):
-            world.when(UpdateFramePlacement(placement=within(centerline, x=1), survey=survey), on=bench)
+        with expect_refusal("InvalidPlacementError"):
+            world.when(UpdateFramePlacement(placement=frame_within(centerline, x=1), survey=survey), on=bench)
 
 
 def test_a_retired_frame_is_not_placed_and_not_retired_again(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
     decommission(world, bench)
-    with refused("FrameCannotUpdatePlacementError", "decommissioned"):
-        world.when(UpdateFramePlacement(placement=within(centerline)), on=bench)
-    with refused("FrameCannotDecommissionError", "already_decommissioned"):
+    with expect_refusal("FrameCannotUpdatePlacementError", "decommissioned"):
+        world.when(UpdateFramePlacement(placement=frame_within(centerline)), on=bench)
+    with expect_refusal("FrameCannotDecommissionError", "already_decommissioned"):
         decommission(world, bench)
 
 
 def test_a_frame_in_use_names_what_stands_on_it(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
-    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=within(centerline)))
-    with refused("FrameCannotDecommissionError", "in_use") as caught:
+    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=frame_within(centerline)))
+    with expect_refusal("FrameCannotDecommissionError", "in_use") as caught:
         decommission(world, centerline)
     assert caught.value.facts == {"mount_ids": [str(mount)], "frame_ids": [str(bench)]}
 
@@ -190,9 +190,9 @@ def test_a_frame_in_use_names_what_stands_on_it(world: World) -> None:
 def test_a_frame_is_free_once_everything_on_it_is_retired(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
-    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=within(centerline)))
+    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=frame_within(centerline)))
     decommission(world, bench)
-    with refused("FrameCannotDecommissionError", "in_use"):
+    with expect_refusal("FrameCannotDecommissionError", "in_use"):
         decommission(world, centerline)
     world.when(DecommissionMount(reason="rebuilt"), on=mount)
     decommission(world, centerline)
@@ -202,7 +202,7 @@ def test_a_frame_is_free_once_everything_on_it_is_retired(world: World) -> None:
 def test_use_is_judged_by_streams_and_not_by_the_look_up_alone(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
-    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=within(centerline)))
+    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=frame_within(centerline)))
     world.given(bench, FrameDecommissioned(reason="rebuilt"))
     world.given(mount, MountDecommissioned(reason="rebuilt"))
     assert world.members["frame-consumer", str(centerline)] == {bench, mount}
@@ -217,7 +217,7 @@ def test_whatever_comes_to_stand_on_frames_or_retires_them_takes_turns() -> None
 def test_a_frames_stream_folds_from_its_stored_form(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline, z=5)
-    world.when(UpdateFramePlacement(placement=within(centerline, z=6), survey=SURVEY), on=bench)
+    world.when(UpdateFramePlacement(placement=frame_within(centerline, z=6), survey=SURVEY), on=bench)
     decommission(world, bench)
     stream = world.streams["Frame", bench]
     assert [type(event) for event in stream] == [FrameRegistered, FramePlacementUpdated, FrameDecommissioned]

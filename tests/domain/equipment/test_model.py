@@ -26,7 +26,7 @@ from baton.domain.equipment.model import (
 )
 from baton.domain.kernel import Command
 from baton.domain.shared.listing import Where
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def family(world: World, name: str = "RotaryStage") -> UUID:
     return world.create(DefineFamily(name=name, affordances=frozenset()))
 
 
-def described(family_id: UUID, **fields: Any) -> dict[str, Any]:
+def model_fields(family_id: UUID, **fields: Any) -> dict[str, Any]:
     return {
         "name": "acme_r250",
         "manufacturer": {"name": "Acme Motion"},
@@ -48,19 +48,19 @@ def described(family_id: UUID, **fields: Any) -> dict[str, Any]:
     }
 
 
-def defined(world: World, family_id: UUID | None = None, **fields: Any) -> UUID:
-    return world.create(DefineModel(**described(family_id or family(world), **fields)))
+def define_model(world: World, family_id: UUID | None = None, **fields: Any) -> UUID:
+    return world.create(DefineModel(**model_fields(family_id or family(world), **fields)))
 
 
 def test_a_model_begins_defined(world: World) -> None:
     rotary = family(world)
-    state = world.state(Model, defined(world, rotary))
+    state = world.state(Model, define_model(world, rotary))
     assert (state.status, state.version_tag, state.declared_family_ids) == (ModelStatus.DEFINED, None, {rotary})
     assert state.manufacturer == Manufacturer(name="Acme Motion")
 
 
 def test_a_model_may_begin_with_a_version_tag(world: World) -> None:
-    state = world.state(Model, defined(world, version_tag="2024"))
+    state = world.state(Model, define_model(world, version_tag="2024"))
     assert (state.status, state.version_tag) == (ModelStatus.DEFINED, "2024")
 
 
@@ -75,16 +75,16 @@ def test_a_model_may_begin_with_a_version_tag(world: World) -> None:
     ],
 )
 def test_blank_texts_are_refused(world: World, fields: dict[str, Any]) -> None:
-    with refused("InvalidModelError", "blank"):
-        defined(world, **fields)
+    with expect_refusal("InvalidModelError", "blank"):
+        define_model(world, **fields)
 
 
 @pytest.mark.parametrize(
     "manufacturer", [{"name": "Acme", "identifier": "https://ror.org/1"}, {"name": "Acme", "identifier_type": "GRID"}]
 )
 def test_a_manufacturers_identifier_and_its_type_go_together(world: World, manufacturer: dict[str, str]) -> None:
-    with refused("InvalidModelError", "half_identifier"):
-        defined(world, manufacturer=manufacturer)
+    with expect_refusal("InvalidModelError", "half_identifier"):
+        define_model(world, manufacturer=manufacturer)
 
 
 def test_an_unknown_identifier_type_is_malformed() -> None:
@@ -93,43 +93,43 @@ def test_an_unknown_identifier_type_is_malformed() -> None:
 
 
 def test_a_model_declares_at_least_one_family(world: World) -> None:
-    with refused("InvalidModelError", "no_families"):
-        defined(world, declared_family_ids=[])
+    with expect_refusal("InvalidModelError", "no_families"):
+        define_model(world, declared_family_ids=[])
 
 
 def test_declared_families_must_exist_and_all_missing_ones_are_named(world: World) -> None:
     missing, rotary = sorted([new_id(), new_id()]), family(world)
-    with refused("FamilyNotFoundError") as caught:
-        defined(world, rotary, declared_family_ids=[*reversed(missing), rotary])
+    with expect_refusal("FamilyNotFoundError") as caught:
+        define_model(world, rotary, declared_family_ids=[*reversed(missing), rotary])
     assert caught.value.facts == {"missing_ids": [str(id) for id in missing]}
 
 
 @pytest.mark.parametrize("manufacturer", ["Acme Motion", " acme motion ", "ACME MOTION"])
 def test_a_part_number_is_in_the_catalog_once(world: World, manufacturer: str) -> None:
     rotary = family(world)
-    defined(world, rotary)
-    with refused("ModelAlreadyExistsError", "vendor_key_taken"):
-        defined(world, rotary, name="other", manufacturer={"name": manufacturer})
+    define_model(world, rotary)
+    with expect_refusal("ModelAlreadyExistsError", "vendor_key_taken"):
+        define_model(world, rotary, name="other", manufacturer={"name": manufacturer})
 
 
 @pytest.mark.parametrize("fields", [{"part_number": "r-250-as"}, {"manufacturer": {"name": "Orbis Imaging"}}])
 def test_another_part_number_or_manufacturer_is_another_model(world: World, fields: dict[str, Any]) -> None:
     rotary = family(world)
-    assert defined(world, rotary) != defined(world, rotary, **fields)
+    assert define_model(world, rotary) != define_model(world, rotary, **fields)
 
 
 def test_unidentified_units_stay_distinct(world: World) -> None:
     rotary = family(world)
-    first = defined(world, rotary, part_number="unknown-pending-confirmation")
-    second = defined(world, rotary, part_number="Unknown-Pending-Confirmation")
+    first = define_model(world, rotary, part_number="unknown-pending-confirmation")
+    second = define_model(world, rotary, part_number="Unknown-Pending-Confirmation")
     assert first != second
     assert not [kind for kind, _ in world.claims if kind == VENDOR_KEY]
 
 
 def test_a_version_replaces_the_whole_entry(world: World) -> None:
     linear = family(world, "LinearStage")
-    entry = defined(world, version_tag="1")
-    fields = described(linear, name="acme_r300", part_number="R-300", version_tag="2")
+    entry = define_model(world, version_tag="1")
+    fields = model_fields(linear, name="acme_r300", part_number="R-300", version_tag="2")
     world.when(VersionModel(**fields), on=entry)
     state = world.state(Model, entry)
     assert (state.status, state.version_tag, state.name) == (ModelStatus.VERSIONED, "2", "acme_r300")
@@ -138,98 +138,98 @@ def test_a_version_replaces_the_whole_entry(world: World) -> None:
 
 def test_a_version_needs_a_tag(world: World) -> None:
     with pytest.raises(ValidationError):
-        VersionModel(**described(new_id()))
+        VersionModel(**model_fields(new_id()))
 
 
 def test_a_version_with_the_same_part_number_keeps_its_place_in_the_catalog(world: World) -> None:
     rotary = family(world)
-    entry = defined(world, rotary)
-    world.when(VersionModel(**described(rotary, manufacturer={"name": "ACME Motion"}, version_tag="2")), on=entry)
-    with refused("ModelAlreadyExistsError"):
-        defined(world, rotary)
+    entry = define_model(world, rotary)
+    world.when(VersionModel(**model_fields(rotary, manufacturer={"name": "ACME Motion"}, version_tag="2")), on=entry)
+    with expect_refusal("ModelAlreadyExistsError"):
+        define_model(world, rotary)
 
 
 def test_a_version_with_another_part_number_frees_the_old_one_and_holds_the_new_one(world: World) -> None:
     rotary = family(world)
-    entry = defined(world, rotary)
-    world.when(VersionModel(**described(rotary, part_number="R-300", version_tag="2")), on=entry)
-    defined(world, rotary)
-    with refused("ModelAlreadyExistsError"):
-        defined(world, rotary, part_number="R-300")
+    entry = define_model(world, rotary)
+    world.when(VersionModel(**model_fields(rotary, part_number="R-300", version_tag="2")), on=entry)
+    define_model(world, rotary)
+    with expect_refusal("ModelAlreadyExistsError"):
+        define_model(world, rotary, part_number="R-300")
 
 
 def test_a_version_cannot_take_the_part_number_of_another_model(world: World) -> None:
     rotary = family(world)
-    defined(world, rotary)
-    other = defined(world, rotary, part_number="R-300")
-    with refused("ModelAlreadyExistsError", "vendor_key_taken"):
-        world.when(VersionModel(**described(rotary, version_tag="2")), on=other)
+    define_model(world, rotary)
+    other = define_model(world, rotary, part_number="R-300")
+    with expect_refusal("ModelAlreadyExistsError", "vendor_key_taken"):
+        world.when(VersionModel(**model_fields(rotary, version_tag="2")), on=other)
 
 
 def test_an_unidentified_unit_is_identified_by_a_version_and_the_other_way_round(world: World) -> None:
     rotary = family(world)
-    entry = defined(world, rotary, part_number="unknown-pending-confirmation")
-    world.when(VersionModel(**described(rotary, version_tag="2")), on=entry)
-    with refused("ModelAlreadyExistsError"):
-        defined(world, rotary)
-    unknown = described(rotary, part_number="unknown-pending-confirmation", version_tag="3")
+    entry = define_model(world, rotary, part_number="unknown-pending-confirmation")
+    world.when(VersionModel(**model_fields(rotary, version_tag="2")), on=entry)
+    with expect_refusal("ModelAlreadyExistsError"):
+        define_model(world, rotary)
+    unknown = model_fields(rotary, part_number="unknown-pending-confirmation", version_tag="3")
     world.when(VersionModel(**unknown), on=entry)
-    defined(world, rotary)
+    define_model(world, rotary)
 
 
 def test_families_are_added_and_removed_strictly(world: World) -> None:
     rotary, linear = family(world), family(world, "LinearStage")
-    entry = defined(world, rotary)
-    with refused("ModelCannotAddFamilyError", "already_present"):
+    entry = define_model(world, rotary)
+    with expect_refusal("ModelCannotAddFamilyError", "already_present"):
         world.when(AddModelFamily(family_id=rotary), on=entry)
-    with refused("FamilyNotFoundError"):
+    with expect_refusal("FamilyNotFoundError"):
         world.when(AddModelFamily(family_id=new_id()), on=entry)
     world.when(AddModelFamily(family_id=linear), on=entry)
     assert world.state(Model, entry).declared_family_ids == {rotary, linear}
-    with refused("ModelCannotRemoveFamilyError", "not_present"):
+    with expect_refusal("ModelCannotRemoveFamilyError", "not_present"):
         world.when(RemoveModelFamily(family_id=new_id()), on=entry)
     world.when(RemoveModelFamily(family_id=rotary), on=entry)
-    with refused("ModelCannotRemoveFamilyError", "last_family"):
+    with expect_refusal("ModelCannotRemoveFamilyError", "last_family"):
         world.when(RemoveModelFamily(family_id=linear), on=entry)
 
 
 @pytest.mark.parametrize("reason", [None, "discontinued"])
 def test_a_model_is_deprecated_with_or_without_a_reason(world: World, reason: str | None) -> None:
-    entry = defined(world)
+    entry = define_model(world)
     assert world.when(DeprecateModel(reason=reason), on=entry) == [ModelDeprecated(reason=reason)]
     assert world.state(Model, entry).status is ModelStatus.DEPRECATED
 
 
 def test_a_blank_reason_is_refused(world: World) -> None:
-    with refused("InvalidReasonError", "blank"):
-        world.when(DeprecateModel(reason="  "), on=defined(world))
+    with expect_refusal("InvalidReasonError", "blank"):
+        world.when(DeprecateModel(reason="  "), on=define_model(world))
 
 
 def test_a_deprecated_model_does_not_change(world: World) -> None:
     rotary = family(world)
-    entry = defined(world, rotary)
+    entry = define_model(world, rotary)
     world.when(DeprecateModel(), on=entry)
     commands: dict[str, Command] = {
-        "ModelCannotVersionError": VersionModel(**described(rotary, version_tag="2")),
+        "ModelCannotVersionError": VersionModel(**model_fields(rotary, version_tag="2")),
         "ModelCannotAddFamilyError": AddModelFamily(family_id=rotary),
         "ModelCannotRemoveFamilyError": RemoveModelFamily(family_id=rotary),
         "ModelCannotDeprecateError": DeprecateModel(),
     }
     for refusal, command in commands.items():
-        with refused(refusal, "deprecated"):
+        with expect_refusal(refusal, "deprecated"):
             world.when(command, on=entry)
 
 
 def test_a_deprecated_model_keeps_its_place_in_the_catalog(world: World) -> None:
     rotary = family(world)
-    world.when(DeprecateModel(), on=defined(world, rotary))
-    with refused("ModelAlreadyExistsError"):
-        defined(world, rotary)
+    world.when(DeprecateModel(), on=define_model(world, rotary))
+    with expect_refusal("ModelAlreadyExistsError"):
+        define_model(world, rotary)
 
 
 def test_models_are_listed_by_status_family_manufacturer_and_part_number(world: World) -> None:
     rotary = family(world)
-    row = ModelSummary.of(world.state(Model, defined(world, rotary)))
+    row = ModelSummary.of(world.state(Model, define_model(world, rotary)))
     query = ListModels(status=ModelStatus.DEFINED, family_id=rotary, manufacturer_name="ACME Motion", part_number="R-250-AS")
     conditions = list(query.where())
     assert conditions == [
@@ -244,8 +244,8 @@ def test_models_are_listed_by_status_family_manufacturer_and_part_number(world: 
 def test_every_event_comes_back_from_store_as_it_was(world: World) -> None:
     rotary, linear = family(world), family(world, "LinearStage")
     maker = {"name": "Acme", "identifier": "1", "identifier_type": "ISNI"}
-    entry = defined(world, rotary, manufacturer=maker)
-    world.when(VersionModel(**described(rotary, version_tag="2")), on=entry)
+    entry = define_model(world, rotary, manufacturer=maker)
+    world.when(VersionModel(**model_fields(rotary, version_tag="2")), on=entry)
     world.when(AddModelFamily(family_id=linear), on=entry)
     world.when(RemoveModelFamily(family_id=rotary), on=entry)
     world.when(DeprecateModel(reason="discontinued"), on=entry)

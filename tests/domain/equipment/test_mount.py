@@ -35,7 +35,7 @@ from baton.domain.equipment.mount import (
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.shared.refusals import Refusal
 from tests.domain.equipment.test_placement import form
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 SAMPLE, DETECTOR = "B-SAMPLE-01", "B-DETECTOR-01"
 
@@ -76,24 +76,24 @@ def test_a_slot_is_provisioned_before_its_asset(world: World) -> None:
 
 def test_parent_and_frame_of_a_slot_must_exist_parent_first(world: World) -> None:
     nowhere = form(parent_frame_id=new_id())
-    with refused("MountNotFoundError"):
+    with expect_refusal("MountNotFoundError"):
         slot(world, parent_id=new_id(), placement=nowhere)
-    with refused("FrameNotFoundError"):
+    with expect_refusal("FrameNotFoundError"):
         slot(world, placement=nowhere)
 
 
 def test_texts_and_numbers_of_a_slot_are_judged(world: World) -> None:
-    with refused("InvalidSlotCodeError"):
+    with expect_refusal("InvalidSlotCodeError"):
         slot(world, " ")
-    with refused("InvalidDrawingError"):
+    with expect_refusal("InvalidDrawingError"):
         slot(world, drawing={"system": "ICMS", "number": " "})
-    with refused("InvalidPlacementError", "negative"):
+    with expect_refusal("InvalidPlacementError", "negative"):
         slot(world, placement=form(parent_frame_id=frame(world), tol_rz=-1))
 
 
 def test_a_slot_code_is_unique_until_its_mount_is_retired(world: World) -> None:
     first = slot(world)
-    with refused("MountAlreadyExistsError"):
+    with expect_refusal("MountAlreadyExistsError"):
         slot(world, f" {SAMPLE} ")
     world.when(DecommissionMount(reason="moved"), on=first)
     assert slot(world) != first
@@ -102,11 +102,11 @@ def test_a_slot_code_is_unique_until_its_mount_is_retired(world: World) -> None:
 def test_no_slot_is_provisioned_under_something_retired(world: World) -> None:
     parent = slot(world, DETECTOR)
     world.when(DecommissionMount(reason="moved"), on=parent)
-    with refused("MountCannotRegisterError", "parent_decommissioned"):
+    with expect_refusal("MountCannotRegisterError", "parent_decommissioned"):
         slot(world, parent_id=parent)
     retired = frame(world)
     world.when(DecommissionFrame(reason="rebuilt"), on=retired)
-    with refused("MountCannotRegisterError", "frame_decommissioned"):
+    with expect_refusal("MountCannotRegisterError", "frame_decommissioned"):
         slot(world, placement=form(parent_frame_id=retired))
 
 
@@ -122,7 +122,7 @@ def test_a_survey_moves_a_slot_within_its_frame(world: World) -> None:
 
 def test_a_slot_keeps_its_frame(world: World) -> None:
     mount = slot(world)
-    with refused("MountCannotUpdatePlacementError", "other_frame"):
+    with expect_refusal("MountCannotUpdatePlacementError", "other_frame"):
         world.when(UpdateMountPlacement(placement=form(parent_frame_id=frame(world))), on=mount)
 
 
@@ -143,28 +143,28 @@ def test_an_asset_that_is_in_its_slot_already_is_no_event(world: World) -> None:
 def test_an_occupied_slot_evicts_nothing(world: World) -> None:
     mount, first, second = slot(world), stage(world), stage(world)
     world.when(InstallAsset(asset_id=first), on=mount)
-    with refused("MountCannotInstallAssetError", "occupied") as caught:
+    with expect_refusal("MountCannotInstallAssetError", "occupied") as caught:
         world.when(InstallAsset(asset_id=second), on=mount)
     assert caught.value.facts == {"installed_asset_id": str(first)}
 
 
 def test_only_active_assets_are_installed(world: World) -> None:
     mount = slot(world)
-    with refused("AssetNotFoundError"):
+    with expect_refusal("AssetNotFoundError"):
         world.when(InstallAsset(asset_id=new_id()), on=mount)
     asset = stage(world, activated=False)
-    with refused("MountCannotInstallAssetError", "asset_not_active"):
+    with expect_refusal("MountCannotInstallAssetError", "asset_not_active"):
         world.when(InstallAsset(asset_id=asset), on=mount)
     world.when(ActivateAsset(), on=asset)
     world.when(EnterAssetMaintenance(), on=asset)
-    with refused("MountCannotInstallAssetError", "asset_not_active"):
+    with expect_refusal("MountCannotInstallAssetError", "asset_not_active"):
         world.when(InstallAsset(asset_id=asset), on=mount)
 
 
 def test_an_asset_is_in_one_slot_at_most(world: World) -> None:
     here, there, asset = slot(world), slot(world, DETECTOR), stage(world)
     world.when(InstallAsset(asset_id=asset), on=here)
-    with refused("MountCannotInstallAssetError", "asset_installed_elsewhere") as caught:
+    with expect_refusal("MountCannotInstallAssetError", "asset_installed_elsewhere") as caught:
         world.when(InstallAsset(asset_id=asset), on=there)
     assert caught.value.facts == {"mount_id": str(here)}
 
@@ -192,7 +192,7 @@ def test_an_uninstalled_asset_is_free_for_another_slot(world: World) -> None:
 
 
 def test_an_empty_slot_has_nothing_to_uninstall(world: World) -> None:
-    with refused("MountCannotUninstallAssetError", "empty"):
+    with expect_refusal("MountCannotUninstallAssetError", "empty"):
         world.when(UninstallAsset(reason="realignment"), on=slot(world))
 
 
@@ -200,7 +200,7 @@ def test_an_asset_bound_into_a_fixture_stays_in_its_slot(world: World) -> None:
     mount, asset, fixture = slot(world), stage(world), new_id()
     world.when(InstallAsset(asset_id=asset), on=mount)
     world.given(asset, AssetAttachedToFixture(fixture_id=fixture))
-    with refused("MountCannotUninstallAssetError", "asset_fixture_bound") as caught:
+    with expect_refusal("MountCannotUninstallAssetError", "asset_fixture_bound") as caught:
         world.when(UninstallAsset(reason="realignment"), on=mount)
     assert caught.value.facts == {"asset_id": str(asset), "fixture_id": str(fixture)}
     world.given(asset, AssetDetachedFromFixture(fixture_id=fixture))
@@ -211,10 +211,10 @@ def test_a_slot_is_retired_empty_and_without_slots_under_it(world: World) -> Non
     parent, asset = slot(world), stage(world)
     child = slot(world, DETECTOR, parent_id=parent)
     world.when(InstallAsset(asset_id=asset), on=parent)
-    with refused("MountCannotDecommissionError", "asset_installed"):
+    with expect_refusal("MountCannotDecommissionError", "asset_installed"):
         world.when(DecommissionMount(reason="moved"), on=parent)
     world.when(UninstallAsset(reason="moved"), on=parent)
-    with refused("MountCannotDecommissionError", "active_children") as caught:
+    with expect_refusal("MountCannotDecommissionError", "active_children") as caught:
         world.when(DecommissionMount(reason="moved"), on=parent)
     assert caught.value.facts == {"mount_ids": [str(child)]}
     world.when(DecommissionMount(reason="moved"), on=child)
@@ -241,28 +241,28 @@ RETIRED = {
 def test_a_retired_slot_allows_nothing(world: World, command: Any) -> None:
     mount = slot(world)
     world.when(DecommissionMount(reason="moved"), on=mount)
-    with refused(*RETIRED[command]):
+    with expect_refusal(*RETIRED[command]):
         world.when(command, on=mount)
 
 
 def test_a_retired_slot_takes_no_asset(world: World) -> None:
     mount, asset = slot(world), stage(world)
     world.when(DecommissionMount(reason="moved"), on=mount)
-    with refused("MountCannotInstallAssetError", "decommissioned"):
+    with expect_refusal("MountCannotInstallAssetError", "decommissioned"):
         world.when(InstallAsset(asset_id=asset), on=mount)
 
 
 def test_a_reason_is_needed_to_take_something_away(world: World) -> None:
     mount = slot(world)
     for command in (UninstallAsset(reason="  "), DecommissionMount(reason="  ")):
-        with refused("InvalidReasonError"):
+        with expect_refusal("InvalidReasonError"):
             world.when(command, on=mount)
 
 
 def test_a_beamline_installs_and_retires_its_rotary_stage(world: World) -> None:
     mount, asset = slot(world), stage(world)
     world.when(InstallAsset(asset_id=asset), on=mount)
-    with refused("AssetCannotDecommissionError", "installed"):
+    with expect_refusal("AssetCannotDecommissionError", "installed"):
         world.when(DecommissionAsset(), on=asset)
     world.when(UninstallAsset(reason="end of life"), on=mount)
     world.when(DecommissionAsset(), on=asset)

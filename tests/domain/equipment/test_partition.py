@@ -20,7 +20,7 @@ from baton.domain.equipment.partition import (
     setpoints,
 )
 from tests.support.domain.assets import facility_world, root
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 RULES: TypeAdapter[Any] = TypeAdapter(PartitionRule)
 TABLE = {"kind": "LookupTable", "calibration_id": str(new_id()), "calibration_revision_id": str(new_id())}
@@ -92,7 +92,7 @@ def test_a_rule_fills_in_what_is_left_out_and_is_valid(fields: dict[str, Any], d
 def test_a_rule_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:
     world = facility_world()
     axis = root(world)
-    with refused(InvalidPartitionRuleError):
+    with expect_refusal(InvalidPartitionRuleError):
         world.when(UpdateAssetPartitionRule(partition_rule=fields), on=axis)
 
 

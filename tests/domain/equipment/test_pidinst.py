@@ -14,7 +14,7 @@ from baton.domain.equipment.fixture import Fixture
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.pidinst import PidinstRecord, asset_record, fixture_record
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.kernel import changed
+from baton.domain.kernel import copy_with
 from tests.support.domain.assets import asset_of, facility_world, family, model, part, root, rotary_schema
 from tests.support.domain.world import START, World, new_id
 
@@ -128,7 +128,7 @@ def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
         part(world, beamline),
     ]
     named = {"external_id": "10.5555/rotary", "external_id_scheme": ExternalIdScheme.DOI}
-    assets = [changed(asset_of(world, ids[0]), **named), *(asset_of(world, id) for id in ids[1:])]
+    assets = [copy_with(asset_of(world, ids[0]), **named), *(asset_of(world, id) for id in ids[1:])]
     models = {id: world.state(Model, id) for id in (acme, orbis, twin)}
     families = {id: world.state(Family, id) for id in (stage, camera)}
     fixture = Fixture(
@@ -151,6 +151,6 @@ def test_a_fixture_is_what_its_assets_are_together(world: World) -> None:
     assert [(one.identifier, one.identifier_type, one.relation_type) for one in record.related_identifiers] == [
         ("10.5555/rotary", "DOI", "HasComponent")
     ]
-    known = changed(fixture, external_id="20.1/f", external_id_scheme=ExternalIdScheme.HANDLE)
+    known = copy_with(fixture, external_id="20.1/f", external_id_scheme=ExternalIdScheme.HANDLE)
     kept = fixture_record(known, "Microscope", [], {}, {}, DEPLOYMENT)
     assert (kept.identifier.value, kept.identifier.scheme, kept.name) == ("20.1/f", "Handle", "Microscope")

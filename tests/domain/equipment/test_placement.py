@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from baton.domain.equipment.frame import Placement, Survey, check_measured
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 LENGTHS = ("x", "y", "z", "tol_x", "tol_y", "tol_z")
 ANGLES = ("rx", "ry", "rz", "tol_rx", "tol_ry", "tol_rz")
@@ -45,20 +45,20 @@ def test_an_unknown_reference_surface_is_a_wrong_form() -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_by_name(name: str, value: float) -> None:
-    with refused("InvalidPlacementError", "not_finite") as caught:
+    with expect_refusal("InvalidPlacementError", "not_finite") as caught:
         check_measured(Placement(**form(**{name: value})))
     assert caught.value.facts == {"field": name}
 
 
 def test_a_number_too_large_for_a_double_is_refused_as_not_finite() -> None:
     text = Placement(**form(x=1.25)).model_dump_json().replace("1.25", "1e999")
-    with refused("InvalidPlacementError", "not_finite"):
+    with expect_refusal("InvalidPlacementError", "not_finite"):
         check_measured(Placement.model_validate_json(text))
 
 
 @pytest.mark.parametrize("name", TOLERANCES)
 def test_a_tolerance_cannot_be_negative(name: str) -> None:
-    with refused("InvalidPlacementError", "negative") as caught:
+    with expect_refusal("InvalidPlacementError", "negative") as caught:
         check_measured(Placement(**form(**{name: -0.001})))
     assert caught.value.facts == {"field": name}
 
@@ -68,9 +68,9 @@ def test_a_survey_may_leave_everything_out() -> None:
 
 
 def test_a_survey_has_no_negative_residual() -> None:
-    with refused("InvalidPlacementError", "negative"):
+    with expect_refusal("InvalidPlacementError", "negative"):
         check_measured(Survey(residual=-1))
-    with refused("InvalidPlacementError", "not_finite"):
+    with expect_refusal("InvalidPlacementError", "not_finite"):
         check_measured(Survey(residual=math.inf))
 
 

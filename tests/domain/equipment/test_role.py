@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.role import DefineRole, Role, RoleDefined, RoleSummary
 from baton.domain.registry import REGISTRY
-from tests.support.domain.world import World, refused
+from tests.support.domain.world import World, expect_refusal
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def test_a_role_is_what_was_defined(world: World) -> None:
 @pytest.mark.parametrize("name", ["Detector", " detector ", "DETECTOR"])
 def test_a_role_name_is_taken_whatever_its_case(world: World, name: str) -> None:
     world.create(detector())
-    with refused("RoleAlreadyExistsError", "name_taken"):
+    with expect_refusal("RoleAlreadyExistsError", "name_taken"):
         world.create(detector(name=name))
 
 
 @pytest.mark.parametrize("fields", [{"name": "  "}, {"description": " "}, {"produces": ["Image", " "]}, {"consumes": [" "]}])
 def test_blank_texts_are_refused(world: World, fields: dict[str, Any]) -> None:
-    with refused("InvalidRoleError", "blank"):
+    with expect_refusal("InvalidRoleError", "blank"):
         world.create(detector(**fields))
 
 
@@ -55,7 +55,7 @@ def test_texts_out_of_bounds_are_malformed(fields: dict[str, Any]) -> None:
 
 
 def test_an_affordance_is_required_or_optional_but_not_both(world: World) -> None:
-    with refused("InvalidRoleError", "overlap") as caught:
+    with expect_refusal("InvalidRoleError", "overlap") as caught:
         world.create(detector(optional_affordances=["Imageable", "Binnable"]))
     assert caught.value.facts == {"affordances": ["Imageable"]}
 

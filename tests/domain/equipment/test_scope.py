@@ -6,8 +6,17 @@ import pytest
 
 from baton.domain.equipment.asset import AssetRelocated
 from baton.domain.equipment.asset_tree import MAX_DEPTH, DecommissionAsset, asset_scope
-from tests.support.domain.assets import LUMEN, asked, enclosure, facility_world, hanging_chain, known, part, root
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.assets import (
+    LUMEN,
+    enclosure,
+    facility_world,
+    hanging_chain,
+    part,
+    requested_reads,
+    root,
+    run_reads,
+)
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -15,15 +24,15 @@ def world() -> World:
     return facility_world()
 
 
-def moved(world: World, asset_id: UUID, to_parent_id: UUID | None) -> None:
+def relocate_unchecked(world: World, asset_id: UUID, to_parent_id: UUID | None) -> None:
     """Damage: a move that no verb would allow."""
     nowhere = {"from_parent_id": None, "from_enclosure_id": None, "to_enclosure_id": None}
     world.given(asset_id, AssetRelocated(to_parent_id=to_parent_id, reason="damage", **nowhere))
 
 
 def test_nothing_bound_is_an_empty_scope_that_asks_nothing(world: World) -> None:
-    assert asked(world, asset_scope([])) == []
-    scope = known(world, asset_scope([]))
+    assert requested_reads(world, asset_scope([])) == []
+    scope = run_reads(world, asset_scope([]))
     assert (scope.bound_ids, scope.assets, scope.ancestor_ids) == (frozenset(), {}, frozenset())
     assert (scope.facility_codes, scope.enclosure_ids) == (frozenset(), frozenset())
 
@@ -33,7 +42,7 @@ def test_every_ancestor_of_every_bound_asset_is_in_scope(world: World) -> None:
     beamline, table, rotary = hanging_chain(world, root(world), 2)
     bench, camera = hanging_chain(world, root(world, facility_code="north-ring"), 1)
     sibling = part(world, table)
-    scope = known(world, asset_scope([rotary, table, camera]))
+    scope = run_reads(world, asset_scope([rotary, table, camera]))
     assert scope.bound_ids == {rotary, table, camera}
     assert scope.ancestor_ids == {beamline, bench}
     assert sibling not in scope.assets
@@ -44,7 +53,7 @@ def test_every_ancestor_of_every_bound_asset_is_in_scope(world: World) -> None:
 def test_an_enclosure_counts_at_whatever_height_it_is_named(world: World, depth: int) -> None:
     hutch = enclosure(world)
     *_, bound = hanging_chain(world, root(world, located_in_enclosure_id=hutch), depth)
-    scope = known(world, asset_scope([bound]))
+    scope = run_reads(world, asset_scope([bound]))
     assert scope.enclosure_ids == {hutch}
     assert scope.facility_codes == {LUMEN}
     assert len(scope.assets) == depth + 1
@@ -56,8 +65,8 @@ def test_the_enclosures_of_a_scope_are_distinct(world: World) -> None:
     table = part(world, beamline)
     rotary = part(world, table, located_in_enclosure_id=hutch)
     camera = part(world, table, located_in_enclosure_id=cabinet)
-    assert known(world, asset_scope([rotary])).enclosure_ids == {hutch}
-    assert known(world, asset_scope([rotary, camera])).enclosure_ids == {hutch, cabinet}
+    assert run_reads(world, asset_scope([rotary])).enclosure_ids == {hutch}
+    assert run_reads(world, asset_scope([rotary, camera])).enclosure_ids == {hutch, cabinet}
 
 
 def test_a_decommissioned_ancestor_is_in_scope_all_the_same(world: World) -> None:
@@ -65,7 +74,7 @@ def test_a_decommissioned_ancestor_is_in_scope_all_the_same(world: World) -> Non
     beamline, table, rotary = hanging_chain(world, root(world, located_in_enclosure_id=hutch), 2)
     for id in (rotary, table, beamline):
         world.when(DecommissionAsset(), on=id)
-    scope = known(world, asset_scope([rotary]))
+    scope = run_reads(world, asset_scope([rotary]))
     assert scope.assets.keys() == {rotary, table, beamline}
     assert scope.enclosure_ids == {hutch}
 
@@ -73,52 +82,52 @@ def test_a_decommissioned_ancestor_is_in_scope_all_the_same(world: World) -> Non
 def test_a_controller_adds_nothing(world: World) -> None:
     controller = root(world, located_in_enclosure_id=enclosure(world))
     rotary = part(world, root(world), controller_id=controller)
-    scope = known(world, asset_scope([rotary]))
+    scope = run_reads(world, asset_scope([rotary]))
     assert controller not in scope.assets
     assert scope.enclosure_ids == frozenset()
 
 
 def test_unknown_assets_are_named(world: World) -> None:
     unknown = sorted([new_id(), new_id()])
-    with refused("AssetNotFoundError") as refusal:
-        known(world, asset_scope([*unknown, root(world)]))
+    with expect_refusal("AssetNotFoundError") as refusal:
+        run_reads(world, asset_scope([*unknown, root(world)]))
     assert refusal.value.facts == {"missing_ids": [str(id) for id in unknown]}
 
 
 def test_a_circle_is_an_error(world: World) -> None:
     beamline, table, rotary = hanging_chain(world, root(world), 2)
-    moved(world, beamline, rotary)
+    relocate_unchecked(world, beamline, rotary)
     for bound in (beamline, table, rotary):
-        with refused("AncestorWalkDepthExceededError") as refusal:
-            known(world, asset_scope([bound]))
+        with expect_refusal("AncestorWalkDepthExceededError") as refusal:
+            run_reads(world, asset_scope([bound]))
         assert refusal.value.status == 500
 
 
 def test_one_damaged_chain_among_good_ones_is_an_error(world: World) -> None:
     good = part(world, root(world))
     alone = root(world)
-    moved(world, alone, alone)
-    with refused("AncestorWalkDepthExceededError"):
-        known(world, asset_scope([good, alone]))
+    relocate_unchecked(world, alone, alone)
+    with expect_refusal("AncestorWalkDepthExceededError"):
+        run_reads(world, asset_scope([good, alone]))
 
 
 def test_fifty_levels_are_walked_and_fifty_one_are_an_error(world: World) -> None:
     beamline, *_, deepest = hanging_chain(world, root(world), MAX_DEPTH)
-    assert len(known(world, asset_scope([deepest])).assets) == MAX_DEPTH + 1
-    moved(world, beamline, root(world))
-    with refused("AncestorWalkDepthExceededError"):
-        known(world, asset_scope([deepest]))
+    assert len(run_reads(world, asset_scope([deepest])).assets) == MAX_DEPTH + 1
+    relocate_unchecked(world, beamline, root(world))
+    with expect_refusal("AncestorWalkDepthExceededError"):
+        run_reads(world, asset_scope([deepest]))
 
 
 def test_a_chain_that_ends_nowhere_is_an_error(world: World) -> None:
     beamline, table = hanging_chain(world, root(world), 1)
-    moved(world, beamline, new_id())
-    with refused("AncestorWalkDepthExceededError"):
-        known(world, asset_scope([table]))
+    relocate_unchecked(world, beamline, new_id())
+    with expect_refusal("AncestorWalkDepthExceededError"):
+        run_reads(world, asset_scope([table]))
 
 
 def test_a_level_is_one_read_however_wide(world: World) -> None:
     beamline = root(world)
     bound = [part(world, part(world, beamline)) for _ in range(20)]
-    levels = dict.fromkeys(frozenset(request.ids) for request in asked(world, asset_scope(bound)))
+    levels = dict.fromkeys(frozenset(request.ids) for request in requested_reads(world, asset_scope(bound)))
     assert [len(ids) for ids in levels] == [20, 20, 1]

@@ -24,7 +24,7 @@ from baton.domain.federation.credential import (
     StartCredentialRotation,
 )
 from tests.support.domain.peers import IN_A_YEAR, credential, federated_world, own_id, site
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_credential_is_registered_with_a_pointer_to_its_secret(world: World) -
 
 
 def test_a_credential_belongs_to_a_known_facility(world: World) -> None:
-    with refused("FacilityNotFoundError"):
+    with expect_refusal("FacilityNotFoundError"):
         credential(world, facility_id=new_id(), audience=" ")
 
 
@@ -80,7 +80,7 @@ def test_a_credential_belongs_to_a_known_facility(world: World) -> None:
     ],
 )
 def test_a_credential_with_a_bad_value_is_refused(world: World, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
+    with expect_refusal(refusal):
         credential(world, **fields)
 
 
@@ -92,7 +92,7 @@ def test_lengths_and_purposes_are_the_edges_business(world: World, fields: dict[
 
 def test_facility_audience_and_purpose_are_taken_until_the_credential_is_revoked(world: World) -> None:
     first = credential(world)
-    with refused("CredentialAlreadyExistsError"):
+    with expect_refusal("CredentialAlreadyExistsError"):
         credential(world, secret_ref="file://other")
     credential(world, purpose="Verification")
     credential(world, audience="archive.example")
@@ -135,20 +135,20 @@ def test_an_aborted_rotation_leaves_everything_as_it_was(world: World) -> None:
 
 def test_rotation_leads_to_another_secret(world: World) -> None:
     id = credential(world, secret_ref="kms://k1")
-    with refused("InvalidCredentialSecretRefError", "unchanged"):
+    with expect_refusal("InvalidCredentialSecretRefError", "unchanged"):
         world.when(rotation(new_secret_ref=" kms://k1 "), on=id)
-    with refused("InvalidCredentialSecretRefError", "blank"):
+    with expect_refusal("InvalidCredentialSecretRefError", "blank"):
         world.when(rotation(new_secret_ref=" "), on=id)
 
 
 def test_an_expired_credential_is_not_rotated_but_can_be_revoked(world: World) -> None:
     id = credential(world, expires_at=START + timedelta(hours=1))
     world.now = START + timedelta(hours=2)
-    with refused("CredentialExpiredError"):
+    with expect_refusal("CredentialExpiredError"):
         world.when(rotation(new_secret_ref=" "), on=id)
     assert not world.state(Credential, id).is_usable(world.now)
     world.when(RevokeCredential(), on=id)
-    with refused("CredentialCannotStartRotationError", "revoked"):
+    with expect_refusal("CredentialCannotStartRotationError", "revoked"):
         world.when(rotation(), on=id)
 
 

@@ -20,7 +20,7 @@ from baton.domain.federation.facility import (
     RegisterFacility,
 )
 from tests.support.domain.peers import credential
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_peer_is_registered_by_code_and_answered_with_its_id(world: World) -> 
 
 @pytest.mark.parametrize("code", ["Lumen", "lumen_2", "lumen 2", "lümen", "lumen."])
 def test_a_code_has_lower_case_letters_digits_and_hyphens_only(world: World, code: str) -> None:
-    with refused("InvalidFacilityCodeError"):
+    with expect_refusal("InvalidFacilityCodeError"):
         site(world, code)
 
 
@@ -60,16 +60,16 @@ def test_the_length_of_a_code_is_the_edges_business(code: str) -> None:
 
 def test_a_code_is_taken_for_ever(world: World) -> None:
     first = site(world)
-    with refused("FacilityAlreadyExistsError"):
+    with expect_refusal("FacilityAlreadyExistsError"):
         site(world, " lumen ")
     world.when(DecommissionFacility(), on=first)
-    with refused("FacilityAlreadyExistsError"):
+    with expect_refusal("FacilityAlreadyExistsError"):
         site(world)
     assert world.claims["facility-code", "lumen"] == first
 
 
 def test_a_facility_needs_a_display_name(world: World) -> None:
-    with refused("InvalidFacilityNameError"):
+    with expect_refusal("InvalidFacilityNameError"):
         world.create(RegisterFacility(code="lumen", display_name="  ", kind="Site"))
 
 
@@ -77,19 +77,19 @@ def test_sites_stand_alone_and_areas_belong_to_a_site(world: World) -> None:
     lumen = site(world)
     hall = area(world, lumen)
     assert world.state(Facility, hall).parent_id == lumen
-    with refused("FacilitySiteCannotHaveParentError"):
+    with expect_refusal("FacilitySiteCannotHaveParentError"):
         site(world, "other", parent_id=lumen)
-    with refused("FacilityAreaMustHaveParentError"):
+    with expect_refusal("FacilityAreaMustHaveParentError"):
         area(world, None, "hall-3")
-    with refused("FacilityParentNotFoundError"):
+    with expect_refusal("FacilityParentNotFoundError"):
         area(world, new_id(), "hall-3")
-    with refused("FacilityAreaParentMustBeSiteError") as caught:
+    with expect_refusal("FacilityAreaParentMustBeSiteError") as caught:
         area(world, hall, "hall-3")
     assert caught.value.facts == {"site_id": str(lumen)}
 
 
 def test_a_missing_parent_is_told_before_a_bad_code(world: World) -> None:
-    with refused("FacilityParentNotFoundError"):
+    with expect_refusal("FacilityParentNotFoundError"):
         area(world, new_id(), "Hall")
 
 
@@ -101,7 +101,7 @@ def test_other_identifiers_are_kept_once_each_in_order(world: World) -> None:
     ]
     state = world.state(Facility, site(world, alternate_identifiers=given))
     assert [(i.kind, i.value) for i in state.alternate_identifiers] == [("InventoryNumber", "9"), ("Other", "grid.7")]
-    with refused("InvalidFacilityIdentifierError"):
+    with expect_refusal("InvalidFacilityIdentifierError"):
         site(world, "other", alternate_identifiers=[{"kind": "Other", "value": " "}])
     with pytest.raises(ValidationError):
         site(world, "other", alternate_identifiers=[{"kind": "EPICS_PV", "value": "lum:m1"}])
@@ -113,9 +113,9 @@ def test_a_site_rests_on_trust_anchors_an_area_does_not(world: World) -> None:
     [added] = world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
     assert added == FacilityTrustAnchorCredentialAdded(credential_id=anchor, added_by=OPERATOR)
     assert world.state(Facility, lumen).trust_anchor_credential_ids == {anchor}
-    with refused("FacilityTrustAnchorCredentialAlreadyPresentError"):
+    with expect_refusal("FacilityTrustAnchorCredentialAlreadyPresentError"):
         world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
-    with refused("FacilityCannotAddTrustAnchorCredentialError", "area"):
+    with expect_refusal("FacilityCannotAddTrustAnchorCredentialError", "area"):
         world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=area(world, lumen))
 
 
@@ -127,16 +127,16 @@ def test_a_trust_anchor_is_removed_once(world: World) -> None:
     [removed] = world.when(removal, on=lumen)
     assert (removed.removed_by, removed.reason) == (OPERATOR, "key ceremony")
     assert world.state(Facility, lumen).trust_anchor_credential_ids == frozenset()
-    with refused("FacilityTrustAnchorCredentialNotPresentError"):
+    with expect_refusal("FacilityTrustAnchorCredentialNotPresentError"):
         world.when(removal, on=lumen)
 
 
 def test_only_a_known_credential_becomes_a_trust_anchor(world: World) -> None:
     lumen = site(world)
-    with refused("CredentialNotFoundError"):
+    with expect_refusal("CredentialNotFoundError"):
         world.when(AddFacilityTrustAnchorCredential(credential_id=new_id()), on=lumen)
     world.when(DecommissionFacility(), on=lumen)
-    with refused("CredentialNotFoundError"):
+    with expect_refusal("CredentialNotFoundError"):
         world.when(AddFacilityTrustAnchorCredential(credential_id=new_id()), on=lumen)
 
 
@@ -156,13 +156,13 @@ def test_a_decommissioned_facility_changes_no_more(world: World) -> None:
         AddFacilityTrustAnchorCredential(credential_id=anchor): "FacilityCannotAddTrustAnchorCredentialError",
         RemoveFacilityTrustAnchorCredential(credential_id=new_id()): "FacilityCannotRemoveTrustAnchorCredentialError",
     }.items():
-        with refused(refusal, "decommissioned"):
+        with expect_refusal(refusal, "decommissioned"):
             world.when(command, on=lumen)
 
 
 def test_a_reason_may_be_left_out_but_not_be_blank(world: World) -> None:
     lumen = site(world)
-    with refused("InvalidReasonError", "blank"):
+    with expect_refusal("InvalidReasonError", "blank"):
         world.when(DecommissionFacility(reason=" "), on=lumen)
     [event] = world.when(DecommissionFacility(), on=lumen)
     assert event.reason is None

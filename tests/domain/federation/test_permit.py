@@ -30,7 +30,7 @@ from baton.domain.federation.permit import (
     permits_of,
 )
 from tests.support.domain.peers import INBOUND, OUTBOUND, federated_world, own_id, permit, site
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_the_life_of_a_permit(world: World) -> None:
         suspended_at + timedelta(seconds=1),
         world.now,
     )
-    with refused("PermitCannotActivateError", "revoked"):
+    with expect_refusal("PermitCannotActivateError", "revoked"):
         world.when(ActivatePermit(), on=id)
 
 
@@ -97,19 +97,19 @@ def test_the_life_of_a_permit(world: World) -> None:
     ],
 )
 def test_a_permit_that_covers_nothing_is_refused(world: World, fields: dict[str, Any], reason: str) -> None:
-    with refused("InvalidPermitScopeError", reason):
+    with expect_refusal("InvalidPermitScopeError", reason):
         permit(world, site(world), **fields)
 
 
 def test_nothing_to_export_is_a_contradiction(world: World) -> None:
     terms = {**OUTBOUND, "read_scope": "ListMetadataOnly", "onward_action_scope": "MayExportOffPlatform"}
-    with refused("PermitScopeCollapseError"):
+    with expect_refusal("PermitScopeCollapseError"):
         permit(world, site(world), terms=terms)
 
 
 def test_only_canonical_forms_that_can_be_checked_are_accepted(world: World) -> None:
     peer = site(world)
-    with refused("UnsupportedCanonicalizationVersionError") as caught:
+    with expect_refusal("UnsupportedCanonicalizationVersionError") as caught:
         permit(world, peer, direction="Inbound", terms={**INBOUND, "accepted_canonicalization_versions": [1, 2]})
     assert caught.value.facts == {"unsupported": [2]}
     state = world.state(Permit, permit(world, peer, direction="Inbound", terms=INBOUND))
@@ -125,27 +125,27 @@ def test_the_form_of_a_permit_is_the_edges_business(world: World, fields: dict[s
 def test_the_peer_is_an_active_site_other_than_the_own_one(world: World) -> None:
     peer = site(world)
     area = site(world, "peer-hall", kind="Area", parent_id=peer)
-    with refused("FacilityNotFoundError"):
+    with expect_refusal("FacilityNotFoundError"):
         permit(world, new_id(), allowed_artifact_kinds=[])
     for wrong in (own_id(world), area):
-        with refused("PermitRequiresActivePeerError"):
+        with expect_refusal("PermitRequiresActivePeerError"):
             permit(world, wrong)
     world.when(DecommissionFacility(), on=peer)
-    with refused("PermitRequiresActivePeerError"):
+    with expect_refusal("PermitRequiresActivePeerError"):
         permit(world, peer)
-    with refused("InvalidPermitScopeError"):
+    with expect_refusal("InvalidPermitScopeError"):
         permit(world, peer, allowed_artifact_kinds=[])
 
 
 def test_a_grant_is_taken_in_its_direction_until_it_is_revoked(world: World) -> None:
     peer = site(world)
     first = permit(world, peer)
-    with refused("PermitAlreadyExistsError"):
+    with expect_refusal("PermitAlreadyExistsError"):
         permit(world, peer, abi_tier_floor="Testing")
     permit(world, peer, purpose="raw-exchange")
     permit(world, peer, direction="Inbound", terms=INBOUND)
     world.when(SuspendPermit(), on=first)
-    with refused("PermitAlreadyExistsError"):
+    with expect_refusal("PermitAlreadyExistsError"):
         permit(world, peer)
     world.when(RevokePermit(), on=first)
     assert permit(world, peer) != first
@@ -165,7 +165,7 @@ def test_a_receipt_is_audit_only(world: World) -> None:
     assert world.given(id, receipt).state(Permit, id) == before
 
 
-def in_force(world: World, peer: Any, kind: str = "CalibrationRevision", **moved: Any) -> Any:
+def permit_in_force_for(world: World, peer: Any, kind: str = "CalibrationRevision", **moved: Any) -> Any:
     found = world.fulfil(permits_of(peer, PermitDirection.OUTBOUND, kind))
     chosen = permit_in_force(found, world.now + timedelta(**moved))
     return chosen and chosen.id
@@ -173,17 +173,17 @@ def in_force(world: World, peer: Any, kind: str = "CalibrationRevision", **moved
 
 def test_the_oldest_permit_in_force_counts(world: World) -> None:
     peer = site(world)
-    assert in_force(world, peer) is None
+    assert permit_in_force_for(world, peer) is None
     older, newer = permit(world, peer), permit(world, peer, purpose="more")
-    assert in_force(world, peer) == older
+    assert permit_in_force_for(world, peer) == older
     world.when(SuspendPermit(), on=older)
-    assert in_force(world, peer) == newer
+    assert permit_in_force_for(world, peer) == newer
     world.when(ResumePermit(), on=older)
-    assert in_force(world, peer) == older
+    assert permit_in_force_for(world, peer) == older
     world.when(RevokePermit(), on=older)
-    assert in_force(world, peer) == newer
-    assert in_force(world, peer, kind="Edition") is None
-    assert in_force(world, new_id()) is None
+    assert permit_in_force_for(world, peer) == newer
+    assert permit_in_force_for(world, peer, kind="Edition") is None
+    assert permit_in_force_for(world, new_id()) is None
 
 
 def test_a_permit_is_out_of_force_the_moment_it_expires(world: World) -> None:
@@ -192,7 +192,7 @@ def test_a_permit_is_out_of_force_the_moment_it_expires(world: World) -> None:
     state = world.state(Permit, id)
     assert state.is_in_force(state.expires_at - timedelta(microseconds=1))
     assert not state.is_in_force(state.expires_at)
-    assert in_force(world, peer, hours=1) is None
+    assert permit_in_force_for(world, peer, hours=1) is None
     assert state.status is PermitStatus.ACTIVE
 
 

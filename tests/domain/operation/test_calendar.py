@@ -19,7 +19,7 @@ from baton.domain.operation.schedule.calendar import (
     next_firings,
     parse_cron,
 )
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Cairo")
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ def cron(*expressions: str) -> CronCalendar:
     return CronCalendar(cron=expressions)
 
 
-def seen(times: Iterable[datetime], zone: str = "UTC") -> list[str]:
+def shown_times(times: Iterable[datetime], zone: str = "UTC") -> list[str]:
     """What the clock of a zone shows at these times."""
     return [f"{time.astimezone(ZoneInfo(zone)):%a %m-%d %H:%M}" for time in times]
 
@@ -40,18 +40,18 @@ def fields(draw: st.DrawFn, low: int, high: int, named: tuple[str, ...]) -> str:
     """One field of an expression, in any form it may have."""
     values = st.integers(low, high)
 
-    def told(value: int) -> str:
+    def number_or_name(value: int) -> str:
         names = named[value - low : value - low + 1]
         return draw(st.sampled_from([str(value), *names, *(name.upper() for name in names)]))
 
     def span() -> str:
         first, last = sorted((draw(values), draw(values)))
-        return f"{told(first)}-{told(last)}"
+        return f"{number_or_name(first)}-{number_or_name(last)}"
 
     def part() -> str:
         match draw(st.sampled_from(["one", "span", "stepped", "every"])):
             case "one":
-                return told(draw(values))
+                return number_or_name(draw(values))
             case "span":
                 return span()
             case "stepped":
@@ -94,7 +94,7 @@ def matches(expression: str, shown: datetime) -> bool:
     return of_month or of_week
 
 
-def comes(expression: str) -> bool:
+def ever_comes(expression: str) -> bool:
     """Whether there is a leap year's day that the expression names; every weekday comes some time."""
     _, _, day, month, weekday = expression.split()
     if not day.startswith("*") and not weekday.startswith("*"):
@@ -104,7 +104,7 @@ def comes(expression: str) -> bool:
 
 
 @given(
-    expression=expressions().filter(lambda text: comes(text)),
+    expression=expressions().filter(lambda text: ever_comes(text)),
     zone=st.sampled_from(ZONES),
     after=st.datetimes(datetime(2026, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)),
 )
@@ -163,13 +163,17 @@ def test_intervals_count_from_the_beginning_of_1970(after: datetime, every: int)
     ],
 )
 def test_an_expression_is_read_as_cron_reads_it(expression: str, shown: list[str]) -> None:
-    assert seen(next_firings(cron(expression), "UTC", NEW_YEAR, 3)) == shown
+    assert shown_times(next_firings(cron(expression), "UTC", NEW_YEAR, 3)) == shown
 
 
 def test_several_expressions_fire_when_any_does_and_once_when_two_do() -> None:
     calendar = cron("0 * * * *", "*/30 6 * * *")
     at_five = NEW_YEAR.replace(hour=5)
-    assert seen(next_firings(calendar, "UTC", at_five, 3)) == ["Fri 01-01 06:00", "Fri 01-01 06:30", "Fri 01-01 07:00"]
+    assert shown_times(next_firings(calendar, "UTC", at_five, 3)) == [
+        "Fri 01-01 06:00",
+        "Fri 01-01 06:30",
+        "Fri 01-01 07:00",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +181,7 @@ def test_several_expressions_fire_when_any_does_and_once_when_two_do() -> None:
 )
 def test_a_time_that_the_clock_skips_is_no_firing(zone: str, day: datetime) -> None:
     found = next_firings(cron("30 1-3 * * *"), zone, day.replace(tzinfo=UTC), 4)
-    assert [text[-5:] for text in seen(found, zone)] == ["01:30", "03:30", "01:30", "02:30"]
+    assert [text[-5:] for text in shown_times(found, zone)] == ["01:30", "03:30", "01:30", "02:30"]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def test_a_time_that_the_clock_shows_twice_fires_twice(zone: str, day: datetime,
     found = next_firings(cron(f"30 {hour} * * *"), zone, day.replace(tzinfo=UTC), 3)
     assert found[1] - found[0] == timedelta(hours=1)
     assert found[2] - found[1] == timedelta(days=1)
-    assert {text[-5:] for text in seen(found, zone)} == {f"0{hour}:30"}
+    assert {text[-5:] for text in shown_times(found, zone)} == {f"0{hour}:30"}
 
 
 @pytest.mark.parametrize(
@@ -217,25 +221,25 @@ def test_a_time_that_the_clock_shows_twice_fires_twice(zone: str, day: datetime,
     ],
 )
 def test_what_is_no_five_field_cron_is_refused_and_the_field_is_named(expression: str, field: str) -> None:
-    with refused("InvalidScheduleCalendarError", field) as caught:
+    with expect_refusal("InvalidScheduleCalendarError", field) as caught:
         parse_cron(expression)
     assert caught.value.facts["field"] == field
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "europe/berlin", "America", "../etc/passwd", "localtime", "+02:00"])
 def test_an_unknown_time_zone_is_refused(zone: str) -> None:
-    with refused("InvalidScheduleCalendarError", "time_zone"):
+    with expect_refusal("InvalidScheduleCalendarError", "time_zone"):
         check_calendar(cron("0 2 * * *"), zone)
 
 
 @pytest.mark.parametrize("expressions", [(), ("0 2 * * *",) * 11])
 def test_a_calendar_has_one_to_ten_expressions(expressions: tuple[str, ...]) -> None:
-    with refused("InvalidScheduleCalendarError", "cron"):
+    with expect_refusal("InvalidScheduleCalendarError", "cron"):
         check_calendar(cron(*expressions), "UTC")
 
 
 @pytest.mark.parametrize("seconds", [9, 0, -60])
 def test_nothing_fires_more_often_than_every_ten_seconds(seconds: int) -> None:
-    with refused("InvalidScheduleCalendarError", "every"):
+    with expect_refusal("InvalidScheduleCalendarError", "every"):
         check_calendar(EveryCalendar(every=seconds), "UTC")
     check_calendar(EveryCalendar(every=10), "UTC")

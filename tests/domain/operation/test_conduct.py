@@ -37,26 +37,26 @@ from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised,
 from baton.domain.recipe.recipe import VersionRecipe
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.writes import Claim
-from tests.support.domain.cautions import on_asset, on_procedure, registered
+from tests.support.domain.cautions import on_asset, on_procedure, register_caution
 from tests.support.domain.conducts import (
     BEGINNING,
     GOING_ON,
     LOOP,
     SEARCH,
     STEPS,
-    by_hand,
     conduct_row,
-    fills,
-    from_recipe,
-    left_held,
-    opened,
+    end_in_hold,
+    fill_slot,
+    open_and_hold,
+    open_conduct,
     procedure_of,
     progress_of,
+    register_procedure,
+    register_procedure_from_recipe,
     result,
-    taken_to_hold,
 )
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import START, World, new_id, refused
+from tests.support.domain.world import START, World, expect_refusal, new_id
 from tests.support.workflows.step_json import action, capture, captured, check, criterion, setpoint
 
 HELD_IN = [(was, now) for was in (None, *ConductMode) for now in ConductMode]
@@ -66,18 +66,18 @@ SKIPPING: dict[str, Any] = {"skip": True, "skip_reason": "done by hand"}
 
 @pytest.mark.parametrize(("was", "now"), HELD_IN, ids=[f"{was or 'by hand'} as {now}" for was, now in HELD_IN])
 def test_a_held_procedure_goes_on_as_it_was_conducted(world: World, was: ConductMode | None, now: ConductMode) -> None:
-    id = from_recipe(world)
+    id = register_procedure_from_recipe(world)
     if was is None:
         world.when(StartProcedure(), on=id)
         world.when(HoldProcedure(reason="lunch"), on=id)
     else:
-        taken_to_hold(world, BEGINNING[was], on=id)
+        open_and_hold(world, BEGINNING[was], on=id)
     if was is now:
-        conduct_id = opened(world, GOING_ON[now], on=id)
+        conduct_id = open_conduct(world, GOING_ON[now], on=id)
         state = procedure_of(world, id)
         assert (state.status, state.live_conduct_id, state.conduct_mode) == (RUNNING, conduct_id, now)
         return
-    with refused("ProcedureCannotResumeError", "other_mode") as caught:
+    with expect_refusal("ProcedureCannotResumeError", "other_mode") as caught:
         world.when(GOING_ON[now], on=id)
     assert ("never conducted" if was is None else f"mode {was}") in caught.value.detail
 
@@ -123,9 +123,9 @@ TAKEN_UP = {
 def test_one_append_opens_a_conduct(line: Beamline, how: str) -> None:
     world = line.world
     targets = sorted([line.hutch.camera, line.hutch.shutter])
-    id = from_recipe(world, target_asset_ids=targets)
+    id = register_procedure_from_recipe(world, target_asset_ids=targets)
     if (mode := TAKEN_UP.get(how)) is not None:
-        taken_to_hold(world, BEGINNING[mode], on=id)
+        open_and_hold(world, BEGINNING[mode], on=id)
         assert not any(kind == CONDUCTED_ASSETS for kind, _ in world.claims)
     before = procedure_of(world, id)
     events = world.when(OPENINGS[how], on=id)
@@ -171,9 +171,9 @@ def test_one_append_opens_a_conduct(line: Beamline, how: str) -> None:
 @pytest.mark.parametrize("how", [name for name in OPENINGS if name != "close"])
 def test_every_opening_acknowledges_the_cautions_on_what_it_is_worked_with(line: Beamline, how: str) -> None:
     world = line.world
-    id = from_recipe(world, target_asset_ids=[line.hutch.camera], parent_run_id=line.start())
+    id = register_procedure_from_recipe(world, target_asset_ids=[line.hutch.camera], parent_run_id=line.start())
     if (mode := TAKEN_UP.get(how)) is not None:
-        taken_to_hold(world, BEGINNING[mode], on=id)
+        open_and_hold(world, BEGINNING[mode], on=id)
     recipe_id = procedure_of(world, id).recipe_id
     targets = [
         on_asset(line.hutch.camera),
@@ -181,10 +181,10 @@ def test_every_opening_acknowledges_the_cautions_on_what_it_is_worked_with(line:
         {"kind": "Recipe", "id": recipe_id},
         {"kind": "Plan", "id": line.plan_id},
     ]
-    met = [registered(world, target) for target in targets]
-    met.append(registered(world, on_asset(line.hutch.beamline), propagate_to_children=True))
-    registered(world, on_asset(line.hutch.beamline))
-    registered(world, targets[2], severity="Notice")
+    met = [register_caution(world, target) for target in targets]
+    met.append(register_caution(world, on_asset(line.hutch.beamline), propagate_to_children=True))
+    register_caution(world, on_asset(line.hutch.beamline))
+    register_caution(world, targets[2], severity="Notice")
     expected = [str(caution_id) for caution_id in met]
     preflight: ProcedurePreflight = world.ask(PreflightProcedure(), on=id)
     assert [str(one.caution_id) for one in preflight.acknowledged_cautions] == expected
@@ -195,8 +195,8 @@ def test_every_opening_acknowledges_the_cautions_on_what_it_is_worked_with(line:
 
 
 def test_what_is_begun_by_hand_acknowledges_nothing(line: Beamline) -> None:
-    id = from_recipe(line.world, target_asset_ids=[line.hutch.camera])
-    registered(line.world, on_asset(line.hutch.camera))
+    id = register_procedure_from_recipe(line.world, target_asset_ids=[line.hutch.camera])
+    register_caution(line.world, on_asset(line.hutch.camera))
     (started,) = line.world.when(StartProcedure(), on=id)
     assert isinstance(started, ProcedureStarted)
     assert started.acknowledged_cautions == ()
@@ -204,7 +204,7 @@ def test_what_is_begun_by_hand_acknowledges_nothing(line: Beamline) -> None:
 
 @pytest.mark.parametrize("mode", ConductMode)
 def test_the_pin_and_the_opening_say_what_is_conducted_and_how(world: World, mode: ConductMode) -> None:
-    id = from_recipe(world)
+    id = register_procedure_from_recipe(world)
     events = world.when(BEGINNING[mode], on=id)
     (pin,) = (event for event in events if isinstance(event, ProcedureStepsResolved))
     (started,) = (event for event in events if isinstance(event, ProcedureStarted))
@@ -219,7 +219,7 @@ def test_the_pin_and_the_opening_say_what_is_conducted_and_how(world: World, mod
 
 
 def test_the_pin_holds_the_steps_as_they_were_when_it_was_registered(world: World) -> None:
-    id = from_recipe(world)
+    id = register_procedure_from_recipe(world)
     recipe_id = procedure_of(world, id).recipe_id
     assert recipe_id is not None
     world.when(VersionRecipe(version_tag="v2", steps=[setpoint("bl7:energy", 1)], closing_steps=[]), on=recipe_id)
@@ -229,7 +229,7 @@ def test_the_pin_holds_the_steps_as_they_were_when_it_was_registered(world: Worl
 
 
 def test_literal_steps_close_nothing(world: World) -> None:
-    id = by_hand(world)
+    id = register_procedure(world)
     pin = world.when(ConductProcedure(steps=STEPS), on=id)[0]
     assert isinstance(pin, ProcedureStepsResolved)
     assert (wire_form(pin.resolved_steps)[1], pin.resolved_closing_steps) == (STEPS[1], ())
@@ -237,13 +237,13 @@ def test_literal_steps_close_nothing(world: World) -> None:
 
 
 def test_no_steps_at_all_are_conducted_too(world: World) -> None:
-    id = by_hand(world)
-    conduct_id = opened(world, ConductProcedure(), on=id)
+    id = register_procedure(world)
+    conduct_id = open_conduct(world, ConductProcedure(), on=id)
     assert conduct_row(world, conduct_id).step_count == 0
 
 
 def test_a_procedure_that_runs_by_hand_is_conducted_from_there(world: World) -> None:
-    id = by_hand(world)
+    id = register_procedure(world)
     world.when(StartProcedure(), on=id)
     doing = {"event_id": new_id(), "step_kind": "setpoint", "payload": {"value": 25.0}, "sampled_at": START}
     world.when(AppendProcedureActivities(entries=[doing]), on=id)
@@ -257,20 +257,20 @@ def test_a_procedure_that_runs_by_hand_is_conducted_from_there(world: World) -> 
 
 
 def test_an_open_iteration_is_ended_before_a_conduct_begins(world: World) -> None:
-    id = by_hand(world)
+    id = register_procedure(world)
     world.when(StartProcedure(), on=id)
     world.when(StartProcedureIteration(iteration_index=1), on=id)
-    with refused("ProcedureCannotStartError", "iteration_open"):
+    with expect_refusal("ProcedureCannotStartError", "iteration_open"):
         world.when(ConductUntilConverged(**LOOP, steps=STEPS), on=id)
 
 
 def test_every_taking_up_is_a_conduct_of_its_own(world: World) -> None:
-    id = from_recipe(world)
+    id = register_procedure_from_recipe(world)
     ways: list[Command] = [
         ConductProcedure(),
         *(ConductFromProcedure(re_establishment_boundary=at, **SKIPPING) for at in range(3)),
     ]
-    conducts = [taken_to_hold(world, way, on=id) for way in ways]
+    conducts = [open_and_hold(world, way, on=id) for way in ways]
     assert len(set(conducts)) == 4
     assert {row.conduct_id for row in world.records.values() if isinstance(row, OpenedConduct)} == set(conducts)
     pins = [event for event in world.streams["Procedure", id] if isinstance(event, ProcedureStepsResolved)]
@@ -279,10 +279,10 @@ def test_every_taking_up_is_a_conduct_of_its_own(world: World) -> None:
 
 
 def test_what_went_on_by_hand_is_conducted_again_once_it_is_held(world: World) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductProcedure(), on=id)
     world.when(ResumeProcedure(by_hand=True), on=id)
-    with refused("ProcedureCannotStartError", "pinned"):
+    with expect_refusal("ProcedureCannotStartError", "pinned"):
         world.when(ConductProcedure(), on=id)
     world.when(HoldProcedure(reason="lunch"), on=id)
     world.when(ConductFromProcedure(re_establishment_boundary=1, **SKIPPING), on=id)
@@ -290,8 +290,8 @@ def test_what_went_on_by_hand_is_conducted_again_once_it_is_held(world: World) -
 
 @pytest.mark.parametrize("mode", ConductMode)
 def test_who_decided_to_go_on_is_kept(world: World, mode: ConductMode) -> None:
-    id, decision_id = from_recipe(world), new_id()
-    taken_to_hold(world, BEGINNING[mode], on=id)
+    id, decision_id = register_procedure_from_recipe(world), new_id()
+    open_and_hold(world, BEGINNING[mode], on=id)
     (event,) = world.when(GOING_ON[mode].model_copy(update={"decided_by_decision_id": decision_id}), on=id)
     assert isinstance(event, ProcedureResumed)
     assert event.decided_by_decision_id == decision_id
@@ -300,15 +300,15 @@ def test_who_decided_to_go_on_is_kept(world: World, mode: ConductMode) -> None:
 
 @pytest.mark.parametrize("boundary", range(4))
 def test_a_boundary_lies_before_between_or_just_behind_the_steps(world: World, boundary: int) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductProcedure(), on=id)
     command = ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING)
     if boundary <= 2:
         (event,) = world.when(command, on=id)
         assert isinstance(event, ProcedureResumed)
         assert event.re_establishment_boundary == boundary
         return
-    with refused("InvalidProcedureReEstablishmentBoundaryError") as caught:
+    with expect_refusal("InvalidProcedureReEstablishmentBoundaryError") as caught:
         world.when(command, on=id)
     assert (caught.value.status, caught.value.facts) == (400, {"step_count": 2})
 
@@ -317,29 +317,29 @@ HOMING = [capture("bl7:x.RBV", "home"), setpoint("bl7:x", 20.0), check("bl7:x.RB
 GO_HOME = [setpoint("bl7:x", captured("home"))]
 
 
-def homing(world: World, closing_steps: list[Any] = GO_HOME) -> UUID:
+def held_homing_procedure(world: World, closing_steps: list[Any] = GO_HOME) -> UUID:
     """A held procedure that closes with what its first step captures."""
-    id = from_recipe(world, HOMING, closing_steps)
-    taken_to_hold(world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(world, HOMING, closing_steps)
+    open_and_hold(world, ConductProcedure(), on=id)
     return id
 
 
 @pytest.mark.parametrize("boundary", [1, 2, 3])
 def test_closing_steps_need_what_was_captured_before_the_boundary(world: World, boundary: int) -> None:
-    id = homing(world)
-    with refused("ProcedureClosingCaptureBeforeBoundaryError", "capture_missing") as caught:
+    id = held_homing_procedure(world)
+    with expect_refusal("ProcedureClosingCaptureBeforeBoundaryError", "capture_missing") as caught:
         world.when(ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING), on=id)
     assert (caught.value.status, caught.value.facts) == (422, {"capture_names": ["home"]})
-    fills(world, id, "home", step_index=0)
+    fill_slot(world, id, "home", step_index=0)
     world.when(ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING), on=id)
 
 
 def test_what_will_be_captured_again_need_not_have_been(world: World) -> None:
-    world.when(ConductFromProcedure(re_establishment_boundary=0), on=homing(world))
+    world.when(ConductFromProcedure(re_establishment_boundary=0), on=held_homing_procedure(world))
 
 
 def test_what_a_closing_step_captures_itself_need_not_have_been(world: World) -> None:
-    id = homing(world, [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured("there"))])
+    id = held_homing_procedure(world, [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured("there"))])
     world.when(ConductFromProcedure(re_establishment_boundary=3, **SKIPPING), on=id)
 
 
@@ -349,9 +349,9 @@ def test_what_a_closing_step_captures_itself_need_not_have_been(world: World) ->
     ids=["another", "behind the boundary", "of closing"],
 )
 def test_only_a_slot_of_before_the_boundary_counts(world: World, slot: str, step_index: int, closing: bool) -> None:
-    id = homing(world)
-    fills(world, id, slot, step_index, closing)
-    with refused("ProcedureClosingCaptureBeforeBoundaryError"):
+    id = held_homing_procedure(world)
+    fill_slot(world, id, slot, step_index, closing)
+    with expect_refusal("ProcedureClosingCaptureBeforeBoundaryError"):
         world.when(ConductFromProcedure(re_establishment_boundary=1, **SKIPPING), on=id)
 
 
@@ -366,17 +366,17 @@ def test_only_a_slot_of_before_the_boundary_counts(world: World, slot: str, step
     ids=["capture", "expected", "tolerance", "kind"],
 )
 def test_a_held_loop_keeps_its_criterion(world: World, changes: dict[str, Any]) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductUntilConverged(**LOOP), on=id)
-    with refused("ProcedureCannotResumeError", "criterion_changed"):
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductUntilConverged(**LOOP), on=id)
+    with expect_refusal("ProcedureCannotResumeError", "criterion_changed"):
         world.when(ConductUntilConverged(**{**LOOP, **changes}), on=id)
     world.when(ConductUntilConverged(**LOOP), on=id)
 
 
 def test_a_held_loop_keeps_its_steps(world: World) -> None:
-    id = by_hand(world)
-    taken_to_hold(world, ConductUntilConverged(**LOOP, steps=STEPS), on=id)
-    with refused("ProcedureStepsForbiddenError"):
+    id = register_procedure(world)
+    open_and_hold(world, ConductUntilConverged(**LOOP, steps=STEPS), on=id)
+    with expect_refusal("ProcedureStepsForbiddenError"):
         world.when(ConductUntilConverged(**LOOP, steps=STEPS), on=id)
     (event,) = world.when(ConductUntilConverged(**LOOP), on=id)
     assert isinstance(event, ProcedureResumed)
@@ -389,7 +389,7 @@ def test_a_held_loop_keeps_its_steps(world: World) -> None:
 def test_a_cap_is_only_ever_tightened(
     world: World, registered: int | None, asked: int | None, effective: int | None
 ) -> None:
-    id = from_recipe(world, max_consecutive_unconverged_iterations=registered)
+    id = register_procedure_from_recipe(world, max_consecutive_unconverged_iterations=registered)
     pin = world.when(ConductUntilConverged(**LOOP, max_consecutive_unconverged_iterations=asked), on=id)[0]
     assert isinstance(pin, ProcedureStepsResolved)
     assert pin.convergence is not None
@@ -399,8 +399,8 @@ def test_a_cap_is_only_ever_tightened(
 
 @pytest.mark.parametrize("cap", [None, 2])
 def test_a_held_loop_goes_on_with_as_much_patience_as_it_is_given(world: World, cap: int | None) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductUntilConverged(**LOOP), on=id)
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductUntilConverged(**LOOP), on=id)
     (event,) = world.when(ConductUntilConverged(**LOOP, max_consecutive_unconverged_iterations=cap), on=id)
     assert isinstance(event, ProcedureResumed)
     assert event.max_consecutive_unconverged_iterations == cap
@@ -408,13 +408,13 @@ def test_a_held_loop_goes_on_with_as_much_patience_as_it_is_given(world: World, 
 
 @pytest.mark.parametrize("cap", [0, -1])
 def test_patience_for_no_pass_at_all_is_refused_after_the_state(world: World, cap: int) -> None:
-    id = from_recipe(world)
+    id = register_procedure_from_recipe(world)
     impatient = ConductUntilConverged(**LOOP, max_consecutive_unconverged_iterations=cap)
-    with refused("InvalidProcedureIterationCapError") as caught:
+    with expect_refusal("InvalidProcedureIterationCapError") as caught:
         world.when(impatient, on=id)
     assert caught.value.status == 400
-    opened(world, ConductProcedure(), on=id)
-    with refused("ProcedureCannotConductError", "conduct_live"):
+    open_conduct(world, ConductProcedure(), on=id)
+    with expect_refusal("ProcedureCannotConductError", "conduct_live"):
         world.when(impatient, on=id)
 
 
@@ -426,11 +426,11 @@ def test_of_several_caps_the_smallest_counts(caps: list[int | None]) -> None:
 
 def test_an_asset_is_conducted_on_by_one_procedure_at_a_time(line: Beamline) -> None:
     world = line.world
-    first = by_hand(world, target_asset_ids=[line.hutch.camera, line.hutch.shutter])
-    second = by_hand(world, target_asset_ids=[line.hutch.shutter, line.hutch.timing_box])
-    aside = by_hand(world, target_asset_ids=[line.hutch.timing_box])
-    conduct_id = opened(world, ConductProcedure(steps=STEPS), on=first)
-    with refused("ProcedureCannotConductError", "asset_in_use") as caught:
+    first = register_procedure(world, target_asset_ids=[line.hutch.camera, line.hutch.shutter])
+    second = register_procedure(world, target_asset_ids=[line.hutch.shutter, line.hutch.timing_box])
+    aside = register_procedure(world, target_asset_ids=[line.hutch.timing_box])
+    conduct_id = open_conduct(world, ConductProcedure(steps=STEPS), on=first)
+    with expect_refusal("ProcedureCannotConductError", "asset_in_use") as caught:
         world.when(ConductProcedure(steps=STEPS), on=second)
     assert caught.value.facts == {
         "asset_id": str(line.hutch.shutter),
@@ -443,8 +443,8 @@ def test_an_asset_is_conducted_on_by_one_procedure_at_a_time(line: Beamline) -> 
 @pytest.mark.parametrize("end", ["complete", "hold", "abort", "lose"])
 def test_an_asset_is_free_again_once_the_conduct_is_over(line: Beamline, end: str) -> None:
     world = line.world
-    first, second = (by_hand(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
-    opened(world, ConductProcedure(steps=STEPS), on=first)
+    first, second = (register_procedure(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
+    open_conduct(world, ConductProcedure(steps=STEPS), on=first)
     said = result(world, first)
     ending: dict[str, Command] = {
         "complete": CompleteProcedure(conducted=said),
@@ -458,28 +458,28 @@ def test_an_asset_is_free_again_once_the_conduct_is_over(line: Beamline, end: st
 
 def test_a_held_conduct_goes_on_only_when_its_assets_are_free(line: Beamline) -> None:
     world = line.world
-    first, second = (by_hand(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
-    taken_to_hold(world, ConductProcedure(steps=STEPS), on=first)
-    conduct_id = opened(world, ConductProcedure(steps=STEPS), on=second)
-    with refused("ProcedureCannotConductError", "asset_in_use") as caught:
+    first, second = (register_procedure(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
+    open_and_hold(world, ConductProcedure(steps=STEPS), on=first)
+    conduct_id = open_conduct(world, ConductProcedure(steps=STEPS), on=second)
+    with expect_refusal("ProcedureCannotConductError", "asset_in_use") as caught:
         world.when(ConductFromProcedure(re_establishment_boundary=0), on=first)
     assert caught.value.facts["conduct_id"] == str(conduct_id)
-    left_held(world, second)
+    end_in_hold(world, second)
     world.when(ConductFromProcedure(re_establishment_boundary=0), on=first)
 
 
 def test_a_procedure_by_hand_claims_nothing(line: Beamline) -> None:
     world = line.world
-    manual, conducted = (by_hand(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
+    manual, conducted = (register_procedure(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
     world.when(StartProcedure(), on=manual)
     world.when(ConductProcedure(steps=STEPS), on=conducted)
 
 
 def test_whoever_claims_an_asset_first_wins_a_race(line: Beamline) -> None:
     world = line.world
-    id = by_hand(world, target_asset_ids=[line.hutch.camera])
+    id = register_procedure(world, target_asset_ids=[line.hutch.camera])
     command = ConductProcedure(steps=STEPS)
-    with refused("ProcedureNotFoundError"):
+    with expect_refusal("ProcedureNotFoundError"):
         world.when(command, on=new_id())
     assert world.call is not None
     state: Procedure = world.state(Procedure, id)
@@ -495,8 +495,8 @@ def test_whoever_claims_an_asset_first_wins_a_race(line: Beamline) -> None:
 def test_any_steps_on_any_assets_are_pinned_and_the_assets_claimed(targets: int, steps: list[Any]) -> None:
     line = beamline()
     world, chosen = line.world, [*line.hutch.asset_ids, line.hutch.beamline][:targets]
-    id = by_hand(world, target_asset_ids=chosen)
-    conduct_id = opened(world, ConductProcedure(steps=steps), on=id)
+    id = register_procedure(world, target_asset_ids=chosen)
+    conduct_id = open_conduct(world, ConductProcedure(steps=steps), on=id)
     assert {key for kind, key in world.claims if kind == CONDUCTED_ASSETS} == set(map(str, chosen))
     assert conduct_row(world, conduct_id).step_count == len(steps)
     world.when(AbortProcedure(reason="smoke", conducted=result(world, id)), on=id)
@@ -504,31 +504,31 @@ def test_any_steps_on_any_assets_are_pinned_and_the_assets_claimed(targets: int,
     assert procedure_of(world, id).status is ABORTED
 
 
-def held_after(world: World, done: int) -> UUID:
+def procedure_held_after(world: World, done: int) -> UUID:
     """A held procedure whose conduct had done so many of its steps."""
-    id = from_recipe(world)
-    taken_to_hold(world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductProcedure(), on=id)
     world.ports["completed_step_count"] = done
     return id
 
 
 def test_without_a_boundary_it_goes_on_at_the_first_step_that_is_not_done(world: World) -> None:
-    (resumed,) = world.when(ConductFromProcedure(), on=held_after(world, 1))
+    (resumed,) = world.when(ConductFromProcedure(), on=procedure_held_after(world, 1))
     assert isinstance(resumed, ProcedureResumed)
     assert (resumed.re_establishment_boundary, resumed.skipped_count, resumed.skip_reason) == (1, 0, None)
 
 
 @pytest.mark.parametrize("given", [{}, {"skip": True}, {"skip_reason": "lunch"}])
 def test_no_step_is_skipped_by_a_number(world: World, given: Any) -> None:
-    id = held_after(world, 0)
-    with refused("InvalidProcedureReEstablishmentBoundaryError", "would_skip") as caught:
+    id = procedure_held_after(world, 0)
+    with expect_refusal("InvalidProcedureReEstablishmentBoundaryError", "would_skip") as caught:
         world.when(ConductFromProcedure(re_establishment_boundary=2, **given), on=id)
     assert (caught.value.status, caught.value.facts) == (400, {"first_undone_step": 0, "skipped_count": 2})
 
 
 def test_what_is_established_afresh_was_done_before(world: World) -> None:
-    id = held_after(world, 2)
-    taken_to_hold(world, ConductFromProcedure(re_establishment_boundary=0), on=id)
+    id = procedure_held_after(world, 2)
+    open_and_hold(world, ConductFromProcedure(re_establishment_boundary=0), on=id)
     world.ports["completed_step_count"] = 1
     (resumed,) = world.when(ConductFromProcedure(), on=id)
     assert isinstance(resumed, ProcedureResumed)
@@ -536,7 +536,7 @@ def test_what_is_established_afresh_was_done_before(world: World) -> None:
 
 
 def test_steps_that_are_skipped_on_purpose_stand_in_the_ledger(world: World) -> None:
-    id = held_after(world, 1)
+    id = procedure_held_after(world, 1)
     (resumed,) = world.when(ConductFromProcedure(re_establishment_boundary=2, **SKIPPING), on=id)
     assert isinstance(resumed, ProcedureResumed)
     assert (resumed.skipped_count, resumed.skip_reason) == (1, "done by hand")

@@ -41,15 +41,15 @@ from tests.support.domain.conducts import (
     LOOP,
     SEARCH,
     STEPS,
-    by_hand,
-    from_recipe,
-    opened,
+    open_and_hold,
+    open_conduct,
     procedure_of,
+    register_procedure,
+    register_procedure_from_recipe,
     result,
-    taken_to_hold,
 )
 from tests.support.domain.run_beamline import SEARCHED, Beamline, beamline
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 from tests.support.workflows.step_json import criterion
 
 
@@ -65,7 +65,7 @@ class Phase:
         self.fields = {"parent_run_id": self.run_id, "target_asset_ids": [hutch.camera, hutch.shutter, hutch.timing_box]}
 
     def occupy(self) -> None:
-        rival = by_hand(self.world, target_asset_ids=[self.line.hutch.camera])
+        rival = register_procedure(self.world, target_asset_ids=[self.line.hutch.camera])
         self.world.when(ConductProcedure(steps=STEPS), on=rival)
 
     def hold_run(self) -> None:
@@ -77,7 +77,7 @@ class Phase:
     def scrap_target(self) -> None:
         self.world.when(DecommissionAsset(), on=self.line.hutch.timing_box)
 
-    def put(self, id: UUID, obstacle: str) -> None:
+    def apply_obstacle(self, id: UUID, obstacle: str) -> None:
         conduct_id = new_id()
         opening = ProcedureStarted(conduct_id=conduct_id, command_name="ConductProcedure")
         closing = ProcedureAbortRequested(conduct_id=conduct_id, reason="smoke", run_closing=True)
@@ -86,7 +86,7 @@ class Phase:
         )
         completed = ProcedureCompleted(actuation_kind=None, termination_reason=None)
         said = ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
-        put: dict[str, Callable[[], Any]] = {
+        actions: dict[str, Callable[[], Any]] = {
             "asset in use": self.occupy,
             "pinned": lambda: self.world.given(id, opening, ProcedureConducted(conduct_id=conduct_id, result=said)),
             "live": lambda: self.world.given(id, opening),
@@ -100,7 +100,7 @@ class Phase:
             "no beam": self.line.lose_beam,
             "not permitted": lambda: self.line.observe("NotPermitted"),
         }
-        put[obstacle]()
+        actions[obstacle]()
 
 
 ARRANGED = ["asset in use", "pinned", "live", "closing live", "iteration open", "completed", "not held", "run held"]
@@ -146,11 +146,11 @@ REASONS = {
 }
 
 
-def obstructed(phase: Phase, id: UUID, obstacles: list[str]) -> None:
+def obstruct_phase(phase: Phase, id: UUID, obstacles: list[str]) -> None:
     """Everything on the list, brought about in an order in which that is possible."""
     for obstacle in sorted(obstacles, key=lambda name: ARRANGED.index(name) if name in ARRANGED else len(ARRANGED)):
         if obstacle not in ("steps", "other mode", "changed"):
-            phase.put(id, obstacle)
+            phase.apply_obstacle(id, obstacle)
 
 
 @pytest.mark.parametrize("how", FORWARD)
@@ -158,11 +158,11 @@ def obstructed(phase: Phase, id: UUID, obstacles: list[str]) -> None:
 def test_what_keeps_a_conduct_from_beginning_is_told_in_order(obstacle: str, how: str) -> None:
     standing = list(BEFORE_A_BEGINNING)[list(BEFORE_A_BEGINNING).index(obstacle) :]
     phase = Phase()
-    id = by_hand(phase.world, **phase.fields)
-    obstructed(phase, id, standing)
+    id = register_procedure(phase.world, **phase.fields)
+    obstruct_phase(phase, id, standing)
     command = FORWARD[how]([{"kind": "dance"}] if "steps" in standing else STEPS)
     code, status = BEFORE_A_BEGINNING[obstacle]
-    with refused(code, REASONS.get(obstacle)) as caught:
+    with expect_refusal(code, REASONS.get(obstacle)) as caught:
         phase.world.when(command, on=id)
     assert caught.value.status == status
 
@@ -197,24 +197,24 @@ BEGUN_INSTEAD = ("not held", ConductMode.CONVERGED)
 def test_what_keeps_a_conduct_from_going_on_is_told_in_order(obstacle: str, mode: ConductMode) -> None:
     standing = list(BEFORE_GOING_ON)[list(BEFORE_GOING_ON).index(obstacle) :]
     phase = Phase()
-    id = from_recipe(phase.world, **phase.fields)
+    id = register_procedure_from_recipe(phase.world, **phase.fields)
     other = BEGINNING[ConductMode.FLAT if mode is ConductMode.ADVISED else ConductMode.ADVISED]
-    taken_to_hold(phase.world, other if "other mode" in standing else BEGINNING[mode], on=id)
-    obstructed(phase, id, standing)
+    open_and_hold(phase.world, other if "other mode" in standing else BEGINNING[mode], on=id)
+    obstruct_phase(phase, id, standing)
     changed, code, status = CHANGED[mode]
     command = changed if "changed" in standing else GOING_ON[mode]
     if obstacle != "changed":
         code, status = BEFORE_GOING_ON[obstacle]
-    with refused(code, REASONS.get(obstacle)) as caught:
+    with expect_refusal(code, REASONS.get(obstacle)) as caught:
         phase.world.when(command, on=id)
     assert caught.value.status == status
 
 
 @pytest.mark.parametrize("how", FORWARD)
 def test_a_refused_conduct_leaves_nothing_behind(line: Beamline, how: str) -> None:
-    world, id = line.world, by_hand(line.world, target_asset_ids=[line.hutch.camera])
+    world, id = line.world, register_procedure(line.world, target_asset_ids=[line.hutch.camera])
     line.observe("NotPermitted")
-    with refused("ProcedureRequiresPermittedEnclosureError"):
+    with expect_refusal("ProcedureRequiresPermittedEnclosureError"):
         world.when(FORWARD[how](STEPS), on=id)
     assert len(world.streams["Procedure", id]) == 1
     assert not any(kind == CONDUCTED_ASSETS for kind, _ in world.claims)
@@ -222,30 +222,30 @@ def test_a_refused_conduct_leaves_nothing_behind(line: Beamline, how: str) -> No
 
 
 def test_an_unknown_procedure_is_not_found(world: World) -> None:
-    with refused("ProcedureNotFoundError"):
+    with expect_refusal("ProcedureNotFoundError"):
         world.when(ConductProcedure(), on=new_id())
 
 
 def test_an_unknown_parent_run_is_not_found(world: World) -> None:
-    id = by_hand(world, parent_run_id=new_id())
-    with refused("RunNotFoundError"):
+    id = register_procedure(world, parent_run_id=new_id())
+    with expect_refusal("RunNotFoundError"):
         world.when(ConductProcedure(), on=id)
 
 
 def test_missing_targets_are_all_named(world: World) -> None:
     gone = sorted([new_id(), new_id()])
-    id = by_hand(world, target_asset_ids=gone)
-    with refused("AssetNotFoundError") as caught:
+    id = register_procedure(world, target_asset_ids=gone)
+    with expect_refusal("AssetNotFoundError") as caught:
         world.when(ConductProcedure(), on=id)
     assert caught.value.facts == {"missing_ids": [str(one) for one in gone]}
 
 
 def test_scrapped_targets_are_all_named(line: Beamline) -> None:
     gone = sorted([line.hutch.timing_box, line.hutch.shutter])
-    id = by_hand(line.world, target_asset_ids=[*gone, line.hutch.camera])
+    id = register_procedure(line.world, target_asset_ids=[*gone, line.hutch.camera])
     for one in gone:
         line.world.when(DecommissionAsset(), on=one)
-    with refused("ProcedureAssetDecommissionedError") as caught:
+    with expect_refusal("ProcedureAssetDecommissionedError") as caught:
         line.world.when(ConductProcedure(), on=id)
     assert caught.value.facts == {"asset_ids": [str(one) for one in gone]}
 
@@ -254,58 +254,58 @@ def test_some_enclosures_that_do_not_permit_are_told_from_all(line: Beamline) ->
     cabinet = enclosure(line.world, "Optics hutch A")
     line.world.when(RelocateAsset(located_in_enclosure_id=cabinet, reason="it stands there"), on=line.hutch.timing_box)
     line.world.when(ObserveEnclosureStatus(new_status="NotPermitted", **SEARCHED), on=cabinet)
-    id = by_hand(line.world, target_asset_ids=[line.hutch.timing_box])
-    with refused("ProcedureEnclosureCoverageMismatchError"):
+    id = register_procedure(line.world, target_asset_ids=[line.hutch.timing_box])
+    with expect_refusal("ProcedureEnclosureCoverageMismatchError"):
         line.world.when(ConductProcedure(), on=id)
 
 
 def test_a_phase_needs_the_enclosures_of_its_runs_plan_too(line: Beamline) -> None:
-    alone, phase = by_hand(line.world), by_hand(line.world, parent_run_id=line.start())
+    alone, phase = register_procedure(line.world), register_procedure(line.world, parent_run_id=line.start())
     line.observe("NotPermitted")
     line.world.when(ConductProcedure(), on=alone)
-    with refused("ProcedureRequiresPermittedEnclosureError"):
+    with expect_refusal("ProcedureRequiresPermittedEnclosureError"):
         line.world.when(ConductProcedure(), on=phase)
 
 
 def test_a_degraded_supply_is_enough_to_go_on_and_not_to_begin(line: Beamline) -> None:
     run_id = line.start()
-    held, fresh = by_hand(line.world, parent_run_id=run_id), by_hand(line.world, parent_run_id=run_id)
-    taken_to_hold(line.world, ConductProcedure(steps=STEPS), on=held)
+    held, fresh = register_procedure(line.world, parent_run_id=run_id), register_procedure(line.world, parent_run_id=run_id)
+    open_and_hold(line.world, ConductProcedure(steps=STEPS), on=held)
     assert line.supply_id is not None
     line.world.when(DegradeSupply(reason="half the current"), on=line.supply_id)
     line.world.when(ConductFromProcedure(re_establishment_boundary=0), on=held)
-    with refused("ProcedureSupplyCoverageMismatchError"):
+    with expect_refusal("ProcedureSupplyCoverageMismatchError"):
         line.world.when(ConductProcedure(steps=STEPS), on=fresh)
 
 
 def test_a_second_conduct_beside_a_live_one_is_told_which(world: World) -> None:
-    id = from_recipe(world)
-    conduct_id = opened(world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(world)
+    conduct_id = open_conduct(world, ConductProcedure(), on=id)
     for command in (*BEGINNING.values(), *GOING_ON.values()):
-        with refused("ProcedureCannotConductError", "conduct_live") as caught:
+        with expect_refusal("ProcedureCannotConductError", "conduct_live") as caught:
             world.when(command, on=id)
         assert caught.value.facts == {"conduct_id": str(conduct_id)}
 
 
 @pytest.mark.parametrize("mode", ConductMode)
 def test_what_was_conducted_is_not_begun_again(world: World, mode: ConductMode) -> None:
-    id = from_recipe(world)
-    opened(world, BEGINNING[mode], on=id)
+    id = register_procedure_from_recipe(world)
+    open_conduct(world, BEGINNING[mode], on=id)
     world.when(RecordConductEnd(result=result(world, id, succeeded=False, acquisition_halt=True)), on=id)
     assert procedure_of(world, id).status is RUNNING
     for command in BEGINNING.values():
-        with refused("ProcedureCannotStartError", "pinned"):
+        with expect_refusal("ProcedureCannotStartError", "pinned"):
             world.when(command, on=id)
 
 
 @pytest.mark.parametrize("how", [*FORWARD, "advise"])
 def test_steps_are_not_sent_for_a_recipe(world: World, how: str) -> None:
-    id = from_recipe(world)
+    id = register_procedure_from_recipe(world)
     if how == "advise":
         with pytest.raises(ValidationError, match="steps"):
             ConductUntilAdvised(**SEARCH, steps=STEPS)
         return
-    with refused("ProcedureStepsForbiddenError") as caught:
+    with expect_refusal("ProcedureStepsForbiddenError") as caught:
         world.when(FORWARD[how](STEPS), on=id)
     assert caught.value.status == 400
 

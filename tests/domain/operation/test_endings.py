@@ -51,50 +51,50 @@ from tests.support.domain.conducts import (
     ENDINGS,
     STEPS,
     STOPS,
-    by_hand,
     conduct_row,
-    from_recipe,
+    end_in_hold,
     latest,
-    left_held,
-    opened,
+    open_and_hold,
+    open_conduct,
     procedure_of,
     progress_of,
+    register_procedure,
+    register_procedure_from_recipe,
     result,
-    shown,
-    taken_to_hold,
+    set_progress,
 )
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import START, World, new_id, refused
+from tests.support.domain.world import START, World, expect_refusal, new_id
 
 SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
-def live(line: Beamline) -> UUID:
+def live_procedure(line: Beamline) -> UUID:
     """A procedure with a recipe and one target asset, which is being conducted."""
-    id = from_recipe(line.world, target_asset_ids=[line.hutch.camera])
-    opened(line.world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(line.world, target_asset_ids=[line.hutch.camera])
+    open_conduct(line.world, ConductProcedure(), on=id)
     return id
 
 
-def running(world: World) -> UUID:
-    id = by_hand(world)
+def started_procedure(world: World) -> UUID:
+    id = register_procedure(world)
     world.when(StartProcedure(), on=id)
     return id
 
 
-def claimed(world: World) -> dict[str, UUID]:
+def claimed_assets(world: World) -> dict[str, UUID]:
     return {key: holder for (kind, key), holder in world.claims.items() if kind == CONDUCTED_ASSETS}
 
 
-def asked_of(world: World, id: UUID) -> set[str]:
+def conduct_requests(world: World, id: UUID) -> set[str]:
     """What the look-ups tell the live conduct it was asked for."""
     key = str(procedure_of(world, id).live_conduct_id)
     return {kind for kind in (HOLD_ASKED, ABORT_ASKED) if id in world.members[kind, key]}
 
 
 def test_what_runs_by_hand_is_held_at_once(world: World) -> None:
-    id, decision_id = running(world), new_id()
+    id, decision_id = started_procedure(world), new_id()
     (event,) = world.when(HoldProcedure(reason=" shift change ", decided_by_decision_id=decision_id), on=id)
     assert event == ProcedureHeld(
         reason="shift change", cause=HoldCause.OPERATOR, decided_by_decision_id=decision_id, actuation_kind=None
@@ -106,7 +106,7 @@ def test_what_runs_by_hand_is_held_at_once(world: World) -> None:
 @pytest.mark.parametrize("command", [AbortProcedure(reason="smoke"), AbortProcedure(reason="smoke", run_closing=True)])
 @pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
 def test_what_runs_by_hand_is_aborted_at_once(world: World, command: Command, held: bool) -> None:
-    id = running(world)
+    id = started_procedure(world)
     if held:
         world.when(HoldProcedure(reason="lunch"), on=id)
     (event,) = world.when(command, on=id)
@@ -124,33 +124,33 @@ def test_what_runs_by_hand_is_aborted_at_once(world: World, command: Command, he
     ids=["hold", "abort", "truncate"],
 )
 def test_a_reason_is_not_blank_and_asked_for_after_the_state(world: World, command: Command, refusal: str) -> None:
-    id = by_hand(world)
-    with refused(command.Cannot, "defined"):
+    id = register_procedure(world)
+    with expect_refusal(command.Cannot, "defined"):
         world.when(command, on=id)
     world.when(StartProcedure(), on=id)
-    with refused(refusal, "blank"):
+    with expect_refusal(refusal, "blank"):
         world.when(command, on=id)
 
 
-def test_a_live_conduct_is_asked_to_hold(world: World, live: UUID) -> None:
-    conduct_id, decision_id = procedure_of(world, live).live_conduct_id, new_id()
+def test_a_live_conduct_is_asked_to_hold(world: World, live_procedure: UUID) -> None:
+    conduct_id, decision_id = procedure_of(world, live_procedure).live_conduct_id, new_id()
     assert conduct_id is not None
-    (event,) = world.when(HoldProcedure(reason="shift change", decided_by_decision_id=decision_id), on=live)
+    (event,) = world.when(HoldProcedure(reason="shift change", decided_by_decision_id=decision_id), on=live_procedure)
     assert event == ProcedureHoldRequested(conduct_id=conduct_id, reason="shift change", decided_by_decision_id=decision_id)
-    assert (world.answer, world.status) == ({"procedure_id": str(live), "conduct_id": str(conduct_id)}, 202)
-    state = procedure_of(world, live)
+    assert (world.answer, world.status) == ({"procedure_id": str(live_procedure), "conduct_id": str(conduct_id)}, 202)
+    state = procedure_of(world, live_procedure)
     assert (state.status, state.live_conduct_id, state.pending_request) == (RUNNING, conduct_id, PendingRequest.HOLD)
-    assert asked_of(world, live) == {HOLD_ASKED}
+    assert conduct_requests(world, live_procedure) == {HOLD_ASKED}
 
 
-def test_a_live_conduct_is_asked_to_abort(world: World, live: UUID) -> None:
-    conduct_id = procedure_of(world, live).live_conduct_id
+def test_a_live_conduct_is_asked_to_abort(world: World, live_procedure: UUID) -> None:
+    conduct_id = procedure_of(world, live_procedure).live_conduct_id
     assert conduct_id is not None
-    (event,) = world.when(AbortProcedure(reason="smoke"), on=live)
+    (event,) = world.when(AbortProcedure(reason="smoke"), on=live_procedure)
     assert event == ProcedureAbortRequested(conduct_id=conduct_id, reason="smoke", run_closing=False)
-    assert (world.answer, world.status) == ({"procedure_id": str(live), "conduct_id": str(conduct_id)}, 202)
-    assert procedure_of(world, live).pending_request is PendingRequest.ABORT
-    assert asked_of(world, live) == {ABORT_ASKED}
+    assert (world.answer, world.status) == ({"procedure_id": str(live_procedure), "conduct_id": str(conduct_id)}, 202)
+    assert procedure_of(world, live_procedure).pending_request is PendingRequest.ABORT
+    assert conduct_requests(world, live_procedure) == {ABORT_ASKED}
 
 
 REQUESTS: dict[str, tuple[list[Command], Command, str | None]] = {
@@ -169,25 +169,25 @@ REQUESTS: dict[str, tuple[list[Command], Command, str | None]] = {
 
 
 @pytest.mark.parametrize("how", REQUESTS)
-def test_only_an_abort_is_asked_for_beside_another_request(world: World, live: UUID, how: str) -> None:
+def test_only_an_abort_is_asked_for_beside_another_request(world: World, live_procedure: UUID, how: str) -> None:
     before, command, refusal = REQUESTS[how]
     for earlier in before:
-        world.when(earlier, on=live)
-    known = asked_of(world, live)
+        world.when(earlier, on=live_procedure)
+    known = conduct_requests(world, live_procedure)
     if refusal is None:
-        world.when(command, on=live)
-        assert asked_of(world, live) > known
+        world.when(command, on=live_procedure)
+        assert conduct_requests(world, live_procedure) > known
         return
-    with refused(refusal, "request_pending"):
-        world.when(command, on=live)
-    assert asked_of(world, live) == known
+    with expect_refusal(refusal, "request_pending"):
+        world.when(command, on=live_procedure)
+    assert conduct_requests(world, live_procedure) == known
 
 
-def test_closing_is_not_asked_for_beside_a_live_conduct(world: World, live: UUID) -> None:
-    with refused("ProcedureCannotAbortError", "conduct_live") as caught:
-        world.when(AbortProcedure(reason="smoke", run_closing=True), on=live)
-    assert caught.value.facts == {"conduct_id": str(procedure_of(world, live).live_conduct_id)}
-    assert asked_of(world, live) == set()
+def test_closing_is_not_asked_for_beside_a_live_conduct(world: World, live_procedure: UUID) -> None:
+    with expect_refusal("ProcedureCannotAbortError", "conduct_live") as caught:
+        world.when(AbortProcedure(reason="smoke", run_closing=True), on=live_procedure)
+    assert caught.value.facts == {"conduct_id": str(procedure_of(world, live_procedure).live_conduct_id)}
+    assert conduct_requests(world, live_procedure) == set()
 
 
 REQUESTED: dict[str, list[Command]] = {
@@ -201,102 +201,104 @@ REQUESTED: dict[str, list[Command]] = {
 @pytest.mark.parametrize("requests", REQUESTED)
 @pytest.mark.parametrize("end", ENDINGS)
 def test_the_end_of_a_conduct_is_one_append_that_gives_everything_back(
-    world: World, live: UUID, end: str, requests: str
+    world: World, live_procedure: UUID, end: str, requests: str
 ) -> None:
-    conduct_id = progress_of(world, live).conduct_id
-    shown(world, live, phase="Waiting", waiting_for="advice", waiting_until=START, step_index=1, heartbeat_at=START)
+    conduct_id = progress_of(world, live_procedure).conduct_id
+    set_progress(
+        world, live_procedure, phase="Waiting", waiting_for="advice", waiting_until=START, step_index=1, heartbeat_at=START
+    )
     for request in REQUESTED[requests]:
-        world.when(request, on=live)
-    said = result(world, live, actuation_kind="Simulated", completed_count=2)
+        world.when(request, on=live_procedure)
+    said = result(world, live_procedure, actuation_kind="Simulated", completed_count=2)
     ending, events, status = ENDINGS[end]
-    if end in ("complete", "hold") and procedure_of(world, live).pending_request is PendingRequest.ABORT:
-        with refused(ending(said).Cannot, "request_pending"):
-            world.when(ending(said), on=live)
+    if end in ("complete", "hold") and procedure_of(world, live_procedure).pending_request is PendingRequest.ABORT:
+        with expect_refusal(ending(said).Cannot, "request_pending"):
+            world.when(ending(said), on=live_procedure)
         return
-    happened = world.when(ending(said), on=live)
+    happened = world.when(ending(said), on=live_procedure)
     assert tuple(type(event).__name__ for event in happened) == events
     conducted = happened[0]
     assert isinstance(conducted, ProcedureConducted)
     assert (conducted.conduct_id, conducted.result) == (conduct_id, said)
-    state = procedure_of(world, live)
+    state = procedure_of(world, live_procedure)
     assert (state.status, state.live_conduct_id, state.pending_request) == (status, None, None)
     assert (state.last_conduct_id, state.conduct_mode) == (conduct_id, ConductMode.FLAT)
     assert state.actuation_kind is ActuationKind.SIMULATED
-    assert claimed(world) == {}
-    assert not any(live in ids for (kind, _), ids in world.members.items() if kind in (HOLD_ASKED, ABORT_ASKED))
-    row = progress_of(world, live)
+    assert claimed_assets(world) == {}
+    assert not any(live_procedure in ids for (kind, _), ids in world.members.items() if kind in (HOLD_ASKED, ABORT_ASKED))
+    row = progress_of(world, live_procedure)
     assert (row.phase, row.waiting_for, row.waiting_until) == ("Ended", None, None)
     assert (row.conduct_id, row.step_index, row.heartbeat_at) == (conduct_id, 1, START)
 
 
-def test_the_ending_says_what_the_conduct_came_to(world: World, live: UUID) -> None:
-    said = result(world, live, actuation_kind="Physical", termination_reason="BudgetIterationsExhausted")
-    _, completed = world.when(CompleteProcedure(conducted=said), on=live)
+def test_the_ending_says_what_the_conduct_came_to(world: World, live_procedure: UUID) -> None:
+    said = result(world, live_procedure, actuation_kind="Physical", termination_reason="BudgetIterationsExhausted")
+    _, completed = world.when(CompleteProcedure(conducted=said), on=live_procedure)
     assert completed == ProcedureCompleted(
         actuation_kind=ActuationKind.PHYSICAL, termination_reason="BudgetIterationsExhausted"
     )
 
 
 @pytest.mark.parametrize("cause", HoldCause)
-def test_a_hold_says_what_caused_it(world: World, live: UUID, cause: HoldCause) -> None:
-    said, decision_id = result(world, live, actuation_kind="Physical"), new_id()
+def test_a_hold_says_what_caused_it(world: World, live_procedure: UUID, cause: HoldCause) -> None:
+    said, decision_id = result(world, live_procedure, actuation_kind="Physical"), new_id()
     hold = HoldProcedure(reason="stuck", cause=cause, decided_by_decision_id=decision_id, conducted=said)
-    _, held = world.when(hold, on=live)
+    _, held = world.when(hold, on=live_procedure)
     assert held == ProcedureHeld(
         reason="stuck", cause=cause, decided_by_decision_id=decision_id, actuation_kind=ActuationKind.PHYSICAL
     )
-    assert procedure_of(world, live).hold_cause is cause
+    assert procedure_of(world, live_procedure).hold_cause is cause
 
 
-def test_kinds_merge_over_the_conducts_of_a_procedure(world: World, live: UUID) -> None:
-    left_held(world, live, actuation_kind="Simulated")
-    opened(world, ConductFromProcedure(re_establishment_boundary=0), on=live)
-    world.when(CompleteProcedure(conducted=result(world, live, actuation_kind="Physical")), on=live)
-    assert procedure_of(world, live).actuation_kind is ActuationKind.HYBRID
+def test_kinds_merge_over_the_conducts_of_a_procedure(world: World, live_procedure: UUID) -> None:
+    end_in_hold(world, live_procedure, actuation_kind="Simulated")
+    open_conduct(world, ConductFromProcedure(re_establishment_boundary=0), on=live_procedure)
+    world.when(CompleteProcedure(conducted=result(world, live_procedure, actuation_kind="Physical")), on=live_procedure)
+    assert procedure_of(world, live_procedure).actuation_kind is ActuationKind.HYBRID
 
 
-def test_what_ends_by_hand_keeps_the_kind_of_its_conducts(world: World, live: UUID) -> None:
-    left_held(world, live, actuation_kind="Simulated")
-    (event,) = world.when(AbortProcedure(reason="smoke"), on=live)
+def test_what_ends_by_hand_keeps_the_kind_of_its_conducts(world: World, live_procedure: UUID) -> None:
+    end_in_hold(world, live_procedure, actuation_kind="Simulated")
+    (event,) = world.when(AbortProcedure(reason="smoke"), on=live_procedure)
     assert event == ProcedureAborted(reason="smoke", actuation_kind=ActuationKind.SIMULATED)
 
 
 @pytest.mark.parametrize("end", ["complete", "hold", "abort"])
-def test_a_conduct_that_is_over_cannot_end_its_procedure(line: Beamline, live: UUID, end: str) -> None:
-    world, said = line.world, result(line.world, live)
-    world.when(RecordConductEnd(result=said), on=live)
-    rival = by_hand(world, target_asset_ids=[line.hutch.camera])
-    opened(world, ConductProcedure(steps=STEPS), on=rival)
+def test_a_conduct_that_is_over_cannot_end_its_procedure(line: Beamline, live_procedure: UUID, end: str) -> None:
+    world, said = line.world, result(line.world, live_procedure)
+    world.when(RecordConductEnd(result=said), on=live_procedure)
+    rival = register_procedure(world, target_asset_ids=[line.hutch.camera])
+    open_conduct(world, ConductProcedure(steps=STEPS), on=rival)
     ending = ENDINGS[end][0](said)
-    with refused(ending.Cannot, "conduct_live"):
-        world.when(ending, on=live)
-    assert claimed(world) == {str(line.hutch.camera): rival}
+    with expect_refusal(ending.Cannot, "conduct_live"):
+        world.when(ending, on=live_procedure)
+    assert claimed_assets(world) == {str(line.hutch.camera): rival}
 
 
-def test_a_conduct_that_was_taken_up_is_not_ended_by_the_one_before(world: World, live: UUID) -> None:
-    before = result(world, live)
-    left_held(world, live)
-    conduct_id = opened(world, ConductFromProcedure(re_establishment_boundary=0), on=live)
-    with refused("ProcedureCannotCompleteError", "conduct_live") as caught:
-        world.when(CompleteProcedure(conducted=before), on=live)
+def test_a_conduct_that_was_taken_up_is_not_ended_by_the_one_before(world: World, live_procedure: UUID) -> None:
+    before = result(world, live_procedure)
+    end_in_hold(world, live_procedure)
+    conduct_id = open_conduct(world, ConductFromProcedure(re_establishment_boundary=0), on=live_procedure)
+    with expect_refusal("ProcedureCannotCompleteError", "conduct_live") as caught:
+        world.when(CompleteProcedure(conducted=before), on=live_procedure)
     assert caught.value.facts == {"conduct_id": str(conduct_id)}
-    assert world.when(RecordConductEnd(result=before, abort_reason="late"), on=live) == []
-    assert procedure_of(world, live).live_conduct_id == conduct_id
+    assert world.when(RecordConductEnd(result=before, abort_reason="late"), on=live_procedure) == []
+    assert procedure_of(world, live_procedure).live_conduct_id == conduct_id
 
 
-def test_an_end_that_is_recorded_twice_is_recorded_once(line: Beamline, live: UUID) -> None:
-    world, end = line.world, RecordConductEnd(result=result(line.world, live))
-    assert len(world.when(end, on=live)) == 1
-    rival = by_hand(world, target_asset_ids=[line.hutch.camera])
-    opened(world, ConductProcedure(steps=STEPS), on=rival)
-    assert world.when(end, on=live) == []
-    assert claimed(world) == {str(line.hutch.camera): rival}
+def test_an_end_that_is_recorded_twice_is_recorded_once(line: Beamline, live_procedure: UUID) -> None:
+    world, end = line.world, RecordConductEnd(result=result(line.world, live_procedure))
+    assert len(world.when(end, on=live_procedure)) == 1
+    rival = register_procedure(world, target_asset_ids=[line.hutch.camera])
+    open_conduct(world, ConductProcedure(steps=STEPS), on=rival)
+    assert world.when(end, on=live_procedure) == []
+    assert claimed_assets(world) == {str(line.hutch.camera): rival}
 
 
-def test_a_conduct_that_nobody_began_is_given_up_by_the_service(world: World, live: UUID) -> None:
-    row = progress_of(world, live)
-    said = lost_result(live, row.conduct_id, row.command_name, EXPIRED)
-    conducted, aborted = world.when(RecordConductEnd(result=said, abort_reason=reason_of(EXPIRED)), on=live)
+def test_a_conduct_that_nobody_began_is_given_up_by_the_service(world: World, live_procedure: UUID) -> None:
+    row = progress_of(world, live_procedure)
+    said = lost_result(live_procedure, row.conduct_id, row.command_name, EXPIRED)
+    conducted, aborted = world.when(RecordConductEnd(result=said, abort_reason=reason_of(EXPIRED)), on=live_procedure)
     assert isinstance(conducted, ProcedureConducted)
     failure = conducted.result.failure
     assert failure is not None
@@ -307,29 +309,31 @@ def test_a_conduct_that_nobody_began_is_given_up_by_the_service(world: World, li
 
 
 @pytest.mark.parametrize("halted", [False, True], ids=["held", "halted"])
-def test_closing_steps_are_conducted_alone(line: Beamline, live: UUID, halted: bool) -> None:
+def test_closing_steps_are_conducted_alone(line: Beamline, live_procedure: UUID, halted: bool) -> None:
     world = line.world
-    world.when(RecordConductEnd(result=result(world, live)), on=live) if halted else left_held(world, live)
-    before = procedure_of(world, live)
-    (event,) = world.when(AbortProcedure(reason="smoke", run_closing=True), on=live)
-    state = procedure_of(world, live)
+    world.when(RecordConductEnd(result=result(world, live_procedure)), on=live_procedure) if halted else end_in_hold(
+        world, live_procedure
+    )
+    before = procedure_of(world, live_procedure)
+    (event,) = world.when(AbortProcedure(reason="smoke", run_closing=True), on=live_procedure)
+    state = procedure_of(world, live_procedure)
     assert event == ProcedureAbortRequested(conduct_id=state.live_conduct_id, reason="smoke", run_closing=True)
     assert state.live_conduct_id != before.last_conduct_id
     assert (state.status, state.pending_request, state.conduct_mode) == (before.status, None, ConductMode.FLAT)
     assert world.status == 202
     row = conduct_row(world, event.conduct_id)
     assert (row.command_name, row.step_count, row.closing_count) == ("AbortProcedure", 0, 1)
-    assert claimed(world) == {str(line.hutch.camera): live}
-    assert asked_of(world, live) == set()
-    world.when(AbortProcedure(reason="smoke", conducted=result(world, live)), on=live)
-    assert procedure_of(world, live).status is ABORTED
-    assert claimed(world) == {}
+    assert claimed_assets(world) == {str(line.hutch.camera): live_procedure}
+    assert conduct_requests(world, live_procedure) == set()
+    world.when(AbortProcedure(reason="smoke", conducted=result(world, live_procedure)), on=live_procedure)
+    assert procedure_of(world, live_procedure).status is ABORTED
+    assert claimed_assets(world) == {}
 
 
 def test_closing_alone_judges_no_gate(line: Beamline) -> None:
     world, run_id = line.world, line.start()
-    id = from_recipe(world, parent_run_id=run_id, target_asset_ids=[line.hutch.camera])
-    taken_to_hold(world, ConductProcedure(), on=id)
+    id = register_procedure_from_recipe(world, parent_run_id=run_id, target_asset_ids=[line.hutch.camera])
+    open_and_hold(world, ConductProcedure(), on=id)
     world.when(HoldRun(), on=run_id)
     line.lose_beam()
     line.observe("NotPermitted")
@@ -338,24 +342,24 @@ def test_closing_alone_judges_no_gate(line: Beamline) -> None:
     assert procedure_of(world, id).live_conduct_id is not None
 
 
-def test_closing_alone_needs_its_assets_to_itself(line: Beamline, live: UUID) -> None:
+def test_closing_alone_needs_its_assets_to_itself(line: Beamline, live_procedure: UUID) -> None:
     world = line.world
-    left_held(world, live)
-    rival = by_hand(world, target_asset_ids=[line.hutch.camera])
-    conduct_id = opened(world, ConductProcedure(steps=STEPS), on=rival)
-    with refused("ProcedureCannotConductError", "asset_in_use") as caught:
-        world.when(AbortProcedure(reason="smoke", run_closing=True), on=live)
+    end_in_hold(world, live_procedure)
+    rival = register_procedure(world, target_asset_ids=[line.hutch.camera])
+    conduct_id = open_conduct(world, ConductProcedure(steps=STEPS), on=rival)
+    with expect_refusal("ProcedureCannotConductError", "asset_in_use") as caught:
+        world.when(AbortProcedure(reason="smoke", run_closing=True), on=live_procedure)
     assert caught.value.facts == {
         "asset_id": str(line.hutch.camera),
         "procedure_id": str(rival),
         "conduct_id": str(conduct_id),
     }
-    world.when(AbortProcedure(reason="smoke"), on=live)
+    world.when(AbortProcedure(reason="smoke"), on=live_procedure)
 
 
 def test_without_closing_steps_there_is_nothing_to_run(world: World) -> None:
-    id = by_hand(world)
-    taken_to_hold(world, ConductProcedure(steps=STEPS), on=id)
+    id = register_procedure(world)
+    open_and_hold(world, ConductProcedure(steps=STEPS), on=id)
     (event,) = world.when(AbortProcedure(reason="smoke", run_closing=True), on=id)
     assert isinstance(event, ProcedureAborted)
     assert procedure_of(world, id).live_conduct_id is None
@@ -373,41 +377,41 @@ CLOSING_REFUSES: dict[str, tuple[Command, str, str]] = {
 
 
 @pytest.mark.parametrize("what", CLOSING_REFUSES)
-def test_while_only_closing_steps_are_conducted_nothing_else_happens(world: World, live: UUID, what: str) -> None:
-    left_held(world, live)
-    world.when(AbortProcedure(reason="smoke", run_closing=True), on=live)
+def test_while_only_closing_steps_are_conducted_nothing_else_happens(world: World, live_procedure: UUID, what: str) -> None:
+    end_in_hold(world, live_procedure)
+    world.when(AbortProcedure(reason="smoke", run_closing=True), on=live_procedure)
     command, refusal, reason = CLOSING_REFUSES[what]
-    with refused(refusal, reason):
-        world.when(command, on=live)
+    with expect_refusal(refusal, reason):
+        world.when(command, on=live_procedure)
 
 
-def test_closing_alone_can_be_cut_off(world: World, live: UUID) -> None:
-    left_held(world, live)
-    world.when(AbortProcedure(reason="smoke", run_closing=True), on=live)
-    (event,) = world.when(AbortProcedure(reason="fire"), on=live)
+def test_closing_alone_can_be_cut_off(world: World, live_procedure: UUID) -> None:
+    end_in_hold(world, live_procedure)
+    world.when(AbortProcedure(reason="smoke", run_closing=True), on=live_procedure)
+    (event,) = world.when(AbortProcedure(reason="fire"), on=live_procedure)
     assert isinstance(event, ProcedureAbortRequested)
-    assert (event.conduct_id, event.run_closing) == (procedure_of(world, live).live_conduct_id, False)
-    assert asked_of(world, live) == {ABORT_ASKED}
-    with refused("ProcedureCannotAbortError", "request_pending"):
-        world.when(AbortProcedure(reason="again"), on=live)
+    assert (event.conduct_id, event.run_closing) == (procedure_of(world, live_procedure).live_conduct_id, False)
+    assert conduct_requests(world, live_procedure) == {ABORT_ASKED}
+    with expect_refusal("ProcedureCannotAbortError", "request_pending"):
+        world.when(AbortProcedure(reason="again"), on=live_procedure)
 
 
 @pytest.mark.parametrize("mode", ConductMode)
 def test_a_halted_or_lost_conduct_leaves_the_procedure_running_for_a_person(world: World, mode: ConductMode) -> None:
-    id = from_recipe(world)
-    opened(world, BEGINNING[mode], on=id)
+    id = register_procedure_from_recipe(world)
+    open_conduct(world, BEGINNING[mode], on=id)
     world.when(RecordConductEnd(result=result(world, id, succeeded=False)), on=id)
     state = procedure_of(world, id)
     assert (state.status, state.live_conduct_id, state.conduct_mode) == (RUNNING, None, mode)
     world.when(HoldProcedure(reason="settled by hand"), on=id)
-    with refused("ProcedureCannotResumeError", "conduct_pinned"):
+    with expect_refusal("ProcedureCannotResumeError", "conduct_pinned"):
         world.when(ResumeProcedure(), on=id)
 
 
-def test_a_halted_procedure_is_completed_by_hand(world: World, live: UUID) -> None:
-    said = result(world, live, succeeded=False, acquisition_halt=True, actuation_kind="Physical")
-    world.when(RecordConductEnd(result=said), on=live)
-    (event,) = world.when(CompleteProcedure(), on=live)
+def test_a_halted_procedure_is_completed_by_hand(world: World, live_procedure: UUID) -> None:
+    said = result(world, live_procedure, succeeded=False, acquisition_halt=True, actuation_kind="Physical")
+    world.when(RecordConductEnd(result=said), on=live_procedure)
+    (event,) = world.when(CompleteProcedure(), on=live_procedure)
     assert event == ProcedureCompleted(actuation_kind=ActuationKind.PHYSICAL, termination_reason=None)
 
 
@@ -423,19 +427,19 @@ def test_a_halted_procedure_is_completed_by_hand(world: World, live: UUID) -> No
     ids=["never heard of", "never heard of for a minute", "heard of", "silent for a minute", "silent for days"],
 )
 def test_a_conduct_is_given_up_once_it_has_been_silent_for_a_minute(
-    line: Beamline, live: UUID, heartbeat: timedelta | None, silence: timedelta, lost_result: bool
+    line: Beamline, live_procedure: UUID, heartbeat: timedelta | None, silence: timedelta, lost_result: bool
 ) -> None:
-    world, row = line.world, progress_of(line.world, live)
+    world, row = line.world, progress_of(line.world, live_procedure)
     heard = row.started_at if heartbeat is None else row.started_at + heartbeat
-    shown(world, live, heartbeat_at=None if heartbeat is None else heard)
+    set_progress(world, live_procedure, heartbeat_at=None if heartbeat is None else heard)
     world.now = heard + silence - SECOND
     truncate = TruncateProcedure(reason="power cut", interrupted_at=heard)
     if not lost_result:
-        with refused("ProcedureCannotTruncateError", "conduct_live") as caught:
-            world.when(truncate, on=live)
+        with expect_refusal("ProcedureCannotTruncateError", "conduct_live") as caught:
+            world.when(truncate, on=live_procedure)
         assert caught.value.facts == {"conduct_id": str(row.conduct_id)}
         return
-    conducted, truncated = world.when(truncate, on=live)
+    conducted, truncated = world.when(truncate, on=live_procedure)
     assert isinstance(conducted, ProcedureConducted)
     failure = conducted.result.failure
     assert failure is not None
@@ -443,43 +447,45 @@ def test_a_conduct_is_given_up_once_it_has_been_silent_for_a_minute(
     assert (conducted.conduct_id, conducted.result.conduct_id) == (row.conduct_id, row.conduct_id)
     assert (conducted.result.command_name, conducted.result.succeeded) == ("ConductProcedure", False)
     assert truncated == ProcedureTruncated(reason="power cut", interrupted_at=heard)
-    state = procedure_of(world, live)
+    state = procedure_of(world, live_procedure)
     assert (state.status, state.live_conduct_id, state.interrupted_at) == (TRUNCATED, None, heard)
-    assert claimed(world) == {}
+    assert claimed_assets(world) == {}
 
 
-def test_a_request_that_was_never_served_does_not_keep_a_silent_conduct_alive(world: World, live: UUID) -> None:
-    world.when(AbortProcedure(reason="smoke"), on=live)
+def test_a_request_that_was_never_served_does_not_keep_a_silent_conduct_alive(world: World, live_procedure: UUID) -> None:
+    world.when(AbortProcedure(reason="smoke"), on=live_procedure)
     world.now += SILENT_FOR
-    world.when(TruncateProcedure(reason="power cut"), on=live)
-    state = procedure_of(world, live)
+    world.when(TruncateProcedure(reason="power cut"), on=live_procedure)
+    state = procedure_of(world, live_procedure)
     assert (state.status, state.pending_request) == (TRUNCATED, None)
-    assert not any(live in ids for (kind, _), ids in world.members.items() if kind == ABORT_ASKED)
+    assert not any(live_procedure in ids for (kind, _), ids in world.members.items() if kind == ABORT_ASKED)
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
-def test_without_a_live_conduct_the_books_are_closed_at_once(world: World, live: UUID, held: bool) -> None:
-    left_held(world, live) if held else world.when(RecordConductEnd(result=result(world, live)), on=live)
-    (event,) = world.when(TruncateProcedure(reason="power cut"), on=live)
+def test_without_a_live_conduct_the_books_are_closed_at_once(world: World, live_procedure: UUID, held: bool) -> None:
+    end_in_hold(world, live_procedure) if held else world.when(
+        RecordConductEnd(result=result(world, live_procedure)), on=live_procedure
+    )
+    (event,) = world.when(TruncateProcedure(reason="power cut"), on=live_procedure)
     assert event == ProcedureTruncated(reason="power cut", interrupted_at=None)
 
 
 @pytest.mark.parametrize("command", ["start", "end"])
-def test_only_the_live_conduct_turns_from_pass_to_pass(world: World, live: UUID, command: str) -> None:
-    conduct_id = progress_of(world, live).conduct_id
+def test_only_the_live_conduct_turns_from_pass_to_pass(world: World, live_procedure: UUID, command: str) -> None:
+    conduct_id = progress_of(world, live_procedure).conduct_id
     turning: dict[str, Callable[..., Command]] = {
         "start": lambda **by: StartProcedureIteration(iteration_index=1, **by),
         "end": lambda **by: EndProcedureIteration(iteration_index=1, converged=None, **by),
     }
     if command == "end":
-        world.when(turning["start"](conduct_id=conduct_id), on=live)
+        world.when(turning["start"](conduct_id=conduct_id), on=live_procedure)
     for by in ({}, {"conduct_id": new_id()}):
-        with refused(turning[command]().Cannot, "conduct_live"):
-            world.when(turning[command](**by), on=live)
-    world.when(turning[command](conduct_id=conduct_id), on=live)
+        with expect_refusal(turning[command]().Cannot, "conduct_live"):
+            world.when(turning[command](**by), on=live_procedure)
+    world.when(turning[command](conduct_id=conduct_id), on=live_procedure)
 
 
-def tried(world: World, command: Command, on: UUID) -> Refusal | None:
+def attempt(world: World, command: Command, on: UUID) -> Refusal | None:
     """The refusal of a command that is refused."""
     try:
         world.when(command, on=on)
@@ -493,13 +499,13 @@ def tried(world: World, command: Command, on: UUID) -> Refusal | None:
 def test_however_it_goes_nothing_is_held_that_no_live_conduct_holds(life: list[tuple[str, bool, int]]) -> None:
     line = beamline()
     world = line.world
-    pair = [from_recipe(world, target_asset_ids=[line.hutch.camera]) for _ in range(2)]
+    pair = [register_procedure_from_recipe(world, target_asset_ids=[line.hutch.camera]) for _ in range(2)]
     for name, second, silence in life:
         id = pair[second]
         world.now += timedelta(seconds=silence)
         line.observe()
         before = procedure_of(world, id)
-        refusal = tried(world, STOPS[name](latest(world, id)), on=id)
+        refusal = attempt(world, STOPS[name](latest(world, id)), on=id)
         if refusal is not None:
             assert (refusal.status in (400, 409), procedure_of(world, id)) == (True, before)
         check_nothing_left(world, pair)
@@ -509,14 +515,14 @@ def check_nothing_left(world: World, pair: list[UUID]) -> None:
     states = {id: procedure_of(world, id) for id in pair}
     live = [id for id, state in states.items() if state.live_conduct_id is not None]
     assert len(live) <= 1
-    assert list(claimed(world).values()) == live
+    assert list(claimed_assets(world).values()) == live
     for id, state in states.items():
         check_standing(world, id, state)
 
 
 def check_standing(world: World, id: UUID, state: Procedure) -> None:
     """What is true of a procedure at every moment."""
-    asked = asked_of(world, id)
+    asked = conduct_requests(world, id)
     if state.live_conduct_id is None:
         assert (state.pending_request, asked) == (None, set())
     else:
@@ -533,26 +539,30 @@ def check_standing(world: World, id: UUID, state: Procedure) -> None:
 
 
 @pytest.mark.parametrize("how", ["lost", "truncated"])
-def test_what_a_lost_conduct_was_done_on_is_not_forgotten_with_it(world: World, live: UUID, how: str) -> None:
+def test_what_a_lost_conduct_was_done_on_is_not_forgotten_with_it(world: World, live_procedure: UUID, how: str) -> None:
     world.ports["actuation_kind"] = ActuationKind.SIMULATED
-    conduct_id = procedure_of(world, live).live_conduct_id
+    conduct_id = procedure_of(world, live_procedure).live_conduct_id
     assert conduct_id is not None
     if how == "lost":
-        world.when(RecordConductEnd(result=lost_result(live, conduct_id, "ConductProcedure", LOST)), on=live)
+        world.when(
+            RecordConductEnd(result=lost_result(live_procedure, conduct_id, "ConductProcedure", LOST)), on=live_procedure
+        )
     else:
         world.now += timedelta(minutes=2)
-        world.when(TruncateProcedure(reason="power cut"), on=live)
-    assert procedure_of(world, live).actuation_kind is ActuationKind.SIMULATED
+        world.when(TruncateProcedure(reason="power cut"), on=live_procedure)
+    assert procedure_of(world, live_procedure).actuation_kind is ActuationKind.SIMULATED
 
 
-def test_a_conduct_that_was_taken_up_meanwhile_does_not_expire(world: World, live: UUID) -> None:
-    conduct_id = procedure_of(world, live).live_conduct_id
+def test_a_conduct_that_was_taken_up_meanwhile_does_not_expire(world: World, live_procedure: UUID) -> None:
+    conduct_id = procedure_of(world, live_procedure).live_conduct_id
     assert conduct_id is not None
-    shown(world, live, phase="Walking", heartbeat_at=START)
-    expired = RecordConductEnd(result=lost_result(live, conduct_id, "ConductProcedure", EXPIRED), abort_reason="late")
-    assert world.when(expired, on=live) == []
+    set_progress(world, live_procedure, phase="Walking", heartbeat_at=START)
+    expired = RecordConductEnd(
+        result=lost_result(live_procedure, conduct_id, "ConductProcedure", EXPIRED), abort_reason="late"
+    )
+    assert world.when(expired, on=live_procedure) == []
 
 
-def test_a_live_conduct_counts_before_a_time_in_the_future(world: World, live: UUID) -> None:
-    with refused("ProcedureCannotTruncateError", "conduct_live"):
-        world.when(TruncateProcedure(reason="dead", interrupted_at=world.now + timedelta(days=1)), on=live)
+def test_a_live_conduct_counts_before_a_time_in_the_future(world: World, live_procedure: UUID) -> None:
+    with expect_refusal("ProcedureCannotTruncateError", "conduct_live"):
+        world.when(TruncateProcedure(reason="dead", interrupted_at=world.now + timedelta(days=1)), on=live_procedure)

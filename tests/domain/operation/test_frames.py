@@ -11,7 +11,7 @@ from baton.domain.operation.conduct.messages import Mark
 from baton.domain.operation.conduct.progress import ConductPhase
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.procedure import ProcedureConducted
-from tests.support.domain.written_conducts import CONDUCT, OPENED, PROCEDURE, WrittenConduct, conducts, row, stamped
+from tests.support.domain.written_conducts import CONDUCT, OPENED, PROCEDURE, WrittenConduct, conducts, row, stamp_event
 
 
 @settings(max_examples=200)
@@ -25,7 +25,7 @@ def test_ordinals_grow_in_the_order_in_which_a_conduct_writes(conduct: WrittenCo
     assert all(0 < place <= conduct.outline.end for place in places)
 
 
-def flat(**fields: Any) -> Outline:
+def flat_outline(**fields: Any) -> Outline:
     form = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT, "command_name": "ConductProcedure", "opened_version": OPENED}
     return Outline(**{**form, "step_count": 3, "closing_count": 1, **fields})
 
@@ -33,28 +33,28 @@ def flat(**fields: Any) -> Outline:
 def test_a_step_that_was_tried_again_is_told_once() -> None:
     spot = LedgerPosition(False, 0, 1)
     rows = [row(spot, Mark.IN_FLIGHT, "in_flight"), row(spot, Mark.IN_FLIGHT, "in_flight"), row(spot, Mark.OUTCOME, "ok")]
-    assert [frame.data.state for frame in frames(flat(), rows, [], 0, 500)] == ["started", "ok"]  # type: ignore[attr-defined]
+    assert [frame.data.state for frame in frames(flat_outline(), rows, [], 0, 500)] == ["started", "ok"]  # type: ignore[attr-defined]
 
 
 def test_whoever_joins_is_told_from_the_step_that_the_snapshot_names() -> None:
-    outline = flat()
+    outline = flat_outline()
     assert outline.before(ConductPhase.OPENED, None, None) == 0
     assert outline.before(ConductPhase.WALKING, None, 2) == outline.step(LedgerPosition(False, 0, 2), Mark.IN_FLIGHT) - 1
     assert outline.before(ConductPhase.CLOSING, None, None) == outline.step(LedgerPosition(True, 0, 0), Mark.IN_FLIGHT) - 1
     assert outline.before(ConductPhase.ENDED, None, 2) == outline.end - 1
 
 
-def ended(**fields: Any) -> FrameKind:
+def end_frame(**fields: Any) -> FrameKind:
     said = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT, "command_name": "ConductProcedure", "succeeded": False}
-    event = stamped(ProcedureConducted(conduct_id=CONDUCT, result=ConductResult.model_validate({**said, **fields})))
-    (frame,) = frames(flat(), [], [StreamRow(9, event)], 0, 500)
+    event = stamp_event(ProcedureConducted(conduct_id=CONDUCT, result=ConductResult.model_validate({**said, **fields})))
+    (frame,) = frames(flat_outline(), [], [StreamRow(9, event)], 0, 500)
     return frame.kind
 
 
 def test_the_last_frame_says_how_it_ended() -> None:
-    assert ended() is FrameKind.ENDED
-    assert ended(held=True) is FrameKind.HELD
-    assert ended(acquisition_halt=True) is FrameKind.HALTED
+    assert end_frame() is FrameKind.ENDED
+    assert end_frame(held=True) is FrameKind.HELD
+    assert end_frame(acquisition_halt=True) is FrameKind.HALTED
 
 
 def test_behind_the_end_of_a_conduct_nothing_is_told_of_a_later_one() -> None:
@@ -62,8 +62,8 @@ def test_behind_the_end_of_a_conduct_nothing_is_told_of_a_later_one() -> None:
     result = ConductResult(procedure_id=PROCEDURE, conduct_id=other, command_name="ConductProcedure", succeeded=True)
     first = result.model_copy(update={"conduct_id": CONDUCT})
     events = [
-        StreamRow(8, stamped(ProcedureConducted(conduct_id=CONDUCT, result=first))),
-        StreamRow(12, stamped(ProcedureConducted(conduct_id=other, result=result))),
+        StreamRow(8, stamp_event(ProcedureConducted(conduct_id=CONDUCT, result=first))),
+        StreamRow(12, stamp_event(ProcedureConducted(conduct_id=other, result=result))),
     ]
-    (frame,) = frames(flat(), [], events, 0, 500)
+    (frame,) = frames(flat_outline(), [], events, 0, 500)
     assert frame.data.conduct_id == CONDUCT  # type: ignore[attr-defined]

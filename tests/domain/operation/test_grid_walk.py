@@ -25,29 +25,29 @@ from tests.support.domain.searches import (
     evidence,
     interval,
     observation,
-    searched,
+    run_search,
     space,
     spaces,
 )
 
 
-async def walked(within: SteeringSpace, points_per_axis: int, **search: Any) -> list[dict[str, Any]]:
+async def walk_grid(within: SteeringSpace, points_per_axis: int, **search: Any) -> list[dict[str, Any]]:
     async def advise(known: SteeringEvidence) -> Any:
         return grid_walk(known, points_per_axis)
 
-    found = await searched(advise, within, search.pop("measure", lambda _: 1.0), search.pop("passes", 1000), **search)
+    found = await run_search(advise, within, search.pop("measure", lambda _: 1.0), search.pop("passes", 1000), **search)
     return [item.point for item in found]
 
 
 async def test_a_continuous_axis_has_even_values_with_both_ends() -> None:
-    points = await walked(FOCUS, 9)
+    points = await walk_grid(FOCUS, 9)
     assert [point["focus"] for point in points] == [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2]
 
 
 async def test_the_first_axis_is_the_slowest() -> None:
     within = space(interval("x", 0, 1), choices("filter", "Al", "Cu"), interval("y", 5, 6))
     expected = [dict(zip(("x", "filter", "y"), values, strict=True)) for values in product((0, 1), ("Al", "Cu"), (5, 6))]
-    points = await walked(within, 2)
+    points = await walk_grid(within, 2)
     assert points == expected
     assert [list(point) for point in points] == [["x", "filter", "y"]] * 8
 
@@ -59,7 +59,7 @@ def test_the_place_on_the_lattice_is_the_number_of_observations_whatever_the_ite
 
 
 async def test_the_walk_stops_when_everything_was_measured() -> None:
-    assert len(await walked(FOCUS, 4)) == 4
+    assert len(await walk_grid(FOCUS, 4)) == 4
     advice = grid_walk(evidence(FOCUS, [observation({"focus": 0.0})] * 5), 5)
     assert (advice.verdict, advice.next_point) == (SteeringVerdict.STOP, None)
 
@@ -87,7 +87,7 @@ def test_what_is_not_good_meets_no_target(fields: dict[str, Any]) -> None:
 
 
 async def test_a_target_met_on_the_way_ends_the_walk_there() -> None:
-    points = await walked(FOCUS, 9, measure=lambda point: point["focus"] ** 2, kind="Satisfy", target_value=1.0)
+    points = await walk_grid(FOCUS, 9, measure=lambda point: point["focus"] ** 2, kind="Satisfy", target_value=1.0)
     assert [point["focus"] for point in points] == [-2, -1.5, -1]
 
 

@@ -120,7 +120,7 @@ def test_a_row_is_the_conducts_whatever_the_procedure() -> None:
     assert one.row_id(Mark.OUTCOME, 1) == other.row_id(Mark.OUTCOME, 1)
 
 
-def failed(source: str, error_class: str = "ControlTimeoutError") -> Failure:
+def failure_of(source: str, error_class: str = "ControlTimeoutError") -> Failure:
     return Failure.model_validate(
         {"step_index": 1, "source_kind": source, "target": "bl7:x", "error_class": error_class, "message": "no answer"}
     )
@@ -133,7 +133,7 @@ def test_only_conduct_or_hold_holds_and_only_where_nothing_else_was_touched(
     command: str, source: str, error_class: str
 ) -> None:
     recoverable = source in ("setpoint", "check") or error_class == "StepInterrupted"
-    assert leads_to_hold(command, failed(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
+    assert leads_to_hold(command, failure_of(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -158,24 +158,24 @@ CLOSES = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("finish", Finish)
 def test_closing_steps_are_walked_at_a_real_end_only(command: str, finish: Finish) -> None:
-    assert needs_closing(command, ConductOutcome(finish=finish, failure=failed("action"))) == CLOSES[finish]
+    assert needs_closing(command, ConductOutcome(finish=finish, failure=failure_of("action"))) == CLOSES[finish]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_failure_that_holds_closes_nothing(command: str, source: str) -> None:
-    outcome = ConductOutcome(finish=Finish.FAILED, failure=failed(source))
+    outcome = ConductOutcome(finish=Finish.FAILED, failure=failure_of(source))
     assert needs_closing(command, outcome) == (not leads_to_hold(command, outcome.failure))
 
 
 @pytest.mark.parametrize("finish", Finish)
 def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
-    outcome = ConductOutcome(finish=finish, failure=failed("setpoint"), denied=True)
+    outcome = ConductOutcome(finish=finish, failure=failure_of("setpoint"), denied=True)
     assert needs_closing("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
 
 
 def test_a_failure_that_nobody_foresaw_holds_nothing() -> None:
-    failure = failed("setpoint").model_copy(update={"message": UNEXPECTED_FAILURE})
+    failure = failure_of("setpoint").model_copy(update={"message": UNEXPECTED_FAILURE})
     assert not leads_to_hold("ConductOrHoldProcedure", failure)
     assert needs_closing("ConductOrHoldProcedure", ConductOutcome(finish=Finish.FAILED, failure=failure))
 
@@ -221,7 +221,7 @@ def test_a_failure_of_no_step_has_no_place() -> None:
 def test_a_reason_is_cut_where_it_becomes_too_long_to_keep(length: int, kept: int) -> None:
     said = "setpoint[1] bl7:x failed: ControlTimeoutError: "
     whole = said + "".join(str(number % 10) for number in range(length - len(said)))
-    failure = failed("setpoint").model_copy(update={"message": whole.removeprefix(said)})
+    failure = failure_of("setpoint").model_copy(update={"message": whole.removeprefix(said)})
     assert reason_of(failure) == whole[:kept]
 
 

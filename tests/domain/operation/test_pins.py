@@ -17,12 +17,12 @@ from baton.domain.recipe.steps import wire_form
 from baton.domain.run.run import Run
 from tests.domain.operation.test_registration import recipe, register
 from tests.support.domain.run_beamline import Beamline
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 ENERGY = {"kind": "setpoint", "address": "bl7:energy", "value": 25.0}
 
 
-def from_recipe(line: Beamline) -> UUID:
+def register_from_recipe(line: Beamline) -> UUID:
     return line.world.create(register(recipe(line)))
 
 
@@ -33,7 +33,7 @@ def pin(line: Beamline, id: UUID, sent: list[Any] | None = None, run: Run | None
 
 
 def test_a_recipe_expands_again_to_what_was_registered(line: Beamline) -> None:
-    id = from_recipe(line)
+    id = register_from_recipe(line)
     pinned = pin(line, id)
     assert wire_form(pinned.steps)[0]["params"] == {"dwell": 0.1, "repetitions": 2}
     (record,) = line.world.streams["Procedure", id][1:]
@@ -50,8 +50,8 @@ def test_a_later_version_of_the_recipe_does_not_reach_it(line: Beamline) -> None
 
 
 def test_steps_may_not_be_sent_for_a_recipe(line: Beamline) -> None:
-    with refused("ProcedureStepsForbiddenError"):
-        pin(line, from_recipe(line), [ENERGY])
+    with expect_refusal("ProcedureStepsForbiddenError"):
+        pin(line, register_from_recipe(line), [ENERGY])
 
 
 @pytest.mark.parametrize(
@@ -66,30 +66,30 @@ def test_steps_may_not_be_sent_for_a_recipe(line: Beamline) -> None:
     ids=["hash of bindings", "bindings", "steps", "expander", "version"],
 )
 def test_what_cannot_be_had_again_faithfully_is_refused(line: Beamline, changes: dict[str, Any], refusal: str) -> None:
-    id = from_recipe(line)
+    id = register_from_recipe(line)
     stream = line.world.streams["Procedure", id]
     (record,) = (event for event in stream if isinstance(event, ProcedureRecipeExpanded))
     stream[stream.index(record)] = record.model_copy(update=changes)
-    with refused(refusal):
+    with expect_refusal(refusal):
         pin(line, id)
 
 
 def test_without_the_record_of_its_expansion_a_recipe_is_not_expanded(line: Beamline) -> None:
-    id = from_recipe(line)
+    id = register_from_recipe(line)
     del line.world.streams["Procedure", id][1:]
-    with refused("ProcedureExpansionRecordNotFoundError") as caught:
+    with expect_refusal("ProcedureExpansionRecordNotFoundError") as caught:
         pin(line, id)
     assert caught.value.status == 500
 
 
-def by_hand(line: Beamline) -> UUID:
+def register_by_hand(line: Beamline) -> UUID:
     return line.world.create(RegisterProcedure(name="Set the energy", kind="beam_mode_change"))
 
 
 def test_steps_that_are_sent_are_pinned_as_they_are(line: Beamline) -> None:
     capture = {"kind": "capture", "address": "bl7:x.RBV", "capture_name": "home"}
     back = {"kind": "setpoint", "address": "bl7:x", "value": {"__capture__": "home"}, "verify": False}
-    pinned = pin(line, by_hand(line), [capture, back])
+    pinned = pin(line, register_by_hand(line), [capture, back])
     assert wire_form(pinned.steps) == [capture, back]
     assert pinned.closing_steps == ()
 
@@ -104,8 +104,8 @@ def test_steps_that_are_sent_are_pinned_as_they_are(line: Beamline) -> None:
     ids=["program", "binding", "unknown"],
 )
 def test_unreviewed_programs_and_open_bindings_are_not_sent(line: Beamline, step: dict[str, Any], reason: str) -> None:
-    with refused("InvalidRecipeStepShapeError", reason):
-        pin(line, by_hand(line), [step])
+    with expect_refusal("InvalidRecipeStepShapeError", reason):
+        pin(line, register_by_hand(line), [step])
 
 
 def gap(line: Beamline, **rule: Any) -> tuple[dict[str, Any], Run]:
@@ -113,7 +113,7 @@ def gap(line: Beamline, **rule: Any) -> tuple[dict[str, Any], Run]:
     hutch = line.hutch
     axis = hutch.virtual_axis(**rule)
     blades = [hutch.asset(name) for name in ("Left blade", "Right blade")][: 1 if rule else 2]
-    plan_id = hutch.planned(asset_ids=[*hutch.asset_ids, axis, *blades])
+    plan_id = hutch.define_plan(asset_ids=[*hutch.asset_ids, axis, *blades])
     for number, blade in enumerate(blades):
         hutch.port(blade, "position_out", "Output", "position")
         named = {"kind": "EPICS_PV", "value": f"bl7:blade{number}"}
@@ -126,7 +126,7 @@ def gap(line: Beamline, **rule: Any) -> tuple[dict[str, Any], Run]:
 
 def test_a_virtual_axis_becomes_its_constituents_in_wiring_order(line: Beamline) -> None:
     step, run = gap(line)
-    pinned = pin(line, by_hand(line), [ENERGY, step], run)
+    pinned = pin(line, register_by_hand(line), [ENERGY, step], run)
     assert [(one["address"], one["value"]) for one in wire_form(pinned.steps)] == [
         ("bl7:energy", 25.0),
         ("bl7:blade0", -2.0),
@@ -137,29 +137,29 @@ def test_a_virtual_axis_becomes_its_constituents_in_wiring_order(line: Beamline)
 @pytest.mark.parametrize("value", ["wide", True, {"__capture__": "gap"}], ids=["text", "switch", "slot"])
 def test_a_virtual_axis_takes_a_number_that_is_known(line: Beamline, value: Any) -> None:
     step, run = gap(line)
-    with refused("ProcedureVirtualAxisOutOfRangeError"):
-        pin(line, by_hand(line), [{**step, "value": value}], run)
+    with expect_refusal("ProcedureVirtualAxisOutOfRangeError"):
+        pin(line, register_by_hand(line), [{**step, "value": value}], run)
 
 
 def test_a_virtual_axis_needs_a_run_that_says_its_wiring(line: Beamline) -> None:
     step, _ = gap(line)
-    with refused("ProcedureVirtualAxisUnresolvedError"):
-        pin(line, by_hand(line), [step])
+    with expect_refusal("ProcedureVirtualAxisUnresolvedError"):
+        pin(line, register_by_hand(line), [step])
 
 
 @pytest.mark.parametrize("address", ["virtual-axis://here", f"virtual-axis://{new_id()}"], ids=["no id", "no asset"])
 def test_an_unknown_virtual_axis_is_refused(line: Beamline, address: str) -> None:
     _, run = gap(line)
-    with refused("ProcedureVirtualAxisUnresolvedError"):
-        pin(line, by_hand(line), [{**ENERGY, "address": address}], run)
+    with expect_refusal("ProcedureVirtualAxisUnresolvedError"):
+        pin(line, register_by_hand(line), [{**ENERGY, "address": address}], run)
 
 
 def test_an_axis_without_an_address_of_its_own_leaves_it_unresolved(line: Beamline) -> None:
     step, run = gap(line)
     (blade,) = (id for name, id in line.world.streams if name == "Asset" and asset_name(line, id) == "Left blade")
     line.world.when(AddAssetAlternateIdentifier(kind="EPICS_PV", value="bl7:other"), on=blade)
-    with refused("ProcedureVirtualAxisUnresolvedError") as caught:
-        pin(line, by_hand(line), [step], run)
+    with expect_refusal("ProcedureVirtualAxisUnresolvedError") as caught:
+        pin(line, register_by_hand(line), [step], run)
     assert "2 EPICS_PV" in caught.value.detail
 
 
@@ -177,7 +177,7 @@ def test_a_table_follows_the_revision_it_pins(line: Beamline) -> None:
     revision_id = line.world.answer["revision_id"]
     table = {"kind": "LookupTable", "calibration_id": calibration_id, "calibration_revision_id": revision_id}
     step, run = gap(line, **table, extrapolation_kind="Error")
-    (one,) = wire_form(pin(line, by_hand(line), [{**step, "value": 25}], run).steps)
+    (one,) = wire_form(pin(line, register_by_hand(line), [{**step, "value": 25}], run).steps)
     assert (one["address"], one["value"]) == ("bl7:blade0", 2.0)
-    with refused("ProcedureVirtualAxisOutOfRangeError"):
-        pin(line, by_hand(line), [{**step, "value": 40}], run)
+    with expect_refusal("ProcedureVirtualAxisOutOfRangeError"):
+        pin(line, register_by_hand(line), [{**step, "value": 40}], run)

@@ -34,7 +34,7 @@ from baton.domain.run.run import HoldRun
 from baton.domain.shared.gates import NOT_JUDGED
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import DegradeSupply
-from tests.support.domain.conducts import SEARCH, from_recipe, left_held, procedure_of, result
+from tests.support.domain.conducts import SEARCH, end_in_hold, procedure_of, register_procedure_from_recipe, result
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import new_id
 from tests.support.workflows.step_json import criterion, setpoint
@@ -130,92 +130,92 @@ def rival(line: Beamline) -> UUID:
     return id
 
 
-def defined(line: Beamline) -> UUID:
+def defined_phase(line: Beamline) -> UUID:
     return phase(line)
 
 
-def started(line: Beamline) -> UUID:
+def started_phase(line: Beamline) -> UUID:
     id = phase(line)
     line.world.when(StartProcedure(), on=id)
     return id
 
 
-def completed(line: Beamline) -> UUID:
-    id = started(line)
+def completed_phase(line: Beamline) -> UUID:
+    id = started_phase(line)
     line.world.when(CompleteProcedure(), on=id)
     return id
 
 
-def conducted(line: Beamline) -> UUID:
+def conducted_phase(line: Beamline) -> UUID:
     id = phase(line)
     line.world.when(ConductProcedure(steps=STEPS), on=id)
     return id
 
 
-def held_by_hand(line: Beamline) -> UUID:
-    id = started(line)
+def phase_held_by_hand(line: Beamline) -> UUID:
+    id = started_phase(line)
     line.world.when(HoldProcedure(reason="lunch"), on=id)
     return id
 
 
 def held_conduct(line: Beamline) -> UUID:
-    id = conducted(line)
-    left_held(line.world, id)
+    id = conducted_phase(line)
+    end_in_hold(line.world, id)
     return id
 
 
 def held_loop(line: Beamline) -> UUID:
     id = phase(line)
     line.world.when(ConductUntilConverged(**LOOP, steps=STEPS), on=id)
-    left_held(line.world, id)
+    end_in_hold(line.world, id)
     return id
 
 
-def in_a_pass(line: Beamline) -> UUID:
-    id = started(line)
+def phase_in_a_pass(line: Beamline) -> UUID:
+    id = started_phase(line)
     line.world.when(StartProcedureIteration(iteration_index=1), on=id)
     return id
 
 
-def halted(line: Beamline) -> UUID:
-    id = conducted(line)
+def halted_conduct(line: Beamline) -> UUID:
+    id = conducted_phase(line)
     line.world.when(RecordConductEnd(result=result(line.world, id, succeeded=False)), on=id)
     return id
 
 
-def aborted(line: Beamline) -> UUID:
-    id = started(line)
+def aborted_phase(line: Beamline) -> UUID:
+    id = started_phase(line)
     line.world.when(AbortProcedure(reason="smoke"), on=id)
     return id
 
 
-def truncated(line: Beamline) -> UUID:
-    id = started(line)
+def truncated_phase(line: Beamline) -> UUID:
+    id = started_phase(line)
     line.world.when(TruncateProcedure(reason="power cut"), on=id)
     return id
 
 
-def with_recipe(line: Beamline) -> UUID:
+def phase_with_recipe(line: Beamline) -> UUID:
     box = line.hutch.timing_box
-    return from_recipe(line.world, parent_run_id=line.start(), target_asset_ids=[box])
+    return register_procedure_from_recipe(line.world, parent_run_id=line.start(), target_asset_ids=[box])
 
 
 def held_search(line: Beamline) -> UUID:
-    id = with_recipe(line)
+    id = phase_with_recipe(line)
     line.world.when(ConductUntilAdvised(**SEARCH), on=id)
-    left_held(line.world, id)
+    end_in_hold(line.world, id)
     return id
 
 
-def taken_up_by_hand(line: Beamline) -> UUID:
+def conduct_resumed_by_hand(line: Beamline) -> UUID:
     id = held_conduct(line)
     line.world.when(ResumeProcedure(by_hand=True), on=id)
     return id
 
 
 STANDINGS = [
-    *(defined, with_recipe, started, in_a_pass, completed, aborted, truncated),
-    *(conducted, halted, held_by_hand, held_conduct, held_loop, held_search, taken_up_by_hand),
+    *(defined_phase, phase_with_recipe, started_phase, phase_in_a_pass, completed_phase, aborted_phase, truncated_phase),
+    *(conducted_phase, halted_conduct, phase_held_by_hand, held_conduct, held_loop, held_search, conduct_resumed_by_hand),
 ]
 PERMISSIONS = {
     name: REGISTRY.operations[name].command_name
@@ -254,7 +254,7 @@ def test_a_preflight_passes_exactly_where_the_command_would(
     assert_true(line, id)
 
 
-@pytest.mark.parametrize(("standing", "names"), [(defined, STARTING), (held_conduct, RESUMING)])
+@pytest.mark.parametrize(("standing", "names"), [(defined_phase, STARTING), (held_conduct, RESUMING)])
 def test_there_is_one_row_for_each_gate_in_the_order_of_the_gates(standing: Any, names: list[str]) -> None:
     line = beamline()
     answer = preflight(line, standing(line))
@@ -266,7 +266,7 @@ def test_there_is_one_row_for_each_gate_in_the_order_of_the_gates(standing: Any,
 @pytest.mark.parametrize(
     ("standing", "command"),
     [
-        (held_by_hand, "resume_procedure"),
+        (phase_held_by_hand, "resume_procedure"),
         (held_conduct, "conduct_from_procedure"),
         (held_loop, "conduct_until_converged"),
         (held_search, "conduct_until_advised_from"),
@@ -285,7 +285,7 @@ def test_a_held_procedure_names_the_command_that_takes_it_up(standing: Any, comm
 
 def test_what_is_not_held_is_taken_up_by_nothing() -> None:
     line = beamline()
-    assert preflight(line, defined(line)).taken_up_by is None
+    assert preflight(line, defined_phase(line)).taken_up_by is None
 
 
 class TestGrants:
@@ -298,7 +298,7 @@ class TestGrants:
         name = next(name for name, permission in PERMISSIONS.items() if permission == command_name)
         held = {ConductMode.FLAT: held_conduct, ConductMode.CONVERGED: held_loop, ConductMode.ADVISED: held_search}
         goes_on = name in ("conduct_from_procedure", "conduct_until_advised_from")
-        id = (held[MODES[command_name]] if goes_on else with_recipe)(line)
+        id = (held[MODES[command_name]] if goes_on else phase_with_recipe)(line)
         command = COMMANDS[name]
         if name == "conduct_until_converged":
             command = ConductUntilConverged(**{**LOOP, "convergence_capture_name": "sharpness"})
@@ -312,7 +312,7 @@ class TestGrants:
 
     def test_the_gate_says_to_each_command_what_it_lacks(self) -> None:
         line = beamline()
-        id = defined(line)
+        id = defined_phase(line)
         line.world.denied = {"StartProcedure", "EndProcedureIteration"}
         rows = [gate for gate in preflight(line, id).gates if gate.gate == "grants_present"]
         assert {row.asked_by: (row.facts or {}).get("missing") for row in rows} == {

@@ -36,27 +36,27 @@ from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedu
 from baton.domain.run.run import HoldRun
 from baton.domain.supply.supply import DegradeSupply
 from tests.support.domain.run_beamline import TTL, Beamline
-from tests.support.domain.world import START, new_id, refused
+from tests.support.domain.world import START, expect_refusal, new_id
 
 
-def registered(line: Beamline, **fields: Any) -> UUID:
+def register_procedure(line: Beamline, **fields: Any) -> UUID:
     task = {"name": "Centre the axis", "kind": "center_alignment", "target_asset_ids": [line.hutch.camera]}
     return line.world.create(RegisterProcedure(**{**task, **fields}))
 
 
-def started(line: Beamline, **fields: Any) -> UUID:
-    id = registered(line, **fields)
+def started_procedure(line: Beamline, **fields: Any) -> UUID:
+    id = register_procedure(line, **fields)
     line.world.when(StartProcedure(), on=id)
     return id
 
 
 def phase(line: Beamline) -> UUID:
-    return registered(line, parent_run_id=line.start())
+    return register_procedure(line, parent_run_id=line.start())
 
 
-def conducted(line: Beamline, command_name: str = "ConductProcedure") -> tuple[UUID, UUID]:
+def conducted_procedure(line: Beamline, command_name: str = "ConductProcedure") -> tuple[UUID, UUID]:
     """A procedure that is being conducted, and its conduct."""
-    id, conduct_id = registered(line), new_id()
+    id, conduct_id = register_procedure(line), new_id()
     line.world.given(id, ProcedureStarted(conduct_id=conduct_id, command_name=command_name))
     return id, conduct_id
 
@@ -84,41 +84,41 @@ def result(id: UUID, conduct_id: UUID, kind: ActuationKind | None = None) -> Pro
     ids=["name", "kind", "cap", "capability"],
 )
 def test_a_registration_is_refused_by_its_own_class(line: Beamline, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
-        registered(line, **fields)
+    with expect_refusal(refusal):
+        register_procedure(line, **fields)
 
 
 def test_targets_are_looked_for_when_it_starts(line: Beamline) -> None:
-    id = registered(line, target_asset_ids=[new_id()])
-    with refused("AssetNotFoundError"):
+    id = register_procedure(line, target_asset_ids=[new_id()])
+    with expect_refusal("AssetNotFoundError"):
         line.world.when(StartProcedure(), on=id)
 
 
 def test_a_decommissioned_target_keeps_it_from_starting(line: Beamline) -> None:
-    id = registered(line, target_asset_ids=[line.hutch.timing_box])
+    id = register_procedure(line, target_asset_ids=[line.hutch.timing_box])
     line.world.when(DecommissionAsset(), on=line.hutch.timing_box)
-    with refused("ProcedureAssetDecommissionedError"):
+    with expect_refusal("ProcedureAssetDecommissionedError"):
         line.world.when(StartProcedure(), on=id)
 
 
 def test_an_enclosure_that_nobody_watches_keeps_it_from_starting_and_resuming(line: Beamline) -> None:
-    id = registered(line)
+    id = register_procedure(line)
     line.world.now += TTL + timedelta(seconds=5)
-    with refused("ProcedureRequiresPermittedEnclosureError"):
+    with expect_refusal("ProcedureRequiresPermittedEnclosureError"):
         line.world.when(StartProcedure(), on=id)
     line.observe()
     line.world.when(StartProcedure(), on=id)
     line.world.when(HoldProcedure(reason="lunch"), on=id)
     line.observe("NotPermitted")
-    with refused("ProcedureRequiresPermittedEnclosureError"):
+    with expect_refusal("ProcedureRequiresPermittedEnclosureError"):
         line.world.when(ResumeProcedure(), on=id)
 
 
 def test_only_a_phase_needs_the_supplies_of_its_run(line: Beamline) -> None:
-    alone, within = registered(line), phase(line)
+    alone, within = register_procedure(line), phase(line)
     line.lose_beam()
     line.world.when(StartProcedure(), on=alone)
-    with refused("ProcedureSupplyCoverageMismatchError"):
+    with expect_refusal("ProcedureSupplyCoverageMismatchError"):
         line.world.when(StartProcedure(), on=within)
 
 
@@ -129,47 +129,47 @@ def test_a_phase_resumes_with_a_degraded_supply_but_does_not_start_with_one(line
     assert line.supply_id is not None
     line.world.when(DegradeSupply(reason="half the current"), on=line.supply_id)
     line.world.when(ResumeProcedure(), on=first)
-    with refused("ProcedureSupplyCoverageMismatchError"):
+    with expect_refusal("ProcedureSupplyCoverageMismatchError"):
         line.world.when(StartProcedure(), on=second)
 
 
 def test_a_phase_starts_and_resumes_only_while_its_run_is_running(line: Beamline) -> None:
     run_id = line.start()
-    id = registered(line, parent_run_id=run_id)
+    id = register_procedure(line, parent_run_id=run_id)
     line.world.when(HoldRun(), on=run_id)
-    with refused("ProcedureCannotStartError", "parent_run_not_running"):
+    with expect_refusal("ProcedureCannotStartError", "parent_run_not_running"):
         line.world.when(StartProcedure(), on=id)
 
 
 def test_the_status_is_looked_at_before_anything_behind_it(line: Beamline) -> None:
-    id = started(line)
+    id = started_procedure(line)
     line.world.when(CompleteProcedure(), on=id)
     line.observe("NotPermitted")
-    with refused("ProcedureCannotStartError", "completed"):
+    with expect_refusal("ProcedureCannotStartError", "completed"):
         line.world.when(StartProcedure(), on=id)
-    with refused("ProcedureCannotResumeError", "completed"):
+    with expect_refusal("ProcedureCannotResumeError", "completed"):
         line.world.when(ResumeProcedure(), on=id)
 
 
 def test_holding_a_live_conduct_is_a_request_that_is_made_once(line: Beamline) -> None:
-    id, conduct_id = conducted(line)
+    id, conduct_id = conducted_procedure(line)
     (event,) = line.world.when(HoldProcedure(reason="shift change"), on=id)
     assert isinstance(event, ProcedureHoldRequested)
     assert line.world.answer == {"procedure_id": str(id), "conduct_id": str(conduct_id)}
     assert procedure_of(line, id).status is ProcedureStatus.RUNNING
-    with refused("ProcedureCannotHoldError", "request_pending"):
+    with expect_refusal("ProcedureCannotHoldError", "request_pending"):
         line.world.when(HoldProcedure(reason="again"), on=id)
 
 
 def test_an_abort_replaces_a_hold_and_not_the_other_way_round(line: Beamline) -> None:
-    id, _ = conducted(line)
+    id, _ = conducted_procedure(line)
     line.world.when(HoldProcedure(reason="shift change"), on=id)
     (event,) = line.world.when(AbortProcedure(reason="smoke"), on=id)
     assert isinstance(event, ProcedureAbortRequested)
     assert procedure_of(line, id).pending_request is PendingRequest.ABORT
-    with refused("ProcedureCannotAbortError", "request_pending"):
+    with expect_refusal("ProcedureCannotAbortError", "request_pending"):
         line.world.when(AbortProcedure(reason="again"), on=id)
-    with refused("ProcedureCannotHoldError", "request_pending"):
+    with expect_refusal("ProcedureCannotHoldError", "request_pending"):
         line.world.when(HoldProcedure(reason="again"), on=id)
 
 
@@ -184,13 +184,13 @@ def test_an_abort_replaces_a_hold_and_not_the_other_way_round(line: Beamline) ->
     ids=["complete", "truncate", "start iteration", "end iteration"],
 )
 def test_a_live_conduct_does_these_itself(line: Beamline, command: Any, refusal: str) -> None:
-    id, _ = conducted(line)
-    with refused(refusal, "conduct_live"):
+    id, _ = conducted_procedure(line)
+    with expect_refusal(refusal, "conduct_live"):
         line.world.when(command, on=id)
 
 
 def test_the_end_of_a_conduct_ends_its_requests_and_adds_its_kind(line: Beamline) -> None:
-    id, conduct_id = conducted(line)
+    id, conduct_id = conducted_procedure(line)
     line.world.when(HoldProcedure(reason="shift change"), on=id)
     line.world.given(id, result(id, conduct_id, ActuationKind.SIMULATED))
     state = procedure_of(line, id)
@@ -199,7 +199,7 @@ def test_the_end_of_a_conduct_ends_its_requests_and_adds_its_kind(line: Beamline
 
 
 def test_the_end_of_another_conduct_only_adds_its_kind(line: Beamline) -> None:
-    id, conduct_id = conducted(line)
+    id, conduct_id = conducted_procedure(line)
     line.world.when(HoldProcedure(reason="shift change"), on=id)
     line.world.given(id, result(id, new_id(), ActuationKind.SIMULATED))
     state = procedure_of(line, id)
@@ -208,10 +208,10 @@ def test_the_end_of_another_conduct_only_adds_its_kind(line: Beamline) -> None:
 
 
 def test_what_was_conducted_is_taken_up_by_its_own_command(line: Beamline) -> None:
-    id, conduct_id = conducted(line, "ConductUntilConverged")
+    id, conduct_id = conducted_procedure(line, "ConductUntilConverged")
     line.world.given(id, result(id, conduct_id))
     line.world.when(HoldProcedure(reason="lunch"), on=id)
-    with refused("ProcedureCannotResumeError", "conduct_pinned") as caught:
+    with expect_refusal("ProcedureCannotResumeError", "conduct_pinned") as caught:
         line.world.when(ResumeProcedure(), on=id)
     assert caught.value.facts == {"command": "conduct_until_converged"}
     line.world.when(ResumeProcedure(by_hand=True), on=id)
@@ -228,13 +228,13 @@ def test_kinds_only_merge(kinds: list[ActuationKind | None]) -> None:
 
 
 def test_iterations_are_taken_in_turn(line: Beamline) -> None:
-    id = started(line)
-    with refused("ProcedureCannotStartIterationError", "index_out_of_turn"):
+    id = started_procedure(line)
+    with expect_refusal("ProcedureCannotStartIterationError", "index_out_of_turn"):
         line.world.when(StartProcedureIteration(iteration_index=2), on=id)
     line.world.when(StartProcedureIteration(iteration_index=1), on=id)
-    with refused("ProcedureCannotStartIterationError", "iteration_open"):
+    with expect_refusal("ProcedureCannotStartIterationError", "iteration_open"):
         line.world.when(StartProcedureIteration(iteration_index=2), on=id)
-    with refused("ProcedureCannotEndIterationError", "not_open"):
+    with expect_refusal("ProcedureCannotEndIterationError", "not_open"):
         line.world.when(EndProcedureIteration(iteration_index=2, converged=True), on=id)
     line.world.when(EndProcedureIteration(iteration_index=1, converged=False, reason="3.2 px off"), on=id)
     line.world.when(StartProcedureIteration(iteration_index=2), on=id)
@@ -247,11 +247,11 @@ def test_iterations_are_taken_in_turn(line: Beamline) -> None:
 
 
 def test_patience_lasts_for_as_many_unconverged_passes_as_the_cap(line: Beamline) -> None:
-    id = started(line, max_consecutive_unconverged_iterations=2)
+    id = started_procedure(line, max_consecutive_unconverged_iterations=2)
     for index in (1, 2):
         line.world.when(StartProcedureIteration(iteration_index=index), on=id)
         line.world.when(EndProcedureIteration(iteration_index=index, converged=None), on=id)
-    with refused("ProcedureIterationLimitReachedError"):
+    with expect_refusal("ProcedureIterationLimitReachedError"):
         line.world.when(StartProcedureIteration(iteration_index=3), on=id)
 
 
@@ -269,7 +269,7 @@ def test_patience_lasts_for_as_many_unconverged_passes_as_the_cap(line: Beamline
 def test_the_streak_counts_passes_that_were_meant_to_converge(
     line: Beamline, mode: str, pending: bool, verdicts: list[bool | None], streak: int
 ) -> None:
-    id, conduct_id = conducted(line, mode)
+    id, conduct_id = conducted_procedure(line, mode)
     if pending:
         hold = ProcedureHoldRequested(conduct_id=conduct_id, reason="shift change", decided_by_decision_id=None)
         line.world.given(id, hold)
@@ -280,7 +280,7 @@ def test_the_streak_counts_passes_that_were_meant_to_converge(
 
 
 def test_a_conduct_opened_while_it_runs_is_no_change_of_status(line: Beamline) -> None:
-    id = started(line)
+    id = started_procedure(line)
     since = procedure_of(line, id).last_status_changed_at
     line.world.now += timedelta(minutes=5)
     line.world.given(id, ProcedureStarted(conduct_id=new_id(), command_name="ConductProcedure"))
@@ -288,7 +288,7 @@ def test_a_conduct_opened_while_it_runs_is_no_change_of_status(line: Beamline) -
 
 
 def test_a_reason_stands_until_it_goes_on(line: Beamline) -> None:
-    id = started(line)
+    id = started_procedure(line)
     (event,) = line.world.when(HoldProcedure(reason="lunch"), on=id)
     assert isinstance(event, ProcedureHeld)
     state = procedure_of(line, id)
@@ -301,18 +301,18 @@ def test_a_reason_stands_until_it_goes_on(line: Beamline) -> None:
 
 
 def test_activities_are_logged_while_it_runs(line: Beamline) -> None:
-    id = started(line)
+    id = started_procedure(line)
     doing = {"event_id": new_id(), "step_kind": "setpoint", "payload": {"value": 25.0}, "sampled_at": START}
     assert len(line.world.when(AppendProcedureActivities(entries=[doing]), on=id)) == 1
     assert line.world.when(AppendProcedureActivities(entries=[doing]), on=id) == []
     (row,) = line.world.entries.values()
     assert isinstance(row, Activity)
     assert (row.procedure_id, row.conduct_id) == (id, None)
-    with refused("InvalidProcedureStepKindError"):
+    with expect_refusal("InvalidProcedureStepKindError"):
         line.world.when(AppendProcedureActivities(entries=[{**doing, "step_kind": "dance"}]), on=id)
 
 
 def test_an_interruption_lies_in_the_past(line: Beamline) -> None:
-    id = started(line)
-    with refused("InvalidProcedureInterruptedAtError"):
+    id = started_procedure(line)
+    with expect_refusal("InvalidProcedureInterruptedAtError"):
         line.world.when(TruncateProcedure(reason="power cut", interrupted_at=line.world.now + timedelta(days=1)), on=id)

@@ -8,9 +8,9 @@ from baton.domain.kernel import Command
 from baton.domain.operation.procedure.preflight import PreflightProcedure, ProcedurePreflight
 from baton.domain.operation.procedure.procedure import ConductMode, Procedure
 from baton.domain.run.conduct import ConductRun
-from tests.support.domain.conducts import BEGINNING, FOCUS_STEPS, GOING_ON, from_recipe, taken_to_hold
+from tests.support.domain.conducts import BEGINNING, FOCUS_STEPS, GOING_ON, open_and_hold, register_procedure_from_recipe
 from tests.support.domain.run_beamline import Beamline
-from tests.support.domain.world import World, refused
+from tests.support.domain.world import World, expect_refusal
 from tests.support.workflows.step_json import compute
 
 RECON = "/opt/recon/bin/recon"
@@ -34,8 +34,8 @@ def test_a_program_that_is_not_listed_letter_by_letter_is_refused_when_the_proce
     world: World, programs: tuple[str, ...]
 ) -> None:
     allow(world, *programs)
-    with refused(NOT_ALLOWED, "program_not_allowed") as caught:
-        from_recipe(world, STEPS)
+    with expect_refusal(NOT_ALLOWED, "program_not_allowed") as caught:
+        register_procedure_from_recipe(world, STEPS)
     assert caught.value.status == 409
     assert caught.value.facts == {"program": RECON, "list": "steps", "step_index": 2}
     assert not [stream for kind, stream in world.streams if kind == Procedure.__name__]
@@ -43,23 +43,23 @@ def test_a_program_that_is_not_listed_letter_by_letter_is_refused_when_the_proce
 
 def test_programs_of_closing_steps_are_asked_for_too(world: World) -> None:
     allow(world, RECON)
-    with refused(NOT_ALLOWED) as caught:
-        from_recipe(world, STEPS, [compute("/bin/rm", "-r", "/")])
+    with expect_refusal(NOT_ALLOWED) as caught:
+        register_procedure_from_recipe(world, STEPS, [compute("/bin/rm", "-r", "/")])
     assert caught.value.facts == {"program": "/bin/rm", "list": "closing_steps", "step_index": 0}
 
 
 def test_a_recipe_without_programs_asks_for_none(world: World) -> None:
     allow(world)
-    assert from_recipe(world)
+    assert register_procedure_from_recipe(world)
 
 
 @pytest.mark.parametrize("mode", ConductMode)
 def test_a_program_that_is_not_allowed_any_more_keeps_a_procedure_from_starting(world: World, mode: ConductMode) -> None:
     allow(world, RECON)
-    id = from_recipe(world, STEPS)
+    id = register_procedure_from_recipe(world, STEPS)
     assert gates(world, id)["steps_prepared"].passed
     allow(world)
-    with refused(NOT_ALLOWED):
+    with expect_refusal(NOT_ALLOWED):
         world.when(BEGINNING[mode], on=id)
     closed = gates(world, id)["steps_prepared"]
     assert (closed.passed, closed.reason) == (False, "program_not_allowed")
@@ -70,12 +70,12 @@ def test_a_program_that_is_not_allowed_any_more_keeps_a_held_procedure_from_goin
     world: World, mode: ConductMode
 ) -> None:
     allow(world, RECON)
-    id = from_recipe(world, STEPS)
-    taken_to_hold(world, BEGINNING[mode], id)
+    id = register_procedure_from_recipe(world, STEPS)
+    open_and_hold(world, BEGINNING[mode], id)
     assert gates(world, id)["programs_allowed"].passed
     allow(world)
     going_on: Command = GOING_ON[mode]
-    with refused(NOT_ALLOWED):
+    with expect_refusal(NOT_ALLOWED):
         world.when(going_on, on=id)
     closed = gates(world, id)["programs_allowed"]
     assert (closed.passed, closed.reason, closed.asked_by) == (False, "program_not_allowed", (going_on.operation.name,))
@@ -86,8 +86,8 @@ def test_a_program_that_is_not_allowed_any_more_keeps_a_held_procedure_from_goin
 def test_a_run_does_not_begin_with_a_phase_whose_program_is_not_allowed(world: World, line: Beamline) -> None:
     allow(world, RECON)
     run_id = line.start()
-    id = from_recipe(world, [compute(RECON, capture_name="n")], parent_run_id=run_id)
+    id = register_procedure_from_recipe(world, [compute(RECON, capture_name="n")], parent_run_id=run_id)
     allow(world)
-    with refused("RunPhaseMismatchError", "conduct_unfit") as caught:
+    with expect_refusal("RunPhaseMismatchError", "conduct_unfit") as caught:
         world.when(ConductRun(procedure_ids=[id]), on=run_id)
     assert (caught.value.facts or {})["cause"]["code"] == NOT_ALLOWED

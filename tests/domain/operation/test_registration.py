@@ -13,7 +13,7 @@ from baton.domain.recipe.capability import Capability, DeprecateCapability, Vers
 from baton.domain.recipe.recipe import DefineRecipe, DeprecateRecipe
 from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.templates import capability, contract, parameters
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 EXPOSE = [{"kind": "action", "name": "collect", "params": {"dwell": {"__binding__": "dwell"}, "repetitions": 2}}]
 HOME = [{"kind": "setpoint", "address": "bl7:shutter", "value": 0}]
@@ -63,27 +63,27 @@ def test_what_is_not_bound_comes_from_the_run_and_what_differs_is_said(line: Bea
 )
 def test_what_cannot_be_expanded_is_refused(line: Beamline, fields: dict[str, Any], refusal: str) -> None:
     recipe_id = recipe(line)
-    with refused(refusal):
+    with expect_refusal(refusal):
         line.world.when(register(**{"recipe_id": recipe_id, **fields}))
 
 
 def test_deprecated_templates_take_no_new_procedures(line: Beamline) -> None:
     recipe_id = recipe(line)
     line.world.when(DeprecateCapability(), on=line.hutch.capability_id)
-    with refused("ProcedureBoundCapabilityDeprecatedError"):
+    with expect_refusal("ProcedureBoundCapabilityDeprecatedError"):
         line.world.when(register(recipe_id))
-    with refused("ProcedureBoundCapabilityDeprecatedError"):
+    with expect_refusal("ProcedureBoundCapabilityDeprecatedError"):
         line.world.when(RegisterProcedure(name="x", kind="y", capability_id=line.hutch.capability_id))
     line.world.when(DeprecateRecipe(), on=recipe_id)
-    with refused("ProcedureBoundRecipeDeprecatedError"):
+    with expect_refusal("ProcedureBoundRecipeDeprecatedError"):
         line.world.when(register(recipe_id))
 
 
 def test_a_capability_for_methods_alone_is_not_realised_by_a_procedure(line: Beamline) -> None:
     methods = capability(line.world, code="baton.capability.other", executor_shapes=["METHOD"])
-    with refused("ProcedureCapabilityExecutorMismatchError"):
+    with expect_refusal("ProcedureCapabilityExecutorMismatchError"):
         line.world.when(RegisterProcedure(name="x", kind="y", capability_id=methods))
-    with refused("ProcedureCapabilityExecutorMismatchError"):
+    with expect_refusal("ProcedureCapabilityExecutorMismatchError"):
         line.world.when(register(recipe(line, methods)))
 
 
@@ -93,7 +93,7 @@ def test_a_parameter_that_the_capability_gave_up_makes_the_recipe_stale(line: Be
     fewer = parameters("repetitions", repetitions={"type": "integer"})
     command = VersionCapability(**{**versioned, "description": None, "parameters_schema": fewer}, version_tag="v2")
     line.world.when(command, on=line.hutch.capability_id)
-    with refused("ProcedureBindingsStaleError") as caught:
+    with expect_refusal("ProcedureBindingsStaleError") as caught:
         line.world.when(register(recipe_id))
     assert caught.value.facts == {"parameter_names": ["dwell"]}
 
@@ -149,5 +149,5 @@ def test_of_two_causes_the_one_that_is_promised_first_refuses(line: Beamline, fi
     fields: dict[str, Any] = {}
     for cause in sorted((ORDER[first][1], ORDER[second][1]), key=lambda cause: cause in VERSIONED_LAST):
         fields |= cause(line, recipe_id)
-    with refused(ORDER[first][0]):
+    with expect_refusal(ORDER[first][0]):
         line.world.when(register(recipe_id, **fields))

@@ -37,14 +37,14 @@ from tests.support.domain.schedules import (
     NIGHTLY,
     SUMMER,
     darks,
-    defined,
-    fired,
-    firing_refused,
+    define_schedule,
     recipe,
+    record_firing,
+    record_refused_firing,
     schedule_of,
     series,
 )
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def world() -> World:
 
 
 @pytest.fixture
-def hutch() -> World:
+def plan_world() -> World:
     """A world with a plan in it."""
     return beamline().world
 
@@ -69,7 +69,7 @@ def standing_of(world: World, id: UUID) -> ScheduleEngineState:
 
 
 def test_a_schedule_fires_as_whoever_defined_it_through_what_they_defined_it(world: World) -> None:
-    schedule = schedule_of(world, defined(world, name="  Nightly darks  "))
+    schedule = schedule_of(world, define_schedule(world, name="  Nightly darks  "))
     assert (schedule.run_as, schedule.surface_id, schedule.conduit_id) == (OPERATOR, SYSTEM_HTTP, SYSTEM_CONDUIT)
     assert (schedule.name, schedule.status, schedule.last_status_reason) == ("Nightly darks", "Active", None)
     assert (schedule.time_zone, schedule.overlap, schedule.catchup_window, schedule.jitter) == ("UTC", "Skip", 60, 0)
@@ -77,7 +77,7 @@ def test_a_schedule_fires_as_whoever_defined_it_through_what_they_defined_it(wor
 
 def test_what_a_target_leaves_out_is_filled_in_when_it_is_defined(world: World) -> None:
     recipe_id = recipe(world)
-    assert schedule_of(world, defined(world, darks(recipe_id))).target == {
+    assert schedule_of(world, define_schedule(world, darks(recipe_id))).target == {
         "kind": "ConductRecipe",
         "recipe_id": str(recipe_id),
         "name": "Darks {fired_at}",
@@ -88,9 +88,11 @@ def test_what_a_target_leaves_out_is_filled_in_when_it_is_defined(world: World) 
     }
 
 
-def test_a_plan_is_a_target_with_every_field_of_a_start(hutch: World) -> None:
-    target = series(plan_in(hutch), recipe(hutch), subject_id=new_id(), override_parameters={"dwell": 0.2}, raid="10.1/r")
-    aim: Any = schedule_of(hutch, defined(hutch, target)).aim
+def test_a_plan_is_a_target_with_every_field_of_a_start(plan_world: World) -> None:
+    target = series(
+        plan_in(plan_world), recipe(plan_world), subject_id=new_id(), override_parameters={"dwell": 0.2}, raid="10.1/r"
+    )
+    aim: Any = schedule_of(plan_world, define_schedule(plan_world, target)).aim
     start = aim.start(SUMMER, 12)
     assert (start.name, start.subject_id, start.raid) == ("Survey 12", target["subject_id"], "10.1/r")
     assert start.override_parameters == {"dwell": 0.2}
@@ -122,8 +124,8 @@ def test_names_are_filled_in_with_the_time_and_the_number_of_the_firing() -> Non
 def test_a_schedule_that_says_nothing_sensible_is_refused(
     world: World, changes: dict[str, Any], code: str, reason: str
 ) -> None:
-    with refused(code, reason):
-        defined(world, **changes)
+    with expect_refusal(code, reason):
+        define_schedule(world, **changes)
 
 
 @pytest.mark.parametrize(
@@ -138,16 +140,16 @@ def test_a_schedule_that_says_nothing_sensible_is_refused(
     ],
 )
 def test_a_recipe_that_could_never_be_conducted_is_refused(world: World, changes: dict[str, Any], reason: str) -> None:
-    with refused("InvalidScheduleTargetError", reason):
-        defined(world, {**darks(recipe(world)), **changes})
+    with expect_refusal("InvalidScheduleTargetError", reason):
+        define_schedule(world, {**darks(recipe(world)), **changes})
 
 
 def test_a_recipe_that_needs_a_binding_gets_one_or_is_refused(world: World) -> None:
     dwelling = recipe(world, [{"kind": "setpoint", "address": "bl7:dwell", "value": {"__binding__": "dwell"}}])
-    with refused("InvalidScheduleTargetError", "bindings_unfit") as caught:
-        defined(world, darks(dwelling))
+    with expect_refusal("InvalidScheduleTargetError", "bindings_unfit") as caught:
+        define_schedule(world, darks(dwelling))
     assert caught.value.facts["cause"]["code"] in ("UnboundRecipeBindingError", "InvalidProcedureBindingsError")
-    defined(world, darks(dwelling, bindings={"dwell": 0.2, "repetitions": 1}))
+    define_schedule(world, darks(dwelling, bindings={"dwell": 0.2, "repetitions": 1}))
 
 
 @pytest.mark.parametrize(
@@ -160,18 +162,18 @@ def test_a_recipe_that_needs_a_binding_gets_one_or_is_refused(world: World) -> N
         ({"external_refs": {"proposal": " "}}, None),
     ],
 )
-def test_a_run_that_could_never_start_is_refused(hutch: World, changes: dict[str, Any], reason: str | None) -> None:
-    with refused("InvalidScheduleTargetError", reason):
-        defined(hutch, {**series(plan_in(hutch), recipe(hutch)), **changes})
+def test_a_run_that_could_never_start_is_refused(plan_world: World, changes: dict[str, Any], reason: str | None) -> None:
+    with expect_refusal("InvalidScheduleTargetError", reason):
+        define_schedule(plan_world, {**series(plan_in(plan_world), recipe(plan_world)), **changes})
 
 
-def test_what_is_to_be_conducted_exists(hutch: World) -> None:
-    with refused("RecipeNotFoundError"):
-        defined(hutch, darks(new_id()))
-    with refused("PlanNotFoundError"):
-        defined(hutch, series(new_id(), recipe(hutch)))
-    with refused("RecipeNotFoundError"):
-        defined(hutch, series(plan_in(hutch), new_id()))
+def test_what_is_to_be_conducted_exists(plan_world: World) -> None:
+    with expect_refusal("RecipeNotFoundError"):
+        define_schedule(plan_world, darks(new_id()))
+    with expect_refusal("PlanNotFoundError"):
+        define_schedule(plan_world, series(new_id(), recipe(plan_world)))
+    with expect_refusal("RecipeNotFoundError"):
+        define_schedule(plan_world, series(plan_in(plan_world), new_id()))
 
 
 @pytest.mark.parametrize(
@@ -205,12 +207,12 @@ def test_what_has_not_the_form_of_a_schedule_is_malformed(changes: dict[str, Any
     ],
 )
 def test_a_reason_is_not_blank(world: World, command: Any, code: str) -> None:
-    with refused(code, "blank"):
-        world.when(command, on=defined(world))
+    with expect_refusal(code, "blank"):
+        world.when(command, on=define_schedule(world))
 
 
 def test_resuming_clears_the_reason(world: World) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     world.when(HoldSchedule(reason="beam dump"), on=id)
     assert schedule_of(world, id).last_status_reason == "beam dump"
     world.when(ResumeSchedule(), on=id)
@@ -229,7 +231,7 @@ def test_resuming_clears_the_reason(world: World) -> None:
 def test_the_engine_is_to_be_told_of_every_change_of_the_calendar(
     world: World, before: tuple[Any, ...], command: Any, told: bool
 ) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     for earlier in before:
         world.when(earlier, on=id)
     known = world.records[ScheduleChange, id]
@@ -238,7 +240,7 @@ def test_the_engine_is_to_be_told_of_every_change_of_the_calendar(
 
 
 def test_a_firing_has_one_outcome_however_often_it_is_recorded(world: World) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     what = {"firing_id": new_id(), "scheduled_at": SUMMER}
     procedure_id = new_id()
     (event,) = world.when(RecordScheduleFiring(**what, procedure_id=procedure_id), on=id)
@@ -250,7 +252,7 @@ def test_a_firing_has_one_outcome_however_often_it_is_recorded(world: World) -> 
 
 
 def test_a_refusal_keeps_so_much_of_its_sentence(world: World) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     why = {"firing_id": new_id(), "scheduled_at": SUMMER, "code": "X", "detail": "x" * 900}
     (event,) = world.when(RecordScheduleFiringRefusal(**why), on=id)
     assert event == ScheduleFiringRefused(scheduled_at=SUMMER, code="X", detail="x" * 500, count=1)
@@ -258,17 +260,17 @@ def test_a_refusal_keeps_so_much_of_its_sentence(world: World) -> None:
 
 @pytest.mark.parametrize("verb", [None, HoldSchedule(reason="beam dump"), RetireSchedule(reason="over")])
 def test_outcomes_are_recorded_whatever_became_of_the_schedule(world: World, verb: Any) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     if verb is not None:
         world.when(verb, on=id)
     status = schedule_of(world, id).status
-    fired(world, id)
-    firing_refused(world, id)
+    record_firing(world, id)
+    record_refused_firing(world, id)
     assert (schedule_of(world, id).status, schedule_of(world, id).firing_count) == (status, 2)
 
 
 def test_a_pause_in_the_engine_is_taken_over_once(world: World) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     events = world.when(TakeOverSchedulePause(), on=id)
     assert events == [ScheduleHeld(reason="paused in the engine")]
     assert standing_of(world, id).paused
@@ -278,33 +280,33 @@ def test_a_pause_in_the_engine_is_taken_over_once(world: World) -> None:
 
 
 def test_what_no_worker_took_up_counts_as_missed_like_what_the_engine_dropped(world: World) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     world.records[ScheduleEngineState, id] = replace(standing_of(world, id), missed_count=3)
     for hour, code in enumerate(("ScheduleFiringMissedError", "UnauthorizedError", "ScheduleFiringMissedError")):
-        firing_refused(world, id, SUMMER + timedelta(hours=hour), code=code)
-    fired(world, id, SUMMER + timedelta(hours=3), procedure_id=registered(world, id))
+        record_refused_firing(world, id, SUMMER + timedelta(hours=hour), code=code)
+    record_firing(world, id, SUMMER + timedelta(hours=3), procedure_id=register_fired_procedure(world, id))
     assert world.ask(GetSchedule(), on=id).missed_count == 5
 
 
 @pytest.mark.parametrize("calendar", [{"every": 10}, {"cron": ["* * * * *"]}])
 @pytest.mark.parametrize("end", ["2101-01-01T00:00:00Z", "9999-12-31T23:59:30Z"])
 def test_behind_the_end_of_all_calendars_nothing_is_coming(world: World, calendar: dict[str, Any], end: str) -> None:
-    id = defined(world, calendar=calendar, time_zone="Pacific/Kiritimati")
+    id = define_schedule(world, calendar=calendar, time_zone="Pacific/Kiritimati")
     assert world.ask(GetSchedule(as_of=datetime.fromisoformat(end)), on=id).next_firings == ()
 
 
 @pytest.mark.parametrize("verb", [HoldSchedule(reason="beam dump"), RetireSchedule(reason="over")])
 def test_a_pause_of_what_does_not_fire_is_none(world: World, verb: Any) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     world.when(verb, on=id)
     assert world.when(TakeOverSchedulePause(), on=id) == []
 
 
 def test_a_schedule_shows_its_next_five_firings_and_its_last_ten(world: World) -> None:
-    id = defined(world, calendar={"every": 3600})
+    id = define_schedule(world, calendar={"every": 3600})
     for hour in range(12):
-        fired(world, id, SUMMER + timedelta(hours=hour), procedure_id=registered(world, id))
-    firing_refused(world, id, SUMMER + timedelta(hours=12))
+        record_firing(world, id, SUMMER + timedelta(hours=hour), procedure_id=register_fired_procedure(world, id))
+    record_refused_firing(world, id, SUMMER + timedelta(hours=12))
     view = world.ask(GetSchedule(), on=id)
     hours = [world.now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=ahead) for ahead in range(1, 6)]
     assert list(view.next_firings) == hours
@@ -314,7 +316,7 @@ def test_a_schedule_shows_its_next_five_firings_and_its_last_ten(world: World) -
     assert (view.firing_count, view.missed_count, view.skipped_count) == (13, 0, 0)
 
 
-def registered(world: World, id: UUID) -> UUID:
+def register_fired_procedure(world: World, id: UUID) -> UUID:
     """A procedure as a firing registers it."""
     aim: Any = schedule_of(world, id).aim
     command: RegisterProcedureFromRecipe = aim.registration(SUMMER, 1)
@@ -322,7 +324,7 @@ def registered(world: World, id: UUID) -> UUID:
 
 
 def test_what_the_engine_counted_is_shown_and_the_past_has_none_of_it(world: World) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     world.records[ScheduleEngineState, id] = replace(standing_of(world, id), missed_count=3, skipped_count=2)
     view = world.ask(GetSchedule(), on=id)
     assert (view.missed_count, view.skipped_count) == (3, 2)
@@ -333,7 +335,7 @@ def test_what_the_engine_counted_is_shown_and_the_past_has_none_of_it(world: Wor
 
 @pytest.mark.parametrize("verb", [HoldSchedule(reason="beam dump"), RetireSchedule(reason="over")])
 def test_what_is_not_active_has_no_firings_ahead(world: World, verb: Any) -> None:
-    id = defined(world)
+    id = define_schedule(world)
     world.when(verb, on=id)
     assert world.ask(GetSchedule(), on=id).next_firings == ()
 

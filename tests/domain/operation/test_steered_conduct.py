@@ -47,18 +47,18 @@ from tests.support.domain.conducts import (
     BY_CALLER,
     FOCUS_STEPS,
     SEARCH,
-    asks_for_advice,
-    by_hand,
-    from_recipe,
-    left_held,
-    measured,
-    opened,
+    end_in_hold,
+    measured_pass,
+    open_and_hold,
+    open_conduct,
     procedure_of,
     progress_of,
-    shown,
-    taken_to_hold,
+    register_procedure,
+    register_procedure_from_recipe,
+    set_progress,
+    wait_for_advice,
 )
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 from tests.support.workflows.step_json import capture, check, compute, setpoint, steered
 
 STEPS: TypeAdapter[Any] = TypeAdapter(tuple[RecipeStep, ...])
@@ -69,20 +69,20 @@ def space(*names: str) -> SteeringSpace:
     return SteeringSpace.model_validate({"axes": [{"name": name, "lower": -2, "upper": 2} for name in names]})
 
 
-def searching(world: World, **fields: Any) -> UUID:
+def open_search(world: World, **fields: Any) -> UUID:
     """A procedure whose conduct an outside decider steers."""
-    id = from_recipe(world)
-    opened(world, ConductUntilAdvised(**{**BY_CALLER, **fields}), on=id)
+    id = register_procedure_from_recipe(world)
+    open_conduct(world, ConductUntilAdvised(**{**BY_CALLER, **fields}), on=id)
     return id
 
 
-def asking(world: World, **fields: Any) -> UUID:
+def search_awaiting_advice(world: World, **fields: Any) -> UUID:
     """The same after its first pass, which was measured: it waits for advice."""
-    id = searching(world, **fields)
+    id = open_search(world, **fields)
     conduct_id = progress_of(world, id).conduct_id
     world.when(StartProcedureIteration(iteration_index=1, point={"focus": -2.0}, conduct_id=conduct_id), on=id)
-    world.when(RecordProcedureOutcome(outcome=measured(1)), on=id)
-    asks_for_advice(world, id)
+    world.when(RecordProcedureOutcome(outcome=measured_pass(1)), on=id)
+    wait_for_advice(world, id)
     return id
 
 
@@ -125,7 +125,7 @@ def test_axes_and_objective_fit_the_steps(how: str) -> None:
     if reason is None:
         check_wiring(read, space(*axes), objective)
         return
-    with refused(ProcedureSteeringMismatchError, reason) as caught:
+    with expect_refusal(ProcedureSteeringMismatchError, reason) as caught:
         check_wiring(read, space(*axes), objective)
     assert (caught.value.status, caught.value.facts) == (422, {"names": names})
 
@@ -140,22 +140,22 @@ def test_a_search_fits_exactly_when_every_axis_is_followed_and_nothing_else(axes
     if axes == followed:
         check_wiring(read, space(*axes), "sharpness")
         return
-    with refused(ProcedureSteeringMismatchError, "axis_unused" if axes - followed else "axis_missing") as caught:
+    with expect_refusal(ProcedureSteeringMismatchError, "axis_unused" if axes - followed else "axis_missing") as caught:
         check_wiring(read, space(*axes), "sharpness")
     assert caught.value.facts == {"names": sorted(axes - followed or followed - axes)}
 
 
 def test_only_a_recipe_is_steered(world: World) -> None:
-    with refused("ProcedureRequiresRecipeError", "no_recipe") as caught:
-        world.when(ConductUntilAdvised(**SEARCH), on=by_hand(world))
+    with expect_refusal("ProcedureRequiresRecipeError", "no_recipe") as caught:
+        world.when(ConductUntilAdvised(**SEARCH), on=register_procedure(world))
     assert caught.value.status == 409
 
 
 def test_a_search_that_does_not_fit_is_refused_before_its_decider(world: World) -> None:
-    id, offering = from_recipe(world), {**SEARCH, "decide": {"substrate": "sobol"}}
-    with refused("ProcedureSteeringMismatchError", "objective_missing"):
+    id, offering = register_procedure_from_recipe(world), {**SEARCH, "decide": {"substrate": "sobol"}}
+    with expect_refusal("ProcedureSteeringMismatchError", "objective_missing"):
         world.when(ConductUntilAdvised(**{**offering, "objective_capture_name": "offset"}), on=id)
-    with refused("DecideNotAvailableError", "not_offered") as caught:
+    with expect_refusal("DecideNotAvailableError", "not_offered") as caught:
         world.when(ConductUntilAdvised(**offering), on=id)
     assert caught.value.status == 422
     world.ports["deployment"].deciders = offered_deciders([DecideSubstrate.SOBOL])
@@ -163,14 +163,14 @@ def test_a_search_that_does_not_fit_is_refused_before_its_decider(world: World) 
 
 
 def test_a_decider_that_is_not_offered_does_not_take_a_search_up_either(world: World) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
-    with refused("DecideNotAvailableError", "not_offered"):
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    with expect_refusal("DecideNotAvailableError", "not_offered"):
         world.when(ConductUntilAdvisedFrom(**SEARCH, decide={"substrate": "llm"}), on=id)
 
 
 def test_a_search_is_declared_as_it_was_asked_for(world: World) -> None:
-    id, budget = from_recipe(world), {"iterations_remaining": 6, "wall_clock_remaining": 3600.0}
+    id, budget = register_procedure_from_recipe(world), {"iterations_remaining": 6, "wall_clock_remaining": 3600.0}
     _, design, _, _ = world.when(ConductUntilAdvised(**BY_CALLER, budget=budget), on=id)
     assert isinstance(design, ProcedureSteeringDeclared)
     said = design.model_dump(mode="json", exclude_defaults=True)
@@ -184,7 +184,7 @@ def test_a_search_is_declared_as_it_was_asked_for(world: World) -> None:
 
 
 def test_without_a_word_a_grid_is_walked_for_as_long_as_it_takes(world: World) -> None:
-    _, design, _, _ = world.when(ConductUntilAdvised(**SEARCH), on=from_recipe(world))
+    _, design, _, _ = world.when(ConductUntilAdvised(**SEARCH), on=register_procedure_from_recipe(world))
     assert isinstance(design, ProcedureSteeringDeclared)
     assert (design.decide.substrate, design.budget) == (DecideSubstrate.GRID_WALK, None)
 
@@ -207,9 +207,9 @@ def test_a_search_takes_neither_steps_nor_a_boundary(command: type[Any], fields:
     ],
 )
 def test_a_search_that_goes_on_keeps_its_design(world: World, name: str, value: Any) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
-    with refused("ProcedureSteeringDesignMismatchError", f"{name}_changed") as caught:
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    with expect_refusal("ProcedureSteeringDesignMismatchError", f"{name}_changed") as caught:
         world.when(ConductUntilAdvisedFrom(**{**SEARCH, name: value}), on=id)
     assert caught.value.status == 422
 
@@ -229,39 +229,39 @@ def test_a_search_that_goes_on_keeps_its_design(world: World, name: str, value: 
 def test_decider_and_budget_may_change_and_only_a_change_is_declared(
     world: World, changes: dict[str, Any], declared: bool
 ) -> None:
-    id = from_recipe(world)
-    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    id = register_procedure_from_recipe(world)
+    open_and_hold(world, ConductUntilAdvised(**SEARCH), on=id)
     *designs, resumed = world.when(ConductUntilAdvisedFrom(**{**SEARCH, **changes}), on=id)
     assert isinstance(resumed, ProcedureResumed)
     assert [type(design) for design in designs] == [ProcedureSteeringDeclared] * declared
 
 
 def test_the_last_design_is_the_one_that_goes_on(world: World) -> None:
-    id, budget = from_recipe(world), {"iterations_remaining": 3}
-    taken_to_hold(world, ConductUntilAdvised(**SEARCH), on=id)
-    taken_to_hold(world, ConductUntilAdvisedFrom(**SEARCH, budget=budget), on=id)
+    id, budget = register_procedure_from_recipe(world), {"iterations_remaining": 3}
+    open_and_hold(world, ConductUntilAdvised(**SEARCH), on=id)
+    open_and_hold(world, ConductUntilAdvisedFrom(**SEARCH, budget=budget), on=id)
     (event,) = world.when(ConductUntilAdvisedFrom(**SEARCH, budget=budget), on=id)
     assert isinstance(event, ProcedureResumed)
 
 
 @pytest.mark.parametrize("outcomes", [0, 1, 3])
 def test_a_search_goes_on_behind_what_was_measured(world: World, outcomes: int) -> None:
-    id = from_recipe(world)
-    opened(world, ConductUntilAdvised(**SEARCH), on=id)
+    id = register_procedure_from_recipe(world)
+    open_conduct(world, ConductUntilAdvised(**SEARCH), on=id)
     for index in range(1, outcomes + 1):
-        world.when(RecordProcedureOutcome(outcome=measured(2 * index)), on=id)
-    left_held(world, id)
+        world.when(RecordProcedureOutcome(outcome=measured_pass(2 * index)), on=id)
+    end_in_hold(world, id)
     (event,) = world.when(ConductUntilAdvisedFrom(**SEARCH), on=id)
     assert isinstance(event, ProcedureResumed)
     assert event.re_establishment_boundary == outcomes
 
 
 def test_an_outcome_is_recorded_once(world: World) -> None:
-    id = searching(world)
-    first = measured(1, actuation_kind=ActuationKind.SIMULATED)
+    id = open_search(world)
+    first = measured_pass(1, actuation_kind=ActuationKind.SIMULATED)
     assert world.when(RecordProcedureOutcome(outcome=first), on=id) == [first]
-    assert world.when(RecordProcedureOutcome(outcome=measured(1, 9.9)), on=id) == []
-    assert len(world.when(RecordProcedureOutcome(outcome=measured(2)), on=id)) == 1
+    assert world.when(RecordProcedureOutcome(outcome=measured_pass(1, 9.9)), on=id) == []
+    assert len(world.when(RecordProcedureOutcome(outcome=measured_pass(2)), on=id)) == 1
     assert procedure_of(world, id).actuation_kind is None
 
 
@@ -271,8 +271,12 @@ def design_of(world: World, id: UUID) -> ProcedureSteeringDeclared:
 
 
 def test_a_decider_knows_the_design_and_what_was_measured_in_order(world: World) -> None:
-    id = searching(world)
-    outcomes = [measured(3, 3.0), measured(1, 1.0), measured(2, 2.0, succeeded=False, actuation_kind="Simulated")]
+    id = open_search(world)
+    outcomes = [
+        measured_pass(3, 3.0),
+        measured_pass(1, 1.0),
+        measured_pass(2, 2.0, succeeded=False, actuation_kind="Simulated"),
+    ]
     known = evidence_of(procedure_of(world, id), design_of(world, id), outcomes, SteeringBudget())
     assert [one.point["focus"] for one in known.observations] == [1.0, 2.0, 3.0]
     second = known.observations[1]
@@ -288,7 +292,7 @@ def test_a_decider_knows_the_design_and_what_was_measured_in_order(world: World)
 def test_a_decider_is_asked_for_the_open_pass_or_the_coming_one(
     world: World, count: int, is_open: bool, asked_for: int
 ) -> None:
-    id = searching(world)
+    id = open_search(world)
     conduct_id = progress_of(world, id).conduct_id
     for index in range(1, count + 1):
         world.when(StartProcedureIteration(iteration_index=index, conduct_id=conduct_id), on=id)
@@ -298,7 +302,7 @@ def test_a_decider_is_asked_for_the_open_pass_or_the_coming_one(
     assert known.iteration_index == asked_for
 
 
-def declared(budget: SteeringBudget | None) -> ProcedureSteeringDeclared:
+def declared_steering(budget: SteeringBudget | None) -> ProcedureSteeringDeclared:
     return ProcedureSteeringDeclared.model_validate({**SEARCH, "decide": {"substrate": "grid_walk"}, "budget": budget})
 
 
@@ -322,7 +326,7 @@ def test_what_is_left_of_a_budget(
     budget: dict[str, Any] | None, passes: int, elapsed: int, left: tuple[int | None, float | None]
 ) -> None:
     granted = None if budget is None else SteeringBudget(**budget)
-    found = remaining_budget(declared(granted), passes, START, START + timedelta(seconds=elapsed))
+    found = remaining_budget(declared_steering(granted), passes, START, START + timedelta(seconds=elapsed))
     assert (found.iterations_remaining, found.wall_clock_remaining) == left
 
 
@@ -336,7 +340,7 @@ def test_what_is_left_of_a_budget(
 def test_a_budget_only_shrinks_and_never_below_nothing(
     iterations: int | None, seconds: float | None, passes: int, more: int, elapsed: timedelta
 ) -> None:
-    design = declared(SteeringBudget(iterations_remaining=iterations, wall_clock_remaining=seconds))
+    design = declared_steering(SteeringBudget(iterations_remaining=iterations, wall_clock_remaining=seconds))
     first = remaining_budget(design, passes, START, START + elapsed)
     later = remaining_budget(design, passes + more, START, START + 2 * elapsed)
     for granted, before, after in (
@@ -352,7 +356,7 @@ def test_a_budget_only_shrinks_and_never_below_nothing(
 
 
 def test_a_conduct_that_waits_says_what_it_wants_to_know(world: World) -> None:
-    id = asking(world, budget={"iterations_remaining": 6, "wall_clock_remaining": 3600.0})
+    id = search_awaiting_advice(world, budget={"iterations_remaining": 6, "wall_clock_remaining": 3600.0})
     world.now += timedelta(seconds=30)
     row = progress_of(world, id)
     view = world.ask(GetProcedureSteering(), on=id)
@@ -370,12 +374,12 @@ def test_a_conduct_that_waits_says_what_it_wants_to_know(world: World) -> None:
 
 
 def test_a_fresh_budget_counts_the_passes_of_its_own_conduct_only(world: World) -> None:
-    id = asking(world)
-    left_held(world, id)
-    opened(world, ConductUntilAdvisedFrom(**BY_CALLER, budget={"iterations_remaining": 2}), on=id)
+    id = search_awaiting_advice(world)
+    end_in_hold(world, id)
+    open_conduct(world, ConductUntilAdvisedFrom(**BY_CALLER, budget={"iterations_remaining": 2}), on=id)
     conduct_id = progress_of(world, id).conduct_id
     world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
-    asks_for_advice(world, id)
+    wait_for_advice(world, id)
     evidence = world.ask(GetProcedureSteering(), on=id).evidence
     assert (len(evidence.observations), evidence.budget.iterations_remaining, evidence.iteration_index) == (1, 2, 2)
 
@@ -391,30 +395,30 @@ SILENT: dict[str, dict[str, Any] | None] = {
 
 @pytest.mark.parametrize("how", SILENT)
 def test_a_conduct_that_does_not_wait_for_advice_takes_none(world: World, how: str) -> None:
-    id = asking(world)
+    id = search_awaiting_advice(world)
     if (fields := SILENT[how]) is None:
-        left_held(world, id)
-        shown(world, id, waiting_for="advice", waiting_until=world.now)
+        end_in_hold(world, id)
+        set_progress(world, id, waiting_for="advice", waiting_until=world.now)
     else:
-        shown(world, id, **fields)
+        set_progress(world, id, **fields)
     assert world.ask(GetProcedureSteering(), on=id) == SteeringView(procedure_id=id, waiting=False)
-    with refused("ProcedureCannotAdviseError", "held" if fields is None else "not_waiting"):
+    with expect_refusal("ProcedureCannotAdviseError", "held" if fields is None else "not_waiting"):
         world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
 
 
 def test_what_was_never_conducted_waits_for_no_advice(world: World) -> None:
-    assert world.ask(GetProcedureSteering(), on=from_recipe(world)).waiting is False
+    assert world.ask(GetProcedureSteering(), on=register_procedure_from_recipe(world)).waiting is False
 
 
 def test_what_is_not_steered_takes_no_advice(world: World) -> None:
-    id = from_recipe(world)
-    opened(world, ConductProcedure(), on=id)
-    with refused("ProcedureCannotAdviseError", "not_waiting"):
+    id = register_procedure_from_recipe(world)
+    open_conduct(world, ConductProcedure(), on=id)
+    with expect_refusal("ProcedureCannotAdviseError", "not_waiting"):
         world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
 
 
 def test_advice_is_recorded_with_whoever_gave_it(world: World) -> None:
-    id = asking(world)
+    id = search_awaiting_advice(world)
     advice = SteeringAdvice.model_validate(
         {
             "verdict": "Measure",
@@ -435,17 +439,17 @@ def test_advice_is_recorded_with_whoever_gave_it(world: World) -> None:
 
 @pytest.mark.parametrize("index", [2, 7])
 def test_advice_on_another_pass_is_stale(world: World, index: int) -> None:
-    id = asking(world)
-    with refused("ProcedureCannotAdviseError", "stale_iteration") as caught:
+    id = search_awaiting_advice(world)
+    with expect_refusal("ProcedureCannotAdviseError", "stale_iteration") as caught:
         world.when(AdviseProcedure(iteration_index=index, advice=STOP), on=id)
     assert caught.value.facts == {"expected": 1}
 
 
 def test_a_pass_is_advised_once(world: World) -> None:
-    id = asking(world)
+    id = search_awaiting_advice(world)
     conduct_id = progress_of(world, id).conduct_id
     world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
-    with refused("ProcedureCannotAdviseError", "not_waiting"):
+    with expect_refusal("ProcedureCannotAdviseError", "not_waiting"):
         world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
     world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
     world.when(StartProcedureIteration(iteration_index=2, conduct_id=conduct_id), on=id)
@@ -454,13 +458,13 @@ def test_a_pass_is_advised_once(world: World) -> None:
 
 def test_a_search_that_was_taken_up_is_advised_anew(world: World) -> None:
     """What was said to the conduct before does not count for this one, although both ask for the same pass."""
-    id = searching(world)
-    world.when(RecordProcedureOutcome(outcome=measured(1)), on=id)
-    asks_for_advice(world, id)
+    id = open_search(world)
+    world.when(RecordProcedureOutcome(outcome=measured_pass(1)), on=id)
+    wait_for_advice(world, id)
     world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
-    left_held(world, id)
-    conduct_id = opened(world, ConductUntilAdvisedFrom(**BY_CALLER), on=id)
-    asks_for_advice(world, id)
+    end_in_hold(world, id)
+    conduct_id = open_conduct(world, ConductUntilAdvisedFrom(**BY_CALLER), on=id)
+    wait_for_advice(world, id)
     (event,) = world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
     assert isinstance(event, ProcedureAdvised)
     assert event.conduct_id == conduct_id
@@ -468,9 +472,9 @@ def test_a_search_that_was_taken_up_is_advised_anew(world: World) -> None:
 
 def test_a_pass_that_advice_began_is_advised_again_once_it_is_measured(world: World) -> None:
     """Where to measure and what follows from it are two questions, although both name the same pass."""
-    id = searching(world)
+    id = open_search(world)
     conduct_id = progress_of(world, id).conduct_id
-    asks_for_advice(world, id)
+    wait_for_advice(world, id)
     there = SteeringAdvice.model_validate({"verdict": "Measure", "next_point": {"focus": 0.5}})
     world.when(AdviseProcedure(iteration_index=1, advice=there), on=id)
     assert world.ask(GetProcedureSteering(), on=id).waiting is False
@@ -478,16 +482,16 @@ def test_a_pass_that_advice_began_is_advised_again_once_it_is_measured(world: Wo
     world.when(begin, on=id)
     assert world.ask(GetProcedureSteering(), on=id).waiting is True
     world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
-    with refused("ProcedureCannotAdviseError", "not_waiting"):
+    with expect_refusal("ProcedureCannotAdviseError", "not_waiting"):
         world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
 
 
 @pytest.mark.parametrize("request_", [HoldProcedure(reason="lunch"), AbortProcedure(reason="smoke")])
 def test_a_conduct_that_is_asked_to_stop_takes_no_advice(world: World, request_: Any) -> None:
-    id = asking(world)
+    id = search_awaiting_advice(world)
     world.when(request_, on=id)
     for index in (1, 9):
-        with refused("ProcedureCannotAdviseError", "request_pending"):
+        with expect_refusal("ProcedureCannotAdviseError", "request_pending"):
             world.when(AdviseProcedure(iteration_index=index, advice=STOP), on=id)
 
 
@@ -504,11 +508,11 @@ def test_a_conduct_that_is_asked_to_stop_takes_no_advice(world: World, request_:
     ],
 )
 def test_advice_that_nobody_could_follow_changes_nothing(world: World, advice: dict[str, Any], reason: str) -> None:
-    id = asking(world)
+    id = search_awaiting_advice(world)
     said = SteeringAdvice.model_validate(advice)
-    with refused("ProcedureCannotAdviseError", "stale_iteration"):
+    with expect_refusal("ProcedureCannotAdviseError", "stale_iteration"):
         world.when(AdviseProcedure(iteration_index=2, advice=said), on=id)
-    with refused("DecideAdviceMalformedError", reason) as caught:
+    with expect_refusal("DecideAdviceMalformedError", reason) as caught:
         world.when(AdviseProcedure(iteration_index=1, advice=said), on=id)
     assert caught.value.status == 400
     world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
@@ -532,7 +536,7 @@ def test_advice_of_another_form_is_refused_at_the_edge(fields: dict[str, Any]) -
 
 
 def test_a_pass_tells_where_it_measured_what_and_what_was_advised(world: World) -> None:
-    id = asking(world)
+    id = search_awaiting_advice(world)
     conduct_id = progress_of(world, id).conduct_id
     ended = EndProcedureIteration(
         iteration_index=1,
@@ -555,8 +559,8 @@ def test_a_pass_tells_where_it_measured_what_and_what_was_advised(world: World) 
 
 
 def test_a_steered_search_is_never_out_of_patience(world: World) -> None:
-    id = from_recipe(world, max_consecutive_unconverged_iterations=1)
-    conduct_id = opened(world, ConductUntilAdvised(**SEARCH), on=id)
+    id = register_procedure_from_recipe(world, max_consecutive_unconverged_iterations=1)
+    conduct_id = open_conduct(world, ConductUntilAdvised(**SEARCH), on=id)
     for index in (1, 2, 3):
         world.when(StartProcedureIteration(iteration_index=index, conduct_id=conduct_id), on=id)
         world.when(EndProcedureIteration(iteration_index=index, converged=None, conduct_id=conduct_id), on=id)

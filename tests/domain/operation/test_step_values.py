@@ -170,13 +170,13 @@ def test_two_values_are_the_same_exactly_when_they_are_the_same_json(one: Any, o
 @given(PLAIN)
 def test_a_value_is_the_same_as_itself_however_its_lists_are_kept(value: Any) -> None:
     assert json_equal(value, value)
-    assert json_equal(value, frozen(value))
+    assert json_equal(value, frozen_value(value))
 
 
-def frozen(value: Any) -> Any:
+def frozen_value(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(map(frozen, value))
-    return {key: frozen(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return tuple(map(frozen_value, value))
+    return {key: frozen_value(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 @given(NUMBERS, st.floats(0, 1e9), NUMBERS)

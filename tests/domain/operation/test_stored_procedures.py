@@ -30,13 +30,13 @@ from baton.domain.operation.steering.steered_conduct import AdviseProcedure, Con
 from baton.domain.operation.steering.steering import SteeringAdvice
 from tests.support.domain.conducts import (
     BY_CALLER,
-    asks_for_advice,
-    from_recipe,
-    left_held,
-    measured,
-    opened,
+    end_in_hold,
+    measured_pass,
+    open_conduct,
     procedure_of,
+    register_procedure_from_recipe,
     result,
+    wait_for_advice,
 )
 from tests.support.domain.world import START, World, new_id
 
@@ -113,7 +113,7 @@ OPENED = [
 ]
 
 
-def ended(conduct_id: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+def conducted_event(conduct_id: str, **fields: Any) -> tuple[str, dict[str, Any]]:
     said = {"procedure_id": FIRST, "conduct_id": conduct_id, "command_name": "ConductUntilConverged", "succeeded": False}
     return "ProcedureConducted", {"conduct_id": conduct_id, "result": {**said, **fields}}
 
@@ -125,7 +125,7 @@ LOOPED = [
     ("ProcedureIterationStarted", {"iteration_index": 2}),
     ("ProcedureHoldRequested", {"conduct_id": FIRST, "reason": "lunch", "decided_by_decision_id": None}),
     ("ProcedureIterationEnded", {"iteration_index": 2, "converged": None, "reason": "held"}),
-    ended(FIRST, actuation_kind="Simulated"),
+    conducted_event(FIRST, actuation_kind="Simulated"),
     (
         "ProcedureHeld",
         {"reason": "lunch", "cause": "Operator", "decided_by_decision_id": None, "actuation_kind": "Simulated"},
@@ -161,7 +161,7 @@ def test_a_loop_is_read_as_it_was_first_written() -> None:
     ids=["completed", "aborted"],
 )
 def test_an_end_is_read_as_it_was_first_written(last: tuple[str, dict[str, Any]], status: str) -> None:
-    state = procedure.replay(rows_of(new_id(), [*LOOPED, ended(SECOND), last]))
+    state = procedure.replay(rows_of(new_id(), [*LOOPED, conducted_event(SECOND), last]))
     assert state is not None
     assert (state.status, state.live_conduct_id, state.last_conduct_id) == (status, None, UUID(SECOND))
     assert state.actuation_kind is ActuationKind.HYBRID
@@ -172,7 +172,7 @@ def test_an_end_is_read_as_it_was_first_written(last: tuple[str, dict[str, Any]]
     [
         (ProcedureIterationStarted, {"iteration_index": 1}),
         (ProcedureIterationEnded, {"iteration_index": 1, "converged": True, "reason": None}),
-        (ProcedureConducted, ended(FIRST)[1]),
+        (ProcedureConducted, conducted_event(FIRST)[1]),
         (ProcedureStepsResolved, OPENED[1][1]),
     ],
 )
@@ -185,18 +185,18 @@ def test_what_an_old_payload_lacks_is_none_or_empty(event: type[Event], payload:
     assert not any(added.values())
 
 
-def searched(world: World) -> UUID:
+def aborted_search(world: World) -> UUID:
     """A search that was advised, held and aborted: every inert event stands in its log."""
-    id = from_recipe(world)
-    conduct_id = opened(world, ConductUntilAdvised(**BY_CALLER), on=id)
+    id = register_procedure_from_recipe(world)
+    conduct_id = open_conduct(world, ConductUntilAdvised(**BY_CALLER), on=id)
     world.when(StartProcedureIteration(iteration_index=1, point={"focus": -2.0}, conduct_id=conduct_id), on=id)
-    world.when(RecordProcedureOutcome(outcome=measured(1)), on=id)
-    asks_for_advice(world, id)
+    world.when(RecordProcedureOutcome(outcome=measured_pass(1)), on=id)
+    wait_for_advice(world, id)
     advice = SteeringAdvice.model_validate({"verdict": "Stop", "rationale": "sharp enough"})
     world.when(AdviseProcedure(iteration_index=1, advice=advice), on=id)
     world.when(HoldProcedure(reason="lunch"), on=id)
     world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
-    left_held(world, id)
+    end_in_hold(world, id)
     world.when(AbortProcedure(reason="smoke", run_closing=True), on=id)
     world.when(AbortProcedure(reason="smoke", conducted=result(world, id)), on=id)
     return id
@@ -216,7 +216,7 @@ def test_these_events_never_change_what_a_procedure_is() -> None:
 
 
 def test_a_fold_does_not_even_read_what_it_passes_over(world: World) -> None:
-    id = searched(world)
+    id = aborted_search(world)
     events = world.streams["Procedure", id]
     assert {type(event) for event in events} >= INERT
     rows = [
@@ -227,7 +227,7 @@ def test_a_fold_does_not_even_read_what_it_passes_over(world: World) -> None:
 
 
 def test_what_is_said_of_people_is_marked(world: World) -> None:
-    id = searched(world)
+    id = aborted_search(world)
     marked = {type(event).__name__: set(event.personal) for event in world.streams["Procedure", id] if event.personal}
     assert marked == {
         "ProcedureRegistered": {"name"},

@@ -11,7 +11,7 @@ from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUnti
 from baton.domain.operation.conduct.views import ConductView, GetProcedureConduct, MeasuredObjective
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
-from tests.support.domain.conducts import LOOP, asks_for_advice, left_held, result, shown
+from tests.support.domain.conducts import LOOP, end_in_hold, result, set_progress, wait_for_advice
 from tests.support.domain.lifecycles.run import run_world
 from tests.support.domain.world import START, World
 from tests.support.workflows.step_json import action, capture, check, setpoint
@@ -29,12 +29,12 @@ def world() -> World:
     return world
 
 
-def registered(world: World) -> UUID:
+def register_procedure(world: World) -> UUID:
     return world.create(RegisterProcedure(name="Set the energy", kind="beam_mode_change"))
 
 
-def conducting(world: World, command: Any = None) -> UUID:
-    id = registered(world)
+def conducted_procedure(world: World, command: Any = None) -> UUID:
+    id = register_procedure(world)
     world.when(command or ConductProcedure(steps=STEPS), on=id)
     return id
 
@@ -44,32 +44,32 @@ def view(world: World, id: UUID) -> ConductView:
     return answer
 
 
-def walking(world: World, id: UUID, **fields: Any) -> None:
-    shown(world, id, **{"phase": "Walking", "step_index": 6, "heartbeat_at": world.now, **fields})
+def set_walking(world: World, id: UUID, **fields: Any) -> None:
+    set_progress(world, id, **{"phase": "Walking", "step_index": 6, "heartbeat_at": world.now, **fields})
 
 
 def test_what_was_never_conducted_has_no_conduct(world: World) -> None:
-    seen = view(world, registered(world))
+    seen = view(world, register_procedure(world))
     assert (seen.conduct_id, seen.phase, seen.result, seen.message) == (None, None, None, "never conducted")
 
 
 def test_a_conduct_that_nobody_has_taken_up_waits_for_a_worker(world: World) -> None:
-    seen = view(world, conducting(world))
+    seen = view(world, conducted_procedure(world))
     assert (seen.phase, seen.worker, seen.silence) == ("Opened", "awaited", None)
     assert (seen.command_name, seen.step_count, seen.step_index) == ("ConductProcedure", 40, None)
     assert seen.message == "waiting for a worker to take it up"
 
 
 def test_a_worker_that_is_heard_of_says_where_it_is(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     seen = view(world, id)
     assert (seen.phase, seen.worker, seen.silence, seen.message) == ("Walking", "heard", 0, "step 7 of 40")
 
 
 def test_a_worker_that_is_silent_too_long_is_lost_and_its_silence_is_said(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     world.now += timedelta(seconds=6)
     assert view(world, id).worker == "heard"
     world.now += timedelta(seconds=6)
@@ -87,24 +87,24 @@ def test_a_worker_that_is_silent_too_long_is_lost_and_its_silence_is_said(world:
     ],
 )
 def test_words_say_where_a_conduct_stands(world: World, fields: dict[str, Any], words: str) -> None:
-    id = conducting(world)
-    walking(world, id, **fields)
+    id = conducted_procedure(world)
+    set_walking(world, id, **fields)
     assert view(world, id).message == words
 
 
 def test_waiting_for_advice_says_until_when(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     deadline = world.now + timedelta(minutes=10)
-    asks_for_advice(world, id, deadline)
+    wait_for_advice(world, id, deadline)
     seen = view(world, id)
     assert (seen.waiting_for, seen.waiting_until, seen.message) == ("advice", deadline, "waiting for advice")
 
 
 def test_a_loop_says_what_it_measured_last(world: World) -> None:
     world.ports["measured_objective"] = MeasuredObjective(name="sharpness", value=0.9, iteration_index=2)
-    id = conducting(world, ConductUntilConverged(**LOOP, steps=STEPS))
-    walking(world, id, iteration_index=3)
+    id = conducted_procedure(world, ConductUntilConverged(**LOOP, steps=STEPS))
+    set_walking(world, id, iteration_index=3)
     seen = view(world, id)
     assert seen.measurement == MeasuredObjective(name="sharpness", value=0.9, iteration_index=2)
     assert seen.message == "iteration 3, step 7 of 40, sharpness 0.9 in iteration 2"
@@ -130,9 +130,9 @@ EVERYTHING = (
 def test_a_hold_says_since_when_it_waits_for_what_and_until_when_at_the_latest(
     world: World, step_index: int, kind: str, label: str, seconds: float
 ) -> None:
-    id = conducting(world, ConductProcedure(steps=EVERYTHING))
+    id = conducted_procedure(world, ConductProcedure(steps=EVERYTHING))
     began = world.now
-    walking(world, id, step_index=step_index, active_at=began)
+    set_walking(world, id, step_index=step_index, active_at=began)
     world.now += timedelta(seconds=2)
     world.when(HoldProcedure(reason="shift change"), on=id)
     asked_at = world.now
@@ -147,8 +147,8 @@ def test_a_hold_says_since_when_it_waits_for_what_and_until_when_at_the_latest(
 
 
 def test_nobody_says_until_when_a_hold_waits_for_a_worker_that_is_lost(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     world.when(HoldProcedure(reason="shift change"), on=id)
     world.now += timedelta(seconds=20)
     pending = view(world, id).pending
@@ -157,8 +157,8 @@ def test_nobody_says_until_when_a_hold_waits_for_a_worker_that_is_lost(world: Wo
 
 
 def test_an_abort_waits_for_no_time_out(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     world.when(AbortProcedure(reason="smoke"), on=id)
     pending = view(world, id).pending
     assert pending is not None
@@ -166,7 +166,7 @@ def test_an_abort_waits_for_no_time_out(world: World) -> None:
 
 
 def test_a_hold_between_two_steps_waits_for_none(world: World) -> None:
-    id = conducting(world)
+    id = conducted_procedure(world)
     world.when(HoldProcedure(reason="shift change"), on=id)
     pending = view(world, id).pending
     assert pending is not None
@@ -174,8 +174,8 @@ def test_a_hold_between_two_steps_waits_for_none(world: World) -> None:
 
 
 def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     assert view(world, id).pending_request is None
     world.when(HoldProcedure(reason="shift change"), on=id)
     assert view(world, id).pending_request == "Hold"
@@ -185,15 +185,15 @@ def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
         "error_class": "ProcedureHeldByOperator",
         "message": "As asked.",
     }
-    left_held(world, id, failure=failure)
+    end_in_hold(world, id, failure=failure)
     seen = view(world, id)
     assert seen.pending is None
     assert (seen.pending_request, seen.phase, seen.status, seen.message) == (None, "Ended", "Held", "held: As asked.")
 
 
 def test_a_conduct_that_ended_has_its_result_and_nobody_is_heard_of(world: World) -> None:
-    id = conducting(world)
-    walking(world, id)
+    id = conducted_procedure(world)
+    set_walking(world, id)
     said = result(world, id, completed_count=40)
     world.when(CompleteProcedure(conducted=said), on=id)
     world.now += timedelta(hours=1)

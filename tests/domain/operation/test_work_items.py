@@ -7,7 +7,7 @@ import pytest
 
 from baton.domain.operation.conduct.work_items import GetWork, WorkFound, WorkView
 from baton.domain.shared.refusals import ConcurrencyError
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 WORK, CORRELATION = new_id(), new_id()
 RUNNING = WorkFound(
@@ -19,7 +19,7 @@ RUNNING = WorkFound(
 )
 
 
-def read(world: World, found: WorkFound | None, as_: UUID = OPERATOR) -> WorkView:
+def read_work(world: World, found: WorkFound | None, as_: UUID = OPERATOR) -> WorkView:
     world.principal_id = as_
     world.ports["find_work"] = lambda work_id: found if work_id == WORK else None
     view: WorkView = world.ask(GetWork(work_id=WORK))
@@ -27,19 +27,19 @@ def read(world: World, found: WorkFound | None, as_: UUID = OPERATOR) -> WorkVie
 
 
 def test_running_work_says_how_far_it_is() -> None:
-    seen = read(World(), RUNNING)
+    seen = read_work(World(), RUNNING)
     assert (seen.state, seen.ids, seen.message) == ("running", RUNNING.ids, "step 7 of 40")
     assert (seen.answer, seen.error) == (None, None)
 
 
 def test_work_that_is_done_has_its_answer_even_if_that_is_a_failure() -> None:
-    seen = read(World(), replace(RUNNING, answer={"succeeded": False}, message=None))
+    seen = read_work(World(), replace(RUNNING, answer={"succeeded": False}, message=None))
     assert (seen.state, seen.answer, seen.error) == ("done", {"succeeded": False}, None)
 
 
 def test_work_that_was_refused_has_the_body_of_the_refusal() -> None:
     refusal = ConcurrencyError("Somebody was faster.", reason="version_taken", facts={"version": 3})
-    seen = read(World(), replace(RUNNING, refusal=refusal))
+    seen = read_work(World(), replace(RUNNING, refusal=refusal))
     assert (seen.state, seen.answer) == ("failed", None)
     assert seen.error is not None
     assert seen.error.model_dump() == {
@@ -54,19 +54,19 @@ def test_work_that_was_refused_has_the_body_of_the_refusal() -> None:
 
 def test_others_need_the_permission_of_what_it_is_about() -> None:
     world, stranger = World(), new_id()
-    assert read(world, RUNNING, as_=stranger).state == "running"
+    assert read_work(world, RUNNING, as_=stranger).state == "running"
     world.denied = {"GetProcedure"}
-    with refused("WorkNotFoundError"):
-        read(world, RUNNING, as_=stranger)
-    assert read(world, RUNNING).state == "running"
+    with expect_refusal("WorkNotFoundError"):
+        read_work(world, RUNNING, as_=stranger)
+    assert read_work(world, RUNNING).state == "running"
 
 
 @pytest.mark.parametrize("denied", [set(), {"GetProcedure"}])
 def test_work_that_may_not_be_read_is_told_no_differently_from_work_that_is_not_there(denied: set[str]) -> None:
     world = World(denied={"GetProcedure"})
-    with refused("WorkNotFoundError") as hidden:
-        read(world, RUNNING, as_=new_id())
+    with expect_refusal("WorkNotFoundError") as hidden:
+        read_work(world, RUNNING, as_=new_id())
     world.denied = denied
-    with refused("WorkNotFoundError") as absent:
-        read(world, None, as_=new_id())
+    with expect_refusal("WorkNotFoundError") as absent:
+        read_work(world, None, as_=new_id())
     assert hidden.value.detail == absent.value.detail

@@ -25,7 +25,7 @@ from baton.domain.recipe.capability import (
 from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
 from baton.domain.shared.listing import Where
 from tests.support.domain.templates import WITHOUT_DIALECT, acquisition, capability, contract
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def state(world: World, id: UUID) -> Capability:
     return found
 
 
-def versioned(**fields: Any) -> VersionCapability:
+def version_command(**fields: Any) -> VersionCapability:
     renewed = {"required_affordances": [], "executor_shapes": ["METHOD"], "description": None, "parameters_schema": None}
     return VersionCapability(**{"version_tag": "v2", **renewed, **fields})
 
@@ -71,7 +71,7 @@ def test_a_capability_begins_defined_and_without_a_version(world: World) -> None
     ],
 )
 def test_a_code_is_the_prefix_and_a_name_behind_it(world: World, code: str) -> None:
-    with refused("InvalidCapabilityCodeError", "wrong_form"):
+    with expect_refusal("InvalidCapabilityCodeError", "wrong_form"):
         capability(world, code=code)
 
 
@@ -87,14 +87,14 @@ def test_a_text_out_of_bounds_is_malformed(field: str, length: int) -> None:
 
 
 def test_blank_texts_are_refused_by_their_own_class(world: World) -> None:
-    with refused("InvalidCapabilityCodeError", "blank"):
+    with expect_refusal("InvalidCapabilityCodeError", "blank"):
         capability(world, code="  ")
-    with refused("InvalidCapabilityNameError", "blank"):
+    with expect_refusal("InvalidCapabilityNameError", "blank"):
         capability(world, name="  ")
     id = capability(world)
-    with refused("InvalidCapabilityVersionTagError", "blank"):
-        world.when(versioned(version_tag=" "), on=id)
-    with refused("InvalidReasonError", "blank"):
+    with expect_refusal("InvalidCapabilityVersionTagError", "blank"):
+        world.when(version_command(version_tag=" "), on=id)
+    with expect_refusal("InvalidReasonError", "blank"):
         world.when(DeprecateCapability(reason=" "), on=id)
 
 
@@ -127,17 +127,17 @@ def test_a_capability_may_require_no_affordance(world: World) -> None:
 
 
 def test_something_must_be_allowed_to_realise_a_capability(world: World) -> None:
-    with refused("InvalidExecutorShapesError", "empty"):
+    with expect_refusal("InvalidExecutorShapesError", "empty"):
         capability(world, executor_shapes=[])
-    with refused("InvalidExecutorShapesError", "empty"):
-        world.when(versioned(executor_shapes=[]), on=capability(world))
+    with expect_refusal("InvalidExecutorShapesError", "empty"):
+        world.when(version_command(executor_shapes=[]), on=capability(world))
 
 
 def test_a_schema_that_may_not_be_declared_is_refused_wherever_it_is_given(world: World) -> None:
-    with refused("InvalidCapabilityParametersSchemaError", "wrong_dialect"):
+    with expect_refusal("InvalidCapabilityParametersSchemaError", "wrong_dialect"):
         capability(world, parameters_schema=WITHOUT_DIALECT)
-    with refused("InvalidCapabilityParametersSchemaError", "wrong_dialect"):
-        world.when(versioned(parameters_schema=WITHOUT_DIALECT), on=capability(world))
+    with expect_refusal("InvalidCapabilityParametersSchemaError", "wrong_dialect"):
+        world.when(version_command(parameters_schema=WITHOUT_DIALECT), on=capability(world))
 
 
 @pytest.mark.parametrize("schema", [None, {}])
@@ -149,30 +149,30 @@ def test_a_capability_may_declare_no_parameters_or_no_constraint(world: World, s
 
 def test_a_code_is_taken_for_ever(world: World) -> None:
     first = capability(world)
-    with refused("CapabilityCodeAlreadyExistsError", "code_taken"):
+    with expect_refusal("CapabilityCodeAlreadyExistsError", "code_taken"):
         capability(world, name="Another")
     world.when(DeprecateCapability(), on=first)
-    with refused("CapabilityCodeAlreadyExistsError", "code_taken"):
+    with expect_refusal("CapabilityCodeAlreadyExistsError", "code_taken"):
         capability(world)
 
 
 def test_a_code_is_the_same_however_its_accents_are_encoded(world: World) -> None:
     capability(world, code="baton.capability.\u00e9clair")
-    with refused("CapabilityCodeAlreadyExistsError"):
+    with expect_refusal("CapabilityCodeAlreadyExistsError"):
         capability(world, code="baton.capability.e\u0301clair")
 
 
 def test_a_malformed_code_is_refused_before_a_taken_one_and_both_after_a_bad_schema(world: World) -> None:
     capability(world)
-    with refused("InvalidCapabilityCodeError"):
+    with expect_refusal("InvalidCapabilityCodeError"):
         capability(world, code="acquisition", parameters_schema=WITHOUT_DIALECT)
-    with refused("InvalidCapabilityParametersSchemaError"):
+    with expect_refusal("InvalidCapabilityParametersSchemaError"):
         capability(world, parameters_schema=WITHOUT_DIALECT)
 
 
 def test_a_version_replaces_the_contract_and_keeps_code_and_name(world: World) -> None:
     id = capability(world, description="Takes frames.")
-    assert world.when(versioned(required_affordances=["Imageable"]), on=id) == [
+    assert world.when(version_command(required_affordances=["Imageable"]), on=id) == [
         CapabilityVersioned(
             version_tag="v2",
             description=None,
@@ -192,7 +192,7 @@ def test_a_version_replaces_the_contract_and_keeps_code_and_name(world: World) -
     "missing", ["version_tag", "required_affordances", "executor_shapes", "description", "parameters_schema"]
 )
 def test_a_version_keeps_nothing_by_omission(missing: str) -> None:
-    fields = {**versioned().model_dump()}
+    fields = {**version_command().model_dump()}
     del fields[missing]
     with pytest.raises(ValidationError):
         VersionCapability(**fields)
@@ -201,14 +201,14 @@ def test_a_version_keeps_nothing_by_omission(missing: str) -> None:
 def test_the_same_tag_attests_again_and_another_replaces_it(world: World) -> None:
     id = capability(world)
     for tag in ("v2", "v2", "v3"):
-        assert world.when(versioned(version_tag=tag), on=id)
+        assert world.when(version_command(version_tag=tag), on=id)
     assert state(world, id).version_tag == "v3"
 
 
 @pytest.mark.parametrize("reason", [None, "superseded; earlier use stands"])
 def test_a_deprecated_capability_stays_readable_and_says_what_replaces_it(world: World, reason: str | None) -> None:
     id, other = capability(world), capability(world, code="baton.capability.imaging")
-    world.when(versioned(version_tag="v2"), on=id)
+    world.when(version_command(version_tag="v2"), on=id)
     deprecated = DeprecateCapability(reason=reason, replaced_by_capability_id=other)
     assert world.when(deprecated, on=id) == [CapabilityDeprecated(reason=reason, replaced_by_capability_id=other)]
     now = state(world, id)
@@ -218,18 +218,18 @@ def test_a_deprecated_capability_stays_readable_and_says_what_replaces_it(world:
 
 def test_a_replacement_must_exist_and_be_another_one(world: World) -> None:
     id = capability(world)
-    with refused("CapabilityNotFoundError"):
+    with expect_refusal("CapabilityNotFoundError"):
         world.when(DeprecateCapability(replaced_by_capability_id=new_id()), on=id)
-    with refused("InvalidCapabilityReplacementError", "itself"):
+    with expect_refusal("InvalidCapabilityReplacementError", "itself"):
         world.when(DeprecateCapability(replaced_by_capability_id=id), on=id)
 
 
 def test_an_absent_replacement_is_refused_before_the_state_and_the_state_before_values(world: World) -> None:
     id = capability(world)
     world.when(DeprecateCapability(), on=id)
-    with refused("CapabilityNotFoundError"):
+    with expect_refusal("CapabilityNotFoundError"):
         world.when(DeprecateCapability(replaced_by_capability_id=new_id(), reason=" "), on=id)
-    with refused("CapabilityCannotDeprecateError", "deprecated"):
+    with expect_refusal("CapabilityCannotDeprecateError", "deprecated"):
         world.when(DeprecateCapability(replaced_by_capability_id=id, reason=" "), on=id)
 
 
@@ -237,7 +237,7 @@ def test_only_capabilities_that_are_not_deprecated_are_on_offer_and_they_come_by
     tomography, alignment, old = (
         capability(world, code=f"baton.capability.{name}") for name in ("tomography", "alignment", "old")
     )
-    world.when(versioned(), on=tomography)
+    world.when(version_command(), on=tomography)
     world.when(DeprecateCapability(), on=old)
     assert [one.id for one in world.fulfil(capabilities_on_offer())] == [alignment, tomography]
 

@@ -50,20 +50,20 @@ from tests.support.domain.flat_field import (
     compute,
     documents,
     near,
-    publishing,
+    publishing_step,
     raw_steps,
     recipe_lists,
     resolved_lists,
     setpoint,
 )
 from tests.support.domain.templates import acquisition
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 BOUND = {"__binding__": "x"}
 INVALID = "InvalidProcedureBindingsError"
 
 
-def expanded(steps: list[Raw], **bindings: Any) -> list[Raw]:
+def expanded_steps(steps: list[Raw], **bindings: Any) -> list[Raw]:
     return wire_form(expand(read_steps(steps), bindings))
 
 
@@ -127,10 +127,10 @@ SUBSTITUTIONS = [
 def test_a_value_is_put_in_as_it_is_or_refused_by_name(place: str, value: Any, fitting: set[str]) -> None:
     made = BINDABLE[place]
     if place in fitting:
-        assert json.dumps(expanded([made(BOUND)], x=value)) == json.dumps([made(value)])
+        assert json.dumps(expanded_steps([made(BOUND)], x=value)) == json.dumps([made(value)])
     else:
-        with refused(INVALID, "wrong_type") as caught:
-            expanded([made(BOUND)], x=value)
+        with expect_refusal(INVALID, "wrong_type") as caught:
+            expanded_steps([made(BOUND)], x=value)
         assert caught.value.status == 400
         assert caught.value.facts == {"binding_name": "x"}
         assert "steps[0]." in caught.value.detail
@@ -154,22 +154,22 @@ def test_a_value_is_put_in_as_it_is_or_refused_by_name(place: str, value: Any, f
     ],
 )
 def test_a_binding_smuggles_nothing_in(place: str, value: Any, reason: str) -> None:
-    with refused(INVALID, reason):
-        expanded([BINDABLE[place](BOUND)], x=value)
+    with expect_refusal(INVALID, reason):
+        expanded_steps([BINDABLE[place](BOUND)], x=value)
 
 
 def test_a_name_that_nothing_is_bound_to_is_refused() -> None:
     steps = read_steps([setpoint({"__binding__": "bound"}), action(a={"__binding__": "y"}, b={"__binding__": "x"})])
-    with refused("UnboundRecipeBindingError") as caught:
+    with expect_refusal("UnboundRecipeBindingError") as caught:
         expand(steps, {"bound": 1})
     assert (caught.value.status, caught.value.facts) == (422, {"binding_name": "y"})
 
 
 def test_closing_steps_need_their_bindings_too() -> None:
     steps, closing_steps = read_steps([setpoint()]), read_closing_steps([setpoint(), near(BOUND)])
-    with refused("UnboundRecipeBindingError"):
+    with expect_refusal("UnboundRecipeBindingError"):
         expansion_of(steps, closing_steps, {})
-    with refused(INVALID, "wrong_type") as caught:
+    with expect_refusal(INVALID, "wrong_type") as caught:
         expansion_of(steps, closing_steps, {"x": "far"})
     assert "closing_steps[1].criterion.expected" in caught.value.detail
     assert expansion_of(steps, closing_steps, {"x": 3}).steps_hash == steps_hash(steps, read_steps([setpoint(), near(3)]))
@@ -187,10 +187,10 @@ def test_other_sentinels_pass_untouched() -> None:
             check(SENTINELS["SteeringRef"], timeout=5.0),
             near(SENTINELS["CaptureRef"]),
             compute(parameters={"a": SENTINELS["SteeringRef"], "b": parameter}, input_uris=[SENTINELS["OutputRef"]]),
-            publishing("volume", SENTINELS["OutputRef"], "file:///a"),
+            publishing_step("volume", SENTINELS["OutputRef"], "file:///a"),
         ]
 
-    assert expanded(steps(BOUND), x=7, home=1, focus=2, recon=3) == steps(7)
+    assert expanded_steps(steps(BOUND), x=7, home=1, focus=2, recon=3) == steps(7)
 
 
 def test_neither_steps_nor_bindings_are_touched() -> None:
@@ -206,14 +206,14 @@ def test_a_procedure_has_at_most_ten_thousand_steps() -> None:
     step = read_steps([setpoint()])
     assert expansion_of(step * (MAX_STEPS - 1), step, {}).step_count == MAX_STEPS == 10_000
     for main, closing in ((MAX_STEPS, 1), (1, MAX_STEPS), (MAX_STEPS + 1, 0)):
-        with refused("ProcedureExpansionOverflowError") as caught:
+        with expect_refusal("ProcedureExpansionOverflowError") as caught:
             expansion_of(step * main, step * closing, {})
         assert (caught.value.status, caught.value.facts) == (422, {"step_count": 10_001, "cap": 10_000})
     check_step_count(MAX_STEPS)
 
 
 def test_a_missing_binding_is_said_before_too_many_steps() -> None:
-    with refused("UnboundRecipeBindingError"):
+    with expect_refusal("UnboundRecipeBindingError"):
         expansion_of(read_steps([setpoint(BOUND)]) * (MAX_STEPS + 1), (), {})
 
 
@@ -235,7 +235,7 @@ def test_bindings_stand_under_the_parameter_schema(schema: Any, bindings: Raw, r
     if reason is None:
         check_values(schema, bindings, InvalidProcedureBindingsError)
     else:
-        with refused(INVALID, reason):
+        with expect_refusal(INVALID, reason):
             check_values(schema, bindings, InvalidProcedureBindingsError)
 
 

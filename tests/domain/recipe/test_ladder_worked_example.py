@@ -8,7 +8,7 @@ from baton.domain.kernel import Event
 from tests.support.domain.assets import family
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.templates import site
-from tests.support.domain.world import World, refused
+from tests.support.domain.world import World, expect_refusal
 
 PARAMETERS = json.loads(
     """{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"dwell":{"type":"number",
@@ -18,7 +18,7 @@ PARAMETERS = json.loads(
 )
 
 
-def dwelling(maximum: float) -> dict[str, Any]:
+def schema_with_dwell(maximum: float) -> dict[str, Any]:
     """The same schema with another longest dwell."""
     properties = PARAMETERS["properties"]
     return {**PARAMETERS, "properties": {**properties, "dwell": {**properties["dwell"], "maximum": maximum}}}
@@ -71,12 +71,16 @@ def test_from_the_capability_to_the_practice() -> None:
         "parameters_schema": None,
     }
 
-    narrower = command("update_method_parameters_schema", {"parameters_schema": dwelling(1)})
+    narrower = command("update_method_parameters_schema", {"parameters_schema": schema_with_dwell(1)})
     assert [payload(event) for event in world.when(narrower, on=method.stream_id)] == [
-        {"event": "MethodParametersSchemaUpdated", "parameters_schema": dwelling(1), "parameters_schema_revision": 1}
+        {
+            "event": "MethodParametersSchemaUpdated",
+            "parameters_schema": schema_with_dwell(1),
+            "parameters_schema_revision": 1,
+        }
     ]
-    with refused("MethodParametersNotSubsetError") as caught:
-        wider = command("update_method_parameters_schema", {"parameters_schema": dwelling(20)})
+    with expect_refusal("MethodParametersNotSubsetError") as caught:
+        wider = command("update_method_parameters_schema", {"parameters_schema": schema_with_dwell(20)})
         world.when(wider, on=method.stream_id)
     assert caught.value.status == 409
     assert caught.value.facts == {

@@ -38,7 +38,7 @@ from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.schema import Schema, declared_units
 from tests.support.domain.assets import family
 from tests.support.domain.templates import MILLISECOND, SECOND, WITHOUT_DIALECT, acquisition, capability, method
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def role(role_name: str = "detector", **fields: Any) -> AddMethodRequiredRole:
     return AddMethodRequiredRole(requirement={"role_name": role_name, **fields})
 
 
-def renewed(schema: Schema | None, **fields: Any) -> VersionCapability:
+def capability_version(schema: Schema | None, **fields: Any) -> VersionCapability:
     contract = {"required_affordances": [], "executor_shapes": ["METHOD"], "description": None}
     return VersionCapability(**{"version_tag": "v2", **contract, "parameters_schema": schema, **fields})
 
@@ -104,27 +104,27 @@ def test_a_supply_kind_out_of_bounds_is_malformed(kind: str) -> None:
 
 
 def test_blank_texts_are_refused_by_their_own_class(world: World, camera: UUID) -> None:
-    with refused("InvalidMethodNameError", "blank"):
+    with expect_refusal("InvalidMethodNameError", "blank"):
         method(world, name=" ")
     realised = capability(world, code="baton.capability.alignment")
-    with refused("InvalidMethodNeededSuppliesError", "blank"):
+    with expect_refusal("InvalidMethodNeededSuppliesError", "blank"):
         method(world, realised, needed_supplies=["photon_beam", " "])
     id = method(world, realised)
-    with refused("InvalidRoleNameError", "blank"):
+    with expect_refusal("InvalidRoleNameError", "blank"):
         world.when(role(" ", family_id=camera), on=id)
     for port in ({"port_name": " ", "signal_type": "TTL"}, {"port_name": "trigger_in", "signal_type": " "}):
-        with refused("InvalidPortRequirementError", "blank"):
+        with expect_refusal("InvalidPortRequirementError", "blank"):
             world.when(role(family_id=camera, required_ports=[{**port, "direction": "Input"}]), on=id)
-    with refused("InvalidMethodVersionTagError", "blank"):
+    with expect_refusal("InvalidMethodVersionTagError", "blank"):
         world.when(VersionMethod(version_tag=" "), on=id)
-    with refused("InvalidReasonError", "blank"):
+    with expect_refusal("InvalidReasonError", "blank"):
         world.when(DeprecateMethod(reason=" "), on=id)
 
 
 def test_capability_and_families_must_exist_in_this_order(world: World) -> None:
-    with refused("CapabilityNotFoundError"):
+    with expect_refusal("CapabilityNotFoundError"):
         method(world, new_id(), needed_family_ids=[new_id()], name=" ")
-    with refused("FamilyNotFoundError") as caught:
+    with expect_refusal("FamilyNotFoundError") as caught:
         method(world, needed_family_ids=[new_id()], name=" ")
     assert caught.value.status == 404
 
@@ -135,14 +135,14 @@ def test_supply_kinds_are_no_references(world: World) -> None:
 
 def test_a_capability_for_procedures_only_has_no_methods(world: World) -> None:
     realised = capability(world, executor_shapes=["PROCEDURE"])
-    with refused("MethodCapabilityExecutorMismatchError") as caught:
+    with expect_refusal("MethodCapabilityExecutorMismatchError") as caught:
         method(world, realised, parameters_schema=acquisition(maximum=20))
     assert caught.value.status == 409
     assert caught.value.facts == {"capability_id": str(realised), "executor_shapes": ["PROCEDURE"]}
 
 
 def test_a_bad_schema_is_refused_before_anything_about_the_capability(world: World) -> None:
-    with refused("InvalidMethodParametersSchemaError", "wrong_dialect"):
+    with expect_refusal("InvalidMethodParametersSchemaError", "wrong_dialect"):
         method(world, capability(world, executor_shapes=["PROCEDURE"]), parameters_schema=WITHOUT_DIALECT)
 
 
@@ -157,11 +157,11 @@ def test_a_schema_beyond_the_capability_is_refused_wherever_it_is_given(world: W
     id = method(world, realised)
     wider = acquisition(maximum=20)
     beyond = {"capability_id": str(realised), "rule": "6", "path": "$.properties.dwell.maximum"}
-    with refused("MethodParametersNotSubsetError") as caught:
+    with expect_refusal("MethodParametersNotSubsetError") as caught:
         method(world, realised, parameters_schema=wider)
     assert (caught.value.status, caught.value.facts) == (409, {"method_id": None, **beyond})
     for command in (update(wider), VersionMethod(version_tag="v2", parameters_schema=wider)):
-        with refused("MethodParametersNotSubsetError") as caught:
+        with expect_refusal("MethodParametersNotSubsetError") as caught:
             world.when(command, on=id)
         assert caught.value.facts == {"method_id": str(id), **beyond}
 
@@ -193,10 +193,10 @@ def test_an_equal_schema_is_no_update(world: World) -> None:
 def test_an_equal_schema_is_no_update_even_where_the_capability_has_narrowed_since(world: World) -> None:
     realised = capability(world)
     id = method(world, realised, parameters_schema=acquisition(maximum=5))
-    world.when(renewed(acquisition(maximum=2)), on=realised)
+    world.when(capability_version(acquisition(maximum=2)), on=realised)
     assert state(world, id).parameters_schema == acquisition(maximum=5)
     assert world.when(update(acquisition(maximum=5)), on=id) == []
-    with refused("MethodParametersNotSubsetError"):
+    with expect_refusal("MethodParametersNotSubsetError"):
         world.when(update(acquisition(maximum=4)), on=id)
 
 
@@ -209,7 +209,7 @@ def test_a_schema_may_always_be_withdrawn_but_not_opened_under_a_closed_capabili
         world.when(update(schema), on=id)
         assert state(world, id).parameters_schema is None
     else:
-        with refused("MethodParametersNotSubsetError"):
+        with expect_refusal("MethodParametersNotSubsetError"):
             world.when(update(schema), on=id)
 
 
@@ -222,7 +222,7 @@ def test_the_schema_must_be_sent_with_an_update(world: World) -> None:
 def test_an_update_cannot_alter_or_drop_a_unit_but_a_version_can(world: World, unit: dict[str, str] | None) -> None:
     realised = capability(world, parameters_schema=None)
     id = method(world, realised, parameters_schema=acquisition())
-    with refused("InvalidMethodParametersSchemaError", "unit_changed") as caught:
+    with expect_refusal("InvalidMethodParametersSchemaError", "unit_changed") as caught:
         world.when(update(acquisition(unit=unit)), on=id)
     assert (caught.value.status, caught.value.facts) == (400, {"keys": ["dwell"]})
     world.when(VersionMethod(version_tag="v2", parameters_schema=acquisition(unit=unit)), on=id)
@@ -231,7 +231,7 @@ def test_an_update_cannot_alter_or_drop_a_unit_but_a_version_can(world: World, u
 
 def test_a_changed_unit_is_refused_before_a_schema_beyond_the_capability(world: World) -> None:
     id = method(world, parameters_schema=acquisition())
-    with refused("InvalidMethodParametersSchemaError", "unit_changed"):
+    with expect_refusal("InvalidMethodParametersSchemaError", "unit_changed"):
         world.when(update(acquisition(maximum=20, unit=MILLISECOND)), on=id)
 
 
@@ -302,7 +302,7 @@ def test_role_names_differ_by_case_and_are_declared_once(world: World, camera: U
     id = method(world)
     world.when(role("detector", family_id=camera), on=id)
     world.when(role("Detector", family_id=camera), on=id)
-    with refused("MethodRoleNameAlreadyDeclaredError") as caught:
+    with expect_refusal("MethodRoleNameAlreadyDeclaredError") as caught:
         world.when(role(" detector", family_id=camera), on=id)
     assert (caught.value.status, caught.value.facts) == (409, {"role_name": "detector"})
 
@@ -310,7 +310,7 @@ def test_role_names_differ_by_case_and_are_declared_once(world: World, camera: U
 def test_a_role_names_one_target(world: World, camera: UUID, detector_role: UUID) -> None:
     id = method(world)
     for targets in ({}, {"family_id": camera, "role_id": detector_role}):
-        with refused("InvalidRoleRequirementTargetError") as caught:
+        with expect_refusal("InvalidRoleRequirementTargetError") as caught:
             world.when(role(**targets), on=id)
         assert caught.value.status == 400
 
@@ -318,11 +318,11 @@ def test_a_role_names_one_target(world: World, camera: UUID, detector_role: UUID
 def test_the_target_of_a_role_must_exist_whatever_else_is_wrong(world: World, camera: UUID) -> None:
     id = method(world)
     world.when(VersionMethod(version_tag="v2"), on=id)
-    with refused("FamilyNotFoundError"):
+    with expect_refusal("FamilyNotFoundError"):
         world.when(role(" ", family_id=new_id(), role_id=new_id()), on=id)
-    with refused("RoleNotFoundError"):
+    with expect_refusal("RoleNotFoundError"):
         world.when(role(" ", family_id=camera, role_id=new_id()), on=id)
-    with refused("MethodCannotAddRequiredRoleError", "versioned"):
+    with expect_refusal("MethodCannotAddRequiredRoleError", "versioned"):
         world.when(role(" ", family_id=camera), on=id)
 
 
@@ -340,7 +340,7 @@ def test_a_declared_role_can_be_removed_and_no_other(world: World, camera: UUID)
         MethodRequiredRoleRemoved(role_name="detector")
     ]
     assert [one.role_name for one in state(world, id).required_roles] == ["shutter"]
-    with refused("MethodRoleNameNotFoundError") as caught:
+    with expect_refusal("MethodRoleNameNotFoundError") as caught:
         world.when(RemoveMethodRequiredRole(role_name="detector"), on=id)
     assert (caught.value.status, caught.value.facts) == (404, {"role_name": "detector"})
 
@@ -360,9 +360,9 @@ def test_a_version_without_a_schema_only_labels(world: World, camera: UUID) -> N
 def test_a_version_that_only_labels_is_not_judged_by_a_capability_narrowed_since(world: World) -> None:
     realised = capability(world)
     id = method(world, realised, parameters_schema=acquisition(maximum=5))
-    world.when(renewed(acquisition(maximum=2)), on=realised)
+    world.when(capability_version(acquisition(maximum=2)), on=realised)
     world.when(VersionMethod(version_tag="v2"), on=id)
-    with refused("MethodParametersNotSubsetError"):
+    with expect_refusal("MethodParametersNotSubsetError"):
         world.when(VersionMethod(version_tag="v3", parameters_schema=acquisition(maximum=5)), on=id)
 
 
@@ -376,7 +376,7 @@ def test_a_version_may_give_a_schema_an_equal_one_or_none(world: World) -> None:
 
 
 def test_a_version_with_a_bad_schema_is_refused(world: World) -> None:
-    with refused("InvalidMethodParametersSchemaError", "wrong_dialect"):
+    with expect_refusal("InvalidMethodParametersSchemaError", "wrong_dialect"):
         world.when(VersionMethod(version_tag="v2", parameters_schema=WITHOUT_DIALECT), on=method(world))
 
 
@@ -393,7 +393,7 @@ def test_a_deprecated_method_stays_readable(world: World, reason: str | None) ->
 def test_the_state_is_judged_before_tag_and_schema(world: World) -> None:
     id = method(world)
     world.when(DeprecateMethod(), on=id)
-    with refused("MethodCannotVersionError", "deprecated"):
+    with expect_refusal("MethodCannotVersionError", "deprecated"):
         world.when(VersionMethod(version_tag=" ", parameters_schema=WITHOUT_DIALECT), on=id)
 
 

@@ -10,14 +10,14 @@ from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.schema import DIALECT, Schema, declared_units
 from baton.domain.shared.stored_values import merged_parameters, stored_in_other_units
 from tests.support.domain.templates import MILLISECOND, SECOND, acquisition, parameters
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 
 class InvalidParametersError(Invalid):
     """Stands for the class of whoever carries the parameters."""
 
 
-def merged(
+def merge_under(
     stored: dict[str, Any], patch: dict[str, Any], schema: Schema | None, before: Schema | None = None
 ) -> tuple[dict[str, Any], bool]:
     """Stored under one schema, patched under another (the same, when only one is given)."""
@@ -25,9 +25,11 @@ def merged(
     return merged_parameters(stored, patch, written=written, schema=schema, refusal=InvalidParametersError)
 
 
-def refuse(stored: dict[str, Any], patch: dict[str, Any], schema: Schema | None, before: Schema | None = None) -> Refusal:
-    with refused(InvalidParametersError) as caught:
-        merged(stored, patch, schema, before)
+def patch_refusal(
+    stored: dict[str, Any], patch: dict[str, Any], schema: Schema | None, before: Schema | None = None
+) -> Refusal:
+    with expect_refusal(InvalidParametersError) as caught:
+        merge_under(stored, patch, schema, before)
     refusal: Refusal = caught.value
     return refusal
 
@@ -52,9 +54,9 @@ def test_values_stand_under_their_schema(
     schema: Schema | None, values: dict[str, Any], verdict: tuple[str, str | None] | None
 ) -> None:
     if verdict is None:
-        assert merged({}, values, schema)[0] == values
+        assert merge_under({}, values, schema)[0] == values
         return
-    refusal = refuse({}, values, schema)
+    refusal = patch_refusal({}, values, schema)
     reason, path = verdict
     assert (refusal.status, refusal.reason) == (400, reason)
     assert refusal.facts is not None
@@ -62,7 +64,7 @@ def test_values_stand_under_their_schema(
 
 
 def test_values_without_a_schema_are_named_and_the_way_out_is_too() -> None:
-    refusal = refuse({}, {"gain": 2, "dwell": 1}, None)
+    refusal = patch_refusal({}, {"gain": 2, "dwell": 1}, None)
     assert refusal.facts == {"keys": ["dwell", "gain"]}
     assert "dwell, gain" in refusal.detail
     assert "declare one ({} for no constraint)" in refusal.detail
@@ -71,77 +73,77 @@ def test_values_without_a_schema_are_named_and_the_way_out_is_too() -> None:
 def test_a_violation_is_named_by_its_path_in_the_values() -> None:
     region = {"type": "object", "properties": {"width": {"type": "integer"}}}
     schema = parameters(regions={"type": "array", "items": region})
-    refusal = refuse({}, {"regions": [{"width": 1}, {"width": "2"}]}, schema)
+    refusal = patch_refusal({}, {"regions": [{"width": 1}, {"width": "2"}]}, schema)
     assert refusal.facts == {"path": "regions.1.width"}
 
 
 def test_a_patch_sets_deletes_and_merges_and_says_whether_anything_is_new() -> None:
-    assert merged({}, {}, acquisition()) == ({}, False)
-    assert merged({}, VALUES, acquisition()) == (VALUES, True)
-    assert merged(VALUES, {"dwell": 0.1}, acquisition()) == (VALUES, False)
-    assert merged(VALUES, {"dwell": 0.2}, acquisition()) == ({**VALUES, "dwell": 0.2}, True)
-    assert merged(VALUES, {"dwell": None, "repetitions": None}, acquisition()) == ({}, True)
+    assert merge_under({}, {}, acquisition()) == ({}, False)
+    assert merge_under({}, VALUES, acquisition()) == (VALUES, True)
+    assert merge_under(VALUES, {"dwell": 0.1}, acquisition()) == (VALUES, False)
+    assert merge_under(VALUES, {"dwell": 0.2}, acquisition()) == ({**VALUES, "dwell": 0.2}, True)
+    assert merge_under(VALUES, {"dwell": None, "repetitions": None}, acquisition()) == ({}, True)
     nested = {"roi": {"x": 1, "y": 2}}
-    assert merged(nested, {"roi": {"y": None, "w": 3}}, {}) == ({"roi": {"x": 1, "w": 3}}, True)
+    assert merge_under(nested, {"roi": {"y": None, "w": 3}}, {}) == ({"roi": {"x": 1, "w": 3}}, True)
 
 
 def test_a_mandatory_key_cannot_be_taken_from_values_that_stay() -> None:
-    assert refuse(VALUES, {"repetitions": None}, acquisition()).reason == "missing_key"
+    assert patch_refusal(VALUES, {"repetitions": None}, acquisition()).reason == "missing_key"
 
 
 def test_a_stored_number_is_not_used_in_another_unit_than_it_was_stored_in() -> None:
-    refusal = refuse(VALUES, {"repetitions": 5}, acquisition(unit=MILLISECOND), before=acquisition())
+    refusal = patch_refusal(VALUES, {"repetitions": 5}, acquisition(unit=MILLISECOND), before=acquisition())
     assert (refusal.status, refusal.reason, refusal.facts) == (400, "unit_changed", {"keys": ["dwell"]})
     assert "dwell" in refusal.detail
 
 
 def test_a_number_set_again_is_new_even_when_it_is_the_same_number() -> None:
-    assert merged(VALUES, {"dwell": 0.1}, acquisition(unit=MILLISECOND), before=acquisition()) == (VALUES, True)
+    assert merge_under(VALUES, {"dwell": 0.1}, acquisition(unit=MILLISECOND), before=acquisition()) == (VALUES, True)
 
 
 def test_a_number_whose_unit_changed_may_be_nulled() -> None:
     schema = {**acquisition(unit=MILLISECOND), "required": []}
-    assert merged(VALUES, {"dwell": None}, schema, before=acquisition()) == ({"repetitions": 20}, True)
+    assert merge_under(VALUES, {"dwell": None}, schema, before=acquisition()) == ({"repetitions": 20}, True)
 
 
 @pytest.mark.parametrize("system", ["ucum", "qudt"])
 def test_the_same_code_of_another_system_is_another_unit(system: str) -> None:
-    refusal = refuse(VALUES, {}, acquisition(unit={"system": system, "code": "s"}), before=acquisition())
+    refusal = patch_refusal(VALUES, {}, acquisition(unit={"system": system, "code": "s"}), before=acquisition())
     assert refusal.reason == "unit_changed"
 
 
 def test_another_label_is_the_same_unit() -> None:
-    assert merged(VALUES, {}, acquisition(unit={**SECOND, "label": "seconds"}), before=acquisition()) == (VALUES, False)
+    assert merge_under(VALUES, {}, acquisition(unit={**SECOND, "label": "seconds"}), before=acquisition()) == (VALUES, False)
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, SECOND), (SECOND, None)])
 def test_a_unit_that_came_or_went_is_a_changed_one(before: dict[str, str] | None, after: dict[str, str] | None) -> None:
-    assert refuse(VALUES, {}, acquisition(unit=after), before=acquisition(unit=before)).reason == "unit_changed"
+    assert patch_refusal(VALUES, {}, acquisition(unit=after), before=acquisition(unit=before)).reason == "unit_changed"
 
 
 def test_units_are_looked_at_before_values() -> None:
-    refusal = refuse(VALUES, {"repetitions": "many"}, acquisition(unit=MILLISECOND), before=acquisition())
+    refusal = patch_refusal(VALUES, {"repetitions": "many"}, acquisition(unit=MILLISECOND), before=acquisition())
     assert refusal.reason == "unit_changed"
 
 
 def test_only_stored_keys_have_a_unit_to_lose() -> None:
-    assert merged({"repetitions": 1}, {"dwell": 1}, acquisition(unit=MILLISECOND), before=acquisition())[1]
+    assert merge_under({"repetitions": 1}, {"dwell": 1}, acquisition(unit=MILLISECOND), before=acquisition())[1]
 
 
 def test_a_key_the_schema_does_not_admit_any_more_is_undeclared() -> None:
     without = parameters(repetitions={"type": "integer"})
-    assert refuse(VALUES, {}, without, before=acquisition()).reason == "undeclared_key"
+    assert patch_refusal(VALUES, {}, without, before=acquisition()).reason == "undeclared_key"
 
 
 @pytest.mark.parametrize("schema", [{}, {"$schema": DIALECT, "type": "object"}])
 def test_a_key_an_open_schema_knows_nothing_of_has_lost_its_unit(schema: Schema) -> None:
-    assert refuse(VALUES, {}, schema, before=acquisition()).facts == {"keys": ["dwell"]}
+    assert patch_refusal(VALUES, {}, schema, before=acquisition()).facts == {"keys": ["dwell"]}
 
 
 def test_without_a_schema_all_stored_keys_must_go() -> None:
-    refusal = refuse(VALUES, {"dwell": None}, None, before=acquisition())
+    refusal = patch_refusal(VALUES, {"dwell": None}, None, before=acquisition())
     assert (refusal.reason, refusal.facts) == ("no_schema", {"keys": ["repetitions"]})
-    assert merged(VALUES, {"dwell": None, "repetitions": None}, None, before=acquisition()) == ({}, True)
+    assert merge_under(VALUES, {"dwell": None, "repetitions": None}, None, before=acquisition()) == ({}, True)
 
 
 def test_an_array_and_a_dotted_key_have_units_too() -> None:
@@ -150,9 +152,9 @@ def test_an_array_and_a_dotted_key_have_units_too() -> None:
         return parameters(**{"dwells": {"type": "array", "items": number}, "acme.delay": number})
 
     stored = {"dwells": [1, 2], "acme.delay": 3}
-    assert refuse(stored, {}, schema(MILLISECOND), before=schema(SECOND)).facts == {"keys": ["acme.delay", "dwells"]}
+    assert patch_refusal(stored, {}, schema(MILLISECOND), before=schema(SECOND)).facts == {"keys": ["acme.delay", "dwells"]}
     patch = {"dwells": [1000], "acme.delay": 3000}
-    assert merged(stored, patch, schema(MILLISECOND), before=schema(SECOND)) == (patch, True)
+    assert merge_under(stored, patch, schema(MILLISECOND), before=schema(SECOND)) == (patch, True)
 
 
 UNITS = st.sampled_from([SECOND, MILLISECOND, None])
@@ -176,9 +178,9 @@ def test_no_number_is_ever_carried_into_another_unit(
 ) -> None:
     carried = [name for name in stored if name not in patch and before[name] != after[name]]
     if carried:
-        assert refuse(stored, patch, timing(after), timing(before)).facts == {"keys": sorted(carried)}
+        assert patch_refusal(stored, patch, timing(after), timing(before)).facts == {"keys": sorted(carried)}
         return
-    values, new = merged(stored, patch, timing(after), timing(before))
+    values, new = merge_under(stored, patch, timing(after), timing(before))
     assert values == {name: value for name, value in {**stored, **patch}.items() if value is not None}
     if not new:
         assert values == stored

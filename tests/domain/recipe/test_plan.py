@@ -35,7 +35,7 @@ from baton.domain.shared.listing import Where
 from tests.support.domain.assets import asset_of, family, part
 from tests.support.domain.plans import WINDOW, PlanHutch, imaging_hutch
 from tests.support.domain.templates import MILLISECOND, acquisition, contract, practice
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 START, END = WINDOW.values()
 
@@ -45,7 +45,7 @@ def hutch() -> PlanHutch:
     return imaging_hutch(World())
 
 
-def patched(hutch: PlanHutch, plan_id: UUID, **values: Any) -> list[Any]:
+def patch_defaults(hutch: PlanHutch, plan_id: UUID, **values: Any) -> list[Any]:
     return hutch.world.when(UpdatePlanDefaultParameters(default_parameters_patch=values), on=plan_id)
 
 
@@ -105,15 +105,15 @@ WINDOWS = [
 
 @pytest.mark.parametrize(("window", "reason"), WINDOWS)
 def test_a_window_has_a_start_and_a_later_end(hutch: PlanHutch, window: dict[str, str], reason: str) -> None:
-    with refused("InvalidPlanWindowError", reason):
-        hutch.planned(**window)
-    plan_id = hutch.planned()
-    with refused("InvalidPlanWindowError", reason):
+    with expect_refusal("InvalidPlanWindowError", reason):
+        hutch.define_plan(**window)
+    plan_id = hutch.define_plan()
+    with expect_refusal("InvalidPlanWindowError", reason):
         hutch.world.when(ReschedulePlan(**{"window_starts_at": None, "window_ends_at": None, **window}), on=plan_id)
 
 
 def test_a_window_is_moved_and_cleared(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     assert hutch.world.when(ReschedulePlan(**WINDOW), on=plan_id) == [PlanRescheduled(**WINDOW)]
     assert hutch.plan(plan_id).window_starts_at is not None
     hutch.world.when(ReschedulePlan(window_starts_at=None, window_ends_at=None), on=plan_id)
@@ -198,37 +198,37 @@ def test_a_definition_is_refused_at_the_first_gate_that_is_closed(
 ) -> None:
     """Each case is broken at its own gate and, where it can be, at the next one."""
     fields = hutch.plan_fields(**broken(hutch))
-    with refused(refusal, reason):
+    with expect_refusal(refusal, reason):
         hutch.world.when(DefinePlan(**fields))
 
 
 def test_every_retired_asset_is_named(hutch: PlanHutch) -> None:
     for asset_id in (hutch.shutter, hutch.camera):
         hutch.world.when(DecommissionAsset(), on=asset_id)
-    with refused("PlanAssetDecommissionedError") as caught:
-        hutch.planned()
+    with expect_refusal("PlanAssetDecommissionedError") as caught:
+        hutch.define_plan()
     assert caught.value.facts == {"asset_ids": sorted([str(hutch.shutter), str(hutch.camera)])}
 
 
 def test_no_condition_and_no_lifecycle_but_the_last_keeps_an_asset_out(hutch: PlanHutch) -> None:
     hutch.world.when(EnterAssetMaintenance(), on=hutch.camera)
     hutch.world.when(FaultAsset(reason="no image"), on=hutch.camera)
-    assert hutch.planned()
+    assert hutch.define_plan()
 
 
 def test_the_families_of_the_practice_are_needed_too(hutch: PlanHutch) -> None:
     stage = family(hutch.world, "Stage")
     narrow = practice(hutch.world, hutch.method_id, family_ids=[stage, hutch.camera_family])
-    with refused("PlanFamiliesNotSatisfiedError") as caught:
-        hutch.planned(practice_id=narrow, asset_ids=[hutch.camera])
+    with expect_refusal("PlanFamiliesNotSatisfiedError") as caught:
+        hutch.define_plan(practice_id=narrow, asset_ids=[hutch.camera])
     assert caught.value.facts == {"missing_family_ids": sorted([str(stage), str(hutch.shutter_family)])}
     assert "families, which are needed: Shutter, Stage;" in caught.value.detail
 
 
 def test_missing_affordances_are_named_in_order(hutch: PlanHutch) -> None:
     fields = with_no_image(hutch)
-    with refused("PlanAffordancesNotSatisfiedError") as caught:
-        hutch.planned(**fields)
+    with expect_refusal("PlanAffordancesNotSatisfiedError") as caught:
+        hutch.define_plan(**fields)
     assert caught.value.facts == {"missing_affordances": ["Homeable", "Rotatable"]}
 
 
@@ -236,18 +236,18 @@ def test_affordances_add_up_whichever_asset_or_family_contributes_them(hutch: Pl
     with_no_image(hutch)
     homing, turning = family(hutch.world, "Homing", None, "Homeable"), family(hutch.world, "Turning", None, "Rotatable")
     both = hutch.asset("Stage", homing, turning)
-    assert hutch.planned(asset_ids=[*hutch.asset_ids, both])
+    assert hutch.define_plan(asset_ids=[*hutch.asset_ids, both])
 
 
 def test_neither_parents_nor_parts_of_an_asset_count(hutch: PlanHutch) -> None:
     housed = part(hutch.world, hutch.shutter, name="Built-in camera", family_ids=[hutch.camera_family])
     for asset_ids in ([hutch.shutter], [housed]):
-        with refused("PlanFamiliesNotSatisfiedError"):
-            hutch.planned(asset_ids=asset_ids)
+        with expect_refusal("PlanFamiliesNotSatisfiedError"):
+            hutch.define_plan(asset_ids=asset_ids)
 
 
 def test_nothing_that_changes_later_touches_a_plan(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     before = hutch.plan(plan_id)
     hutch.world.when(RemoveAssetFamily(family_id=hutch.camera_family), on=hutch.camera)
     hutch.world.when(DecommissionAsset(), on=hutch.shutter)
@@ -272,11 +272,11 @@ def test_the_families_of_a_start_are_judged_by_the_same_rule(hutch: PlanHutch) -
 
 def test_a_deprecated_capability_still_takes_plans(hutch: PlanHutch) -> None:
     hutch.world.when(DeprecateCapability(), on=hutch.capability_id)
-    assert hutch.planned()
+    assert hutch.define_plan()
 
 
 def test_the_label_of_a_plan_can_be_given_again(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     for _ in range(2):
         assert hutch.world.when(VersionPlan(version_tag=" 2026-Q2 "), on=plan_id) == [PlanVersioned(version_tag="2026-Q2")]
         plan = hutch.plan(plan_id)
@@ -285,7 +285,7 @@ def test_the_label_of_a_plan_can_be_given_again(hutch: PlanHutch) -> None:
 
 @pytest.mark.parametrize("reason", [None, "shutter replaced; earlier runs stand"])
 def test_a_deprecated_plan_stays_readable(hutch: PlanHutch, reason: str | None) -> None:
-    plan_id = hutch.planned(**WINDOW)
+    plan_id = hutch.define_plan(**WINDOW)
     hutch.world.when(VersionPlan(version_tag="2026-Q2"), on=plan_id)
     assert hutch.world.when(DeprecatePlan(reason=reason), on=plan_id) == [PlanDeprecated(reason=reason)]
     plan = hutch.plan(plan_id)
@@ -298,25 +298,25 @@ def test_a_deprecated_plan_stays_readable(hutch: PlanHutch, reason: str | None) 
     [(VersionPlan(version_tag=" "), "InvalidPlanVersionTagError"), (DeprecatePlan(reason=" "), "InvalidReasonError")],
 )
 def test_the_state_is_judged_before_a_blank_text(hutch: PlanHutch, command: Command, refusal: str) -> None:
-    plan_id = hutch.planned()
-    with refused(refusal, "blank"):
+    plan_id = hutch.define_plan()
+    with expect_refusal(refusal, "blank"):
         hutch.world.when(command, on=plan_id)
     hutch.world.when(DeprecatePlan(), on=plan_id)
-    with refused(command.Cannot, "deprecated"):
+    with expect_refusal(command.Cannot, "deprecated"):
         hutch.world.when(command, on=plan_id)
 
 
 def test_the_state_is_judged_before_the_window(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     hutch.world.when(DeprecatePlan(), on=plan_id)
-    with refused("PlanCannotRescheduleError", "deprecated"):
+    with expect_refusal("PlanCannotRescheduleError", "deprecated"):
         hutch.world.when(ReschedulePlan(window_starts_at=START, window_ends_at=None), on=plan_id)
 
 
 def test_default_parameters_are_merged_and_kept_as_a_whole(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
-    patched(hutch, plan_id, dwell=0.1, repetitions=20, retract_position=4)
-    assert patched(hutch, plan_id, dwell=0.2, retract_position=None) == [
+    plan_id = hutch.define_plan()
+    patch_defaults(hutch, plan_id, dwell=0.1, repetitions=20, retract_position=4)
+    assert patch_defaults(hutch, plan_id, dwell=0.2, retract_position=None) == [
         PlanDefaultParametersUpdated(default_parameters={"dwell": 0.2, "repetitions": 20}, parameters_schema_revision=0)
     ]
     plan = hutch.plan(plan_id)
@@ -324,11 +324,11 @@ def test_default_parameters_are_merged_and_kept_as_a_whole(hutch: PlanHutch) -> 
 
 
 def test_a_patch_that_changes_nothing_is_no_event(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
-    assert patched(hutch, plan_id) == []
-    patched(hutch, plan_id, dwell=1, repetitions=20)
+    plan_id = hutch.define_plan()
+    assert patch_defaults(hutch, plan_id) == []
+    patch_defaults(hutch, plan_id, dwell=1, repetitions=20)
     hutch.world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=5)), on=hutch.method_id)
-    assert patched(hutch, plan_id, dwell=1.0, retract_position=None) == []
+    assert patch_defaults(hutch, plan_id, dwell=1.0, retract_position=None) == []
     assert hutch.plan(plan_id).parameters_schema_revision == 0
 
 
@@ -342,20 +342,20 @@ def test_a_patch_that_changes_nothing_is_no_event(hutch: PlanHutch) -> None:
     ],
 )
 def test_default_parameters_stand_under_the_methods_schema(hutch: PlanHutch, values: dict[str, Any], reason: str) -> None:
-    plan_id = hutch.planned()
-    with refused("InvalidPlanDefaultParametersError", reason):
-        patched(hutch, plan_id, **values)
+    plan_id = hutch.define_plan()
+    with expect_refusal("InvalidPlanDefaultParametersError", reason):
+        patch_defaults(hutch, plan_id, **values)
 
 
 def test_the_schema_that_holds_now_is_the_one_that_counts(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     hutch.world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=5)), on=hutch.method_id)
-    patched(hutch, plan_id, dwell=4, repetitions=1)
+    patch_defaults(hutch, plan_id, dwell=4, repetitions=1)
     assert hutch.plan(plan_id).parameters_schema_revision == 1
     hutch.world.when(UpdateMethodParametersSchema(parameters_schema=None), on=hutch.method_id)
-    with refused("InvalidPlanDefaultParametersError", "no_schema"):
-        patched(hutch, plan_id, dwell=3)
-    patched(hutch, plan_id, dwell=None, repetitions=None)
+    with expect_refusal("InvalidPlanDefaultParametersError", "no_schema"):
+        patch_defaults(hutch, plan_id, dwell=3)
+    patch_defaults(hutch, plan_id, dwell=None, repetitions=None)
     plan = hutch.plan(plan_id)
     assert (plan.default_parameters, plan.parameters_schema_revision, plan.default_parameters_present) == ({}, 2, False)
 
@@ -371,27 +371,27 @@ def in_milliseconds(hutch: PlanHutch) -> None:
 
 @pytest.mark.parametrize("dwell", [10, 0.1])
 def test_a_value_whose_unit_changed_must_be_set_again_before_anything_else(hutch: PlanHutch, dwell: float) -> None:
-    plan_id = hutch.planned()
-    patched(hutch, plan_id, dwell=0.1, repetitions=20)
+    plan_id = hutch.define_plan()
+    patch_defaults(hutch, plan_id, dwell=0.1, repetitions=20)
     in_milliseconds(hutch)
     for values in ({"repetitions": 10}, {}):
-        with refused("InvalidPlanDefaultParametersError", "unit_changed") as caught:
-            patched(hutch, plan_id, **values)
+        with expect_refusal("InvalidPlanDefaultParametersError", "unit_changed") as caught:
+            patch_defaults(hutch, plan_id, **values)
         assert caught.value.facts == {"keys": ["dwell"]}
-    assert patched(hutch, plan_id, dwell=dwell) == [
+    assert patch_defaults(hutch, plan_id, dwell=dwell) == [
         PlanDefaultParametersUpdated(default_parameters={"dwell": dwell, "repetitions": 20}, parameters_schema_revision=1)
     ]
-    patched(hutch, plan_id, repetitions=10)
+    patch_defaults(hutch, plan_id, repetitions=10)
 
 
 def test_default_parameters_can_be_corrected_in_every_state(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     hutch.world.when(DeprecatePlan(), on=plan_id)
-    assert patched(hutch, plan_id, dwell=0.1, repetitions=1)
+    assert patch_defaults(hutch, plan_id, dwell=0.1, repetitions=1)
 
 
 def test_a_plan_is_shown_whole(hutch: PlanHutch) -> None:
-    view = hutch.world.ask(REGISTRY.operations["get_plan"].input(), on=hutch.planned())
+    view = hutch.world.ask(REGISTRY.operations["get_plan"].input(), on=hutch.define_plan())
     assert set(type(view).model_fields) == {
         "id",
         "name",
@@ -414,8 +414,8 @@ def test_a_plan_is_shown_whole(hutch: PlanHutch) -> None:
 
 def test_a_listed_plan_shows_whether_it_has_default_parameters_and_who_plays_what(hutch: PlanHutch) -> None:
     hutch.role()
-    plan_id = hutch.planned()
-    patched(hutch, plan_id, dwell=0.1, repetitions=20)
+    plan_id = hutch.define_plan()
+    patch_defaults(hutch, plan_id, dwell=0.1, repetitions=20)
     hutch.bind(plan_id, hutch.camera)
     row = PlanSummary.of(hutch.plan(plan_id))
     assert (row.plan_id, row.default_parameters_present) == (plan_id, True)

@@ -22,7 +22,7 @@ from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import family
 from tests.support.domain.plans import ListedWorld, PlanHutch, imaging_hutch
 from tests.support.domain.templates import contract, practice
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def hutch() -> PlanHutch:
     return imaging_hutch(ListedWorld())
 
 
-def inspected(hutch: PlanHutch, *asset_ids: UUID, **fields: Any) -> PlanBinding:
+def inspect_binding(hutch: PlanHutch, *asset_ids: UUID, **fields: Any) -> PlanBinding:
     query = InspectPlanBinding(**{"practice_id": hutch.practice_id, "asset_ids": asset_ids, **fields})
     answer: PlanBinding = hutch.world.ask(query)
     return answer
 
 
 def test_a_binding_that_covers_everything_is_satisfied(hutch: PlanHutch) -> None:
-    answer = inspected(hutch, *hutch.asset_ids)
+    answer = inspect_binding(hutch, *hutch.asset_ids)
     assert (answer.binding_status, answer.missing_family_ids, answer.missing_affordances) == ("Satisfied", (), ())
     assert answer.missing_affordance_candidates == ()
     assert (answer.practice_id, answer.method_id) == (hutch.practice_id, hutch.method_id)
@@ -46,7 +46,7 @@ def test_a_binding_that_covers_everything_is_satisfied(hutch: PlanHutch) -> None
 
 def test_what_each_named_asset_brings_along_is_shown_by_id(hutch: PlanHutch) -> None:
     hutch.world.when(DegradeAsset(reason="hot pixels"), on=hutch.camera)
-    answer = inspected(hutch, hutch.timing_box, hutch.camera)
+    answer = inspect_binding(hutch, hutch.timing_box, hutch.camera)
     shown = [one.model_dump(mode="json") for one in answer.wired_assets]
     assert shown == [
         {
@@ -71,13 +71,13 @@ def test_what_each_named_asset_brings_along_is_shown_by_id(hutch: PlanHutch) -> 
 def test_the_families_of_the_practice_are_among_those_needed(hutch: PlanHutch) -> None:
     stage = family(hutch.world, "Stage")
     narrow = practice(hutch.world, hutch.method_id, family_ids=[stage])
-    answer = inspected(hutch, *hutch.asset_ids, practice_id=narrow)
+    answer = inspect_binding(hutch, *hutch.asset_ids, practice_id=narrow)
     assert answer.method_needed_family_ids == {hutch.shutter_family, hutch.camera_family, stage}
     assert (answer.binding_status, answer.missing_family_ids) == ("MissingFamilies", (stage,))
     assert answer.missing_affordances == ()
 
 
-def requiring(hutch: PlanHutch, *affordances: str) -> None:
+def require_affordances(hutch: PlanHutch, *affordances: str) -> None:
     """A version of the capability that requires these affordances."""
     kept = {key: contract()[key] for key in ("executor_shapes", "parameters_schema")}
     version = VersionCapability(version_tag="2", description=None, required_affordances=affordances, **kept)
@@ -85,28 +85,28 @@ def requiring(hutch: PlanHutch, *affordances: str) -> None:
 
 
 def test_missing_affordances_count_where_no_family_is_missing(hutch: PlanHutch) -> None:
-    requiring(hutch, "Rotatable", "Imageable", "Homeable")
-    answer = inspected(hutch, *hutch.asset_ids)
+    require_affordances(hutch, "Rotatable", "Imageable", "Homeable")
+    answer = inspect_binding(hutch, *hutch.asset_ids)
     assert (answer.binding_status, answer.missing_affordances) == ("MissingAffordances", ("Homeable", "Rotatable"))
     assert answer.capability_required_affordances == {"Rotatable", "Imageable", "Homeable"}
-    assert inspected(hutch, hutch.shutter).binding_status == "MissingFamilies"
+    assert inspect_binding(hutch, hutch.shutter).binding_status == "MissingFamilies"
 
 
 def test_an_affordance_nobody_has_has_no_candidates(hutch: PlanHutch) -> None:
-    requiring(hutch, "Rotatable")
+    require_affordances(hutch, "Rotatable")
     family(hutch.world, "Stage", None, "Rotatable")
     family(hutch.world, "Axis", None, "Homeable")
-    (rotatable,) = inspected(hutch, *hutch.asset_ids).missing_affordance_candidates
+    (rotatable,) = inspect_binding(hutch, *hutch.asset_ids).missing_affordance_candidates
     assert (rotatable.affordance, rotatable.candidates) == ("Rotatable", ())
-    requiring(hutch, "Leading")
-    (leading,) = inspected(hutch, *hutch.asset_ids).missing_affordance_candidates
+    require_affordances(hutch, "Leading")
+    (leading,) = inspect_binding(hutch, *hutch.asset_ids).missing_affordance_candidates
     assert leading.candidates == ()
 
 
 def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch: PlanHutch) -> None:
     scintillator = family(hutch.world, "Scintillator", None, "Imageable", "Rotatable")
     double = hutch.asset("Twin", scintillator, hutch.camera_family, hutch.shutter_family)
-    answer = inspected(hutch, hutch.timing_box)
+    answer = inspect_binding(hutch, hutch.timing_box)
     found = {
         one.affordance: {each.asset_id: each.contributing_family_ids for each in one.candidates}
         for one in answer.missing_affordance_candidates
@@ -124,8 +124,8 @@ def test_candidates_are_the_other_assets_with_the_families_they_have_it_by(hutch
 def test_candidates_are_found_beyond_the_first_page_and_the_first_of_many_are_shown(hutch: PlanHutch) -> None:
     cameras = sorted([hutch.camera, *(hutch.asset(f"Camera {number}", hutch.camera_family) for number in range(101))])
     stage = hutch.asset("Stage", family(hutch.world, "Stage", None, "Rotatable"))
-    requiring(hutch, "Imageable", "Rotatable")
-    imageable, rotatable = inspected(hutch, hutch.shutter).missing_affordance_candidates
+    require_affordances(hutch, "Imageable", "Rotatable")
+    imageable, rotatable = inspect_binding(hutch, hutch.shutter).missing_affordance_candidates
     assert [one.asset_id for one in imageable.candidates] == cameras[:MOST_CANDIDATES]
     assert [one.asset_id for one in rotatable.candidates] == [stage]
 
@@ -145,9 +145,9 @@ class CountingWorld(ListedWorld):
 def test_families_and_assets_are_listed_once_however_many_affordances_are_missing() -> None:
     world = CountingWorld()
     hutch = imaging_hutch(world)
-    inspected(hutch, hutch.timing_box)
+    inspect_binding(hutch, hutch.timing_box)
     assert world.pages == {FamilySummary.relation: 1, AssetSummary.relation: 1}
-    inspected(hutch, *hutch.asset_ids)
+    inspect_binding(hutch, *hutch.asset_ids)
     assert world.pages.total() == 2
 
 
@@ -159,10 +159,10 @@ def test_no_status_keeps_a_binding_from_being_inspected(hutch: PlanHutch) -> Non
         (DeprecateFamily(), hutch.camera_family),
     ):
         hutch.world.when(command, on=id)
-    answer = inspected(hutch, hutch.camera, hutch.shutter)
+    answer = inspect_binding(hutch, hutch.camera, hutch.shutter)
     assert answer.binding_status == "Satisfied"
     assert {one.asset_id: one.lifecycle for one in answer.wired_assets}[hutch.camera] == "Decommissioned"
-    (imageable,) = inspected(hutch, hutch.shutter).missing_affordance_candidates
+    (imageable,) = inspect_binding(hutch, hutch.shutter).missing_affordance_candidates
     assert [(one.asset_id, one.lifecycle) for one in imageable.candidates] == [(hutch.camera, "Decommissioned")]
 
 
@@ -175,8 +175,8 @@ def test_no_status_keeps_a_binding_from_being_inspected(hutch: PlanHutch) -> Non
     ],
 )
 def test_what_is_named_must_exist(hutch: PlanHutch, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
-        inspected(hutch, **fields)
+    with expect_refusal(refusal):
+        inspect_binding(hutch, **fields)
 
 
 def test_it_is_a_question_that_is_asked_with_a_body() -> None:
@@ -193,15 +193,15 @@ AFFORDANCES = st.sets(st.sampled_from(["Imageable", "Rotatable", "Homeable"]))
 @given(st.lists(FITTINGS, min_size=1, max_size=4), AFFORDANCES)
 def test_what_is_found_satisfied_can_be_planned_and_nothing_else(fittings: list[set[str]], needed: set[str]) -> None:
     hutch = imaging_hutch(ListedWorld())
-    requiring(hutch, *needed)
+    require_affordances(hutch, *needed)
     families = {"shutter_family": hutch.shutter_family, "camera_family": hutch.camera_family}
     families["blind"] = family(hutch.world, "Blind", None, "Rotatable")
     asset_ids = [hutch.asset("Any", *(families[name] for name in sorted(names))) for names in fittings]
     refusal = None
     try:
-        hutch.planned(asset_ids=asset_ids)
+        hutch.define_plan(asset_ids=asset_ids)
     except Refusal as caught:
         refusal = caught.code
     told = {"Satisfied": None, "MissingFamilies": "PlanFamiliesNotSatisfiedError"}
     told["MissingAffordances"] = "PlanAffordancesNotSatisfiedError"
-    assert told[inspected(hutch, *asset_ids).binding_status] == refusal
+    assert told[inspect_binding(hutch, *asset_ids).binding_status] == refusal

@@ -20,7 +20,7 @@ from baton.domain.recipe.plan_parts import BindPlanRole, UnbindPlanRole, unbound
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import family
 from tests.support.domain.plans import TRIGGER_IN, PlanHutch, imaging_hutch
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 Case = Callable[[PlanHutch, UUID], tuple[str, UUID]]
 
@@ -38,7 +38,7 @@ def contract(hutch: PlanHutch, *affordances: str) -> UUID:
     return hutch.world.create(DefineRole(name="Detector", description="Detects.", required_affordances=asked))
 
 
-def presenting(hutch: PlanHutch, role_id: UUID, *affordances: str) -> UUID:
+def presenting_family(hutch: PlanHutch, role_id: UUID, *affordances: str) -> UUID:
     """A family that presents a role, and may have lost affordances since."""
     asked = ("Imageable", "Triggerable")
     family_id = family(hutch.world, f"Presenter of {len(affordances)}", None, *asked)
@@ -58,12 +58,12 @@ def in_fixture(hutch: PlanHutch, asset_id: UUID, *role_ids: UUID) -> None:
 
 
 def test_a_role_is_bound_once_and_unbound_once(hutch: PlanHutch) -> None:
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     assert hutch.bind(plan_id, hutch.camera, " detector ") == [PlanRoleBound(role_name="detector", asset_id=hutch.camera)]
     assert hutch.plan(plan_id).asset_in_role("detector") == hutch.camera
     unbind = UnbindPlanRole(role_name="detector")
     assert hutch.world.when(unbind, on=plan_id) == [PlanRoleUnbound(role_name="detector")]
-    with refused("PlanRoleNotBoundError") as caught:
+    with expect_refusal("PlanRoleNotBoundError") as caught:
         hutch.world.when(unbind, on=plan_id)
     assert caught.value.status == 404
     hutch.bind(plan_id, hutch.camera)
@@ -72,7 +72,7 @@ def test_a_role_is_bound_once_and_unbound_once(hutch: PlanHutch) -> None:
 def test_an_asset_may_play_several_roles_shown_by_name(hutch: PlanHutch) -> None:
     for name in ("viewer", "beam_monitor"):
         hutch.role(name)
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     for name in ("viewer", "detector", "beam_monitor"):
         hutch.bind(plan_id, hutch.camera, name)
     shown = [(one.role_name, one.asset_id) for one in hutch.plan(plan_id).role_bindings]
@@ -106,38 +106,38 @@ def of_another_family(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     return "detector", hutch.timing_box
 
 
-def asking_for(hutch: PlanHutch, role_id: UUID) -> None:
+def require_role(hutch: PlanHutch, role_id: UUID) -> None:
     asked = {"role_name": "viewer", "family_id": None, "role_id": role_id, "optional": False}
     hutch.world.given(hutch.method_id, MethodRequiredRoleAdded(required_ports=[TRIGGER_IN], **asked))
 
 
 def of_an_unknown_contract(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    asking_for(hutch, new_id())
+    require_role(hutch, new_id())
     return of_a_family_nobody_knows(hutch, plan_id)
 
 
 def of_a_family_nobody_knows(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     if hutch.world.state(Method, hutch.method_id).required_role("viewer") is None:
-        asking_for(hutch, contract(hutch))
+        require_role(hutch, contract(hutch))
     hutch.world.given(hutch.timing_box, AssetFamilyAdded(family_id=new_id()))
     return "viewer", hutch.timing_box
 
 
 def without_presenter(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    asking_for(hutch, contract(hutch))
+    require_role(hutch, contract(hutch))
     return "viewer", hutch.timing_box
 
 
 def with_affordances_of_one_and_presentation_of_another(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     role_id = contract(hutch)
-    asking_for(hutch, role_id)
-    lapsed = presenting(hutch, role_id, "Imageable")
+    require_role(hutch, role_id)
+    lapsed = presenting_family(hutch, role_id, "Imageable")
     hutch.world.given(hutch.camera, AssetFamilyAdded(family_id=lapsed))
     return "viewer", hutch.camera
 
 
 def in_a_fixture_of_another_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    asking_for(hutch, contract(hutch))
+    require_role(hutch, contract(hutch))
     other = hutch.world.create(DefineRole(name="Mover", description="Moves.", required_affordances=[]))
     in_fixture(hutch, hutch.camera, other)
     return "viewer", hutch.camera
@@ -184,10 +184,10 @@ def fed_from_elsewhere(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
 )
 def test_a_binding_is_refused_by_the_first_rule_it_breaks(hutch: PlanHutch, case: Case, refusal: str, status: int) -> None:
     """Where a binding breaks two rules, the earlier one of the gate is named."""
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     role_name, asset_id = case(hutch, plan_id)
     before = hutch.plan(plan_id)
-    with refused(refusal) as caught:
+    with expect_refusal(refusal) as caught:
         hutch.bind(plan_id, asset_id, role_name)
     assert caught.value.status == status
     assert hutch.plan(plan_id) == before
@@ -195,19 +195,19 @@ def test_a_binding_is_refused_by_the_first_rule_it_breaks(hutch: PlanHutch, case
 
 @pytest.mark.parametrize("command", [BindPlanRole(role_name=" ", asset_id=new_id()), UnbindPlanRole(role_name=" ")])
 def test_the_state_is_judged_first_then_a_blank_name(hutch: PlanHutch, command: Any) -> None:
-    plan_id = hutch.planned()
-    with refused("InvalidRoleNameError", "blank"):
+    plan_id = hutch.define_plan()
+    with expect_refusal("InvalidRoleNameError", "blank"):
         hutch.world.when(command, on=plan_id)
     hutch.world.when(VersionPlan(version_tag="2026-Q2"), on=plan_id)
-    with refused(command.Cannot, "versioned"):
+    with expect_refusal(command.Cannot, "versioned"):
         hutch.world.when(command, on=plan_id)
 
 
 def test_every_port_that_is_missing_is_named_to_the_letter(hutch: PlanHutch) -> None:
     hutch.role("viewer", required_ports=[{**TRIGGER_IN, "signal_type": "ttl"}, {**TRIGGER_IN, "port_name": "gate_in"}])
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     hutch.port(hutch.camera, "gate_in", "Output")
-    with refused("PlanRolePortCoverageNotSatisfiedError", "ports_missing") as caught:
+    with expect_refusal("PlanRolePortCoverageNotSatisfiedError", "ports_missing") as caught:
         hutch.bind(plan_id, hutch.camera, "viewer")
     assert caught.value.facts["missing_ports"] == [
         {**TRIGGER_IN, "port_name": "gate_in"},
@@ -217,33 +217,33 @@ def test_every_port_that_is_missing_is_named_to_the_letter(hutch: PlanHutch) -> 
 
 def test_one_family_that_presents_the_role_and_keeps_its_contract_will_do(hutch: PlanHutch) -> None:
     role_id = contract(hutch)
-    asking_for(hutch, role_id)
+    require_role(hutch, role_id)
     hutch.world.when(AddFamilyRole(role_id=role_id), on=hutch.camera_family)
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     assert hutch.bind(plan_id, hutch.camera, "viewer")
 
 
 def test_in_a_fixture_whose_assembly_presents_the_role_affordances_are_not_looked_at(hutch: PlanHutch) -> None:
     role_id = contract(hutch, "Rotatable")
-    asking_for(hutch, role_id)
+    require_role(hutch, role_id)
     in_fixture(hutch, hutch.camera, role_id)
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     assert hutch.bind(plan_id, hutch.camera, "viewer")
 
 
 def test_a_role_that_must_be_played_and_is_not_is_known_by_name(hutch: PlanHutch) -> None:
     hutch.role("viewer", optional=True)
     hutch.role("beam_monitor")
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
 
-    def unplayed() -> tuple[str, ...]:
+    def roles_left() -> tuple[str, ...]:
         return unbound_roles(hutch.plan(plan_id), hutch.world.state(Method, hutch.method_id))
 
-    assert unplayed() == ("beam_monitor", "detector")
+    assert roles_left() == ("beam_monitor", "detector")
     hutch.bind(plan_id, hutch.camera, "beam_monitor")
-    assert unplayed() == ("detector",)
+    assert roles_left() == ("detector",)
     hutch.bind(plan_id, hutch.camera)
-    assert unplayed() == ()
+    assert roles_left() == ()
 
 
 NAMES = st.sampled_from(["trigger_in", "gate_in"])
@@ -258,7 +258,7 @@ def test_wire_and_role_agree_whichever_comes_first(required: set[str], wired: st
         for name in ("trigger_in", "gate_in"):
             hutch.port(hutch.shutter, name)
         hutch.role(required_ports=[{**TRIGGER_IN, "port_name": name} for name in sorted(required)])
-        plan_id = hutch.planned()
+        plan_id = hutch.define_plan()
         steps = [
             lambda: hutch.wire(plan_id, hutch.timing_box, "trigger_out", getattr(hutch, wired), target_port),
             lambda: hutch.bind(plan_id, hutch.camera),

@@ -16,8 +16,8 @@ from baton.domain.recipe.plan import DeprecatePlan, PlanWireAdded, PlanWireRemov
 from baton.domain.recipe.plan_parts import AddPlanWire, RemovePlanWire, UnbindPlanRole, check_wires, port_named, wires_into
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.assets import asset_of
-from tests.support.domain.plans import TRIGGER_IN, imaging_hutch, wired
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.plans import TRIGGER_IN, imaging_hutch, wire_fields
+from tests.support.domain.world import World, expect_refusal, new_id
 
 Case = Callable[["Bench"], dict[str, Any]]
 
@@ -42,12 +42,12 @@ class Bench:
         for jaw in self.jaws:
             hutch.port(jaw, "position", "Output", "position")
             hutch.port(jaw, "counts", "Output", "counts")
-        self.plan_id = hutch.planned(asset_ids=[*hutch.asset_ids, self.gap, *self.jaws])
-        self.add(self.triggering)
+        self.plan_id = hutch.define_plan(asset_ids=[*hutch.asset_ids, self.gap, *self.jaws])
+        self.add(self.trigger_wire)
 
     @property
-    def triggering(self) -> dict[str, Any]:
-        return wired(self.box, "trigger_out", self.camera, "trigger_in")
+    def trigger_wire(self) -> dict[str, Any]:
+        return wire_fields(self.box, "trigger_out", self.camera, "trigger_in")
 
     def add(self, wire: dict[str, Any]) -> list[Any]:
         return self.world.when(AddPlanWire(**wire), on=self.plan_id)
@@ -58,7 +58,7 @@ class Bench:
     def wires(self) -> tuple[Wire, ...]:
         return self.hutch.plan(self.plan_id).wires
 
-    def plays(self, role: str, asset_id: Any, *ports: dict[str, str]) -> None:
+    def bind_new_role(self, role: str, asset_id: Any, *ports: dict[str, str]) -> None:
         """Let an asset play a role that requires these ports of whoever plays it."""
         family_id = next(iter(asset_of(self.world, asset_id).family_ids))
         self.hutch.role(role, family_id=family_id, required_ports=list(ports))
@@ -71,36 +71,36 @@ def bench() -> Bench:
 
 
 def test_a_wire_is_added_once_and_removed_once(bench: Bench) -> None:
-    gated = wired(bench.box, " gate_out ", bench.camera, "gate_in")
+    gated = wire_fields(bench.box, " gate_out ", bench.camera, "gate_in")
     trimmed = {**gated, "source_port_name": "gate_out"}
     assert bench.add(gated) == [PlanWireAdded(**trimmed)]
     assert Wire(**trimmed) in bench.wires()
     assert bench.remove(gated) == [PlanWireRemoved(**trimmed)]
-    assert bench.wires() == (Wire(**bench.triggering),)
-    with refused("PlanWireNotFoundError") as caught:
+    assert bench.wires() == (Wire(**bench.trigger_wire),)
+    with expect_refusal("PlanWireNotFoundError") as caught:
         bench.remove(gated)
     assert caught.value.status == 404
 
 
 def test_a_source_may_feed_many(bench: Bench) -> None:
-    bench.add(wired(bench.box, "trigger_out", bench.camera, "gate_in"))
-    bench.add(wired(bench.box, "trigger_out", bench.box, "gate_in"))
+    bench.add(wire_fields(bench.box, "trigger_out", bench.camera, "gate_in"))
+    bench.add(wire_fields(bench.box, "trigger_out", bench.box, "gate_in"))
     assert [wire.target_port_name for wire in wires_into(bench.wires(), bench.camera)] == ["gate_in", "trigger_in"]
 
 
 def test_two_ports_of_one_asset_may_be_connected(bench: Bench) -> None:
-    assert bench.add(wired(bench.camera, "busy_out", bench.camera, "gate_in"))
+    assert bench.add(wire_fields(bench.camera, "busy_out", bench.camera, "gate_in"))
 
 
 def test_wires_change_in_every_state(bench: Bench) -> None:
     bench.world.when(DeprecatePlan(), on=bench.plan_id)
-    bench.remove(bench.triggering)
-    assert bench.add(bench.triggering)
+    bench.remove(bench.trigger_wire)
+    assert bench.add(bench.trigger_wire)
 
 
 def test_wires_are_shown_in_one_order(bench: Bench) -> None:
-    bench.add(wired(bench.box, "spare_out", bench.camera, "gate_in"))
-    bench.add(wired(bench.camera, "busy_out", bench.box, "gate_in"))
+    bench.add(wire_fields(bench.box, "spare_out", bench.camera, "gate_in"))
+    bench.add(wire_fields(bench.camera, "busy_out", bench.box, "gate_in"))
     shown = [tuple(dict(wire).values()) for wire in bench.wires()]
     assert shown == sorted(shown)
     assert len(shown) == 3
@@ -111,131 +111,133 @@ def test_a_port_needs_a_name_of_up_to_a_hundred_characters(bench: Bench, end: st
     for command in (AddPlanWire, RemovePlanWire):
         for raw in ("", "x" * 101):
             with pytest.raises(ValidationError):
-                command(**{**bench.triggering, end: raw})
-        with refused("InvalidWireError", "blank") as caught:
-            bench.world.when(command(**{**bench.triggering, end: "  "}), on=bench.plan_id)
+                command(**{**bench.trigger_wire, end: raw})
+        with expect_refusal("InvalidWireError", "blank") as caught:
+            bench.world.when(command(**{**bench.trigger_wire, end: "  "}), on=bench.plan_id)
         assert caught.value.status == 400
 
 
 def with_unknown_source(bench: Bench) -> dict[str, Any]:
-    return wired(new_id(), " ", bench.camera, "trigger_in")
+    return wire_fields(new_id(), " ", bench.camera, "trigger_in")
 
 
 def with_unknown_target(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "spare_out", new_id(), "trigger_in")
+    return wire_fields(bench.box, "spare_out", new_id(), "trigger_in")
 
 
 def with_blank_port(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, " ", bench.stranger, "trigger_in")
+    return wire_fields(bench.box, " ", bench.stranger, "trigger_in")
 
 
 def that_is_there(bench: Bench) -> dict[str, Any]:
-    return bench.triggering
+    return bench.trigger_wire
 
 
 def that_is_there_without_its_port(bench: Bench) -> dict[str, Any]:
     bench.world.when(RemoveAssetPort(port_name="trigger_in"), on=bench.camera)
-    return bench.triggering
+    return bench.trigger_wire
 
 
 def that_ends_where_another_does(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "spare_out", bench.camera, "trigger_in")
+    return wire_fields(bench.box, "spare_out", bench.camera, "trigger_in")
 
 
 def that_ends_where_another_and_itself_does(bench: Bench) -> dict[str, Any]:
-    return wired(bench.camera, "trigger_in", bench.camera, "trigger_in")
+    return wire_fields(bench.camera, "trigger_in", bench.camera, "trigger_in")
 
 
 def that_goes_nowhere(bench: Bench) -> dict[str, Any]:
-    return wired(bench.camera, "busy_out", bench.camera, "busy_out")
+    return wire_fields(bench.camera, "busy_out", bench.camera, "busy_out")
 
 
 def that_goes_nowhere_on_a_stranger(bench: Bench) -> dict[str, Any]:
-    return wired(bench.stranger, "trigger_in", bench.stranger, "trigger_in")
+    return wire_fields(bench.stranger, "trigger_in", bench.stranger, "trigger_in")
 
 
 def into_a_stranger(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "spare_out", bench.stranger, "trigger_in")
+    return wire_fields(bench.box, "spare_out", bench.stranger, "trigger_in")
 
 
 def out_of_a_stranger_without_that_port(bench: Bench) -> dict[str, Any]:
-    return wired(bench.stranger, "nowhere", bench.camera, "gate_in")
+    return wire_fields(bench.stranger, "nowhere", bench.camera, "gate_in")
 
 
 def from_no_port(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "nowhere", bench.camera, "gate_in")
+    return wire_fields(bench.box, "nowhere", bench.camera, "gate_in")
 
 
 def from_an_input_to_no_port(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "gate_in", bench.camera, "nowhere")
+    return wire_fields(bench.box, "gate_in", bench.camera, "nowhere")
 
 
 def from_an_input(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "gate_in", bench.camera, "gate_in")
+    return wire_fields(bench.box, "gate_in", bench.camera, "gate_in")
 
 
 def to_an_output_of_another_signal(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "clock_out", bench.camera, "busy_out")
+    return wire_fields(bench.box, "clock_out", bench.camera, "busy_out")
 
 
 def of_two_signals(bench: Bench) -> dict[str, Any]:
-    return wired(bench.box, "spare_out", bench.camera, "sync_in")
+    return wire_fields(bench.box, "spare_out", bench.camera, "sync_in")
 
 
 def of_two_signals_into_an_axis_without_output(bench: Bench) -> dict[str, Any]:
     bench.world.when(RemoveAssetPort(port_name="out0"), on=bench.gap)
-    return wired(bench.jaws[0], "counts", bench.gap, "in0")
+    return wire_fields(bench.jaws[0], "counts", bench.gap, "in0")
 
 
 def fully_wired(bench: Bench) -> None:
     for number in (0, 1):
-        bench.add(wired(bench.jaws[number], "position", bench.gap, f"in{number}"))
+        bench.add(wire_fields(bench.jaws[number], "position", bench.gap, f"in{number}"))
 
 
 def into_an_axis_without_output(bench: Bench) -> dict[str, Any]:
     fully_wired(bench)
     bench.world.when(RemoveAssetPort(port_name="out0"), on=bench.gap)
-    return wired(bench.jaws[2], "position", bench.gap, "in2")
+    return wire_fields(bench.jaws[2], "position", bench.gap, "in2")
 
 
 def into_an_axis_with_two_outputs(bench: Bench) -> dict[str, Any]:
     bench.hutch.port(bench.gap, "out1", "Output", "position")
-    return wired(bench.jaws[0], "position", bench.gap, "in0")
+    return wire_fields(bench.jaws[0], "position", bench.gap, "in0")
 
 
 def of_another_signal(bench: Bench) -> None:
     """An input of the axis for counts, wired to a jaw's counts."""
     bench.hutch.port(bench.gap, "in_counts", "Input", "counts")
-    bench.add(wired(bench.jaws[0], "counts", bench.gap, "in_counts"))
+    bench.add(wire_fields(bench.jaws[0], "counts", bench.gap, "in_counts"))
 
 
 def into_a_full_axis(bench: Bench) -> dict[str, Any]:
     fully_wired(bench)
     bench.hutch.port(bench.gap, "in_counts", "Input", "counts")
-    return wired(bench.jaws[2], "counts", bench.gap, "in_counts")
+    return wire_fields(bench.jaws[2], "counts", bench.gap, "in_counts")
 
 
 def into_an_axis_of_another_signal(bench: Bench) -> dict[str, Any]:
     of_another_signal(bench)
-    return wired(bench.jaws[1], "position", bench.gap, "in0")
+    return wire_fields(bench.jaws[1], "position", bench.gap, "in0")
 
 
 def into_a_full_axis_from_another_than_the_player(bench: Bench) -> dict[str, Any]:
     fully_wired(bench)
     bench.hutch.port(bench.camera, "in2", signal_type="position")
-    bench.plays("detector", bench.camera, {"port_name": "in2", "direction": "Input", "signal_type": "position"})
-    return wired(bench.jaws[2], "position", bench.gap, "in2")
+    bench.bind_new_role("detector", bench.camera, {"port_name": "in2", "direction": "Input", "signal_type": "position"})
+    return wire_fields(bench.jaws[2], "position", bench.gap, "in2")
 
 
 def into_another_than_the_player(bench: Bench) -> dict[str, Any]:
-    bench.plays("detector", bench.camera, {"port_name": "gate_in", "direction": "Input", "signal_type": "TTL"})
-    return wired(bench.box, "spare_out", bench.box, "gate_in")
+    bench.bind_new_role("detector", bench.camera, {"port_name": "gate_in", "direction": "Input", "signal_type": "TTL"})
+    return wire_fields(bench.box, "spare_out", bench.box, "gate_in")
 
 
 def out_of_another_than_the_player(bench: Bench) -> dict[str, Any]:
     bench.hutch.port(bench.hutch.shutter, "spare_out", "Output")
-    bench.plays("opener", bench.hutch.shutter, {"port_name": "spare_out", "direction": "Output", "signal_type": "TTL"})
-    return wired(bench.box, "spare_out", bench.camera, "gate_in")
+    bench.bind_new_role(
+        "opener", bench.hutch.shutter, {"port_name": "spare_out", "direction": "Output", "signal_type": "TTL"}
+    )
+    return wire_fields(bench.box, "spare_out", bench.camera, "gate_in")
 
 
 @pytest.mark.parametrize(
@@ -270,25 +272,25 @@ def out_of_another_than_the_player(bench: Bench) -> dict[str, Any]:
 def test_a_wire_is_refused_by_the_first_rule_it_breaks(bench: Bench, case: Case, refusal: str) -> None:
     """Where a wire breaks two rules, the earlier one of the gate is named."""
     wire, before = case(bench), bench.wires()
-    with refused(refusal) as caught:
+    with expect_refusal(refusal) as caught:
         bench.add(wire)
     assert caught.value.status == {"A": 404, "I": 400, "P": 409}[refusal[0]]
     assert bench.wires() == before
 
 
 def test_a_refused_wire_names_what_stands_against_it(bench: Bench) -> None:
-    with refused("PlanWireTargetAlreadyConnectedError", "target_connected") as caught:
+    with expect_refusal("PlanWireTargetAlreadyConnectedError", "target_connected") as caught:
         bench.add(that_ends_where_another_does(bench))
-    told = {key: str(value) for key, value in bench.triggering.items()}
-    assert caught.value.facts["connected"] == told
+    expected = {key: str(value) for key, value in bench.trigger_wire.items()}
+    assert caught.value.facts["connected"] == expected
     assert caught.value.facts["source_port_name"] == "spare_out"
-    with refused("PlanVirtualAxisArityMismatchError", "arity") as caught:
+    with expect_refusal("PlanVirtualAxisArityMismatchError", "arity") as caught:
         bench.add(into_a_full_axis(bench))
     assert caught.value.facts == {"asset_id": str(bench.gap), "arity": 2, "wire_count": 3}
 
 
 def test_an_axis_may_be_wired_to_fewer_than_its_rule_drives(bench: Bench) -> None:
-    assert bench.add(wired(bench.jaws[0], "position", bench.gap, "in0"))
+    assert bench.add(wire_fields(bench.jaws[0], "position", bench.gap, "in0"))
 
 
 def test_a_solver_rule_takes_any_number_of_wires(bench: Bench) -> None:
@@ -296,26 +298,26 @@ def test_a_solver_rule_takes_any_number_of_wires(bench: Bench) -> None:
     solver = {"kind": "SolverReference", "solver_id": "hexapod", "solver_version": "1"}
     rule = {**solver, "solver_transport_kind": "ControllerAPI"}
     bench.world.when(UpdateAssetPartitionRule(partition_rule=rule), on=bench.gap)
-    assert bench.add(wired(bench.jaws[2], "position", bench.gap, "in2"))
+    assert bench.add(wire_fields(bench.jaws[2], "position", bench.gap, "in2"))
 
 
 def test_a_plain_asset_takes_any_number_of_wires_of_any_signals(bench: Bench) -> None:
     bench.world.when(UpdateAssetPartitionRule(partition_rule=None), on=bench.gap)
     fully_wired(bench)
     bench.hutch.port(bench.gap, "in_counts", "Input", "counts")
-    assert bench.add(wired(bench.jaws[2], "counts", bench.gap, "in_counts"))
+    assert bench.add(wire_fields(bench.jaws[2], "counts", bench.gap, "in_counts"))
 
 
 def test_a_wire_whose_source_port_is_gone_says_nothing_about_the_signal_of_an_axis(bench: Bench) -> None:
     of_another_signal(bench)
     bench.world.when(RemoveAssetPort(port_name="counts"), on=bench.jaws[0])
-    assert bench.add(wired(bench.jaws[1], "position", bench.gap, "in0"))
+    assert bench.add(wire_fields(bench.jaws[1], "position", bench.gap, "in0"))
 
 
 def test_a_value_is_shared_out_in_the_order_of_target_ports_then_sources() -> None:
     axis, first, second, third = sorted(new_id() for _ in range(4))
     wires = [
-        Wire(**wired(source, "position", target, port))
+        Wire(**wire_fields(source, "position", target, port))
         for source, target, port in (
             (third, axis, "in1"),
             (second, axis, "in1"),
@@ -334,7 +336,7 @@ def test_a_role_binds_no_port_once_it_is_unbound_or_dropped_by_the_method(bench:
     bench.add(wire)
     bench.remove(wire)
     bench.hutch.role("detector", required_ports=[{**TRIGGER_IN, "port_name": "gate_in"}])
-    with refused("PlanWireRoleEndpointMismatchError"):
+    with expect_refusal("PlanWireRoleEndpointMismatchError"):
         bench.add(wire)
     bench.world.when(UnbindPlanRole(role_name="detector"), on=bench.plan_id)
     assert bench.add(wire)
@@ -348,12 +350,12 @@ def test_wires_hold_until_a_port_goes(bench: Bench) -> None:
 
     check_wires(plan, assets())
     bench.world.when(RemoveAssetPort(port_name="trigger_in"), on=bench.camera)
-    with refused("PlanWirePortNotFoundError", "port_not_found") as caught:
+    with expect_refusal("PlanWirePortNotFoundError", "port_not_found") as caught:
         check_wires(plan, assets())
     assert (caught.value.facts["asset_id"], caught.value.facts["port_name"]) == (str(bench.camera), "trigger_in")
     bench.world.given(bench.plan_id, PlanWireAdded(**into_a_stranger(bench)))
     bench.hutch.port(bench.camera, "trigger_in")
-    with refused("PlanWireAssetNotBoundError", "asset_not_bound"):
+    with expect_refusal("PlanWireAssetNotBoundError", "asset_not_bound"):
         check_wires(bench.hutch.plan(bench.plan_id), assets())
 
 
@@ -366,7 +368,7 @@ ENDS = st.tuples(st.sampled_from(ASSETS), st.sampled_from(PORTS), st.sampled_fro
 def test_whatever_is_tried_the_wires_that_stand_obey_the_rules(steps: list[tuple[bool, Any]]) -> None:
     bench = Bench()
     for adding, (source, source_port, target, target_port) in steps:
-        wire = wired(getattr(bench, source), source_port, getattr(bench, target), target_port)
+        wire = wire_fields(getattr(bench, source), source_port, getattr(bench, target), target_port)
         with suppress(Refusal):
             (bench.add if adding else bench.remove)(wire)
     plan = bench.hutch.plan(bench.plan_id)

@@ -20,7 +20,7 @@ from baton.domain.recipe.practice import DefinePractice
 from tests.support.domain.assets import asset_of
 from tests.support.domain.plans import ListedWorld, imaging_hutch
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 
 def payload(event: Event) -> dict[str, Any]:
@@ -86,19 +86,19 @@ def test_the_plan_of_a_flat_field() -> None:
     wire |= {"target_asset_id": camera, "target_port_name": "trigger_in"}
     (wired,) = world.when(AddPlanWire(**wire), on=l1)
     assert payload(wired) == {key: str(value) for key, value in wire.items()}
-    with refused("PlanRoleFamilyMismatchError", "family_mismatch"):
+    with expect_refusal("PlanRoleFamilyMismatchError", "family_mismatch"):
         world.when(BindPlanRole(role_name="detector", asset_id=timing_box), on=l1)
     (bound,) = world.when(BindPlanRole(role_name="detector", asset_id=camera), on=l1)
     assert payload(bound) == {"role_name": "detector", "asset_id": str(camera)}
 
-    def patched(**patch: Any) -> list[Event]:
+    def patch_defaults(**patch: Any) -> list[Event]:
         return world.when(UpdatePlanDefaultParameters(default_parameters_patch=patch), on=l1)
 
-    (updated,) = patched(dwell=0.1, repetitions=20)
+    (updated,) = patch_defaults(dwell=0.1, repetitions=20)
     written = {"default_parameters": {"dwell": 0.1, "repetitions": 20}, "parameters_schema_revision": 1}
     assert payload(updated) == written
-    with refused("InvalidPlanDefaultParametersError", "missing_key") as caught:
-        patched(repetitions=None)
+    with expect_refusal("InvalidPlanDefaultParametersError", "missing_key") as caught:
+        patch_defaults(repetitions=None)
     assert (caught.value.status, caught.value.facts) == (400, {"path": "repetitions"})
 
     in_ms = acquisition(unit=MILLISECOND)
@@ -106,8 +106,8 @@ def test_the_plan_of_a_flat_field() -> None:
     contracted = VersionCapability(version_tag="2026-Q3", description=None, parameters_schema=in_ms, **kept)
     world.when(contracted, on=hutch.capability_id)
     world.when(VersionMethod(version_tag="2026-Q3", parameters_schema=in_ms), on=m1)
-    with refused("InvalidPlanDefaultParametersError", "unit_changed") as caught:
-        patched(repetitions=10)
+    with expect_refusal("InvalidPlanDefaultParametersError", "unit_changed") as caught:
+        patch_defaults(repetitions=10)
     assert (caught.value.status, caught.value.facts) == (400, {"keys": ["dwell"]})
 
     plan = hutch.plan(l1)

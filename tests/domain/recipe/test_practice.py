@@ -21,7 +21,7 @@ from baton.domain.recipe.practice import (
 from baton.domain.shared.listing import Where
 from tests.support.domain.assets import family
 from tests.support.domain.templates import method, practice, site
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -51,22 +51,22 @@ def test_a_practice_is_adopted_at_a_site_for_families_or_both(world: World, flat
 
 
 def test_a_practice_says_where_it_is_adopted(world: World, flat_field: UUID) -> None:
-    with refused("InvalidPracticeTargetError") as caught:
+    with expect_refusal("InvalidPracticeTargetError") as caught:
         practice(world, flat_field)
     assert caught.value.status == 400
 
 
 def test_what_a_practice_names_must_exist_in_this_order(world: World, flat_field: UUID) -> None:
-    with refused("MethodNotFoundError"):
+    with expect_refusal("MethodNotFoundError"):
         practice(world, new_id(), site_id=new_id(), family_ids=[new_id()], name=" ")
-    with refused("FacilityNotFoundError"):
+    with expect_refusal("FacilityNotFoundError"):
         practice(world, flat_field, site_id=new_id(), family_ids=[new_id()], name=" ")
-    with refused("FamilyNotFoundError"):
+    with expect_refusal("FamilyNotFoundError"):
         practice(world, flat_field, site_id=site(world), family_ids=[new_id()], name=" ")
 
 
 def test_a_blank_name_is_refused_before_a_missing_target(world: World, flat_field: UUID) -> None:
-    with refused("InvalidPracticeNameError", "blank"):
+    with expect_refusal("InvalidPracticeNameError", "blank"):
         practice(world, flat_field, name=" ")
 
 
@@ -101,14 +101,14 @@ def test_a_deprecated_practice_stays_readable(world: World, flat_field: UUID, re
 
 def test_blank_texts_are_refused_after_the_state(world: World, flat_field: UUID) -> None:
     id = practice(world, flat_field, site_id=site(world))
-    with refused("InvalidPracticeVersionTagError", "blank"):
+    with expect_refusal("InvalidPracticeVersionTagError", "blank"):
         world.when(VersionPractice(version_tag=" "), on=id)
-    with refused("InvalidReasonError", "blank"):
+    with expect_refusal("InvalidReasonError", "blank"):
         world.when(DeprecatePractice(reason=" "), on=id)
     world.when(DeprecatePractice(), on=id)
-    with refused("PracticeCannotVersionError", "deprecated"):
+    with expect_refusal("PracticeCannotVersionError", "deprecated"):
         world.when(VersionPractice(version_tag=" "), on=id)
-    with refused("PracticeCannotDeprecateError", "deprecated"):
+    with expect_refusal("PracticeCannotDeprecateError", "deprecated"):
         world.when(DeprecatePractice(reason=" "), on=id)
 
 

@@ -28,9 +28,9 @@ from baton.domain.recipe.recipe import (
 from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.listing import Order, Where
-from tests.support.domain.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, setpoint, written
+from tests.support.domain.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, recipe_fields, setpoint
 from tests.support.domain.templates import capability
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def state(world: World, id: UUID) -> Recipe:
     return found
 
 
-def versioned(world: World, id: UUID, tag: str, steps: list[Raw] = STEPS[:4], **fields: Any) -> RecipeVersioned:
+def version_recipe(world: World, id: UUID, tag: str, steps: list[Raw] = STEPS[:4], **fields: Any) -> RecipeVersioned:
     (event,) = world.when(VersionRecipe(version_tag=tag, steps=steps, **fields), on=id)
     assert isinstance(event, RecipeVersioned)
     return event
 
 
-def shown(world: World, id: UUID, **fields: Any) -> RecipeView:
+def recipe_view(world: World, id: UUID, **fields: Any) -> RecipeView:
     view = world.ask(GetRecipe(**fields), on=id)
     assert isinstance(view, RecipeView)
     return view
@@ -63,7 +63,7 @@ def rows(world: World, id: UUID, order: Order = Order.ASC) -> list[RecipeVersion
 
 def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: World) -> None:
     c1 = capability(world)
-    (defined,) = world.when(DefineRecipe(**written(capability_id=c1)))
+    (defined,) = world.when(DefineRecipe(**recipe_fields(capability_id=c1)))
     r1 = defined.stream_id
     assert json.loads(defined.payload()) == {
         "recipe_id": str(r1),
@@ -74,11 +74,11 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
         "occurred_at": "2026-10-06T08:00:02Z",
     }
     misspelt = [*STEPS[:3], setpoint({"__binding__": "dwel"})]
-    with refused("RecipeBindingReferencesUnknownParameterError") as caught:
+    with expect_refusal("RecipeBindingReferencesUnknownParameterError") as caught:
         recipe(world, c1, steps=misspelt)
     assert caught.value.facts == {"binding_name": "dwel", "declared_names": ["dwell", "repetitions", "retract_position"]}
     renewed = [*STEPS[:6], {**STEPS[6], "command": ["flatstats", "--median"]}]
-    event = versioned(world, r1, "2026-Q2", renewed, closing_steps=CLOSING_STEPS)
+    event = version_recipe(world, r1, "2026-Q2", renewed, closing_steps=CLOSING_STEPS)
     assert json.loads(event.payload()) == {
         "recipe_id": str(r1),
         "version_tag": "2026-Q2",
@@ -86,7 +86,7 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
         "closing_steps": CLOSING_STEPS,
         "occurred_at": "2026-10-06T08:00:04Z",
     }
-    view = json.loads(shown(world, r1).model_dump_json())
+    view = json.loads(recipe_view(world, r1).model_dump_json())
     assert (view["version_tag"], view["steps"], view["closing_steps"]) == ("2026-Q2", renewed, CLOSING_STEPS)
     listed = [json.loads(row.model_dump_json()) for row in rows(world, r1)]
     assert listed == [
@@ -97,7 +97,7 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
 
 def test_a_recipe_begins_defined_and_without_a_version(world: World) -> None:
     c1 = capability(world)
-    (event,) = world.when(DefineRecipe(**written(name=" flat_field_recipe ", capability_id=c1)))
+    (event,) = world.when(DefineRecipe(**recipe_fields(name=" flat_field_recipe ", capability_id=c1)))
     assert event == RecipeDefined(
         name="flat_field_recipe", capability_id=c1, steps=read_steps(STEPS), closing_steps=read_closing_steps(CLOSING_STEPS)
     )
@@ -108,14 +108,14 @@ def test_a_recipe_begins_defined_and_without_a_version(world: World) -> None:
 
 def test_closing_steps_left_out_are_none(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2")
+    version_recipe(world, id, "v2")
     assert state(world, id).closing_steps == ()
 
 
 def test_a_version_replaces_everything_but_name_and_capability(world: World) -> None:
     id = recipe(world)
     before = state(world, id)
-    versioned(world, id, " v2 ", [setpoint(1)], closing_steps=[setpoint(2)])
+    version_recipe(world, id, " v2 ", [setpoint(1)], closing_steps=[setpoint(2)])
     after = state(world, id)
     assert (after.status, after.version_tag, after.versioned_at) == (VERSIONED, "v2", world.now)
     assert wire_form(after.steps + after.closing_steps) == [setpoint(1), setpoint(2)]
@@ -124,43 +124,43 @@ def test_a_version_replaces_everything_but_name_and_capability(world: World) -> 
 
 def test_a_tag_names_one_content_for_ever(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2", [setpoint(25)], closing_steps=[setpoint(0)])
-    versioned(world, id, "v3", [setpoint(26)])
+    version_recipe(world, id, "v2", [setpoint(25)], closing_steps=[setpoint(0)])
+    version_recipe(world, id, "v3", [setpoint(26)])
     for steps, closing in (
         ([setpoint(27)], [setpoint(0)]),
         ([setpoint(25)], []),
         ([setpoint(25), setpoint(0)], []),
         ([setpoint("25")], [setpoint(0)]),
     ):
-        with refused("RecipeVersionTagConflictError") as caught:
-            versioned(world, id, "v2", steps, closing_steps=closing)
+        with expect_refusal("RecipeVersionTagConflictError") as caught:
+            version_recipe(world, id, "v2", steps, closing_steps=closing)
         assert (caught.value.status, caught.value.facts) == (409, {"version_tag": "v2"})
 
 
 def test_a_tag_may_attest_the_same_content_again(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2", [setpoint(25)])
-    versioned(world, id, "v3", [setpoint(26)])
-    versioned(world, id, "v2", [{**setpoint(25.0), "verify": False}])
+    version_recipe(world, id, "v2", [setpoint(25)])
+    version_recipe(world, id, "v3", [setpoint(26)])
+    version_recipe(world, id, "v2", [{**setpoint(25.0), "verify": False}])
     assert [row.version_tag for row in rows(world, id)] == [None, "v2", "v3", "v2"]
-    assert shown(world, id).version_tag == "v2"
-    assert shown(world, id, version_tag="v2").versioned_at == rows(world, id)[1].occurred_at
+    assert recipe_view(world, id).version_tag == "v2"
+    assert recipe_view(world, id, version_tag="v2").versioned_at == rows(world, id)[1].occurred_at
 
 
 def test_one_content_may_have_several_tags(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2")
-    versioned(world, id, "v3")
-    assert shown(world, id, version_tag="v2").steps == shown(world, id, version_tag="v3").steps
+    version_recipe(world, id, "v2")
+    version_recipe(world, id, "v3")
+    assert recipe_view(world, id, version_tag="v2").steps == recipe_view(world, id, version_tag="v3").steps
 
 
 def test_every_version_stays_readable_by_its_tag(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2", [setpoint(2)], closing_steps=[setpoint(0)])
+    version_recipe(world, id, "v2", [setpoint(2)], closing_steps=[setpoint(0)])
     written_at = world.now
-    versioned(world, id, "v3", [setpoint(3)])
+    version_recipe(world, id, "v3", [setpoint(3)])
     world.when(DeprecateRecipe(), on=id)
-    past, now = shown(world, id, version_tag="v2"), shown(world, id)
+    past, now = recipe_view(world, id, version_tag="v2"), recipe_view(world, id)
     assert (past.version_tag, wire_form(past.steps), wire_form(past.closing_steps)) == ("v2", [setpoint(2)], [setpoint(0)])
     assert past.versioned_at == written_at
     assert (now.version_tag, wire_form(now.steps), now.closing_steps) == ("v3", [setpoint(3)], ())
@@ -170,23 +170,23 @@ def test_every_version_stays_readable_by_its_tag(world: World) -> None:
 
 def test_a_tag_nobody_gave_is_not_found(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2")
+    version_recipe(world, id, "v2")
     for tag in ("v3", "V2"):
-        with refused("RecipeVersionNotFoundError") as caught:
-            shown(world, id, version_tag=tag)
+        with expect_refusal("RecipeVersionNotFoundError") as caught:
+            recipe_view(world, id, version_tag=tag)
         assert (caught.value.status, caught.value.facts) == (404, {"version_tag": tag})
 
 
 def test_no_tag_names_the_definition(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2")
+    version_recipe(world, id, "v2")
     definition = version_of(state(world, id), None)
     assert (definition.version_tag, wire_form(definition.steps)) == (None, STEPS)
 
 
 def test_versions_are_listed_from_either_end(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2")
+    version_recipe(world, id, "v2")
     oldest_first = rows(world, id)
     assert [row.version_tag for row in oldest_first] == [None, "v2"]
     assert rows(world, id, Order.DESC) == oldest_first[::-1]
@@ -204,11 +204,11 @@ def test_a_deprecated_recipe_names_its_successor_and_stays_readable(world: World
 
 def test_a_recipe_is_replaced_by_another_that_exists(world: World) -> None:
     id = recipe(world)
-    with refused("RecipeNotFoundError"):
+    with expect_refusal("RecipeNotFoundError"):
         world.when(DeprecateRecipe(replaced_by_recipe_id=new_id()), on=id)
-    with refused("InvalidRecipeReplacementError", "itself"):
+    with expect_refusal("InvalidRecipeReplacementError", "itself"):
         world.when(DeprecateRecipe(replaced_by_recipe_id=id), on=id)
-    with refused("InvalidReasonError"):
+    with expect_refusal("InvalidReasonError"):
         world.when(DeprecateRecipe(reason="  "), on=id)
 
 
@@ -216,7 +216,7 @@ def test_a_deprecated_capability_still_takes_recipes(world: World) -> None:
     c1 = capability(world)
     world.when(DeprecateCapability(), on=c1)
     id = recipe(world, c1)
-    versioned(world, id, "v2")
+    version_recipe(world, id, "v2")
     assert state(world, id).status is VERSIONED
 
 
@@ -226,62 +226,62 @@ def test_a_version_is_judged_by_the_schema_the_capability_has_now(world: World) 
     narrowed: dict[str, Any] = {"required_affordances": [], "executor_shapes": ["PROCEDURE"], "description": None}
     world.when(VersionCapability(version_tag="v2", parameters_schema={}, **narrowed), on=c1)
     assert world.state(Capability, c1).parameters_schema == {}
-    with refused("RecipeBindingReferencesUnknownParameterError"):
-        versioned(world, id, "v2", STEPS)
+    with expect_refusal("RecipeBindingReferencesUnknownParameterError"):
+        version_recipe(world, id, "v2", STEPS)
     world.when(VersionCapability(version_tag="v3", parameters_schema=None, **narrowed), on=c1)
-    with refused("RecipeRequiresCapabilityParametersSchemaError") as caught:
-        versioned(world, id, "v2", STEPS)
+    with expect_refusal("RecipeRequiresCapabilityParametersSchemaError") as caught:
+        version_recipe(world, id, "v2", STEPS)
     assert caught.value.facts == {"binding_names": ["dwell", "repetitions", "retract_position"]}
-    versioned(world, id, "v2", [setpoint(1)])
+    version_recipe(world, id, "v2", [setpoint(1)])
 
 
 def test_a_recipe_has_at_least_one_step(world: World) -> None:
     c1 = capability(world)
-    with refused("EmptyRecipeStepsError") as caught:
+    with expect_refusal("EmptyRecipeStepsError") as caught:
         recipe(world, c1, steps=[])
     assert caught.value.status == 400
-    with refused("EmptyRecipeStepsError"):
-        versioned(world, recipe(world, c1), "v2", [])
+    with expect_refusal("EmptyRecipeStepsError"):
+        version_recipe(world, recipe(world, c1), "v2", [])
 
 
 def test_defining_is_refused_by_reference_then_texts_then_steps(world: World) -> None:
     faulty: dict[str, Any] = {"name": "  ", "steps": [], "closing_steps": [None]}
-    with refused("CapabilityNotFoundError"):
+    with expect_refusal("CapabilityNotFoundError"):
         recipe(world, new_id(), **faulty)
     c1 = capability(world)
-    with refused("InvalidRecipeNameError"):
+    with expect_refusal("InvalidRecipeNameError"):
         recipe(world, c1, **faulty)
-    with refused("EmptyRecipeStepsError"):
+    with expect_refusal("EmptyRecipeStepsError"):
         recipe(world, c1, **{**faulty, "name": "n"})
-    with refused("InvalidRecipeStepShapeError") as caught:
+    with expect_refusal("InvalidRecipeStepShapeError") as caught:
         recipe(world, c1, **{**faulty, "name": "n", "steps": [capture(), capture()]})
     assert caught.value.facts["list"] == "closing_steps"
-    with refused("DuplicateRecipeCaptureError"):
+    with expect_refusal("DuplicateRecipeCaptureError"):
         recipe(world, c1, name="n", steps=[capture(), capture()], closing_steps=[])
 
 
 def test_versioning_is_refused_by_state_then_texts_then_steps_then_the_tag(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2", [setpoint(2)])
-    with refused("InvalidRecipeVersionTagError"):
-        versioned(world, id, "  ", [])
-    with refused("EmptyRecipeStepsError"):
-        versioned(world, id, "v2", [])
-    with refused("InvalidRecipeStepShapeError"):
-        versioned(world, id, "v2", [setpoint(None)])
-    with refused("RecipeVersionTagConflictError"):
-        versioned(world, id, "v2", [setpoint(3)])
+    version_recipe(world, id, "v2", [setpoint(2)])
+    with expect_refusal("InvalidRecipeVersionTagError"):
+        version_recipe(world, id, "  ", [])
+    with expect_refusal("EmptyRecipeStepsError"):
+        version_recipe(world, id, "v2", [])
+    with expect_refusal("InvalidRecipeStepShapeError"):
+        version_recipe(world, id, "v2", [setpoint(None)])
+    with expect_refusal("RecipeVersionTagConflictError"):
+        version_recipe(world, id, "v2", [setpoint(3)])
     world.when(DeprecateRecipe(), on=id)
-    with refused("RecipeCannotVersionError", "deprecated"):
-        versioned(world, id, "  ", [])
+    with expect_refusal("RecipeCannotVersionError", "deprecated"):
+        version_recipe(world, id, "  ", [])
 
 
 def test_deprecating_is_refused_by_reference_then_state_then_value(world: World) -> None:
     id = recipe(world)
     world.when(DeprecateRecipe(), on=id)
-    with refused("RecipeNotFoundError"):
+    with expect_refusal("RecipeNotFoundError"):
         world.when(DeprecateRecipe(replaced_by_recipe_id=new_id()), on=id)
-    with refused("RecipeCannotDeprecateError", "deprecated"):
+    with expect_refusal("RecipeCannotDeprecateError", "deprecated"):
         world.when(DeprecateRecipe(replaced_by_recipe_id=id, reason="  "), on=id)
 
 
@@ -298,20 +298,20 @@ def test_deprecating_is_refused_by_reference_then_state_then_value(world: World)
     ],
 )
 def test_a_malformed_body_is_refused_at_the_edge(fields: Raw) -> None:
-    body = json.dumps(written(capability_id=str(new_id()), **fields))
+    body = json.dumps(recipe_fields(capability_id=str(new_id()), **fields))
     with pytest.raises(ValidationError):
         DefineRecipe.model_validate_json(body, strict=True)
 
 
 def test_any_list_of_steps_passes_the_edge() -> None:
-    body = written(capability_id=str(new_id()), steps=[None, 1, "x", {}], closing_steps=[[]])
+    body = recipe_fields(capability_id=str(new_id()), steps=[None, 1, "x", {}], closing_steps=[[]])
     command = DefineRecipe.model_validate_json(json.dumps(body), strict=True)
     assert command.steps == (None, 1, "x", {})
 
 
 def test_a_recipe_is_listed_by_its_counts_and_not_its_steps(world: World) -> None:
     id = recipe(world)
-    versioned(world, id, "v2", STEPS[:4], closing_steps=CLOSING_STEPS)
+    version_recipe(world, id, "v2", STEPS[:4], closing_steps=CLOSING_STEPS)
     assert RecipeSummary.of(state(world, id)) == RecipeSummary(
         recipe_id=id,
         name="flat_field_recipe",
@@ -332,7 +332,7 @@ def test_a_recipe_is_listed_by_its_counts_and_not_its_steps(world: World) -> Non
 
 def test_a_stored_recipe_is_read_back_with_every_type(world: World) -> None:
     steps = [setpoint(1), setpoint(1.0), setpoint(True), setpoint([1, 1.0, [None, {"deep": [2.0]}]]), setpoint("1")]
-    (event,) = world.when(DefineRecipe(**written(capability_id=capability(world), steps=steps, closing_steps=[])))
+    (event,) = world.when(DefineRecipe(**recipe_fields(capability_id=capability(world), steps=steps, closing_steps=[])))
     again = Recipe.aggregate.decode("RecipeDefined", event.payload(), event.stream_id, event.occurred_at)
     assert again == event
     assert again.payload() == event.payload()

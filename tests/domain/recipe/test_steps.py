@@ -35,13 +35,13 @@ from tests.support.domain.flat_field import (
     check,
     compute,
     near,
-    publishing,
+    publishing_step,
     recipe_lists,
     resolved_lists,
     setpoint,
 )
 from tests.support.domain.templates import acquisition
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.tables import for_each
 
 SHAPE = "InvalidRecipeStepShapeError"
@@ -137,7 +137,7 @@ def test_a_sentinel_stands_only_where_it_may(place: str, kind: str) -> None:
     if kind in admitted.split():
         assert wire_form(read_steps([step])) == [step]
     else:
-        with refused(SHAPE, "misplaced_sentinel") as caught:
+        with expect_refusal(SHAPE, "misplaced_sentinel") as caught:
             read_steps([step])
         assert kind in caught.value.detail
 
@@ -149,7 +149,7 @@ def test_closing_steps_know_neither_loop_nor_artifacts(place: str, kind: str) ->
     if kind in admitted.split() and kind in ("BindingRef", "CaptureRef"):
         assert wire_form(read_closing_steps([step])) == [step]
     else:
-        with refused(SHAPE, "misplaced_sentinel") as caught:
+        with expect_refusal(SHAPE, "misplaced_sentinel") as caught:
             read_closing_steps([step])
         assert caught.value.facts["list"] == "closing_steps"
 
@@ -182,16 +182,16 @@ def test_resolved_steps_hold_no_binding_and_every_other_sentinel_where_it_was(pl
 )
 @pytest.mark.parametrize("made", [setpoint, check, near, lambda it: action(x=it), lambda it: compute(parameters={"x": it})])
 def test_a_reserved_key_stands_alone_and_names_something(made: Callable[[Any], Raw], sentinel: Raw) -> None:
-    with refused(SHAPE, "malformed_sentinel"):
+    with expect_refusal(SHAPE, "malformed_sentinel"):
         read_steps([made(sentinel)])
 
 
-def nested(depth: int) -> Any:
+def nested_list(depth: int) -> Any:
     """A list in a list, so many of them."""
-    return [nested(depth - 1)] if depth > 1 else []
+    return [nested_list(depth - 1)] if depth > 1 else []
 
 
-def without(key: str, step: Raw) -> Raw:
+def step_without(key: str, step: Raw) -> Raw:
     return {name: value for name, value in step.items() if name != key}
 
 
@@ -204,8 +204,8 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("a kind in other letters", setpoint(kind="Setpoint"), "", "unknown_kind"),
     ("a kind that is no text", setpoint(kind=["setpoint"]), "", "unknown_kind"),
     ("a kind that is a sentinel", setpoint(kind={"__binding__": "x"}), "", "unknown_kind"),
-    ("a setpoint without address", without("address", setpoint()), "address", "missing_field"),
-    ("a setpoint without value", without("value", setpoint()), "value", "missing_field"),
+    ("a setpoint without address", step_without("address", setpoint()), "address", "missing_field"),
+    ("a setpoint without value", step_without("value", setpoint()), "value", "missing_field"),
     ("an unknown field", setpoint(tolerance=1), "tolerance", "unknown_field"),
     ("a reserved key beside fields", setpoint(__binding__="x"), "__binding__", "unknown_field"),
     ("an empty address", setpoint(address=""), "address", "out_of_bounds"),
@@ -220,19 +220,19 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("a value of infinity", setpoint(float("inf")), "value", "not_finite"),
     ("a value beyond a double", setpoint(10**400), "value", "not_finite"),
     ("a list with not-a-number", setpoint([1, float("nan")]), "value", "not_finite"),
-    ("a list too deep", setpoint(nested(MAX_DEPTH + 1)), "value", "too_deep"),
+    ("a list too deep", setpoint(nested_list(MAX_DEPTH + 1)), "value", "too_deep"),
     ("verify as a number", setpoint(verify=1), "verify", "wrong_type"),
     ("verify as text", setpoint(verify="true"), "verify", "wrong_type"),
     ("verify as null", setpoint(verify=None), "verify", "wrong_type"),
-    ("an action without name", without("name", action()), "name", "missing_field"),
+    ("an action without name", step_without("name", action()), "name", "missing_field"),
     ("an action with an empty name", {**action(), "name": ""}, "name", "out_of_bounds"),
     ("an action with a blank name", {**action(), "name": "  "}, "name", "blank"),
     ("an action with a margin", {**action(), "name": "collect "}, "name", "untrimmed"),
     ("an action with a long name", {**action(), "name": "x" * 101}, "name", "out_of_bounds"),
     ("params as a list", {**action(), "params": []}, "params", "wrong_type"),
     ("params as null", {**action(), "params": None}, "params", "wrong_type"),
-    ("a parameter too deep", action(x=nested(MAX_DEPTH + 1)), "params.x", "too_deep"),
-    ("a check without criterion", without("criterion", check()), "criterion", "missing_field"),
+    ("a parameter too deep", action(x=nested_list(MAX_DEPTH + 1)), "params.x", "too_deep"),
+    ("a check without criterion", step_without("criterion", check()), "criterion", "missing_field"),
     ("a criterion of text", check(criterion="equals"), "criterion", "wrong_type"),
     ("a criterion without kind", check(criterion={"expected": 1}), "criterion", "unknown_kind"),
     ("an unknown criterion", check(criterion={"kind": "above", "expected": 1}), "criterion", "unknown_kind"),
@@ -257,19 +257,19 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("a deadline of text", check(timeout="10"), "timeout", "wrong_type"),
     ("a deadline that never comes", check(timeout=float("inf")), "timeout", "not_finite"),
     ("a deadline on a setpoint", setpoint(timeout=5), "timeout", "unknown_field"),
-    ("a capture without a slot", without("capture_name", capture()), "capture_name", "missing_field"),
+    ("a capture without a slot", step_without("capture_name", capture()), "capture_name", "missing_field"),
     ("a capture into null", capture(None), "capture_name", "wrong_type"),
     ("a capture into an empty name", capture(""), "capture_name", "out_of_bounds"),
     ("a capture into a blank name", capture("\u2003"), "capture_name", "blank"),
     ("a capture into a name with a margin", capture("home "), "capture_name", "untrimmed"),
     ("a program's slot with a margin", compute(capture_name="\thome"), "capture_name", "untrimmed"),
-    ("an output with a margin", publishing("recon\n"), "output_ref_name", "untrimmed"),
+    ("an output with a margin", publishing_step("recon\n"), "output_ref_name", "untrimmed"),
     ("a blank slot that is used", setpoint({"__capture__": " "}), "value", "blank"),
     ("a slot that is used with a margin", check({"__capture__": "home "}), "criterion.expected", "untrimmed"),
     ("an axis with a margin", setpoint({"__steering__": " focus"}), "value", "untrimmed"),
     ("an output that is read with a margin", compute(input_uris=[{"__output__": "recon "}]), "input_uris.0", "untrimmed"),
     ("a capture into a long name", capture("x" * 101), "capture_name", "out_of_bounds"),
-    ("a compute step without command", without("command", compute()), "command", "missing_field"),
+    ("a compute step without command", step_without("command", compute()), "command", "missing_field"),
     ("a command line", compute(command="recon --fast"), "command", "wrong_type"),
     ("an empty command", compute(command=[]), "command", "out_of_bounds"),
     ("an empty argument", compute(command=["recon", ""]), "command.1", "out_of_bounds"),
@@ -287,7 +287,7 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
     ("step", "path", "reason"), [pytest.param(*row[1:], id=row[0].replace(" ", "-")) for row in MISSHAPEN]
 )
 def test_a_misshapen_step_is_refused_where_it_is_wrong(step: Any, path: str, reason: str) -> None:
-    with refused(SHAPE, reason) as caught:
+    with expect_refusal(SHAPE, reason) as caught:
         read_steps([setpoint(), step])
     assert caught.value.facts == {"list": "steps", "step_index": 1, "path": path}
     assert caught.value.detail.startswith(f"steps[1].{path} " if path else "steps[1] ")
@@ -300,7 +300,7 @@ def test_a_misshapen_step_is_refused_where_it_is_wrong(step: Any, path: str, rea
         setpoint(address="x" * 300),
         setpoint(""),
         setpoint([]),
-        setpoint(nested(MAX_DEPTH)),
+        setpoint(nested_list(MAX_DEPTH)),
         setpoint(-(2**1000)),
         {**action(), "name": "x" * 100},
         action(**{"": None}),
@@ -312,7 +312,7 @@ def test_a_misshapen_step_is_refused_where_it_is_wrong(step: Any, path: str, rea
         setpoint({"__binding__": " dwell "}),
         capture("the way home"),
         compute(output_uri="file:///a"),
-        publishing("x" * 100),
+        publishing_step("x" * 100),
     ],
 )
 def test_a_step_at_its_bounds_is_taken(step: Raw) -> None:
@@ -320,13 +320,13 @@ def test_a_step_at_its_bounds_is_taken(step: Raw) -> None:
 
 
 def test_a_closing_step_publishes_nothing() -> None:
-    with refused(SHAPE, "closing_output") as caught:
-        read_closing_steps([setpoint(), publishing("recon")])
+    with expect_refusal(SHAPE, "closing_output") as caught:
+        read_closing_steps([setpoint(), publishing_step("recon")])
     assert caught.value.facts == {"list": "closing_steps", "step_index": 1, "path": "output_ref_name"}
     assert len(read_closing_steps([compute(output_uri="file:///a")])) == 1
 
 
-def judged(steps: list[Raw], closing_steps: list[Raw], schema: Any = None) -> None:
+def check_wire_steps(steps: list[Raw], closing_steps: list[Raw], schema: Any = None) -> None:
     check_steps(read_steps(steps), read_closing_steps(closing_steps), schema)
 
 
@@ -380,7 +380,7 @@ UNRULY: dict[str, tuple[list[Raw], list[Raw], str, Raw]] = {
         {"list": "steps", "step_index": 2, "capture_name": "home"},
     ),
     "an output published twice": (
-        [publishing("recon"), publishing("recon")],
+        [publishing_step("recon"), publishing_step("recon")],
         [],
         TWICE_PUBLISHED,
         {"list": "steps", "step_index": 1, "output_name": "recon"},
@@ -392,24 +392,24 @@ UNRULY: dict[str, tuple[list[Raw], list[Raw], str, Raw]] = {
         {"list": "steps", "step_index": 0, "output_name": "recon"},
     ),
     "an output read before it is published": (
-        [compute(input_uris=[RECON]), publishing("recon")],
+        [compute(input_uris=[RECON]), publishing_step("recon")],
         [],
         UNBOUND_OUTPUT,
         {"list": "steps", "step_index": 0, "output_name": "recon"},
     ),
     "an output read by the step that publishes it": (
-        [publishing("recon", RECON)],
+        [publishing_step("recon", RECON)],
         [],
         UNBOUND_OUTPUT,
         {"list": "steps", "step_index": 0, "output_name": "recon"},
     ),
     "two outputs that nobody reads": (
-        [publishing("prep"), publishing("recon")],
+        [publishing_step("prep"), publishing_step("recon")],
         [],
         SHAPE,
         {"output_names": ["prep", "recon"]},
     ),
-    "no output left of record": ([publishing("recon"), compute(input_uris=[RECON])], [], SHAPE, {"output_names": []}),
+    "no output left of record": ([publishing_step("recon"), compute(input_uris=[RECON])], [], SHAPE, {"output_names": []}),
 }
 
 
@@ -417,8 +417,8 @@ UNRULY: dict[str, tuple[list[Raw], list[Raw], str, Raw]] = {
     ("steps", "closing", "refusal", "facts"), [pytest.param(*row, id=name.replace(" ", "-")) for name, row in UNRULY.items()]
 )
 def test_steps_that_do_not_hold_together_are_refused(steps: list[Raw], closing: list[Raw], refusal: str, facts: Raw) -> None:
-    with refused(refusal) as caught:
-        judged(steps, closing, acquisition())
+    with expect_refusal(refusal) as caught:
+        check_wire_steps(steps, closing, acquisition())
     assert caught.value.status == 422
     assert caught.value.facts == facts
 
@@ -429,15 +429,18 @@ ORDERLY: dict[str, tuple[list[Raw], list[Raw]]] = {
     "a slot of the main list used while closing at a lower index": ([setpoint(), capture()], [setpoint(HOME)]),
     "a slot filled by a program": ([compute(capture_name="home"), check(HOME)], []),
     "a slot that nobody uses": ([capture()], []),
-    "a slot and an output of one name": ([capture("recon"), publishing("recon")], []),
+    "a slot and an output of one name": ([capture("recon"), publishing_step("recon")], []),
     "a coordinate without a declaring step": ([setpoint(SENTINELS["SteeringRef"])], []),
-    "a chain of artifacts": ([publishing("recon"), publishing("volume", RECON)], []),
+    "a chain of artifacts": ([publishing_step("recon"), publishing_step("volume", RECON)], []),
     "several artifacts read by one program": (
-        [publishing("recon"), publishing("other"), publishing("volume", RECON, {"__output__": "other"})],
+        [publishing_step("recon"), publishing_step("other"), publishing_step("volume", RECON, {"__output__": "other"})],
         [],
     ),
-    "one artifact read twice": ([publishing("recon"), compute(input_uris=[RECON]), publishing("volume", RECON)], []),
-    "an artifact without a name": ([compute(output_uri="file:///a"), publishing("recon")], []),
+    "one artifact read twice": (
+        [publishing_step("recon"), compute(input_uris=[RECON]), publishing_step("volume", RECON)],
+        [],
+    ),
+    "an artifact without a name": ([compute(output_uri="file:///a"), publishing_step("recon")], []),
 }
 
 
@@ -445,24 +448,24 @@ ORDERLY: dict[str, tuple[list[Raw], list[Raw]]] = {
     ("steps", "closing"), [pytest.param(*row, id=name.replace(" ", "-")) for name, row in ORDERLY.items()]
 )
 def test_steps_that_hold_together_are_taken(steps: list[Raw], closing: list[Raw]) -> None:
-    judged(steps, closing)
+    check_wire_steps(steps, closing)
 
 
 def test_parameters_need_a_schema_that_declares_them() -> None:
     steps = [setpoint({"__binding__": "zeta"}), action(x=DWELL, y=DWELL)]
-    with refused("RecipeRequiresCapabilityParametersSchemaError") as caught:
-        judged(steps, [])
+    with expect_refusal("RecipeRequiresCapabilityParametersSchemaError") as caught:
+        check_wire_steps(steps, [])
     assert caught.value.facts == {"binding_names": ["dwell", "zeta"]}
-    with refused(UNKNOWN) as caught:
-        judged(steps, [], {})
+    with expect_refusal(UNKNOWN) as caught:
+        check_wire_steps(steps, [], {})
     assert caught.value.facts == {"binding_name": "dwell", "declared_names": []}
 
 
 def test_only_parameters_at_the_top_of_the_schema_can_be_bound() -> None:
     grouped = {"properties": {"camera": {"type": "object", "properties": {"dwell": {"type": "number"}}}}}
-    with refused(UNKNOWN):
-        judged([setpoint(DWELL)], [], grouped)
-    judged([action(camera={"__binding__": "camera"})], [], grouped)
+    with expect_refusal(UNKNOWN):
+        check_wire_steps([setpoint(DWELL)], [], grouped)
+    check_wire_steps([action(camera={"__binding__": "camera"})], [], grouped)
 
 
 def test_shape_is_judged_before_bindings_captures_and_outputs_in_that_order() -> None:
@@ -470,16 +473,16 @@ def test_shape_is_judged_before_bindings_captures_and_outputs_in_that_order() ->
         (UNKNOWN, [setpoint({"__binding__": "dwel"})]),
         (TWICE, [capture("twice"), capture("twice")]),
         (UNBOUND_CAPTURE, [setpoint(HOME)]),
-        (TWICE_PUBLISHED, [publishing("twice"), publishing("twice")]),
+        (TWICE_PUBLISHED, [publishing_step("twice"), publishing_step("twice")]),
         (UNBOUND_OUTPUT, [compute(input_uris=[RECON])]),
-        (SHAPE, [publishing("one"), publishing("other")]),
+        (SHAPE, [publishing_step("one"), publishing_step("other")]),
     ]
     for first in range(len(faults)):
         steps = [step for _, wrong in reversed(faults[first:]) for step in wrong]
-        with refused(faults[first][0]):
-            judged(steps, [], acquisition())
-        with refused(SHAPE, "wrong_type"):
-            judged(steps, [None], acquisition())  # type: ignore[list-item]
+        with expect_refusal(faults[first][0]):
+            check_wire_steps(steps, [], acquisition())
+        with expect_refusal(SHAPE, "wrong_type"):
+            check_wire_steps(steps, [None], acquisition())  # type: ignore[list-item]
 
 
 def test_both_lists_are_one_sequence() -> None:

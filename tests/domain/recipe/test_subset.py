@@ -272,7 +272,7 @@ def values_of(schema: Schema) -> st.SearchStrategy[Any]:
     return SCALARS
 
 
-def stands(schema: Schema, value: dict[str, Any]) -> bool:
+def is_accepted(schema: Schema, value: dict[str, Any]) -> bool:
     try:
         check_values(schema, value, InvalidSchemaError)
     except Refusal:
@@ -280,7 +280,7 @@ def stands(schema: Schema, value: dict[str, Any]) -> bool:
     return True
 
 
-def says_as_much(inner: Schema, outer: Schema) -> bool:
+def says_at_least(inner: Schema, outer: Schema) -> bool:
     """Whether the inner schema speaks wherever the outer one does.
 
     It has every keyword of the outer one that is compared only where both have it, it does not take back with
@@ -296,7 +296,7 @@ def says_as_much(inner: Schema, outer: Schema) -> bool:
         return False
     below = [(mine[name], others[name]) for name in mine.keys() & others.keys()]
     below += [(inner["items"], outer["items"])] if "items" in outer else []
-    return all(says_as_much(*pair) for pair in below)
+    return all(says_at_least(*pair) for pair in below)
 
 
 @settings(max_examples=150)
@@ -305,11 +305,11 @@ def test_what_an_accepted_schema_that_says_as_much_admits_its_capability_admits_
     inner, outer = data.draw(pairs())
     for schema in (inner, outer):
         check_declaration(schema, InvalidSchemaError)
-    if first_violation(inner, outer) is not None or not says_as_much(inner, outer):
+    if first_violation(inner, outer) is not None or not says_at_least(inner, outer):
         return
     for value in data.draw(st.lists(values_of(inner), min_size=5, max_size=5)):
-        if stands(inner, value):
-            assert stands(outer, value), value
+        if is_accepted(inner, value):
+            assert is_accepted(outer, value), value
 
 
 @given(levels("object").flatmap(lambda outer: st.tuples(variations(outer), st.just(outer))))
@@ -345,9 +345,9 @@ WEAKER = {
 @pytest.mark.parametrize(("inner", "outer", "value"), WEAKER.values(), ids=WEAKER)
 def test_an_accepted_schema_that_says_less_may_admit_more(inner: Schema, outer: Schema, value: dict[str, Any]) -> None:
     assert first_violation(inner, outer) is None
-    assert not says_as_much(inner, outer)
-    assert stands(inner, value)
-    assert not stands(outer, value)
+    assert not says_at_least(inner, outer)
+    assert is_accepted(inner, value)
+    assert not is_accepted(outer, value)
 
 
 def test_a_parameter_is_not_converted_by_a_change_of_unit() -> None:

@@ -29,7 +29,7 @@ from baton.domain.run.run import (
 from baton.domain.run.start import AdjustRun, ResumeRun
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
 from tests.support.domain.run_beamline import TTL, Beamline, beamline
-from tests.support.domain.world import OPERATOR, START, new_id, refused
+from tests.support.domain.world import OPERATOR, START, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def line() -> Beamline:
     return beamline()
 
 
-def held(line: Beamline) -> Any:
+def held_run(line: Beamline) -> Any:
     run_id = line.start()
     line.world.when(HoldRun(reason="beam dump"), on=run_id)
     return run_id
@@ -63,34 +63,34 @@ def test_hold_and_resume_alternate_without_limit(line: Beamline) -> None:
 
 
 def test_a_held_run_does_not_resume_without_beam_but_does_with_a_degraded_one(line: Beamline) -> None:
-    run_id = held(line)
+    run_id = held_run(line)
     assert line.supply_id is not None
     line.world.when(DegradeSupply(reason="half the current"), on=line.supply_id)
     line.world.when(ResumeRun(), on=run_id)
     line.world.when(HoldRun(), on=run_id)
     line.world.when(MarkSupplyUnavailable(reason="beam dump"), on=line.supply_id)
-    with refused("RunSupplyCoverageMismatchError") as caught:
+    with expect_refusal("RunSupplyCoverageMismatchError") as caught:
         line.world.when(ResumeRun(), on=run_id)
     assert caught.value.facts["run_id"] == str(run_id)
 
 
 def test_a_held_run_does_not_resume_into_a_hutch_that_nobody_watches(line: Beamline) -> None:
-    run_id = held(line)
+    run_id = held_run(line)
     line.world.now += TTL + timedelta(seconds=5)
-    with refused("RunRequiresPermittedEnclosureError"):
+    with expect_refusal("RunRequiresPermittedEnclosureError"):
         line.world.when(ResumeRun(), on=run_id)
     line.observe()
     line.world.when(ResumeRun(), on=run_id)
     line.world.when(HoldRun(), on=run_id)
     line.world.when(DecommissionEnclosure(reason="hutch rebuilt"), on=line.enclosure_id)
-    with refused("RunRequiresPermittedEnclosureError"):
+    with expect_refusal("RunRequiresPermittedEnclosureError"):
         line.world.when(ResumeRun(), on=run_id)
 
 
 def test_resuming_looks_at_the_status_before_the_gates(line: Beamline) -> None:
     run_id = line.start()
     line.lose_beam()
-    with refused("RunCannotResumeError"):
+    with expect_refusal("RunCannotResumeError"):
         line.world.when(ResumeRun(), on=run_id)
 
 
@@ -106,13 +106,13 @@ def test_resuming_looks_at_the_status_before_the_gates(line: Beamline) -> None:
 def test_a_blank_reason_is_refused_before_the_status(line: Beamline, command: Any, refusal: str) -> None:
     run_id = line.start()
     line.world.when(CompleteRun(), on=run_id)
-    with refused(refusal):
+    with expect_refusal(refusal):
         line.world.when(command, on=run_id)
 
 
 def test_an_interruption_lies_in_the_past(line: Beamline) -> None:
     run_id = line.start()
-    with refused("InvalidRunInterruptedAtError"):
+    with expect_refusal("InvalidRunInterruptedAtError"):
         line.world.when(TruncateRun(reason="power cut", interrupted_at=line.world.now + timedelta(hours=1)), on=run_id)
     line.world.when(TruncateRun(reason="power cut", interrupted_at=START), on=run_id)
 
@@ -146,10 +146,10 @@ def test_adjusting_merges_into_the_present_parameters_and_leaves_the_overrides(l
 )
 def test_adjustments_are_refused_in_order(line: Beamline, fields: dict[str, Any], refusal: str) -> None:
     run_id = line.start()
-    with refused(refusal):
+    with expect_refusal(refusal):
         line.world.when(AdjustRun(**fields), on=run_id)
     line.world.when(CompleteRun(), on=run_id)
-    with refused("RunCannotAdjustError"):
+    with expect_refusal("RunCannotAdjustError"):
         line.world.when(AdjustRun(**fields), on=run_id)
 
 
@@ -185,7 +185,7 @@ def test_units_are_stored_trimmed_and_never_blank(line: Beamline) -> None:
     ids=["blank channel", "not a number", "infinite", "unknown procedure"],
 )
 def test_a_bad_reading_is_refused_before_the_run_is_looked_for(line: Beamline, fields: dict[str, Any], refusal: str) -> None:
-    with refused(refusal):
+    with expect_refusal(refusal):
         line.world.when(AppendObservations(entries=[sample(), sample(**fields)]), on=new_id())
     assert line.world.entries == {}
 
@@ -207,27 +207,27 @@ def phase_of(line: Beamline, run_id: UUID, *events: Event) -> UUID:
 BEGUN = ProcedureStarted(conduct_id=None, command_name=None)
 
 
-def done_on(kind: ActuationKind | None = None) -> ProcedureCompleted:
+def completion_by(kind: ActuationKind | None = None) -> ProcedureCompleted:
     return ProcedureCompleted(actuation_kind=kind, termination_reason=None)
 
 
 class TestPhases:
     def test_a_held_run_is_completed_once_every_phase_is(self, line: Beamline) -> None:
         run_id = line.start()
-        phase_of(line, run_id, BEGUN, done_on())
+        phase_of(line, run_id, BEGUN, completion_by())
         second = phase_of(line, run_id, BEGUN)
         line.world.when(HoldRun(), on=run_id)
-        with refused("RunCannotCompleteError", "phase_not_completed") as caught:
+        with expect_refusal("RunCannotCompleteError", "phase_not_completed") as caught:
             line.world.when(CompleteRun(), on=run_id)
         assert caught.value.facts == {"procedure_ids": [str(second)]}
-        line.world.given(second, done_on())
+        line.world.given(second, completion_by())
         line.world.when(CompleteRun(), on=run_id)
         assert line.world.state(Run, run_id).status is RunStatus.COMPLETED
 
     def test_a_held_run_without_phases_is_not_completed(self, line: Beamline) -> None:
         run_id = line.start()
         line.world.when(HoldRun(), on=run_id)
-        with refused("RunCannotCompleteError", "held"):
+        with expect_refusal("RunCannotCompleteError", "held"):
             line.world.when(CompleteRun(), on=run_id)
 
     @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ class TestPhases:
     )
     def test_a_run_was_done_on_what_its_phases_were(self, line: Beamline, ending: Any) -> None:
         run_id = line.start()
-        phase_of(line, run_id, BEGUN, done_on(ActuationKind.PHYSICAL))
-        phase_of(line, run_id, BEGUN, done_on(ActuationKind.SIMULATED))
+        phase_of(line, run_id, BEGUN, completion_by(ActuationKind.PHYSICAL))
+        phase_of(line, run_id, BEGUN, completion_by(ActuationKind.SIMULATED))
         line.world.when(ending, on=run_id)
         assert line.world.state(Run, run_id).actuation_kind is ActuationKind.HYBRID
 
@@ -244,7 +244,7 @@ class TestPhases:
         run_id = line.start()
         phase = phase_of(line, run_id, ProcedureStarted(conduct_id=new_id(), command_name="ConductProcedure"))
         for command in (CompleteRun(), TruncateRun(reason="power cut")):
-            with refused(type(command).Cannot.__name__, "conduct_live") as caught:
+            with expect_refusal(type(command).Cannot.__name__, "conduct_live") as caught:
                 line.world.when(command, on=run_id)
             assert caught.value.facts == {"procedure_ids": [str(phase)], "conduct_id": None}
         line.world.when(StopRun(reason="enough"), on=run_id)
@@ -269,13 +269,13 @@ def test_notes_are_written_after_the_end_too(line: Beamline) -> None:
 )
 def test_entries_are_refused_by_their_cause(line: Beamline, fields: dict[str, Any], reason: str) -> None:
     run_id = line.start()
-    with refused("InvalidRunLogbookEntryError", reason):
+    with expect_refusal("InvalidRunLogbookEntryError", reason):
         line.world.when(AppendRunLogbookEntries(entries=[note(**fields)]), on=run_id)
 
 
 def test_an_agents_debrief_names_its_decision(line: Beamline) -> None:
     run_id = line.start()
     line.world.given(OPERATOR, ActorRegistered(kind=ActorKind.AGENT))
-    with refused("InvalidRunLogbookEntryError", "decision_missing"):
+    with expect_refusal("InvalidRunLogbookEntryError", "decision_missing"):
         line.world.when(AppendRunLogbookEntries(entries=[note(entry_kind="Debrief")]), on=run_id)
     line.world.when(AppendRunLogbookEntries(entries=[note(entry_kind="Debrief", decision_id=new_id())]), on=run_id)

@@ -30,10 +30,18 @@ from baton.domain.run.run import (
     TruncateRun,
 )
 from baton.domain.run.start import ResumeRun
-from tests.support.domain.conducts import FOCUS_STEPS, LOOP, SEARCH, by_hand, from_recipe, opened, result
-from tests.support.domain.conducts import shown as stands
+from tests.support.domain.conducts import (
+    FOCUS_STEPS,
+    LOOP,
+    SEARCH,
+    open_conduct,
+    register_procedure,
+    register_procedure_from_recipe,
+    result,
+)
+from tests.support.domain.conducts import set_progress as stands
 from tests.support.domain.run_beamline import Beamline, beamline
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 from tests.support.workflows.step_json import setpoint
 
 STEPS = [setpoint("bl7:energy", 25.0)]
@@ -56,36 +64,36 @@ def run_id(line: Beamline) -> UUID:
 
 
 def phase(line: Beamline, run_id: UUID, **fields: Any) -> UUID:
-    return by_hand(line.world, parent_run_id=run_id, **fields)
+    return register_procedure(line.world, parent_run_id=run_id, **fields)
 
 
-def conducted(line: Beamline, run_id: UUID, *ids: UUID) -> UUID:
+def conduct_run(line: Beamline, run_id: UUID, *ids: UUID) -> UUID:
     """A run whose phases are being conducted, and its conduct."""
-    return opened(line.world, ConductRun(procedure_ids=ids), run_id)
+    return open_conduct(line.world, ConductRun(procedure_ids=ids), run_id)
 
 
-def taken_up(line: Beamline, conduct_id: UUID, *ids: UUID) -> None:
+def open_phases(line: Beamline, conduct_id: UUID, *ids: UUID) -> None:
     """The conducts of these phases are opened, one after the other."""
     for id in ids:
-        opened(line.world, ConductProcedure(), id)
+        open_conduct(line.world, ConductProcedure(), id)
 
 
-def completed(line: Beamline, id: UUID, **fields: Any) -> None:
+def complete_phase(line: Beamline, id: UUID, **fields: Any) -> None:
     line.world.when(CompleteProcedure(conducted=result(line.world, id, **fields)), on=id)
 
 
-def failed(line: Beamline, id: UUID, failure: Failure) -> None:
+def fail_phase(line: Beamline, id: UUID, failure: Failure) -> None:
     said = result(line.world, id, succeeded=False, failure=failure)
     line.world.when(AbortProcedure(reason="it failed", conducted=said), on=id)
 
 
-def ended(line: Beamline, run_id: UUID, conduct_id: UUID, **fields: Any) -> RunConductResult:
+def end_conduct(line: Beamline, run_id: UUID, conduct_id: UUID, **fields: Any) -> RunConductResult:
     (event,) = line.world.when(RecordRunConductEnd(conduct_id=conduct_id, **fields), on=run_id)
     assert isinstance(event, RunConducted)
     return event.result
 
 
-def shown(line: Beamline, run_id: UUID) -> RunConductView:
+def conduct_view(line: Beamline, run_id: UUID) -> RunConductView:
     view: RunConductView = line.world.ask(GetRunConduct(), on=run_id)
     return view
 
@@ -93,7 +101,7 @@ def shown(line: Beamline, run_id: UUID) -> RunConductView:
 @pytest.mark.parametrize("command", sorted(HOW))
 def test_a_phase_says_which_command_opens_it_with_which_fields(line: Beamline, run_id: UUID, command: str) -> None:
     steered = command == "conduct_until_advised"
-    id = from_recipe(line.world, parent_run_id=run_id) if steered else phase(line, run_id)
+    id = register_procedure_from_recipe(line.world, parent_run_id=run_id) if steered else phase(line, run_id)
     (event,) = line.world.when(
         ConductRun(phases=[{"procedure_id": id, "conduct": {"command": command, **HOW[command]}}]), on=run_id
     )
@@ -140,7 +148,7 @@ def test_what_has_the_wrong_form_is_no_request(asked: dict[str, Any]) -> None:
 
 def test_the_opening_says_who_conducts_what_and_that_nobody_has_begun(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
-    conduct_id = conducted(line, run_id, first, second)
+    conduct_id = conduct_run(line, run_id, first, second)
     assert line.world.answer == {"run_id": str(run_id), "conduct_id": str(conduct_id), "work_id": str(conduct_id)}
     assert line.run(run_id).live_conduct_id == conduct_id
     assert line.run(run_id).status is RunStatus.RUNNING
@@ -152,21 +160,21 @@ def test_the_opening_says_who_conducts_what_and_that_nobody_has_begun(line: Beam
 
 def test_a_held_run_is_not_conducted(line: Beamline, run_id: UUID) -> None:
     line.world.when(HoldRun(), on=run_id)
-    with refused("RunCannotConductError", "run_not_running"):
-        conducted(line, run_id, new_id())
+    with expect_refusal("RunCannotConductError", "run_not_running"):
+        conduct_run(line, run_id, new_id())
 
 
 def test_a_second_conduct_beside_a_live_one_is_refused_and_named(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
-    live = conducted(line, run_id, first)
-    with refused("RunCannotConductError", "conduct_live") as caught:
-        conducted(line, run_id, first, second)
+    live = conduct_run(line, run_id, first)
+    with expect_refusal("RunCannotConductError", "conduct_live") as caught:
+        conduct_run(line, run_id, first, second)
     assert caught.value.facts == {"conduct_id": str(live)}
 
 
 def test_a_repeat_by_the_same_principal_with_the_same_phases_attaches(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
-    live = conducted(line, run_id, id)
+    live = conduct_run(line, run_id, id)
     line.world.when(HoldRun(), on=run_id)
     again = ConductRun(phases=[{"procedure_id": id, "conduct": {"command": "conduct_procedure"}}])
     assert line.world.when(again, on=run_id) == []
@@ -175,21 +183,21 @@ def test_a_repeat_by_the_same_principal_with_the_same_phases_attaches(line: Beam
 
 def test_the_same_phases_conducted_otherwise_are_another_request(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
-    conducted(line, run_id, id)
+    conduct_run(line, run_id, id)
     other = ConductRun(phases=[{"procedure_id": id, "conduct": {"command": "conduct_or_hold_procedure"}}])
-    with refused("RunCannotConductError", "conduct_live"):
+    with expect_refusal("RunCannotConductError", "conduct_live"):
         line.world.when(other, on=run_id)
 
 
 def test_nobody_else_attaches(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
-    conducted(line, run_id, id)
+    conduct_run(line, run_id, id)
     line.world.principal_id = new_id()
-    with refused("RunCannotConductError", "conduct_live"):
-        conducted(line, run_id, id)
+    with expect_refusal("RunCannotConductError", "conduct_live"):
+        conduct_run(line, run_id, id)
 
 
-def drifted(line: Beamline, id: UUID) -> None:
+def corrupt_recipe_hash(line: Beamline, id: UUID) -> None:
     stream = line.world.streams["Procedure", id]
     (record,) = (event for event in stream if isinstance(event, ProcedureRecipeExpanded))
     stream[stream.index(record)] = record.model_copy(update={"steps_hash": "0" * 64})
@@ -198,10 +206,10 @@ def drifted(line: Beamline, id: UUID) -> None:
 def test_what_stands_in_the_way_is_told_in_the_order_it_is_looked_for(line: Beamline, run_id: UUID) -> None:
     """Each phase breaks one rule; taken away one after the other, the next one is what is told."""
     world = line.world
-    missing, alien, begun = new_id(), by_hand(world), phase(line, run_id)
+    missing, alien, begun = new_id(), register_procedure(world), phase(line, run_id)
     world.when(StartProcedure(), on=begun)
-    unfounded, unfit = from_recipe(world, parent_run_id=run_id), phase(line, run_id)
-    drifted(line, unfounded)
+    unfounded, unfit = register_procedure_from_recipe(world, parent_run_id=run_id), phase(line, run_id)
+    corrupt_recipe_hash(line, unfounded)
     unfit_phase = {"procedure_id": unfit, "conduct": {"command": "conduct_until_advised", **SEARCH}}
     listed: list[Any] = [unfit_phase, *({"procedure_id": id} for id in (unfounded, begun, alien, missing))]
     expected = [
@@ -213,7 +221,7 @@ def test_what_stands_in_the_way_is_told_in_the_order_it_is_looked_for(line: Beam
     ]
     before = dict(world.streams), dict(world.records)
     for id, code, reason in expected:
-        with refused(code, reason) as caught:
+        with expect_refusal(code, reason) as caught:
             world.when(ConductRun(phases=listed), on=run_id)
         facts = caught.value.facts or {}
         assert facts.get("procedure_id", facts.get("missing_ids", [None])[0]) == str(id)
@@ -237,7 +245,7 @@ def test_fields_that_the_command_itself_would_refuse_are_unfit(
     line: Beamline, run_id: UUID, conduct: dict[str, Any], cause: str
 ) -> None:
     id = phase(line, run_id)
-    with refused("RunPhaseMismatchError", "conduct_unfit") as caught:
+    with expect_refusal("RunPhaseMismatchError", "conduct_unfit") as caught:
         line.world.when(ConductRun(phases=[{"procedure_id": id, "conduct": conduct}]), on=run_id)
     assert (caught.value.facts or {})["cause"]["code"] == cause
 
@@ -257,21 +265,21 @@ def test_fields_that_the_command_itself_would_refuse_are_unfit(
 def test_fields_that_do_not_fit_the_recipe_are_unfit(
     line: Beamline, run_id: UUID, changes: dict[str, Any], cause: str
 ) -> None:
-    id = from_recipe(line.world, parent_run_id=run_id)
-    with refused("RunPhaseMismatchError", "conduct_unfit") as caught:
+    id = register_procedure_from_recipe(line.world, parent_run_id=run_id)
+    with expect_refusal("RunPhaseMismatchError", "conduct_unfit") as caught:
         line.world.when(ConductRun(phases=[{"procedure_id": id, "conduct": changes}]), on=run_id)
     assert (caught.value.facts or {})["cause"]["code"] == cause
 
 
 def test_gates_and_assets_are_judged_when_the_turn_of_a_phase_comes(line: Beamline, run_id: UUID) -> None:
     taken, id = (
-        by_hand(line.world, target_asset_ids=[line.hutch.camera]),
+        register_procedure(line.world, target_asset_ids=[line.hutch.camera]),
         phase(line, run_id, target_asset_ids=[line.hutch.camera]),
     )
-    opened(line.world, ConductProcedure(), taken)
+    open_conduct(line.world, ConductProcedure(), taken)
     line.lose_beam()
     line.observe("NotPermitted")
-    assert conducted(line, run_id, id) == line.run(run_id).live_conduct_id
+    assert conduct_run(line, run_id, id) == line.run(run_id).live_conduct_id
 
 
 def test_a_phase_has_one_conduct_under_the_conduct_of_its_run(line: Beamline, run_id: UUID) -> None:
@@ -284,17 +292,17 @@ def test_a_phase_has_one_conduct_under_the_conduct_of_its_run(line: Beamline, ru
 
 def test_a_run_with_a_live_conduct_is_not_ended_as_if_nothing_was_on(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
-    conduct_id = conducted(line, run_id, id)
-    taken_up(line, conduct_id, id)
+    conduct_id = conduct_run(line, run_id, id)
+    open_phases(line, conduct_id, id)
     for command in (CompleteRun(), TruncateRun(reason="power cut")):
-        with refused(type(command).Cannot.__name__, "conduct_live") as caught:
+        with expect_refusal(type(command).Cannot.__name__, "conduct_live") as caught:
             line.world.when(command, on=run_id)
         assert caught.value.facts == {"procedure_ids": [str(id)], "conduct_id": str(conduct_id)}
 
 
 def test_between_phases_the_books_are_closed_although_the_conduct_of_the_run_is_live(line: Beamline, run_id: UUID) -> None:
-    conducted(line, run_id, phase(line, run_id))
-    with refused("RunCannotCompleteError", "conduct_live"):
+    conduct_run(line, run_id, phase(line, run_id))
+    with expect_refusal("RunCannotCompleteError", "conduct_live"):
         line.world.when(CompleteRun(), on=run_id)
     line.world.when(TruncateRun(reason="power cut"), on=run_id)
     assert line.world.state(Run, run_id).status is RunStatus.TRUNCATED
@@ -304,25 +312,25 @@ def test_a_held_run_whose_phases_are_done_is_completed_by_hand_although_its_cond
     line: Beamline, run_id: UUID
 ) -> None:
     id = phase(line, run_id)
-    conduct_id = conducted(line, run_id, id)
-    taken_up(line, conduct_id, id)
+    conduct_id = conduct_run(line, run_id, id)
+    open_phases(line, conduct_id, id)
     line.world.when(HoldRun(), on=run_id)
-    with refused("RunCannotCompleteError", "conduct_live"):
+    with expect_refusal("RunCannotCompleteError", "conduct_live"):
         line.world.when(CompleteRun(), on=run_id)
-    completed(line, id)
+    complete_phase(line, id)
     line.world.when(CompleteRun(), on=run_id)
-    assert ended(line, run_id, conduct_id).succeeded
+    assert end_conduct(line, run_id, conduct_id).succeeded
 
 
 def test_its_own_conduct_completes_a_run_unless_somebody_holds_it(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
-    conduct_id = conducted(line, run_id, id)
-    taken_up(line, conduct_id, id)
-    with refused("RunCannotCompleteError", "conduct_live"):
+    conduct_id = conduct_run(line, run_id, id)
+    open_phases(line, conduct_id, id)
+    with expect_refusal("RunCannotCompleteError", "conduct_live"):
         line.world.when(CompleteRun(conduct_id=conduct_id), on=run_id)
-    completed(line, id, actuation_kind=ActuationKind.SIMULATED)
+    complete_phase(line, id, actuation_kind=ActuationKind.SIMULATED)
     line.world.when(HoldRun(), on=run_id)
-    with refused("RunCannotCompleteError", "held"):
+    with expect_refusal("RunCannotCompleteError", "held"):
         line.world.when(CompleteRun(conduct_id=conduct_id), on=run_id)
     line.observe()
     line.world.when(ResumeRun(), on=run_id)
@@ -338,14 +346,16 @@ REJECTED = Failure(
 
 def test_the_result_tells_of_every_phase_and_what_all_of_them_brought(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
-    conduct_id = conducted(line, run_id, first, second)
-    taken_up(line, conduct_id, first)
-    completed(line, first, completed_count=3, artifacts=[ARTIFACT], outputs={"flats": ARTIFACT}, actuation_kind="Physical")
-    taken_up(line, conduct_id, second)
+    conduct_id = conduct_run(line, run_id, first, second)
+    open_phases(line, conduct_id, first)
+    complete_phase(
+        line, first, completed_count=3, artifacts=[ARTIFACT], outputs={"flats": ARTIFACT}, actuation_kind="Physical"
+    )
+    open_phases(line, conduct_id, second)
     closing = lifecycle_failure("abort", "ControlNotConnectedError", "shutter")
-    completed(line, second, completed_count=1, closing_failures=[closing], actuation_kind="Simulated")
+    complete_phase(line, second, completed_count=1, closing_failures=[closing], actuation_kind="Simulated")
     line.world.when(CompleteRun(conduct_id=conduct_id), on=run_id)
-    told = ended(line, run_id, conduct_id)
+    told = end_conduct(line, run_id, conduct_id)
     assert (told.succeeded, told.failure, told.actuation_kind) == (True, None, ActuationKind.HYBRID)
     assert [(one.procedure_id, one.succeeded, one.completed_count) for one in told.phases] == [
         (first, True, 3),
@@ -359,20 +369,20 @@ def test_the_result_tells_of_every_phase_and_what_all_of_them_brought(line: Beam
 
 def test_what_failed_first_is_what_the_result_tells(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
-    conduct_id = conducted(line, run_id, first, second)
-    taken_up(line, conduct_id, first)
-    failed(line, first, REJECTED)
+    conduct_id = conduct_run(line, run_id, first, second)
+    open_phases(line, conduct_id, first)
+    fail_phase(line, first, REJECTED)
     line.world.when(AbortRun(reason="phase failed"), on=run_id)
-    told = ended(line, run_id, conduct_id)
+    told = end_conduct(line, run_id, conduct_id)
     assert (told.succeeded, told.failure) == (False, REJECTED)
     assert [(one.failure, one.conduct_id is None) for one in told.phases] == [(REJECTED, False), (None, True)]
 
 
 def test_a_phase_that_could_not_start_has_its_refusal(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
-    conduct_id = conducted(line, run_id, first, second)
+    conduct_id = conduct_run(line, run_id, first, second)
     refusal = lifecycle_failure("start", "ProcedureAssetDecommissionedError", "The camera is gone.")
-    told = ended(line, run_id, conduct_id, failure=refusal, failed_id=first)
+    told = end_conduct(line, run_id, conduct_id, failure=refusal, failed_id=first)
     assert told.failure == refusal
     assert [one.failure for one in told.phases] == [refusal, None]
 
@@ -380,11 +390,11 @@ def test_a_phase_that_could_not_start_has_its_refusal(line: Beamline, run_id: UU
 @pytest.mark.parametrize("command", [StopRun(reason="enough"), AbortRun(reason="smoke")], ids=["stop", "abort"])
 def test_a_run_that_somebody_ended_was_not_conducted_to_its_end(line: Beamline, run_id: UUID, command: Any) -> None:
     id = phase(line, run_id)
-    conduct_id = conducted(line, run_id, id)
-    taken_up(line, conduct_id, id)
-    completed(line, id)
+    conduct_id = conduct_run(line, run_id, id)
+    open_phases(line, conduct_id, id)
+    complete_phase(line, id)
     line.world.when(command, on=run_id)
-    told = ended(line, run_id, conduct_id)
+    told = end_conduct(line, run_id, conduct_id)
     assert told.failure is not None
     assert (told.succeeded, told.failure.error_class) == (False, f"Run{line.run(run_id).status.value}")
 
@@ -394,7 +404,7 @@ def test_a_run_that_somebody_ended_was_not_conducted_to_its_end(line: Beamline, 
     [(RecordRunConductEnd.for_lost, "ConductLost"), (RecordRunConductEnd.for_expired, "ConductStartExpired")],
 )
 def test_a_conduct_given_up_leaves_the_run_where_it_stood(line: Beamline, run_id: UUID, end: Any, error_class: str) -> None:
-    conduct_id = conducted(line, run_id, phase(line, run_id))
+    conduct_id = conduct_run(line, run_id, phase(line, run_id))
     (event,) = line.world.when(end(conduct_id), on=run_id)
     assert isinstance(event, RunConducted)
     assert event.result.failure is not None
@@ -406,9 +416,9 @@ def test_a_conduct_given_up_leaves_the_run_where_it_stood(line: Beamline, run_id
 
 def test_the_end_of_an_earlier_conduct_does_not_end_a_later_one(line: Beamline, run_id: UUID) -> None:
     id = phase(line, run_id)
-    first = conducted(line, run_id, id)
-    ended(line, run_id, first, failure=lifecycle_failure("start", "ConductStartExpired", "late"))
-    second = conducted(line, run_id, id)
+    first = conduct_run(line, run_id, id)
+    end_conduct(line, run_id, first, failure=lifecycle_failure("start", "ConductStartExpired", "late"))
+    second = conduct_run(line, run_id, id)
     assert line.world.when(RecordRunConductEnd.for_lost(first), on=run_id) == []
     late = RunConducted(conduct_id=first, result=RunConductResult(run_id=run_id, conduct_id=first, succeeded=False))
     line.world.given(run_id, late)
@@ -416,18 +426,18 @@ def test_the_end_of_an_earlier_conduct_does_not_end_a_later_one(line: Beamline, 
 
 
 def test_a_run_never_conducted_has_no_conduct_to_show(line: Beamline, run_id: UUID) -> None:
-    assert shown(line, run_id) == RunConductView()
+    assert conduct_view(line, run_id) == RunConductView()
 
 
 def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
-    conduct_id = conducted(line, run_id, first, second)
-    taken_up(line, conduct_id, first)
+    conduct_id = conduct_run(line, run_id, first, second)
+    open_phases(line, conduct_id, first)
     row: Any = line.world.records[RunConductProgress, run_id]
     waiting = RunWait(for_=RunWaitingFor.RUN)
     standing = {"phase_index": 0, "waiting": waiting.model_dump(mode="json"), "heartbeat_at": line.world.now}
     line.world.records[RunConductProgress, run_id] = replace(row, **standing)
-    view = shown(line, run_id)
+    view = conduct_view(line, run_id)
     assert (view.conduct_id, view.current_procedure_id, view.waiting) == (conduct_id, first, waiting)
     assert [(one.procedure_id, one.command, one.status.value) for one in view.phases] == [
         (first, "conduct_procedure", "Running"),
@@ -436,34 +446,34 @@ def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID)
     assert view.result is None
     assert view.model_dump(mode="json")["waiting"]["for"] == "run"
     line.world.when(AbortRun(reason="smoke"), on=run_id)
-    told = ended(line, run_id, conduct_id)
-    after = shown(line, run_id)
+    told = end_conduct(line, run_id, conduct_id)
+    after = conduct_view(line, run_id)
     assert (after.result, after.waiting, after.current_procedure_id) == (told, None, None)
     assert after.heartbeat_at == standing["heartbeat_at"]
 
 
 def test_a_hold_of_the_run_says_which_step_of_its_phase_it_waits_for(line: Beamline, run_id: UUID) -> None:
     line.world.ports["deployment"].action_timeout = line.world.ports["deployment"].compute_timeout = 600.0
-    first = from_recipe(line.world, parent_run_id=run_id)
-    conduct_id = conducted(line, run_id, first)
-    taken_up(line, conduct_id, first)
+    first = register_procedure_from_recipe(line.world, parent_run_id=run_id)
+    conduct_id = conduct_run(line, run_id, first)
+    open_phases(line, conduct_id, first)
     row: Any = line.world.records[RunConductProgress, run_id]
     line.world.records[RunConductProgress, run_id] = replace(row, phase_index=0)
     stands(line.world, first, phase="Walking", step_index=0, heartbeat_at=line.world.now)
-    assert shown(line, run_id).pending is None
+    assert conduct_view(line, run_id).pending is None
     line.world.when(HoldRun(reason="lunch"), on=run_id)
     held_at = line.world.now
-    pending = shown(line, run_id).pending
+    pending = conduct_view(line, run_id).pending
     assert pending is not None
     assert pending.step is not None
     assert (pending.request, pending.since, pending.step.step_index) == ("Hold", held_at, 0)
     assert pending.until is not None
     stands(line.world, first, phase="Waiting", waiting_for="run")
-    assert shown(line, run_id).pending is None, "the hold is in force"
+    assert conduct_view(line, run_id).pending is None, "the hold is in force"
 
 
 def test_the_record_of_a_conduct_is_read_back_as_it_was_written(line: Beamline, run_id: UUID) -> None:
-    id = from_recipe(line.world, parent_run_id=run_id)
+    id = register_procedure_from_recipe(line.world, parent_run_id=run_id)
     (event,) = line.world.when(
         ConductRun(phases=[{"procedure_id": id, "conduct": {"command": "conduct_until_advised", **SEARCH}}]), on=run_id
     )
@@ -475,7 +485,7 @@ def test_a_phase_that_was_held_as_asked_and_then_given_up_is_told_by_why_it_was_
     line: Beamline, run_id: UUID
 ) -> None:
     id = phase(line, run_id)
-    taken_up(line, conducted(line, run_id, id), id)
+    open_phases(line, conduct_run(line, run_id, id), id)
     asked = lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked.")
     held = result(line.world, id, succeeded=False, held=True, failure=asked)
     line.world.when(HoldProcedure(reason="lunch", conducted=held), on=id)

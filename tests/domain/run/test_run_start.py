@@ -15,15 +15,15 @@ from baton.domain.recipe.capability import VersionCapability
 from baton.domain.recipe.method import VersionMethod
 from baton.domain.run.run import RunStarted
 from baton.domain.run.start import GATES, StartRun
-from tests.support.domain.cautions import on_asset, registered
+from tests.support.domain.cautions import on_asset, register_caution
 from tests.support.domain.run_beamline import IMPLIED, REFUSALS, TTL, beamline
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 
 NAMES = list(REFUSALS)
 
 
-def failing(*broken: str) -> set[str]:
+def failing_gates(*broken: str) -> set[str]:
     return {*broken, *(IMPLIED[gate] for gate in broken if gate in IMPLIED)}
 
 
@@ -51,9 +51,9 @@ def test_a_run_starts_where_every_gate_is_open() -> None:
 def test_each_gate_refuses_by_itself(gate: str) -> None:
     line = beamline(gate)
     verdicts = {verdict.gate: verdict for verdict in line.preflight().gates}
-    assert {name for name, verdict in verdicts.items() if not verdict.passed} == failing(gate)
+    assert {name for name, verdict in verdicts.items() if not verdict.passed} == failing_gates(gate)
     assert verdicts[gate].code == REFUSALS[gate]
-    with refused(REFUSALS[gate], verdicts[gate].reason) as caught:
+    with expect_refusal(REFUSALS[gate], verdicts[gate].reason) as caught:
         line.start()
     assert caught.value.detail == verdicts[gate].detail
     assert (caught.value.facts or {}).keys() == (verdicts[gate].facts or {}).keys()
@@ -63,7 +63,7 @@ def test_each_gate_refuses_by_itself(gate: str) -> None:
 @pytest.mark.parametrize(("first", "second"), list(combinations(NAMES, 2)))
 def test_the_earlier_of_two_closed_gates_refuses(first: str, second: str) -> None:
     line = beamline(first, second)
-    with refused(REFUSALS[first]):
+    with expect_refusal(REFUSALS[first]):
         line.start()
 
 
@@ -77,7 +77,7 @@ def test_a_run_starts_exactly_when_its_preflight_passes(broken: set[str]) -> Non
     if not closed:
         line.start()
     else:
-        with refused(str(closed[0])):
+        with expect_refusal(str(closed[0])):
             line.start()
 
 
@@ -87,14 +87,14 @@ def test_a_run_starts_exactly_when_its_preflight_passes(broken: set[str]) -> Non
 )
 def test_what_is_missing_is_refused_before_any_gate(field: str, refusal: str) -> None:
     line = beamline("clearance_present", "name_given")
-    with refused(refusal):
+    with expect_refusal(refusal):
         line.start(**{field: new_id()})
 
 
 def test_an_old_observation_of_the_enclosure_counts_as_unknown() -> None:
     line = beamline()
     line.world.now += TTL + timedelta(seconds=5)
-    with refused("RunRequiresPermittedEnclosureError") as caught:
+    with expect_refusal("RunRequiresPermittedEnclosureError") as caught:
         line.start()
     assert "s ago" in caught.value.detail
     line.observe()
@@ -145,7 +145,7 @@ def test_a_default_whose_unit_changed_must_be_set_again() -> None:
         on=line.hutch.capability_id,
     )
     line.world.when(VersionMethod(version_tag="ms", parameters_schema=in_milliseconds), on=line.hutch.method_id)
-    with refused("InvalidRunParametersError", "unit_changed") as caught:
+    with expect_refusal("InvalidRunParametersError", "unit_changed") as caught:
         line.start()
     assert caught.value.facts == {"keys": ["dwell"]}
     line.start(override_parameters={"dwell": 100})
@@ -154,10 +154,10 @@ def test_a_default_whose_unit_changed_must_be_set_again() -> None:
 def test_starting_acknowledges_cautions_of_the_plans_assets_and_those_handed_down() -> None:
     line = beamline()
     stage, above = line.hutch.camera, line.hutch.beamline
-    own = registered(line.world, on_asset(stage))
-    warning = registered(line.world, on_asset(above), severity="Warning", propagate_to_children=True)
-    registered(line.world, on_asset(above))
-    registered(line.world, on_asset(stage), severity="Notice")
+    own = register_caution(line.world, on_asset(stage))
+    warning = register_caution(line.world, on_asset(above), severity="Warning", propagate_to_children=True)
+    register_caution(line.world, on_asset(above))
+    register_caution(line.world, on_asset(stage), severity="Notice")
     expected = [str(warning), str(own)]
     assert [str(one.caution_id) for one in line.preflight().acknowledged_cautions] == expected
     (event,) = line.world.when(StartRun(**line.request))
@@ -167,8 +167,8 @@ def test_starting_acknowledges_cautions_of_the_plans_assets_and_those_handed_dow
 
 def test_starting_acknowledges_cautions_of_the_plan_and_of_no_other_plan() -> None:
     line = beamline()
-    own = registered(line.world, {"kind": "Plan", "id": line.plan_id})
-    registered(line.world, {"kind": "Plan", "id": line.hutch.planned()}, severity="Warning")
+    own = register_caution(line.world, {"kind": "Plan", "id": line.plan_id})
+    register_caution(line.world, {"kind": "Plan", "id": line.hutch.define_plan()}, severity="Warning")
     assert [one.caution_id for one in line.preflight().acknowledged_cautions] == [own]
     (event,) = line.world.when(StartRun(**line.request))
     assert [one.caution_id for one in event.acknowledged_cautions] == [own]  # type: ignore[attr-defined]

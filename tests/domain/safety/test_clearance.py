@@ -25,19 +25,19 @@ from baton.domain.shared.refusals import Refusal
 from tests.support.domain.clearances import (
     NFPA,
     SITE,
-    bound,
-    brought_to,
+    binding,
+    clearance_fields,
+    clearance_in_status,
     clearance_of,
     day,
-    declared,
-    form,
+    hazard_declaration,
     proposal,
-    registered,
+    register_clearance,
     site_world,
     step,
     template,
 )
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 SECOND = timedelta(seconds=1)
 
@@ -54,7 +54,7 @@ def payload(event: Any) -> dict[str, Any]:
 
 class TestReview:
     def test_the_caller_is_the_reviewer(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         (appended,) = world.when(step(notes=" fine ", role=" SafetyOfficer "), on=id)
         assert payload(appended) == {
             "step_index": 0,
@@ -66,28 +66,28 @@ class TestReview:
         }
 
     def test_the_first_role_is_recorded_and_adds_no_step(self, world: World) -> None:
-        id = brought_to(world, "Submitted")
+        id = clearance_in_status(world, "Submitted")
         (started,) = world.when(StartClearanceReview(first_reviewer_role=" LocalContact "), on=id)
         assert payload(started) == {"first_reviewer_role": "LocalContact"}
         assert clearance_of(world, id).review_steps == ()
 
     @pytest.mark.parametrize("index", [0, 2, 7])
     def test_steps_are_numbered_without_a_gap(self, world: World, index: int) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         world.when(step(0), on=id)
-        with refused("InvalidClearanceReviewStepIndexError") as caught:
+        with expect_refusal("InvalidClearanceReviewStepIndexError") as caught:
             world.when(step(index), on=id)
         assert caught.value.facts == {"next_step_index": 1}
         world.when(step(1), on=id)
 
     def test_a_step_is_decided_by_now_and_not_before_the_last(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         following = world.now + SECOND
-        with refused("InvalidClearanceReviewStepDecidedAtError", "in_the_future"):
+        with expect_refusal("InvalidClearanceReviewStepDecidedAtError", "in_the_future"):
             world.when(step(decided_at=following + SECOND), on=id)
         moment = world.now + SECOND
         world.when(step(decided_at=moment), on=id)
-        with refused("InvalidClearanceReviewStepDecidedAtError", "before_last_step"):
+        with expect_refusal("InvalidClearanceReviewStepDecidedAtError", "before_last_step"):
             world.when(step(1, decided_at=moment - SECOND), on=id)
         world.when(step(1, decided_at=moment), on=id)
 
@@ -96,8 +96,8 @@ class TestReview:
         [({"role": " "}, "InvalidClearanceReviewerRoleError"), ({"notes": "  "}, "InvalidClearanceReviewerNotesError")],
     )
     def test_a_step_has_no_blank_text(self, world: World, fields: dict[str, Any], refusal: str) -> None:
-        with refused(refusal, "blank"):
-            world.when(step(**fields), on=brought_to(world, "UnderReview"))
+        with expect_refusal(refusal, "blank"):
+            world.when(step(**fields), on=clearance_in_status(world, "UnderReview"))
 
     @pytest.mark.parametrize(
         "fields",
@@ -115,8 +115,8 @@ class TestReview:
             step(**fields)
 
     def test_a_blank_first_role_is_refused(self, world: World) -> None:
-        with refused("InvalidClearanceReviewerRoleError", "blank"):
-            world.when(StartClearanceReview(first_reviewer_role=" "), on=brought_to(world, "Submitted"))
+        with expect_refusal("InvalidClearanceReviewerRoleError", "blank"):
+            world.when(StartClearanceReview(first_reviewer_role=" "), on=clearance_in_status(world, "Submitted"))
 
     @pytest.mark.parametrize(
         ("decisions", "reason"),
@@ -132,7 +132,7 @@ class TestReview:
         ],
     )
     def test_approval_looks_at_the_last_step_only(self, world: World, decisions: list[str], reason: str | None) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         for index, decision in enumerate(decisions):
             world.when(step(index, decision), on=id)
             assert clearance_of(world, id).status == "UnderReview"
@@ -140,12 +140,12 @@ class TestReview:
             world.when(ApproveClearance(), on=id)
             assert clearance_of(world, id).status == "Approved"
         else:
-            with refused("ClearanceCannotApproveError", reason):
+            with expect_refusal("ClearanceCannotApproveError", reason):
                 world.when(ApproveClearance(), on=id)
 
     def test_rejection_needs_no_step_but_a_reason(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
-        with refused("InvalidClearanceRejectReasonError", "blank"):
+        id = clearance_in_status(world, "UnderReview")
+        with expect_refusal("InvalidClearanceRejectReasonError", "blank"):
             world.when(RejectClearance(reason=" "), on=id)
         (rejected,) = world.when(RejectClearance(reason=" too hot "), on=id)
         assert payload(rejected)["reason"] == "too hot"
@@ -167,10 +167,10 @@ class TestReview:
     def test_approval_judges_the_window_that_results(
         self, world: World, registered_window: Any, given_window: Any, merged: Any
     ) -> None:
-        id = brought_to(world, "UnderReview", **window(registered_window))
+        id = clearance_in_status(world, "UnderReview", **window(registered_window))
         world.when(step(), on=id)
         if merged is None:
-            with refused("InvalidClearanceValidityWindowError"):
+            with expect_refusal("InvalidClearanceValidityWindowError"):
                 world.when(ApproveClearance(**window(given_window)), on=id)
         else:
             world.when(ApproveClearance(**window(given_window)), on=id)
@@ -179,13 +179,13 @@ class TestReview:
 
     def test_status_then_last_step_then_window(self, world: World) -> None:
         inverted = ApproveClearance(valid_from=day(2), valid_until=day(1))
-        with refused("ClearanceCannotApproveError", "submitted"):
-            world.when(inverted, on=brought_to(world, "Submitted"))
-        id = brought_to(world, "UnderReview")
-        with refused("ClearanceCannotApproveError", "no_review_step"):
+        with expect_refusal("ClearanceCannotApproveError", "submitted"):
+            world.when(inverted, on=clearance_in_status(world, "Submitted"))
+        id = clearance_in_status(world, "UnderReview")
+        with expect_refusal("ClearanceCannotApproveError", "no_review_step"):
             world.when(inverted, on=id)
         world.when(step(), on=id)
-        with refused("InvalidClearanceValidityWindowError"):
+        with expect_refusal("InvalidClearanceValidityWindowError"):
             world.when(inverted, on=id)
 
 
@@ -195,16 +195,16 @@ def window(ends: tuple[int | None, int | None]) -> dict[str, Any]:
 
 class TestForce:
     def test_neither_activation_nor_expiry_looks_at_the_window(self, world: World) -> None:
-        id = brought_to(world, "Approved", valid_from=day(1), valid_until=day(2))
+        id = clearance_in_status(world, "Approved", valid_from=day(1), valid_until=day(2))
         assert world.now > day(2)
         world.when(ActivateClearance(), on=id)
         (expired,) = world.when(ExpireClearance(reason=" shutdown "), on=id)
         assert payload(expired) == {"reason": "shutdown"}
-        with refused("InvalidClearanceExpireReasonError", "blank"):
-            world.when(ExpireClearance(reason=" "), on=brought_to(world, "Active"))
+        with expect_refusal("InvalidClearanceExpireReasonError", "blank"):
+            world.when(ExpireClearance(reason=" "), on=clearance_in_status(world, "Active"))
 
     def test_what_the_list_says_of_the_last_change(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         started = clearance_of(world, id).last_status_changed_at
         world.when(step(), on=id)
         world.when(AssignClearanceExternalId(external_id="7"), on=id)
@@ -218,16 +218,16 @@ class TestForce:
         assert (row.last_reviewed_by, row.last_status_reason, row.last_status_changed_at) == (reviewer, "over", world.now)
 
     def test_a_rejection_names_its_reviewer_too(self, world: World) -> None:
-        row = ClearanceSummary.of(clearance_of(world, brought_to(world, "Rejected")))
+        row = ClearanceSummary.of(clearance_of(world, clearance_in_status(world, "Rejected")))
         assert (row.last_reviewed_by, row.last_status_reason) == (OPERATOR, "too hot")
 
     def test_a_fresh_form_has_changed_no_status(self, world: World) -> None:
-        row = ClearanceSummary.of(clearance_of(world, registered(world)))
+        row = ClearanceSummary.of(clearance_of(world, register_clearance(world)))
         assert (row.last_status_changed_at, row.last_status_reason, row.last_reviewed_by) == (None, None, None)
 
     def test_the_list_shows_bound_records_by_kind_and_no_outside_reference(self, world: World) -> None:
         ids = {kind: new_id() for kind in ("Subject", "Asset", "Run", "Procedure")}
-        id = registered(world, bindings=[*(bound(kind, one) for kind, one in ids.items()), proposal()])
+        id = register_clearance(world, bindings=[*(binding(kind, one) for kind, one in ids.items()), proposal()])
         shown = ClearanceSummary.of(clearance_of(world, id)).model_dump(mode="json")["bindings"]
         assert shown == {f"{kind.lower()}_ids": [str(one)] for kind, one in ids.items()}
 
@@ -241,75 +241,75 @@ class TestForce:
 class TestExternalId:
     @pytest.mark.parametrize(("scheme", "kept"), [(None, "ESAF"), ("EDMS", "EDMS")])
     def test_a_number_is_filled_in_once(self, world: World, scheme: str | None, kept: str) -> None:
-        id = registered(world, template_id=template(world))
+        id = register_clearance(world, template_id=template(world))
         (assigned,) = world.when(AssignClearanceExternalId(external_id=" 7 ", external_id_scheme=scheme), on=id)
         assert payload(assigned) == {"external_id": "7", "external_id_scheme": kept}
-        with refused("ClearanceCannotAssignExternalIdError", "already_assigned") as caught:
+        with expect_refusal("ClearanceCannotAssignExternalIdError", "already_assigned") as caught:
             world.when(AssignClearanceExternalId(external_id="8"), on=id)
         assert caught.value.facts == {"external_id": "7", "external_id_scheme": kept}
 
     def test_a_number_given_at_registration_stays(self, world: World) -> None:
-        with refused("ClearanceCannotAssignExternalIdError", "already_assigned"):
-            world.when(AssignClearanceExternalId(external_id="8"), on=registered(world, external_id="7"))
+        with expect_refusal("ClearanceCannotAssignExternalIdError", "already_assigned"):
+            world.when(AssignClearanceExternalId(external_id="8"), on=register_clearance(world, external_id="7"))
 
     @pytest.mark.parametrize("fields", [{"external_id": " "}, {"external_id": "7", "external_id_scheme": " "}])
     def test_a_blank_number_or_scheme_is_refused(self, world: World, fields: dict[str, Any]) -> None:
-        with refused("InvalidClearanceExternalIdError", "blank"):
-            world.when(AssignClearanceExternalId(**fields), on=registered(world))
+        with expect_refusal("InvalidClearanceExternalIdError", "blank"):
+            world.when(AssignClearanceExternalId(**fields), on=register_clearance(world))
 
 
 class TestAmendment:
-    def amended(self, world: World, parent: UUID, **fields: Any) -> Clearance:
+    def amend(self, world: World, parent: UUID, **fields: Any) -> Clearance:
         template_id = fields.pop("template_id", None) or clearance_of(world, parent).template_id
-        world.when(AmendClearance(**form(template_id, **fields)), on=parent)
+        world.when(AmendClearance(**clearance_fields(template_id, **fields)), on=parent)
         return clearance_of(world, UUID(world.answer["clearance_id"]))
 
     def test_the_parent_ends_and_its_child_begins_anew(self, world: World) -> None:
-        parent = brought_to(world, "Active", external_id="7", risk_band="Red", valid_from=day(1))
-        child = self.amended(world, parent, title="Second furnace")
+        parent = clearance_in_status(world, "Active", external_id="7", risk_band="Red", valid_from=day(1))
+        child = self.amend(world, parent, title="Second furnace")
         assert payload(world.streams["Clearance", parent][-1]) == {"by_clearance_id": str(child.id)}
         assert (child.status, child.parent_id, child.title) == ("Defined", parent, "Second furnace")
         assert (child.review_steps, child.external_id, child.risk_band, child.valid_from) == ((), None, None, None)
         assert clearance_of(world, parent).status == "Superseded"
 
     def test_a_child_may_be_amended_in_turn(self, world: World) -> None:
-        child = self.amended(world, brought_to(world, "Active"))
+        child = self.amend(world, clearance_in_status(world, "Active"))
         verbs = (SubmitClearance(), StartClearanceReview(first_reviewer_role="Coordinator"), step(), ApproveClearance())
         for verb in (*verbs, ActivateClearance()):
             world.when(verb, on=child.id)
-        grandchild = self.amended(world, child.id)
+        grandchild = self.amend(world, child.id)
         assert (grandchild.parent_id, grandchild.id != child.id) == (child.id, True)
 
     def test_an_amendment_may_change_the_template(self, world: World) -> None:
-        child = self.amended(world, brought_to(world, "Active"), template_id=template(world))
+        child = self.amend(world, clearance_in_status(world, "Active"), template_id=template(world))
         assert child.template_code == "ESAF"
 
     def test_references_then_status_then_values_then_the_template_status(self, world: World) -> None:
         draft = template(world, "Draft")
-        expired, active = brought_to(world, "Expired"), brought_to(world, "Active")
-        wrong = form(new_id(), facility_code="west-ring", title=" ")
-        with refused("ClearanceNotFoundError"):
+        expired, active = clearance_in_status(world, "Expired"), clearance_in_status(world, "Active")
+        wrong = clearance_fields(new_id(), facility_code="west-ring", title=" ")
+        with expect_refusal("ClearanceNotFoundError"):
             world.when(AmendClearance(**wrong), on=new_id())
         for refusal, repair in (
             ("ClearanceTemplateNotFoundError", {"template_id": draft}),
             ("ClearanceFacilityNotFoundError", {"facility_code": SITE}),
         ):
-            with refused(refusal):
+            with expect_refusal(refusal):
                 world.when(AmendClearance(**wrong), on=expired)
             wrong |= repair
-        with refused("ClearanceCannotAmendError", "expired"):
+        with expect_refusal("ClearanceCannotAmendError", "expired"):
             world.when(AmendClearance(**wrong), on=expired)
-        with refused("InvalidClearanceTitleError"):
+        with expect_refusal("InvalidClearanceTitleError"):
             world.when(AmendClearance(**wrong), on=active)
-        with refused("ClearanceTemplateNotBindableError"):
+        with expect_refusal("ClearanceTemplateNotBindableError"):
             world.when(AmendClearance(**{**wrong, "title": "Furnace"}), on=active)
         assert clearance_of(world, active).status == "Active"
 
     def test_a_refused_amendment_leaves_no_child(self, world: World) -> None:
-        parent = brought_to(world, "Active")
+        parent = clearance_in_status(world, "Active")
         before = len(world.streams)
         with pytest.raises(Refusal):
-            self.amended(world, parent, bindings=[])
+            self.amend(world, parent, bindings=[])
         assert len(world.streams) == before
 
 
@@ -321,8 +321,8 @@ def test_the_worked_example(world: World) -> None:
         "template_id": str(template_id),
         "facility_code": SITE,
         "title": "In-situ tomography of a battery cell",
-        "bindings": [bound("Subject", cell), bound("Asset", furnace), proposal()],
-        "declarations": [declared(bound("Subject", cell))],
+        "bindings": [binding("Subject", cell), binding("Asset", furnace), proposal()],
+        "declarations": [hazard_declaration(binding("Subject", cell))],
         "risk_band": "Yellow",
         "valid_from": "2026-06-01T00:00:00Z",
         "valid_until": "2026-06-08T00:00:00Z",
@@ -331,8 +331,8 @@ def test_the_worked_example(world: World) -> None:
     assert payload(first) == {
         **body,
         "template_code": "ESAF",
-        "bindings": [bound("Asset", furnace), proposal(), bound("Subject", cell)],
-        "declarations": [declared(bound("Subject", cell), classifications=[{**NFPA, "special": None}])],
+        "bindings": [binding("Asset", furnace), proposal(), binding("Subject", cell)],
+        "declarations": [hazard_declaration(binding("Subject", cell), classifications=[{**NFPA, "special": None}])],
         "external_id": None,
         "external_id_scheme": None,
         "parent_id": None,
@@ -340,11 +340,11 @@ def test_the_worked_example(world: World) -> None:
     id = first.stream_id
     world.when(SubmitClearance(), on=id)
     world.when(StartClearanceReview(first_reviewer_role="BeamlineScientist"), on=id)
-    with refused("ClearanceCannotApproveError", "no_review_step"):
+    with expect_refusal("ClearanceCannotApproveError", "no_review_step"):
         world.when(ApproveClearance(), on=id)
     review = step(decided_at="2026-05-20T10:00:00Z")
     world.when(review, on=id)
-    with refused("InvalidClearanceReviewStepIndexError"):
+    with expect_refusal("InvalidClearanceReviewStepIndexError"):
         world.when(review, on=id)
     (approved,) = world.when(ApproveClearance(), on=id)
     assert payload(approved) == {
@@ -353,7 +353,7 @@ def test_the_worked_example(world: World) -> None:
         "reviewed_by": str(OPERATOR),
     }
     world.when(ActivateClearance(), on=id)
-    world.when(AmendClearance.model_validate({**body, "bindings": [bound("Subject", cell), proposal()]}), on=id)
+    world.when(AmendClearance.model_validate({**body, "bindings": [binding("Subject", cell), proposal()]}), on=id)
     child = clearance_of(world, UUID(world.answer["clearance_id"]))
     assert (child.status, child.parent_id, clearance_of(world, id).status) == ("Defined", id, "Superseded")
 
@@ -371,43 +371,43 @@ class TestFourEyes:
         return world
 
     def test_the_author_neither_reviews_nor_approves(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
-        with refused("ClearanceCannotAppendReviewStepError", "same_person"):
+        id = clearance_in_status(world, "UnderReview")
+        with expect_refusal("ClearanceCannotAppendReviewStepError", "same_person"):
             world.when(step(), on=id)
         world.principal_id = self.REVIEWER
         world.when(step(), on=id)
         world.principal_id = self.AUTHOR
-        with refused("ClearanceCannotApproveError", "same_person"):
+        with expect_refusal("ClearanceCannotApproveError", "same_person"):
             world.when(ApproveClearance(), on=id)
         assert clearance_of(world, id).status == "UnderReview"
         world.principal_id = self.REVIEWER
         world.when(ApproveClearance(), on=id)
 
     def test_an_amendment_is_judged_by_others_than_whoever_amended(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         world.principal_id = self.REVIEWER
         for verb in (step(), ApproveClearance(), ActivateClearance()):
             world.when(verb, on=id)
-        (superseded,) = world.when(AmendClearance(**form(clearance_of(world, id).template_id)), on=id)
+        (superseded,) = world.when(AmendClearance(**clearance_fields(clearance_of(world, id).template_id)), on=id)
         child = superseded.by_clearance_id
         for verb in (SubmitClearance(), StartClearanceReview(first_reviewer_role="SafetyOfficer")):
             world.when(verb, on=child)
-        with refused("ClearanceCannotAppendReviewStepError", "same_person"):
+        with expect_refusal("ClearanceCannotAppendReviewStepError", "same_person"):
             world.when(step(), on=child)
         world.principal_id = self.AUTHOR
         world.when(step(), on=child)
 
     def test_the_state_is_judged_first(self, world: World) -> None:
-        id = registered(world)
-        with refused("ClearanceCannotApproveError", "defined"):
+        id = register_clearance(world)
+        with expect_refusal("ClearanceCannotApproveError", "defined"):
             world.when(ApproveClearance(), on=id)
 
     def test_the_author_may_hand_in_withdraw_and_put_in_force(self, world: World) -> None:
-        id = brought_to(world, "UnderReview")
+        id = clearance_in_status(world, "UnderReview")
         world.when(RejectClearance(reason="the furnace is not used"), on=id)
 
     def test_the_view_says_who_may_not(self, world: World) -> None:
-        id = registered(world)
+        id = register_clearance(world)
         assert world.ask(GetClearance(), on=id).barred_reviewer_ids == {self.AUTHOR}
         world.ports["deployment"].clearance_four_eyes = False
         assert world.ask(GetClearance(), on=id).barred_reviewer_ids == frozenset()

@@ -13,17 +13,17 @@ from baton.domain.safety.clearance import Clearance, RegisterClearance
 from tests.support.domain.clearances import (
     NFPA,
     SITE,
-    bound,
+    binding,
+    clearance_fields,
     clearance_of,
     day,
-    declared,
-    form,
+    hazard_declaration,
     proposal,
-    registered,
+    register_clearance,
     site_world,
     template,
 )
-from tests.support.domain.world import World, new_id, refused
+from tests.support.domain.world import World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -31,34 +31,38 @@ def world() -> World:
     return site_world()
 
 
-def written(world: World, id: UUID) -> dict[str, Any]:
+def registration_payload(world: World, id: UUID) -> dict[str, Any]:
     payload: dict[str, Any] = json.loads(world.streams["Clearance", id][0].payload())
     return payload
 
 
-def rated(world: World, rating: dict[str, Any]) -> UUID:
-    sample = bound("Subject")
-    return registered(world, bindings=[sample], declarations=[declared(sample, classifications=[rating])])
+def register_rated(world: World, rating: dict[str, Any]) -> UUID:
+    sample = binding("Subject")
+    return register_clearance(world, bindings=[sample], declarations=[hazard_declaration(sample, classifications=[rating])])
 
 
 def test_what_is_covered_is_a_set(world: World) -> None:
-    furnace, cell = bound("Asset"), bound("Subject")
+    furnace, cell = binding("Asset"), binding("Subject")
     spaced = {"kind": "External", "scheme": " proposal ", "value": " P-7731 "}
-    one = clearance_of(world, registered(world, bindings=[cell, furnace, cell, proposal(), spaced]))
-    other = clearance_of(world, registered(world, bindings=[proposal(), furnace, cell]))
+    one = clearance_of(world, register_clearance(world, bindings=[cell, furnace, cell, proposal(), spaced]))
+    other = clearance_of(world, register_clearance(world, bindings=[proposal(), furnace, cell]))
     assert (len(one.bindings), one.bindings) == (3, other.bindings)
-    assert written(world, one.id)["bindings"] == written(world, other.id)["bindings"]
+    assert registration_payload(world, one.id)["bindings"] == registration_payload(world, other.id)["bindings"]
 
 
 def test_equal_declarations_are_one(world: World) -> None:
-    cell = bound("Subject")
-    id = registered(world, bindings=[cell], declarations=[declared(cell), declared(cell), declared(cell, notes="hot")])
+    cell = binding("Subject")
+    id = register_clearance(
+        world,
+        bindings=[cell],
+        declarations=[hazard_declaration(cell), hazard_declaration(cell), hazard_declaration(cell, notes="hot")],
+    )
     assert len(clearance_of(world, id).declarations) == 2
 
 
 @pytest.mark.parametrize("kind", ["Subject", "Asset", "Run", "Procedure"])
 def test_what_is_covered_need_not_exist(world: World, kind: str) -> None:
-    registered(world, bindings=[bound(kind)])
+    register_clearance(world, bindings=[binding(kind)])
 
 
 @pytest.mark.parametrize(
@@ -72,15 +76,15 @@ def test_what_is_covered_need_not_exist(world: World, kind: str) -> None:
         ({"external_id": "7", "external_id_scheme": " "}, "InvalidClearanceExternalIdError", "blank"),
         ({"external_id_scheme": "ESAF"}, "InvalidClearanceExternalIdError", "scheme_without_id"),
         ({"facility_code": "North Ring"}, "InvalidFacilityCodeError", "pattern"),
-        ({"declarations": [declared(bound("Subject"))]}, "InvalidClearanceDeclarationTargetError", None),
-        ({"declarations": [declared(proposal("P-1"))]}, "InvalidClearanceDeclarationTargetError", None),
+        ({"declarations": [hazard_declaration(binding("Subject"))]}, "InvalidClearanceDeclarationTargetError", None),
+        ({"declarations": [hazard_declaration(proposal("P-1"))]}, "InvalidClearanceDeclarationTargetError", None),
     ],
 )
 def test_a_form_that_says_something_impossible_is_refused(
     world: World, fields: dict[str, Any], refusal: str, reason: str | None
 ) -> None:
-    with refused(refusal, reason):
-        registered(world, **fields)
+    with expect_refusal(refusal, reason):
+        register_clearance(world, **fields)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +95,14 @@ def test_a_form_that_says_something_impossible_is_refused(
     ],
 )
 def test_a_declaration_has_no_blank_text(world: World, parts: dict[str, Any], refusal: str) -> None:
-    cell = bound("Subject")
-    with refused(refusal, "blank"):
-        registered(world, bindings=[cell], declarations=[declared(cell, **parts)])
+    cell = binding("Subject")
+    with expect_refusal(refusal, "blank"):
+        register_clearance(world, bindings=[cell], declarations=[hazard_declaration(cell, **parts)])
 
 
 def test_notes_may_be_empty(world: World) -> None:
-    cell = bound("Subject")
-    id = registered(world, bindings=[cell], declarations=[declared(cell, notes="")])
+    cell = binding("Subject")
+    id = register_clearance(world, bindings=[cell], declarations=[hazard_declaration(cell, notes="")])
     assert {declaration.notes for declaration in clearance_of(world, id).declarations} == {""}
 
 
@@ -113,7 +117,7 @@ def test_notes_may_be_empty(world: World) -> None:
     ],
 )
 def test_every_scheme_keeps_its_own_words(world: World, rating: dict[str, Any]) -> None:
-    (declaration,) = clearance_of(world, rated(world, rating)).declarations
+    (declaration,) = clearance_of(world, register_rated(world, rating)).declarations
     (kept,) = declaration.classifications
     assert kept.model_dump(mode="json", exclude_unset=True) == rating
 
@@ -131,8 +135,8 @@ def test_every_scheme_keeps_its_own_words(world: World, rating: dict[str, Any]) 
     ],
 )
 def test_a_rating_out_of_its_scheme_is_refused(world: World, rating: dict[str, Any], reason: str) -> None:
-    with refused("InvalidHazardClassificationError", reason):
-        rated(world, rating)
+    with expect_refusal("InvalidHazardClassificationError", reason):
+        register_rated(world, rating)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,7 @@ def test_a_rating_out_of_its_scheme_is_refused(world: World, rating: dict[str, A
 )
 def test_a_rating_of_the_wrong_shape_is_malformed(world: World, rating: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        rated(world, rating)
+        register_rated(world, rating)
 
 
 @pytest.mark.parametrize(
@@ -167,16 +171,16 @@ def test_a_rating_of_the_wrong_shape_is_malformed(world: World, rating: dict[str
         {"bindings": [{"kind": "Campaign", "id": str(new_id())}]},
         {"bindings": [{**proposal(), "scheme": "s" * 51}]},
         {"bindings": [proposal("v" * 201)]},
-        {"bindings": [bound("Asset") for _ in range(101)]},
-        {"declarations": [declared(proposal(), mitigations=["m" * 201])]},
-        {"declarations": [declared(proposal(), notes="n" * 2001)]},
+        {"bindings": [binding("Asset") for _ in range(101)]},
+        {"declarations": [hazard_declaration(proposal(), mitigations=["m" * 201])]},
+        {"declarations": [hazard_declaration(proposal(), notes="n" * 2001)]},
         {"risk_band": "Orange"},
         {"valid_from": "2026-06-01T00:00:00"},
     ],
 )
 def test_a_form_of_the_wrong_shape_is_malformed(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        RegisterClearance(**form(new_id(), **fields))
+        RegisterClearance(**clearance_fields(new_id(), **fields))
 
 
 @given(st.integers(1, 28), st.integers(1, 28))
@@ -184,15 +188,15 @@ def test_a_window_opens_before_it_closes(begins: int, ends: int) -> None:
     window = {"valid_from": day(begins), "valid_until": day(ends)}
     world = site_world()
     if begins < ends:
-        registered(world, **window)
+        register_clearance(world, **window)
     else:
-        with refused("InvalidClearanceValidityWindowError"):
-            registered(world, **window)
+        with expect_refusal("InvalidClearanceValidityWindowError"):
+            register_clearance(world, **window)
 
 
 @pytest.mark.parametrize(("scheme", "kept"), [(None, "ESAF"), ("EDMS", "EDMS")])
 def test_the_scheme_of_a_number_is_the_template_unless_named(world: World, scheme: str | None, kept: str) -> None:
-    id = registered(world, template_id=template(world), external_id=" 2026-7 ", external_id_scheme=scheme)
+    id = register_clearance(world, template_id=template(world), external_id=" 2026-7 ", external_id_scheme=scheme)
     state = clearance_of(world, id)
     assert (state.external_id, state.external_id_scheme) == ("2026-7", kept)
 
@@ -200,26 +204,26 @@ def test_the_scheme_of_a_number_is_the_template_unless_named(world: World, schem
 @pytest.mark.parametrize("status", ["Draft", "Deprecated", "Withdrawn"])
 def test_only_an_active_template_takes_clearances(world: World, status: str) -> None:
     template_id = template(world, status)
-    with refused("ClearanceTemplateNotBindableError", status.lower()) as caught:
-        registered(world, template_id=template_id)
+    with expect_refusal("ClearanceTemplateNotBindableError", status.lower()) as caught:
+        register_clearance(world, template_id=template_id)
     assert caught.value.facts == {"template_id": str(template_id), "status": status}
 
 
 def test_template_then_facility_then_values_then_targets_then_window_then_the_template_status(world: World) -> None:
     draft = template(world, "Draft")
-    wrong = {"facility_code": "west-ring", "title": " ", "bindings": [], "declarations": [declared(proposal())]}
+    wrong = {"facility_code": "west-ring", "title": " ", "bindings": [], "declarations": [hazard_declaration(proposal())]}
     wrong |= {"valid_from": day(2), "valid_until": day(1), "template_id": new_id()}
     mended: list[tuple[str, dict[str, Any]]] = [
         ("ClearanceTemplateNotFoundError", {"template_id": draft}),
         ("ClearanceFacilityNotFoundError", {"facility_code": SITE}),
         ("InvalidClearanceTitleError", {"title": "Tomography"}),
-        ("InvalidClearanceBindingsError", {"bindings": [bound("Asset")]}),
+        ("InvalidClearanceBindingsError", {"bindings": [binding("Asset")]}),
         ("InvalidClearanceDeclarationTargetError", {"declarations": []}),
         ("InvalidClearanceValidityWindowError", {"valid_until": day(3)}),
         ("ClearanceTemplateNotBindableError", {"template_id": template(world, code="SAF")}),
     ]
     for refusal, repair in mended:
-        with refused(refusal):
+        with expect_refusal(refusal):
             world.create(RegisterClearance(**wrong))
         wrong |= repair
     world.create(RegisterClearance(**wrong))

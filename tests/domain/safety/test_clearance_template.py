@@ -17,7 +17,7 @@ from baton.domain.safety.clearance_template import (
     seeded_template,
 )
 from tests.support.domain.clearances import OTHER_SITE, SITE, site_world, template, template_of
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def world() -> World:
     return site_world()
 
 
-def written(world: World, event: Any) -> dict[str, Any]:
+def event_payload(world: World, event: Any) -> dict[str, Any]:
     payload: dict[str, Any] = json.loads(event.payload())
     return {key: value for key, value in payload.items() if key not in ("template_id", "occurred_at")}
 
@@ -33,7 +33,7 @@ def written(world: World, event: Any) -> dict[str, Any]:
 def test_a_template_begins_as_the_first_draft_of_its_form(world: World) -> None:
     define = DefineClearanceTemplate(code=" ESAF ", title=" Safety form ", facility_code=SITE, external_ref=" EDMS 17 ")
     (defined,) = world.when(define)
-    assert written(world, defined) == {
+    assert event_payload(world, defined) == {
         "facility_code": SITE,
         "code": "ESAF",
         "title": "Safety form",
@@ -52,10 +52,14 @@ def test_every_event_says_who_did_it(world: World) -> None:
     (versioned,) = world.when(VersionClearanceTemplate(new_version=2), on=id)
     (deprecated,) = world.when(DeprecateClearanceTemplate(reason=" outdated "), on=id)
     (withdrawn,) = world.when(WithdrawClearanceTemplate(), on=id)
-    assert written(world, activated) == {"activated_by": str(OPERATOR)}
-    assert written(world, versioned) == {"new_version": 2, "supersedes_template_id": None, "versioned_by": str(OPERATOR)}
-    assert written(world, deprecated) == {"reason": "outdated", "deprecated_by": str(OPERATOR)}
-    assert written(world, withdrawn) == {"withdrawn_by": str(OPERATOR)}
+    assert event_payload(world, activated) == {"activated_by": str(OPERATOR)}
+    assert event_payload(world, versioned) == {
+        "new_version": 2,
+        "supersedes_template_id": None,
+        "versioned_by": str(OPERATOR),
+    }
+    assert event_payload(world, deprecated) == {"reason": "outdated", "deprecated_by": str(OPERATOR)}
+    assert event_payload(world, withdrawn) == {"withdrawn_by": str(OPERATOR)}
 
 
 def test_the_history_of_a_template_is_keyed_by_template_id(world: World) -> None:
@@ -67,7 +71,7 @@ def test_the_history_of_a_template_is_keyed_by_template_id(world: World) -> None
 @pytest.mark.parametrize("status", ["Draft", "Active", "Deprecated"])
 def test_a_code_is_taken_until_its_template_is_withdrawn(world: World, status: str) -> None:
     first = template(world, status)
-    with refused("ClearanceTemplateAlreadyExistsError", "code_taken"):
+    with expect_refusal("ClearanceTemplateAlreadyExistsError", "code_taken"):
         template(world)
     world.when(WithdrawClearanceTemplate(), on=first)
     second = template(world)
@@ -82,7 +86,7 @@ def test_another_facility_and_another_spelling_may_have_the_code(world: World) -
 
 def test_a_code_written_in_two_unicode_forms_is_one_code(world: World) -> None:
     template(world, code="S\u00e9curit\u00e9")
-    with refused("ClearanceTemplateAlreadyExistsError", "code_taken"):
+    with expect_refusal("ClearanceTemplateAlreadyExistsError", "code_taken"):
         template(world, code="Se\u0301curite\u0301")
 
 
@@ -96,7 +100,7 @@ def test_a_code_written_in_two_unicode_forms_is_one_code(world: World) -> None:
     ],
 )
 def test_no_text_is_blank(world: World, field: str, refusal: str) -> None:
-    with refused(refusal):
+    with expect_refusal(refusal):
         template(world, **{field: "   "})
 
 
@@ -109,9 +113,9 @@ def test_texts_have_bounds(world: World, field: str, length: int) -> None:
 
 
 def test_the_facility_must_be_known_and_its_code_be_one(world: World) -> None:
-    with refused("ClearanceTemplateFacilityNotFoundError"):
+    with expect_refusal("ClearanceTemplateFacilityNotFoundError"):
         template(world, facility_code="west-ring", code=" ")
-    with refused("InvalidFacilityCodeError", "pattern"):
+    with expect_refusal("InvalidFacilityCodeError", "pattern"):
         template(world, facility_code="North Ring")
 
 
@@ -126,7 +130,7 @@ class TestVersions:
     def test_no_version_is_skipped_or_repeated(self, world: World, version: int) -> None:
         id = template(world)
         world.when(VersionClearanceTemplate(new_version=2), on=id)
-        with refused("ClearanceTemplateCannotVersionError", "not_next_version") as caught:
+        with expect_refusal("ClearanceTemplateCannotVersionError", "not_next_version") as caught:
             world.when(VersionClearanceTemplate(new_version=version), on=id)
         assert caught.value.facts == {"version": 2}
 
@@ -141,12 +145,12 @@ class TestVersions:
 
     def test_nothing_replaces_itself(self, world: World) -> None:
         id = template(world)
-        with refused("ClearanceTemplateCannotVersionError", "self_reference"):
+        with expect_refusal("ClearanceTemplateCannotVersionError", "self_reference"):
             world.when(VersionClearanceTemplate(new_version=2, supersedes_template_id=id), on=id)
 
     def test_nothing_replaces_a_template_of_another_facility(self, world: World) -> None:
         id, foreign = template(world), template(world, facility_code=OTHER_SITE)
-        with refused("ClearanceTemplateFacilityMismatchError") as caught:
+        with expect_refusal("ClearanceTemplateFacilityMismatchError") as caught:
             world.when(VersionClearanceTemplate(new_version=2, supersedes_template_id=foreign), on=id)
         assert caught.value.facts == {"facility_code": SITE, "predecessor_facility_code": OTHER_SITE}
 
@@ -157,24 +161,24 @@ class TestVersions:
         def version(number: int, predecessor: Any) -> None:
             world.when(VersionClearanceTemplate(new_version=number, supersedes_template_id=predecessor), on=draft)
 
-        with refused("ClearanceTemplateNotFoundError"):
+        with expect_refusal("ClearanceTemplateNotFoundError"):
             version(9, new_id())
-        with refused("ClearanceTemplateCannotVersionError", "draft"):
+        with expect_refusal("ClearanceTemplateCannotVersionError", "draft"):
             version(9, draft)
         world.when(ActivateClearanceTemplate(), on=draft)
-        with refused("ClearanceTemplateCannotVersionError", "self_reference"):
+        with expect_refusal("ClearanceTemplateCannotVersionError", "self_reference"):
             version(9, draft)
-        with refused("ClearanceTemplateCannotVersionError", "not_next_version"):
+        with expect_refusal("ClearanceTemplateCannotVersionError", "not_next_version"):
             version(9, foreign)
-        with refused("ClearanceTemplateFacilityMismatchError"):
+        with expect_refusal("ClearanceTemplateFacilityMismatchError"):
             version(2, foreign)
 
 
 def test_a_reason_for_deprecation_may_be_missing_but_not_blank(world: World) -> None:
-    with refused("InvalidClearanceTemplateReasonError", "blank"):
+    with expect_refusal("InvalidClearanceTemplateReasonError", "blank"):
         world.when(DeprecateClearanceTemplate(reason="  "), on=template(world))
     (deprecated,) = world.when(DeprecateClearanceTemplate(), on=template(world, code="SAF"))
-    assert written(world, deprecated)["reason"] is None
+    assert event_payload(world, deprecated)["reason"] is None
 
 
 class TestSeeds:

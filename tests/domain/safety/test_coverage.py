@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from baton.domain.safety.clearance import ActivateClearance, AmendClearance, Clearance, ClearanceStatus, ExpireClearance
 from baton.domain.safety.coverage import clearance_finding, covering_clearances, is_in_force
-from tests.support.domain.clearances import bound, brought_to, clearance_of, day, form, proposal, registered, site_world
+from tests.support.domain.clearances import (
+    binding,
+    clearance_fields,
+    clearance_in_status,
+    clearance_of,
+    day,
+    proposal,
+    register_clearance,
+    site_world,
+)
 from tests.support.domain.world import START, World, new_id
 
 MICROSECOND = timedelta(microseconds=1)
@@ -23,14 +32,14 @@ def world() -> World:
     return site_world()
 
 
-def found(world: World, run_id: UUID | None = None, subject_id: UUID | None = None, *asset_ids: UUID) -> list[UUID]:
+def covering_ids(world: World, run_id: UUID | None = None, subject_id: UUID | None = None, *asset_ids: UUID) -> list[UUID]:
     clearances: tuple[Clearance, ...] = world.fulfil(covering_clearances(run_id, subject_id, asset_ids, world.now))
     return [clearance.id for clearance in clearances]
 
 
 def clearance(status: str = "Active", **fields: Any) -> Clearance:
     world = site_world()
-    base = clearance_of(world, registered(world))
+    base = clearance_of(world, register_clearance(world))
     return replace(base, id=new_id(), status=ClearanceStatus(status), **fields)
 
 
@@ -41,53 +50,58 @@ class TestCovering:
     @pytest.mark.parametrize("status", STATUSES)
     def test_a_form_covers_a_run_by_its_subject_an_asset_or_itself_in_any_status(self, world: World, status: str) -> None:
         subject, asset, run = new_id(), new_id(), new_id()
-        bindings = [bound("Subject", subject), bound("Asset", asset), bound("Run", run)]
-        id = brought_to(world, status, bindings=bindings)
-        assert found(world, run) == found(world, None, subject) == found(world, None, None, new_id(), asset) == [id]
+        bindings = [binding("Subject", subject), binding("Asset", asset), binding("Run", run)]
+        id = clearance_in_status(world, status, bindings=bindings)
+        assert (
+            covering_ids(world, run)
+            == covering_ids(world, None, subject)
+            == covering_ids(world, None, None, new_id(), asset)
+            == [id]
+        )
 
     def test_where_nothing_is_asked_for_nothing_covers(self, world: World) -> None:
-        registered(world)
-        assert found(world) == []
-        assert found(world, new_id(), new_id(), new_id()) == []
+        register_clearance(world)
+        assert covering_ids(world) == []
+        assert covering_ids(world, new_id(), new_id(), new_id()) == []
 
     def test_outside_references_and_procedures_never_cover(self, world: World) -> None:
         procedure = new_id()
-        registered(world, bindings=[bound("Procedure", procedure), proposal()])
-        assert found(world, procedure, procedure, procedure) == []
+        register_clearance(world, bindings=[binding("Procedure", procedure), proposal()])
+        assert covering_ids(world, procedure, procedure, procedure) == []
 
     @pytest.mark.parametrize("kind", ["Subject", "Asset", "Run"])
     def test_an_id_bound_as_one_kind_does_not_cover_another(self, world: World, kind: str) -> None:
         id = new_id()
-        registered(world, bindings=[bound(kind, id)])
+        register_clearance(world, bindings=[binding(kind, id)])
         asked: dict[str, tuple[Any, ...]] = {"Run": (id,), "Subject": (None, id), "Asset": (None, None, id)}
-        assert {name: len(found(world, *question)) for name, question in asked.items()} == {
+        assert {name: len(covering_ids(world, *question)) for name, question in asked.items()} == {
             name: int(name == kind) for name in asked
         }
 
     def test_each_covering_form_counts_once_in_order_of_registration(self, world: World) -> None:
         subject, asset = new_id(), new_id()
-        first = registered(world, bindings=[bound("Subject", subject), bound("Asset", asset)])
-        second = registered(world, bindings=[bound("Asset", asset)])
-        assert found(world, None, subject, asset) == [first, second]
+        first = register_clearance(world, bindings=[binding("Subject", subject), binding("Asset", asset)])
+        second = register_clearance(world, bindings=[binding("Asset", asset)])
+        assert covering_ids(world, None, subject, asset) == [first, second]
 
     def test_an_amendment_covers_what_it_binds_itself(self, world: World) -> None:
         asset, other = new_id(), new_id()
-        parent = brought_to(world, "Active", bindings=[bound("Asset", asset)])
+        parent = clearance_in_status(world, "Active", bindings=[binding("Asset", asset)])
         template_id = clearance_of(world, parent).template_id
-        world.when(AmendClearance(**form(template_id, bindings=[bound("Asset", other)])), on=parent)
+        world.when(AmendClearance(**clearance_fields(template_id, bindings=[binding("Asset", other)])), on=parent)
         child = UUID(world.answer["clearance_id"])
-        assert found(world, None, None, other) == [child]
-        assert found(world, None, None, asset) == [parent]
+        assert covering_ids(world, None, None, other) == [child]
+        assert covering_ids(world, None, None, asset) == [parent]
 
     def test_ended_forms_are_named_only_where_none_is_in_force(self, world: World) -> None:
         asset = new_id()
-        over = brought_to(world, "Expired", bindings=[bound("Asset", asset)])
-        refused = brought_to(world, "Rejected", bindings=[bound("Asset", asset)])
-        assert found(world, None, None, asset) == [over, refused]
-        fresh = registered(world, bindings=[bound("Asset", asset)])
-        assert found(world, None, None, asset) == [over, refused, fresh]
-        valid = brought_to(world, "Active", bindings=[bound("Asset", asset)])
-        assert found(world, None, None, asset) == [fresh, valid]
+        over = clearance_in_status(world, "Expired", bindings=[binding("Asset", asset)])
+        refused = clearance_in_status(world, "Rejected", bindings=[binding("Asset", asset)])
+        assert covering_ids(world, None, None, asset) == [over, refused]
+        fresh = register_clearance(world, bindings=[binding("Asset", asset)])
+        assert covering_ids(world, None, None, asset) == [over, refused, fresh]
+        valid = clearance_in_status(world, "Active", bindings=[binding("Asset", asset)])
+        assert covering_ids(world, None, None, asset) == [fresh, valid]
 
 
 WINDOWS = [
@@ -175,7 +189,7 @@ def test_a_form_gained_and_lost_opens_and_closes_the_gate(world: World) -> None:
         return finding and finding.reason
 
     assert verdict() == "no_clearance"
-    id = brought_to(world, "Approved", bindings=[bound("Asset", asset)])
+    id = clearance_in_status(world, "Approved", bindings=[binding("Asset", asset)])
     assert verdict() == "no_clearance_in_force"
     world.when(ActivateClearance(), on=id)
     assert verdict() is None

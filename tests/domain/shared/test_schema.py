@@ -18,7 +18,7 @@ from baton.domain.shared.schema import (
     check_values,
     declared_units,
 )
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 DEGREE = {"system": "udunits", "code": "degree"}
 RADIAN = {"system": "udunits", "code": "rad"}
@@ -32,7 +32,7 @@ def schema(**properties: Schema) -> Schema:
     return {"$schema": DIALECT, "type": "object", "properties": properties}
 
 
-def closed(**properties: Schema) -> Schema:
+def closed_schema(**properties: Schema) -> Schema:
     return {**schema(**properties), "additionalProperties": False, "unevaluatedProperties": False}
 
 
@@ -40,7 +40,7 @@ def number(**keywords: Any) -> Schema:
     return {"type": "number", **keywords}
 
 
-def nested(depth: int) -> Schema:
+def nested_schema(depth: int) -> Schema:
     level: Schema = {"type": "number"}
     for _ in range(depth - 1):
         level = {"type": "object", "properties": {"inner": level}}
@@ -48,13 +48,13 @@ def nested(depth: int) -> Schema:
 
 
 def refuse_values(declared: Schema | None, values: dict[str, Any], reason: str | None = None) -> Refusal:
-    with refused(InvalidSettingsError, reason) as caught:
+    with expect_refusal(InvalidSettingsError, reason) as caught:
         check_values(declared, values, InvalidSettingsError)
     refusal: Refusal = caught.value
     return refusal
 
 
-ROTARY = closed(min_position=number(unit=DEGREE), max_position=number(unit=DEGREE), serial_number={"type": "string"})
+ROTARY = closed_schema(min_position=number(unit=DEGREE), max_position=number(unit=DEGREE), serial_number={"type": "string"})
 
 ACCEPTED: dict[str, Schema | None] = {
     "nothing": None,
@@ -76,7 +76,7 @@ ACCEPTED: dict[str, Schema | None] = {
         b={"type": "array", "items": number(minimum=0, maximum=1), "minItems": 1, "maxItems": 2},
         c={"type": "object", "required": ["d"], "additionalProperties": True, "unevaluatedProperties": False},
     ),
-    "the deepest nesting": nested(MAX_DEPTH),
+    "the deepest nesting": nested_schema(MAX_DEPTH),
 }
 
 REFUSED: dict[str, tuple[Schema, str, str]] = {
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Schema, str, str]] = {
     "a bound that is text": (schema(a={"minimum": "0"}), "does_not_compile", "$.properties.a.minimum"),
     "a bound that is no number": (schema(a={"minimum": float("nan")}), "does_not_compile", "$"),
     "a negative length": (schema(a={"minLength": -1}), "does_not_compile", "$.properties.a.minLength"),
-    "too many levels": (nested(MAX_DEPTH + 1), "too_deep", "$" + ".properties.inner" * MAX_DEPTH),
+    "too many levels": (nested_schema(MAX_DEPTH + 1), "too_deep", "$" + ".properties.inner" * MAX_DEPTH),
 }
 
 FORBIDDEN: dict[str, Any] = {
@@ -155,7 +155,7 @@ def test_this_may_be_declared(declared: Schema | None) -> None:
 
 @pytest.mark.parametrize(("declared", "reason", "path"), REFUSED.values(), ids=REFUSED)
 def test_this_may_not_be_declared(declared: Schema, reason: str, path: str) -> None:
-    with refused(InvalidSettingsError, reason) as caught:
+    with expect_refusal(InvalidSettingsError, reason) as caught:
         check_declaration(declared, InvalidSettingsError)
     assert caught.value.facts["path"] == path
 
@@ -169,17 +169,17 @@ def test_a_forbidden_keyword_is_refused_at_every_depth(keyword: str) -> None:
         f"$.properties.a.items.properties.b.{keyword}": schema(a={"items": {"properties": {"b": stray}}}),
     }
     for path, declared in places.items():
-        with refused(InvalidSettingsError, "forbidden_keyword") as caught:
+        with expect_refusal(InvalidSettingsError, "forbidden_keyword") as caught:
             check_declaration(declared, InvalidSettingsError)
         assert caught.value.facts == {"path": path, "keyword": keyword}
 
 
 def test_keywords_are_judged_before_units_and_units_before_compilation() -> None:
     broken = schema(a=number(unit={}), b={"pattern": "("}, c={"$ref": "#"})
-    with refused(InvalidSettingsError, "forbidden_keyword"):
+    with expect_refusal(InvalidSettingsError, "forbidden_keyword"):
         check_declaration(broken, InvalidSettingsError)
     del broken["properties"]["c"]
-    with refused(InvalidSettingsError, "malformed_unit"):
+    with expect_refusal(InvalidSettingsError, "malformed_unit"):
         check_declaration(broken, InvalidSettingsError)
 
 
@@ -200,12 +200,12 @@ def test_under_the_empty_schema_everything_stands() -> None:
 
 
 DEMANDING: Schema = {
-    **closed(
+    **closed_schema(
         angle=number(minimum=-360, maximum=360, unit=DEGREE),
         turns={"type": "integer"},
         mode={"enum": ["rolling", "global"]},
         name={"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"},
-        axes={"type": "array", "minItems": 1, "maxItems": 2, "items": closed(gain=number()) | {"required": ["gain"]}},
+        axes={"type": "array", "minItems": 1, "maxItems": 2, "items": closed_schema(gain=number()) | {"required": ["gain"]}},
     ),
     "required": ["angle"],
 }
@@ -269,13 +269,13 @@ def test_true_is_not_one_in_an_enumeration() -> None:
 
 
 def refuse_union(schemas: dict[str, Schema | None], values: dict[str, Any], reason: str) -> Refusal:
-    with refused(InvalidSettingsError, reason) as caught:
+    with expect_refusal(InvalidSettingsError, reason) as caught:
         check_union(schemas, values, InvalidSettingsError)
     refusal: Refusal = caught.value
     return refusal
 
 
-LINEAR = closed(max_speed=number(minimum=0), serial_number={"type": "string", "minLength": 3})
+LINEAR = closed_schema(max_speed=number(minimum=0), serial_number={"type": "string", "minLength": 3})
 
 
 def test_without_any_declared_schema_only_no_settings_stand() -> None:
@@ -304,7 +304,7 @@ def test_a_root_nobody_closed_is_closed_all_the_same() -> None:
 
 def test_a_pattern_is_judged_however_often_a_text_could_be_read_in_other_ways() -> None:
     """A backtracking engine would need 2**1000 steps, so that the test would never end."""
-    with refused("InvalidSettingsError", "pattern_mismatch"):
+    with expect_refusal("InvalidSettingsError", "pattern_mismatch"):
         check_values(schema(a={"pattern": "^(a+)+$"}), {"a": "a" * 1000 + "!"}, InvalidSettingsError)
 
 
@@ -314,7 +314,7 @@ def test_a_pattern_is_judged_however_often_a_text_could_be_read_in_other_ways() 
 def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, fitting: str, unfit: str) -> None:
     declared = schema(a={"type": "string", "pattern": pattern})
     check_values(declared, {"a": fitting}, InvalidSettingsError)
-    with refused("InvalidSettingsError", "pattern_mismatch"):
+    with expect_refusal("InvalidSettingsError", "pattern_mismatch"):
         check_values(declared, {"a": unfit}, InvalidSettingsError)
 
 
@@ -333,7 +333,7 @@ BACKTRACKING = {
 
 @pytest.mark.parametrize("pattern", BACKTRACKING)
 def test_a_pattern_that_needs_backtracking_is_not_declared(pattern: str) -> None:
-    with refused("InvalidSettingsError", "pattern_needs_backtracking") as caught:
+    with expect_refusal("InvalidSettingsError", "pattern_needs_backtracking") as caught:
         check_declaration(schema(a={"type": "array", "items": {"pattern": pattern}}), InvalidSettingsError)
     assert caught.value.facts == {"path": "$.properties.a.items.pattern"}
     assert BACKTRACKING[pattern] in caught.value.detail
@@ -341,7 +341,7 @@ def test_a_pattern_that_needs_backtracking_is_not_declared(pattern: str) -> None
 
 @pytest.mark.parametrize("pattern", BACKTRACKING)
 def test_a_value_is_refused_without_matching_where_an_old_schema_has_such_a_pattern(pattern: str) -> None:
-    with refused("InvalidSettingsError", "pattern_needs_backtracking") as caught:
+    with expect_refusal("InvalidSettingsError", "pattern_needs_backtracking") as caught:
         check_values(schema(a={"pattern": pattern}), {"a": "a" * 1000 + "!"}, InvalidSettingsError)
     assert caught.value.detail.startswith("a cannot be judged, since its pattern ")
 
@@ -367,7 +367,7 @@ def test_required_keys_of_all_families_apply() -> None:
 
 
 def test_inner_levels_keep_their_own_closure() -> None:
-    families: dict[str, Schema | None] = {"A": schema(limits=closed(low=number())), "B": schema(b=number())}
+    families: dict[str, Schema | None] = {"A": schema(limits=closed_schema(low=number())), "B": schema(b=number())}
     assert refuse_union(families, {"limits": {"high": 1}}, "undeclared_key").facts == {"path": "limits.high", "family": "A"}
 
 

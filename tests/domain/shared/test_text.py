@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from baton.domain.kernel import SortedSet, Value
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text, unnameable_character
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 
 
 class InvalidLabelError(Invalid):
@@ -60,7 +60,7 @@ def test_what_is_stored_is_trimmed() -> None:
 )
 def test_blank_text_is_refused_by_its_own_class_wherever_it_stands(fields: dict[str, Any]) -> None:
     tree = Tree(**fields)
-    with refused(InvalidLabelError, "blank"):
+    with expect_refusal(InvalidLabelError, "blank"):
         refuse_blank_text(tree)
 
 
@@ -81,7 +81,7 @@ def test_a_text_is_trimmed_or_refused_and_nothing_else(raw: str) -> None:
     if raw.strip() and unnameable_character(raw.strip()) is None:
         refuse_blank_text(leaf)
     else:
-        with refused(InvalidLabelError):
+        with expect_refusal(InvalidLabelError):
             refuse_blank_text(leaf)
 
 
@@ -130,7 +130,7 @@ def test_names_that_look_the_same_are_the_same() -> None:
 def test_a_name_with_a_control_character_is_refused_in_its_turn(character: str) -> None:
     leaf = Leaf(label=f"a{character}b")
     assert leaf.label == f"a{character}b", "what was stored before loads as it is"
-    with refused("InvalidLabelError", "control_character") as caught:
+    with expect_refusal("InvalidLabelError", "control_character") as caught:
         refuse_blank_text(Tree(leaves=[leaf]))
     assert f"U+{ord(character):04X}" in caught.value.detail
 

@@ -14,7 +14,7 @@ class Request(BaseModel):
     at: Instant
 
 
-def read(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     return Request.model_validate_json(f'{{"at": "{text}"}}', strict=True).at
 
 
@@ -23,14 +23,14 @@ offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(
 
 @given(st.datetimes(datetime(2, 1, 1), datetime(9999, 12, 30), timezones=offsets))
 def test_a_moment_is_the_same_whatever_its_offset(time: datetime) -> None:
-    assert read(time.isoformat()) == time
-    assert read(time.isoformat()).tzinfo is UTC
+    assert parse_time(time.isoformat()) == time
+    assert parse_time(time.isoformat()).tzinfo is UTC
     assert Request(at=time).at == time
 
 
 @pytest.mark.parametrize("text", ["2026-10-06T08:00:00Z", "2026-10-06t08:00:00z", "2026-10-06 10:00+02:00"])
 def test_a_moment_may_be_spelled_in_several_ways(text: str) -> None:
-    assert read(text) == datetime(2026, 10, 6, 8, tzinfo=UTC)
+    assert parse_time(text) == datetime(2026, 10, 6, 8, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_a_moment_may_be_spelled_in_several_ways(text: str) -> None:
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
-        read(text)
+        parse_time(text)
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])
 def test_a_year_that_utc_cannot_write_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="within the years 1 to 9999"):
-        read(text)
+        parse_time(text)
 
 
 def test_a_number_is_no_moment() -> None:

@@ -29,7 +29,7 @@ from baton.domain.subject.subject import (
     SubjectStatus,
 )
 from tests.support.domain.assets import facility_world, root
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 
 @pytest.fixture
@@ -37,19 +37,19 @@ def world() -> World:
     return facility_world()
 
 
-def active(world: World, name: str = "Rotary stage") -> UUID:
+def active_asset(world: World, name: str = "Rotary stage") -> UUID:
     asset_id = root(world, name=name)
     world.when(ActivateAsset(), on=asset_id)
     return asset_id
 
 
-def received(world: World, name: str = "Catalyst pellet B-12") -> UUID:
+def register_subject(world: World, name: str = "Catalyst pellet B-12") -> UUID:
     return world.create(RegisterSubject(name=name))
 
 
-def mounted(world: World, asset_id: UUID | None = None) -> UUID:
-    subject_id = received(world)
-    world.when(MountSubject(asset_id=asset_id or active(world), reason="loaded for overview scan"), on=subject_id)
+def mounted_subject(world: World, asset_id: UUID | None = None) -> UUID:
+    subject_id = register_subject(world)
+    world.when(MountSubject(asset_id=asset_id or active_asset(world), reason="loaded for overview scan"), on=subject_id)
     return subject_id
 
 
@@ -64,17 +64,17 @@ def payload(event: Event) -> dict[str, Any]:
 
 
 def test_a_pellet_from_its_arrival_to_its_identifier(world: World) -> None:
-    stage, furnace = active(world), active(world, "Furnace cell")
-    pellet = received(world)
+    stage, furnace = active_asset(world), active_asset(world, "Furnace cell")
+    pellet = register_subject(world)
     world.when(MountSubject(asset_id=stage, reason="loaded for overview scan"), on=pellet)
     world.when(MeasureSubject(), on=pellet)
-    with refused("SubjectCannotMeasureError", "measured"):
+    with expect_refusal("SubjectCannotMeasureError", "measured"):
         world.when(MeasureSubject(), on=pellet)
     world.when(DismountSubject(reason="moved to furnace cell"), on=pellet)
     world.when(MountSubject(asset_id=furnace, reason="in situ heating"), on=pellet)
     world.when(RemoveSubject(), on=pellet)
     world.when(ReturnSubject(), on=pellet)
-    with refused("SubjectCannotStoreError", "returned"):
+    with expect_refusal("SubjectCannotStoreError", "returned"):
         world.when(StoreSubject(), on=pellet)
     world.when(AssignSubjectExternalId(external_id="10.0000/igsn-b12"), on=pellet)
     by = str(OPERATOR)
@@ -91,7 +91,7 @@ def test_a_pellet_from_its_arrival_to_its_identifier(world: World) -> None:
 
 
 def test_a_subject_that_stays_is_stored_or_discarded(world: World) -> None:
-    kept, gone = received(world), received(world)
+    kept, gone = register_subject(world), register_subject(world)
     for subject_id in (kept, gone):
         world.when(RemoveSubject(), on=subject_id)
     (stored,) = world.when(StoreSubject(), on=kept)
@@ -109,41 +109,41 @@ def test_a_subject_that_stays_is_stored_or_discarded(world: World) -> None:
     ],
 )
 def test_only_an_active_asset_takes_a_subject(world: World, verbs: list[Command], lifecycle: str) -> None:
-    asset_id, subject_id = root(world), received(world)
+    asset_id, subject_id = root(world), register_subject(world)
     for verb in verbs:
         world.when(verb, on=asset_id)
-    with refused("SubjectMountTargetUnavailableError", "asset_not_active") as caught:
+    with expect_refusal("SubjectMountTargetUnavailableError", "asset_not_active") as caught:
         world.when(MountSubject(asset_id=asset_id, reason="overview"), on=subject_id)
     assert caught.value.facts == {"asset_id": str(asset_id), "lifecycle": lifecycle}
     assert caught.value.status == 409
 
 
 def test_the_condition_of_the_asset_is_not_looked_at(world: World) -> None:
-    asset_id = active(world)
+    asset_id = active_asset(world)
     world.when(FaultAsset(reason="stalls when cold"), on=asset_id)
-    assert subject_of(world, mounted(world, asset_id)).status is SubjectStatus.MOUNTED
+    assert subject_of(world, mounted_subject(world, asset_id)).status is SubjectStatus.MOUNTED
 
 
 def test_an_asset_holds_several_subjects_at_once(world: World) -> None:
-    changer = active(world)
-    subjects = [mounted(world, changer) for _ in range(3)]
+    changer = active_asset(world)
+    subjects = [mounted_subject(world, changer) for _ in range(3)]
     assert {subject_of(world, id).mounted_on_asset_id for id in subjects} == {changer}
 
 
 def test_mounting_is_refused_for_the_asset_then_the_status_then_the_reason_then_the_lifecycle(world: World) -> None:
-    subject_id, commissioned = mounted(world), root(world)
+    subject_id, commissioned = mounted_subject(world), root(world)
 
     def mount(asset_id: UUID, reason: str) -> None:
         world.when(MountSubject(asset_id=asset_id, reason=reason), on=subject_id)
 
-    with refused("AssetNotFoundError"):
+    with expect_refusal("AssetNotFoundError"):
         mount(new_id(), "  ")
-    with refused("SubjectCannotMountError", "mounted"):
+    with expect_refusal("SubjectCannotMountError", "mounted"):
         mount(commissioned, "  ")
     world.when(DismountSubject(reason="again"), on=subject_id)
-    with refused("InvalidSubjectMountReasonError", "blank"):
+    with expect_refusal("InvalidSubjectMountReasonError", "blank"):
         mount(commissioned, "  ")
-    with refused("SubjectMountTargetUnavailableError"):
+    with expect_refusal("SubjectMountTargetUnavailableError"):
         mount(commissioned, "overview")
 
 
@@ -157,17 +157,17 @@ def test_mounting_is_refused_for_the_asset_then_the_status_then_the_reason_then_
     ],
 )
 def test_blank_texts_are_refused(world: World, command: Command, refusal: str) -> None:
-    subject_id = mounted(world)
-    with refused(refusal, "blank"):
+    subject_id = mounted_subject(world)
+    with expect_refusal(refusal, "blank"):
         world.when(command, on=None if isinstance(command, RegisterSubject) else subject_id)
 
 
 def test_a_blank_reason_does_not_discard_a_subject(world: World) -> None:
-    subject_id = received(world)
-    with refused("SubjectCannotDiscardError", "received"):
+    subject_id = register_subject(world)
+    with expect_refusal("SubjectCannotDiscardError", "received"):
         world.when(DiscardSubject(reason="  "), on=subject_id)
     world.when(RemoveSubject(), on=subject_id)
-    with refused("InvalidSubjectDiscardReasonError", "blank"):
+    with expect_refusal("InvalidSubjectDiscardReasonError", "blank"):
         world.when(DiscardSubject(reason="  "), on=subject_id)
 
 
@@ -190,22 +190,22 @@ def test_texts_have_their_bounds(command: type[Command], field: str, longest: in
 
 
 def test_a_subject_keeps_its_first_external_identifier(world: World) -> None:
-    subject_id = received(world)
+    subject_id = register_subject(world)
     world.when(AssignSubjectExternalId(external_id=" b12 ", external_id_scheme="ARK"), on=subject_id)
-    with refused("SubjectCannotAssignExternalIdError", "already_assigned") as caught:
+    with expect_refusal("SubjectCannotAssignExternalIdError", "already_assigned") as caught:
         world.when(AssignSubjectExternalId(external_id="  "), on=subject_id)
     assert caught.value.facts == {"external_id": "b12", "external_id_scheme": "ARK"}
 
 
 @pytest.mark.parametrize("written", ["IGSN:b12", "igsn: b12", "Igsn:"])
 def test_an_external_identifier_is_given_without_its_scheme(world: World, written: str) -> None:
-    subject_id = received(world)
-    with refused("InvalidSubjectExternalIdError", "scheme_prefix"):
+    subject_id = register_subject(world)
+    with expect_refusal("InvalidSubjectExternalIdError", "scheme_prefix"):
         world.when(AssignSubjectExternalId(external_id=written), on=subject_id)
 
 
 def test_the_list_shows_and_filters_where_subjects_sit(world: World) -> None:
-    subject_id = mounted(world)
+    subject_id = mounted_subject(world)
     subject = subject_of(world, subject_id)
     assert dict(ListSubjects.summary.of(subject)) == {
         "subject_id": subject_id,
@@ -229,7 +229,7 @@ VERBS = st.sampled_from(["mount", "measure", "dismount", "remove", "return", "st
 @given(st.lists(VERBS, max_size=12))
 def test_a_subject_has_a_place_exactly_while_it_is_mounted_or_measured(verbs: list[str]) -> None:
     world = facility_world()
-    asset_id, subject_id = active(world), received(world)
+    asset_id, subject_id = active_asset(world), register_subject(world)
     commands = {
         "mount": MountSubject(asset_id=asset_id, reason="overview"),
         "measure": MeasureSubject(),

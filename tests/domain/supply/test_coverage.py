@@ -22,7 +22,7 @@ from baton.domain.supply.supply import (
     Supply,
     SupplyStatus,
 )
-from tests.support.domain.assets import asked, hanging_chain, known, part, root
+from tests.support.domain.assets import hanging_chain, part, requested_reads, root, run_reads
 from tests.support.domain.lifecycle_table import Scene
 from tests.support.domain.lifecycles.supply import SUPPLY
 from tests.support.domain.world import START, World, new_id
@@ -59,8 +59,8 @@ class Plant:
         return self.world.create(RegisterSupply(**{**address, "containing_asset_id": containing_asset_id, **fields}))
 
     def candidates(self, *bound: UUID, kinds: frozenset[str] = frozenset({"cryogen"})) -> set[UUID]:
-        scope = known(self.world, asset_scope(bound))
-        return {supply.id for supply in known(self.world, supplies_in_scope(kinds, scope, OWN))}
+        scope = run_reads(self.world, asset_scope(bound))
+        return {supply.id for supply in run_reads(self.world, supplies_in_scope(kinds, scope, OWN))}
 
 
 @pytest.fixture
@@ -151,17 +151,17 @@ def test_a_decommissioned_supply_is_no_candidate_even_if_a_row_still_names_it(pl
 
 
 def test_no_kinds_ask_nothing(plant: Plant) -> None:
-    scope = known(plant.world, asset_scope([plant.detector]))
-    assert asked(plant.world, supplies_in_scope(frozenset(), scope, OWN)) == []
+    scope = run_reads(plant.world, asset_scope([plant.detector]))
+    assert requested_reads(plant.world, supplies_in_scope(frozenset(), scope, OWN)) == []
     assert plant.candidates(plant.detector, kinds=frozenset()) == set()
 
 
 def test_candidates_are_found_in_five_reads_however_many(plant: Plant) -> None:
     for number in range(20):
         plant.supply(kind=f"kind {number % 3}")
-    scope = known(plant.world, asset_scope([plant.detector, root(plant.world, facility_code="hall-3")]))
+    scope = run_reads(plant.world, asset_scope([plant.detector, root(plant.world, facility_code="hall-3")]))
     kinds = frozenset(f"kind {number}" for number in range(3))
-    assert len(asked(plant.world, supplies_in_scope(kinds, scope, OWN))) == 5
+    assert len(requested_reads(plant.world, supplies_in_scope(kinds, scope, OWN))) == 5
 
 
 def supply_of(status: SupplyStatus, kind: str = "cryogen") -> Supply:
@@ -275,7 +275,7 @@ def test_the_gate_follows_a_supply_through_its_life(plant: Plant, status: Supply
     supply = plant.supply(containing_asset_id=plant.station)
     for name in SUPPLY.ways["status"][status].split():
         plant.world.when(SUPPLY.command(name, Scene()), on=supply)
-    scope = known(plant.world, asset_scope([plant.detector]))
-    candidates = known(plant.world, supplies_in_scope(frozenset({"cryogen"}), scope, OWN))
+    scope = run_reads(plant.world, asset_scope([plant.detector]))
+    candidates = run_reads(plant.world, supplies_in_scope(frozenset({"cryogen"}), scope, OWN))
     assert (supply_finding({"cryogen"}, candidates) is None) is (status in PASSES_AT_START)
     assert (supply_finding({"cryogen"}, candidates, resuming=True) is None) is (status in PASSES_AT_RESUME)

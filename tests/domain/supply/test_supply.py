@@ -32,7 +32,7 @@ from baton.domain.supply.supply import (
 from tests.support.domain.assets import LUMEN, facility_world, root
 from tests.support.domain.lifecycle_table import Scene
 from tests.support.domain.lifecycles.supply import SUPPLY
-from tests.support.domain.world import OPERATOR, World, new_id, refused
+from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
 LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
 
@@ -93,13 +93,13 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
 def test_a_registration_is_refused_for_its_first_fault(world: World, number: int) -> None:
     world.create(registration())
     faulty = {name: value for _, fault in FAULTS[number:] for name, value in fault.items()}
-    with refused(FAULTS[number][0]):
+    with expect_refusal(FAULTS[number][0]):
         world.create(registration(**faulty))
 
 
 @pytest.mark.parametrize("code", ["Lumen", "lumen 2", "lümen"])
 def test_what_cannot_be_a_facility_code_is_told_from_one_that_nobody_has(world: World, code: str) -> None:
-    with refused("InvalidFacilityCodeError"):
+    with expect_refusal("InvalidFacilityCodeError"):
         world.create(registration(facility_code=code))
 
 
@@ -113,7 +113,7 @@ def test_lengths_and_unknown_keys_are_the_edges_business(fields: dict[str, str])
 
 def test_an_address_is_taken_while_its_supply_lives(world: World) -> None:
     first = world.create(registration())
-    with refused("SupplyAlreadyExistsError", "address_taken"):
+    with expect_refusal("SupplyAlreadyExistsError", "address_taken"):
         world.create(registration(name=" Station B nitrogen drop "))
     world.when(DeregisterSupply(reason="line removed"), on=first)
     assert world.create(registration()) != first
@@ -133,7 +133,7 @@ def test_any_part_of_an_address_makes_it_another(world: World) -> None:
     for address in addresses:
         world.create(registration(**address))
     for address in addresses:
-        with refused("SupplyAlreadyExistsError"):
+        with expect_refusal("SupplyAlreadyExistsError"):
             world.create(registration(**address))
 
 
@@ -192,10 +192,10 @@ def test_a_transition_says_from_where_why_and_by_whom(
 
 
 def test_a_verb_judges_the_status_before_the_reason(world: World) -> None:
-    with refused("SupplyCannotRestoreError", "unknown"):
+    with expect_refusal("SupplyCannotRestoreError", "unknown"):
         world.when(RestoreSupply(reason=" "), on=supply_at(world, "Unknown"))
     world = facility_world()
-    with refused("InvalidSupplyReasonError"):
+    with expect_refusal("InvalidSupplyReasonError"):
         world.when(RestoreSupply(reason=" "), on=supply_at(world, "Degraded"))
 
 
@@ -213,7 +213,7 @@ def test_a_monitor_reports_what_is_worse_and_never_what_is_good(world: World, cu
     supply = supply_at(world, current)
     before = len(world.streams["Supply", supply])
     if new_status not in OBSERVED:
-        with refused("MonitorTriggerNotPermittedError"):
+        with expect_refusal("MonitorTriggerNotPermittedError"):
             world.when(observation(new_status), on=supply)
     elif new_status == current:
         assert world.when(observation(new_status), on=supply) == []
@@ -224,7 +224,7 @@ def test_a_monitor_reports_what_is_worse_and_never_what_is_good(world: World, cu
             assert type(event).__name__ == event_type
             assert world.state(Supply, supply).status == new_status
             return
-        with refused(refusal):
+        with expect_refusal(refusal):
             world.when(observation(new_status), on=supply)
     assert len(world.streams["Supply", supply]) == before
 
@@ -263,7 +263,7 @@ def test_an_observation_is_judged_in_its_own_order(
     if refusal is None:
         assert world.when(reading, on=supply) == []
     else:
-        with refused(refusal):
+        with expect_refusal(refusal):
             world.when(reading, on=supply)
 
 
@@ -272,7 +272,7 @@ def test_an_observation_is_judged_in_its_own_order(
     [({"source_kind": " "}, "blank"), ({"source_id": "\n"}, "blank"), ({"source_kind": "epics:ca"}, "colon")],
 )
 def test_a_source_has_a_kind_without_a_colon_and_an_id(world: World, source: dict[str, str], reason: str) -> None:
-    with refused("InvalidMonitorRefError", reason):
+    with expect_refusal("InvalidMonitorRefError", reason):
         world.when(observation("Degraded", **source), on=supply_at(world, "Available"))
 
 

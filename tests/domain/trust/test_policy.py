@@ -12,7 +12,7 @@ from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import ABOUT_OTHERS, DefinePolicy, Policy, Standing, command_sets, judge
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
-from tests.support.domain.world import OPERATOR, START, World, new_id, refused
+from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
 TOMORROWS = "BatonTomorrowsCommand"
 
@@ -24,7 +24,7 @@ def world() -> World:
     return world.given(SYSTEM_HTTP, SurfaceDefined(name="System HTTP", kind=SurfaceKind.HTTP))
 
 
-def defined(world: World, *sets: str, commands: tuple[str, ...] = ()) -> UUID:
+def define_policy(world: World, *sets: str, commands: tuple[str, ...] = ()) -> UUID:
     place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [OPERATOR]}
     named = {"permitted_commands": commands, "permitted_command_sets": sets}
     return world.create(DefinePolicy(name="Crew", **place, **named))
@@ -35,7 +35,7 @@ def allows(policy: Policy, command_name: str) -> bool:
 
 
 @pytest.fixture
-def tomorrow() -> Iterator[None]:
+def next_release() -> Iterator[None]:
     """A release that has one more command of the context operation."""
     known = REGISTRY.operations["hold_procedure"]
     REGISTRY.operations["tomorrows_command"] = replace(known, name="tomorrows_command", command_name=TOMORROWS)
@@ -44,7 +44,7 @@ def tomorrow() -> Iterator[None]:
 
 
 def test_the_name_of_a_set_is_stored_and_what_it_holds_today_is_shown(world: World) -> None:
-    id = defined(world, "operation.commands", commands=("GetVisit",))
+    id = define_policy(world, "operation.commands", commands=("GetVisit",))
     payload = json.loads(world.streams["Policy", id][0].payload())
     assert (payload["permitted_commands"], payload["permitted_command_sets"]) == (["GetVisit"], ["operation.commands"])
     shown = world.ask(REGISTRY.operations["get_policy"].input(), on=id)
@@ -54,8 +54,8 @@ def test_the_name_of_a_set_is_stored_and_what_it_holds_today_is_shown(world: Wor
 
 @pytest.mark.usefixtures("tomorrow")
 def test_a_set_grows_with_releases_and_a_list_does_not(world: World) -> None:
-    listed = defined(world, commands=tuple(sorted(command_sets()["operation.commands"] - {TOMORROWS})))
-    named = defined(world, "operation.commands")
+    listed = define_policy(world, commands=tuple(sorted(command_sets()["operation.commands"] - {TOMORROWS})))
+    named = define_policy(world, "operation.commands")
     assert allows(world.state(Policy, named), TOMORROWS)
     assert not allows(world.state(Policy, listed), TOMORROWS)
     assert allows(world.state(Policy, listed), "HoldProcedure")
@@ -79,11 +79,13 @@ def test_what_an_older_release_stored_keeps_its_meaning() -> None:
 
 
 def test_a_set_that_this_release_does_not_know_permits_nothing(world: World) -> None:
-    policy = replace(world.state(Policy, defined(world, commands=("GetVisit",))), permitted_command_sets=frozenset({"gone"}))
+    policy = replace(
+        world.state(Policy, define_policy(world, commands=("GetVisit",))), permitted_command_sets=frozenset({"gone"})
+    )
     assert policy.permitted_commands == {"GetVisit"}
     assert not allows(policy, "ListVisits")
-    with refused("InvalidPolicyCommandError", "unknown_command"):
-        defined(world, "gone")
+    with expect_refusal("InvalidPolicyCommandError", "unknown_command"):
+        define_policy(world, "gone")
 
 
 def test_the_queries_tell_neither_contact_data_nor_what_others_may_do(world: World) -> None:
@@ -91,6 +93,6 @@ def test_the_queries_tell_neither_contact_data_nor_what_others_may_do(world: Wor
     queries = {operation.command_name for operation in REGISTRY if operation.kind == "query"}
     assert command_sets()["queries"] == queries - ABOUT_OTHERS
     assert command_sets()["all"] == REGISTRY.command_names()
-    readers = world.state(Policy, defined(world, "queries"))
+    readers = world.state(Policy, define_policy(world, "queries"))
     assert [name for name in sorted(ABOUT_OTHERS) if allows(readers, name)] == []
     assert allows(readers, "GetActor")

@@ -1,11 +1,13 @@
-"""Jobs as real processes: what they are given, how they are stopped, and what is left when their keepers are killed."""
+"""Jobs as real processes: what they are given, how they are stopped, and what is left when their workers are killed."""
 
 import asyncio
 import json
 import os
 import re
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -26,11 +28,13 @@ from baton.application.conduct.compute import (
     provide_result,
 )
 from baton.infrastructure.compute.local_process import AccountUnusableError, LocalProcesses, find_user
+from tests.support.infrastructure.job_workers import FORKER, JobWorkers
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.server
 PROGRAMS = (sys.executable, "/bin/sh", "/etc/passwd", "no-such-program", "true")
-REPORTS = "import json, sys; print(json.dumps({'measurements': [{'name': 'found', 'value': %s}]}))"
+REPORT = "import json, sys; print(json.dumps({'measurements': [{'name': 'found', 'value': %s}]}))"
 
 
 @pytest.fixture
@@ -44,17 +48,25 @@ def compute(jobs: Path) -> LocalProcesses:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Path:
-    """What a job reads from until somebody writes to it."""
-    os.mkfifo(tmp_path / "gate")
-    return tmp_path / "gate"
+def fifo(tmp_path: Path) -> Path:
+    """A pipe that a job reads until the test writes to it."""
+    os.mkfifo(tmp_path / "fifo")
+    return tmp_path / "fifo"
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[JobWorkers]:
+    with subprocess.Popen(FORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker:
+        yield JobWorkers(forker)
+        assert forker.stdin is not None
+        forker.stdin.close()
 
 
 def python(program: str, *arguments: str, **fields: Any) -> JobSpec:
     return JobSpec(submission_key=uuid4(), command=(sys.executable, "-c", program, *arguments), **fields)
 
 
-async def measured(compute: LocalProcesses, job: JobSpec) -> Any:
+async def run_and_measure(compute: LocalProcesses, job: JobSpec) -> Any:
     result = await provide_result(compute, await compute.submit(job), writes_artifact=False)
     return {item.name: item.value for item in result.measurements}
 
@@ -63,28 +75,34 @@ def directory_names(jobs: Path) -> list[str]:
     return os.listdir(jobs) if jobs.exists() else []
 
 
-def lives(pid: int) -> bool:
-    """Whether a process still does anything; a dead one that waits to be reaped does not."""
+def is_alive(pid: int) -> bool:
+    """Return whether a process still does anything; a dead one that waits to be reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
 
 
-def appeared(path: Path) -> None:
+def wait_for_path(path: Path) -> None:
     """Return in the very moment in which a file or directory is there."""
     while not path.exists():
         pass
 
 
+async def kill_worker(pid: int) -> None:
+    """Kill a worker and wait until it is reaped: until its last thread is gone, it holds the locks that it had."""
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+
+
 class TestWhatAJobIsGiven:
     async def test_parameters_inputs_and_output_are_in_its_environment(self, compute: LocalProcesses) -> None:
         job = python(
-            REPORTS % "{n: json.loads(v) for n, v in __import__('os').environ.items() if n.startswith('CONDUCT_') and v}",
+            REPORT % "{n: json.loads(v) for n, v in __import__('os').environ.items() if n.startswith('CONDUCT_') and v}",
             parameters={"angle": 12.5, "mode": "fine"},
             input_uris=("file:///data/a.h5", "s3://bucket/b"),
         )
-        assert (await measured(compute, job))["found"] == {
+        assert (await run_and_measure(compute, job))["found"] == {
             "CONDUCT_PARAMETERS": {"angle": 12.5, "mode": "fine"},
             "CONDUCT_INPUT_URIS": ["file:///data/a.h5", "s3://bucket/b"],
         }
@@ -92,8 +110,8 @@ class TestWhatAJobIsGiven:
     async def test_the_workers_secrets_are_not_in_its_environment(self, jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DATABASE_URL", "postgresql://baton:secret@db/baton")
         compute = LocalProcesses(jobs, programs=PROGRAMS, environment={"OMP_NUM_THREADS": "2"})
-        job = python(REPORTS % "dict(__import__('os').environ)", env={"SAMPLE": "A7"})
-        environment = (await measured(compute, job))["found"]
+        job = python(REPORT % "dict(__import__('os').environ)", env={"SAMPLE": "A7"})
+        environment = (await run_and_measure(compute, job))["found"]
         assert "DATABASE_URL" not in environment
         assert (environment["OMP_NUM_THREADS"], environment["SAMPLE"]) == ("2", "A7")
         assert environment["PATH"] == os.environ["PATH"]
@@ -101,14 +119,14 @@ class TestWhatAJobIsGiven:
     async def test_it_runs_where_it_is_told_to_and_else_in_a_place_of_its_own(
         self, compute: LocalProcesses, jobs: Path, tmp_path: Path
     ) -> None:
-        where = REPORTS % "__import__('os').getcwd()"
-        assert (await measured(compute, python(where, working_dir=tmp_path)))["found"] == str(tmp_path)
+        where = REPORT % "__import__('os').getcwd()"
+        assert (await run_and_measure(compute, python(where, working_dir=tmp_path)))["found"] == str(tmp_path)
         job = python(where)
-        assert (await measured(compute, job))["found"] == str(jobs / str(job.submission_key) / "work")
+        assert (await run_and_measure(compute, job))["found"] == str(jobs / str(job.submission_key) / "work")
 
     async def test_it_is_in_a_session_of_its_own(self, compute: LocalProcesses) -> None:
-        job = python(REPORTS % "[__import__('os').getsid(0), __import__('os').getpid()]")
-        session, pid = (await measured(compute, job))["found"]
+        job = python(REPORT % "[__import__('os').getsid(0), __import__('os').getpid()]")
+        session, pid = (await run_and_measure(compute, job))["found"]
         assert session == pid != os.getsid(0)
 
     async def test_others_cannot_look_into_the_jobs(self, compute: LocalProcesses, jobs: Path) -> None:
@@ -119,7 +137,7 @@ class TestWhatAJobIsGiven:
 
 
 class TestWhichProgramsRun:
-    @pytest.mark.parametrize("program", ["/bin/false", "sh", "/bin/../bin/sh", "//bin/sh", "/bin/sh ", "/BIN/SH"])
+    @for_each("program", ["/bin/false", "sh", "/bin/../bin/sh", "//bin/sh", "/bin/sh ", "/BIN/SH"])
     async def test_a_program_that_is_not_listed_letter_by_letter_is_not_begun(
         self, compute: LocalProcesses, jobs: Path, program: str
     ) -> None:
@@ -131,8 +149,8 @@ class TestWhichProgramsRun:
 
     async def test_nothing_is_read_into_its_arguments(self, compute: LocalProcesses) -> None:
         words = "$HOME; `id` > /tmp/x *"
-        job = python(REPORTS % "sys.argv[1]", words)
-        assert (await measured(compute, job))["found"] == words
+        job = python(REPORT % "sys.argv[1]", words)
+        assert (await run_and_measure(compute, job))["found"] == words
 
     async def test_a_program_runs_as_another_user_who_sees_nothing_of_the_worker(
         self, jobs: Path, monkeypatch: pytest.MonkeyPatch
@@ -153,7 +171,7 @@ class TestWhichProgramsRun:
         )
         key = uuid4()
         job = JobSpec(submission_key=key, command=("/bin/sh", "-c", looks, "sh", str(jobs / str(key)), str(os.getpid())))
-        assert await measured(compute, job) == {"uid": user.pw_uid, "seen": 0, "home": user.pw_dir}
+        assert await run_and_measure(compute, job) == {"uid": user.pw_uid, "seen": 0, "home": user.pw_dir}
         assert (jobs / str(key) / "work" / "mine").stat().st_uid == user.pw_uid
 
     @pytest.mark.parametrize(("name", "words"), [("no-such-user", "does not know"), ("root", "root")])
@@ -164,16 +182,16 @@ class TestWhichProgramsRun:
 
 class TestWhatAJobPrints:
     async def test_only_the_last_line_counts(self, compute: LocalProcesses) -> None:
-        program = "print('working'); print('{\"measurements\": 1}'); " + (REPORTS % 4) + "; print(); print('   ')"
-        assert await measured(compute, python(program)) == {"found": 4}
+        program = "print('working'); print('{\"measurements\": 1}'); " + (REPORT % 4) + "; print(); print('   ')"
+        assert await run_and_measure(compute, python(program)) == {"found": 4}
 
     async def test_a_flood_of_output_neither_blocks_the_job_nor_hides_the_result(self, compute: LocalProcesses) -> None:
         flood = (
-            "import sys; [stream.write('x' * 99 + '\\n') for _ in range(100_000) for stream in (sys.stdout, sys.stderr)]; "
+            "import sys; [stream.write('x' * 99 + '\\n') for _ in range(20_000) for stream in (sys.stdout, sys.stderr)]; "
         )
-        assert await measured(compute, python(flood + (REPORTS % 5))) == {"found": 5}
+        assert await run_and_measure(compute, python(flood + (REPORT % 5))) == {"found": 5}
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("printed", "fault"),
         [
             ("", "it printed nothing"),
@@ -193,13 +211,13 @@ class TestWhatAJobPrints:
     async def test_a_last_line_that_is_no_measurements_is_said_to_be_none(
         self, compute: LocalProcesses, printed: str, fault: str
     ) -> None:
-        job = python("import sys; print(sys.argv[1])", printed)
+        job = JobSpec(submission_key=uuid4(), command=("/bin/sh", "-c", 'printf "%s\\n" "$1"', "sh", printed))
         with pytest.raises(MeasurementNotFoundError, match=f"(?s)as its last line.*{fault}"):
-            await measured(compute, job)
+            await run_and_measure(compute, job)
 
     async def test_a_last_line_beyond_reason_is_refused(self, compute: LocalProcesses) -> None:
         with pytest.raises(MeasurementNotFoundError, match="longer than 1048576 bytes"):
-            await measured(compute, python("print('[' + '1,' * 600_000 + '1]')"))
+            await run_and_measure(compute, python("print('[' + '1,' * 600_000 + '1]')"))
 
 
 class TestWhatIsKeptOfTheOutput:
@@ -207,53 +225,54 @@ class TestWhatIsKeptOfTheOutput:
 
     @pytest.fixture
     def compute(self, jobs: Path) -> LocalProcesses:
-        return LocalProcesses(jobs, programs=PROGRAMS, output_limit=self.LIMIT, timeout=2, grace=0.2)
+        return LocalProcesses(jobs, programs=PROGRAMS, output_limit=self.LIMIT)
 
-    def kept(self, jobs: Path, job: JobSpec, name: str = "stdout") -> bytes:
+    def read_output(self, jobs: Path, job: JobSpec, name: str = "stdout") -> bytes:
         return (jobs / str(job.submission_key) / name).read_bytes()
 
     async def test_of_much_output_the_beginning_and_the_end_are_kept(self, compute: LocalProcesses, jobs: Path) -> None:
-        job = python("print('first'); [print('x' * 79) for _ in range(500_000)]; " + (REPORTS % 6))
-        assert await measured(compute, job) == {"found": 6}
-        kept = self.kept(jobs, job)
+        job = python("print('first'); [print('x' * 79) for _ in range(50_000)]; " + (REPORT % 6))
+        assert await run_and_measure(compute, job) == {"found": 6}
+        kept = self.read_output(jobs, job)
         assert self.LIMIT < len(kept) < self.LIMIT + 100
         assert kept.startswith(b"first\n")
         dropped = re.search(rb"\n\[(\d+) bytes were left out here\]\n", kept)
         assert dropped is not None
-        assert int(dropped[1]) + self.LIMIT == len(b"first\n") + 500_000 * 80 + len(kept.splitlines()[-1]) + 1
+        assert int(dropped[1]) + self.LIMIT == len(b"first\n") + 50_000 * 80 + len(kept.splitlines()[-1]) + 1
 
-    @pytest.mark.parametrize("size", [0, 1, 49_999, 50_000, 50_001, 99_999, 100_000])
+    @for_each("size", [0, 1, 49_999, 50_000, 50_001, 99_999, 100_000])
     async def test_up_to_the_limit_everything_is_kept(self, compute: LocalProcesses, jobs: Path, size: int) -> None:
         job = python("import sys; sys.stdout.write(('ab' * 50_000)[:int(sys.argv[1])])", str(size))
         await compute.await_terminal_state(await compute.submit(job))
-        assert self.kept(jobs, job) == (b"ab" * 50_000)[:size]
+        assert self.read_output(jobs, job) == (b"ab" * 50_000)[:size]
 
-    async def test_endless_output_neither_fills_the_disk_nor_blocks(self, compute: LocalProcesses, jobs: Path) -> None:
+    async def test_endless_output_neither_fills_the_disk_nor_blocks(self, jobs: Path) -> None:
+        compute = LocalProcesses(jobs, programs=PROGRAMS, output_limit=self.LIMIT, timeout=1, grace=0.2)
         job = JobSpec(submission_key=uuid4(), command=("/bin/sh", "-c", "yes & yes >&2"))
         assert await compute.await_terminal_state(await compute.submit(job)) is JobStatus.TIMED_OUT
         for name in ("stdout", "stderr"):
-            kept = self.kept(jobs, job, name)
+            kept = self.read_output(jobs, job, name)
             assert self.LIMIT < len(kept) < self.LIMIT + 100
             assert int(re.search(rb"\[(\d+) bytes", kept)[1]) > 10 * self.LIMIT  # type: ignore[index]
 
     async def test_the_last_words_of_a_flood_of_errors_are_kept(self, compute: LocalProcesses) -> None:
-        flood = "import sys; [sys.stderr.write('x' * 99 + '\\n') for _ in range(50_000)]; sys.exit('no flats')"
+        flood = "import sys; [sys.stderr.write('x' * 99 + '\\n') for _ in range(5_000)]; sys.exit('no flats')"
         with pytest.raises(ComputeJobFailedError, match="no flats"):
-            await measured(compute, python(flood))
+            await run_and_measure(compute, python(flood))
 
 
 class TestHowAJobFails:
     async def test_the_last_300_characters_of_its_errors_are_kept(self, compute: LocalProcesses) -> None:
         job = python("import sys; sys.stderr.write('early ' + 'ä' * 1000 + ' the end'); sys.exit(3)")
         with pytest.raises(ComputeJobFailedError, match=r"exit status 3: ä+ the end$") as failed:
-            await measured(compute, job)
+            await run_and_measure(compute, job)
         assert len(str(failed.value).partition("exit status 3: ")[2]) == 300
 
     async def test_a_job_that_is_killed_names_the_signal(self, compute: LocalProcesses) -> None:
         with pytest.raises(ComputeJobFailedError, match="killed by signal 9"):
-            await measured(compute, python("import os; os.kill(os.getpid(), 9)"))
+            await run_and_measure(compute, python("import os; os.kill(os.getpid(), 9)"))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("job", "fault"),
         [
             (JobSpec(submission_key=uuid4(), command=("no-such-program",)), "no-such-program: No such file"),
@@ -300,17 +319,17 @@ class TestStopping:
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.sigwait([signal.SIGUSR1])"
     )
 
-    async def family(self, compute: LocalProcesses, told: Path, child: str) -> tuple[str, list[int]]:
-        """A job with a child of its own, and the numbers of both."""
-        job_id = await compute.submit(python(self.PARENT, str(told), child))
-        numbers = await until(lambda: told.exists() and told.read_text().split())
+    async def start_family(self, compute: LocalProcesses, pid_file: Path, child: str) -> tuple[str, list[int]]:
+        """Start a job with a child of its own; return its id and the pids of both."""
+        job_id = await compute.submit(python(self.PARENT, str(pid_file), child))
+        numbers = await until(lambda: pid_file.exists() and pid_file.read_text().split())
         return job_id, [int(number) for number in numbers]  # type: ignore[attr-defined]
 
     async def test_after_its_time_a_job_is_stopped_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
         compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.2)
-        job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
+        job_id, family = await self.start_family(compute, tmp_path / "pids", self.STUBBORN)
         assert await compute.await_terminal_state(job_id) is JobStatus.TIMED_OUT
-        await until(lambda: not any(lives(pid) for pid in family))
+        await until(lambda: not any(is_alive(pid) for pid in family))
         with pytest.raises(ComputeJobFailedError, match="stopped after 1 s"):
             await compute.fetch_measurements(job_id)
 
@@ -328,10 +347,10 @@ class TestStopping:
 
     async def test_a_cancelled_job_that_does_not_end_is_killed_with_all_it_started(self, jobs: Path, tmp_path: Path) -> None:
         compute = LocalProcesses(jobs, programs=PROGRAMS, grace=0.2)
-        job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
+        job_id, family = await self.start_family(compute, tmp_path / "pids", self.STUBBORN)
         await compute.cancel(job_id)
         assert await compute.await_terminal_state(job_id) is JobStatus.CANCELLED
-        await until(lambda: not any(lives(pid) for pid in family))
+        await until(lambda: not any(is_alive(pid) for pid in family))
 
     AWAY = (
         "import os, signal, sys, time\n"
@@ -346,21 +365,22 @@ class TestStopping:
     """Leaves for a session of its own, with `twice` without its parent too, and does not listen."""
 
     @pytest.mark.parametrize(
-        ("end", "how"), [*product(["cancelled", "timed out", "left"], ["once", "twice"]), ("runner killed", "once")]
+        ("end", "how"),
+        [*product(["cancelled", "left"], ["once", "twice"]), ("timed out", "twice"), ("runner killed", "once")],
     )
     async def test_what_left_for_a_session_of_its_own_ends_with_the_job(
         self, jobs: Path, tmp_path: Path, end: str, how: str
     ) -> None:
         compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=2 if end == "timed out" else 60, grace=0.2)
-        told = tmp_path / "told"
+        pid_file = tmp_path / "pids"
         parent = (
             "import os, subprocess, sys, time\n"
             "subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1], sys.argv[3]])\n"
             "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
             "time.sleep(0 if sys.argv[4] == 'left' else 60)"
         )
-        job_id = await compute.submit(python(parent, str(told), self.AWAY, how, end))
-        away = int(await until(lambda: told.exists() and told.read_text()))  # type: ignore[arg-type]
+        job_id = await compute.submit(python(parent, str(pid_file), self.AWAY, how, end))
+        away = int(await until(lambda: pid_file.exists() and pid_file.read_text()))  # type: ignore[arg-type]
         if end == "cancelled":
             await compute.cancel(job_id)
         elif end == "runner killed":
@@ -368,143 +388,119 @@ class TestStopping:
         with suppress(ComputeOutcomeUnknown):
             await compute.await_terminal_state(job_id)
         if end == "runner killed":
-            await until(lambda: not lives(away))
-        assert not lives(away)
+            await until(lambda: not is_alive(away))
+        assert not is_alive(away)
 
     async def test_a_job_has_ended_only_when_nothing_of_it_is_left(self, jobs: Path, tmp_path: Path) -> None:
         compute = LocalProcesses(jobs, programs=PROGRAMS, grace=0.5)
-        job_id, family = await self.family(compute, tmp_path / "told", self.STUBBORN)
+        job_id, family = await self.start_family(compute, tmp_path / "pids", self.STUBBORN)
         await compute.cancel(job_id)
         await compute.await_terminal_state(job_id)
-        assert not any(lives(pid) for pid in family)
+        assert not any(is_alive(pid) for pid in family)
 
     async def test_a_job_that_has_ended_leaves_nothing_running(self, compute: LocalProcesses, tmp_path: Path) -> None:
         leaving = self.PARENT.replace("child.wait()", "sys.exit(0)")
-        told = tmp_path / "told"
-        job_id = await compute.submit(python(leaving, str(told), self.PATIENT))
+        pid_file = tmp_path / "pids"
+        job_id = await compute.submit(python(leaving, str(pid_file), self.PATIENT))
         assert await compute.await_terminal_state(job_id) is JobStatus.SUCCEEDED
-        await until(lambda: not any(lives(int(pid)) for pid in told.read_text().split()))
+        await until(lambda: not any(is_alive(int(pid)) for pid in pid_file.read_text().split()))
 
 
-WORKER = """
-import asyncio, os, sys
-from pathlib import Path
-from uuid import UUID
-from baton.application.conduct.compute import JobSpec
-from baton.infrastructure.compute.local_process import LocalProcesses
-
-async def main():
-    jobs, key, *command = sys.argv[1:]
-    compute = LocalProcesses(Path(jobs), programs=[command[0]])
-    job_id = await compute.submit(JobSpec(submission_key=UUID(key), command=tuple(command)))
-    print(job_id, flush=True)
-    await compute.await_terminal_state(job_id)
-
-asyncio.run(main())
-"""
-
-
-class TestKilledKeepers:
+class TestKilledWorkers:
     """Workers die by `kill -9`; so may what runs the job, and the job itself."""
 
-    async def worker(self, jobs: Path, job: JobSpec) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", WORKER, str(jobs), str(job.submission_key), *job.command),
-            stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": "src"},
-        )
-
-    async def begun_by_a_worker_that_dies(self, jobs: Path, job: JobSpec) -> str:
-        worker = await self.worker(jobs, job)
-        assert worker.stdout is not None
-        job_id = (await worker.stdout.readline()).decode().strip()
-        worker.kill()
-        assert await worker.wait() == -signal.SIGKILL
-        return job_id
+    async def start_by_dying_worker(self, workers: JobWorkers, jobs: Path, job: JobSpec, submitted: Path) -> str:
+        """Have a job submitted by a worker that is killed then; return the job's id."""
+        pid = await workers.start(jobs, job.submission_key, job.command, submitted)
+        job_id = await until(lambda: submitted.exists() and submitted.read_text())
+        await kill_worker(pid)
+        return str(job_id)
 
     async def test_a_job_outlives_its_worker_and_is_found_by_its_key(
-        self, compute: LocalProcesses, jobs: Path, gate: Path, tmp_path: Path
+        self, workers: JobWorkers, compute: LocalProcesses, jobs: Path, fifo: Path, tmp_path: Path
     ) -> None:
-        program = f"open({str(tmp_path / 'ran')!r}, 'a').write('once'); open({str(gate)!r}).read(); " + (REPORTS % 7)
+        program = f"open({str(tmp_path / 'ran')!r}, 'a').write('once'); open({str(fifo)!r}).read(); " + (REPORT % 7)
         job = python(program)
-        job_id = await self.begun_by_a_worker_that_dies(jobs, job)
+        job_id = await self.start_by_dying_worker(workers, jobs, job, tmp_path / "submitted")
         assert await compute.find(job.submission_key) == job_id
         assert await compute.submit(job) == job_id
-        waiting = asyncio.ensure_future(measured(compute, job))
-        await asyncio.to_thread(gate.write_text, "go on")
+        waiting = asyncio.ensure_future(run_and_measure(compute, job))
+        await asyncio.to_thread(fifo.write_text, "go on")
         assert await waiting == {"found": 7}
         assert (tmp_path / "ran").read_text() == "once"
 
     @pytest.mark.parametrize("seen", ["", "job.json", "stderr", "started.json", "outcome.json"])
     async def test_whenever_a_worker_dies_while_it_submits_the_job_runs_exactly_once(
-        self, compute: LocalProcesses, jobs: Path, tmp_path: Path, seen: str
+        self, workers: JobWorkers, compute: LocalProcesses, jobs: Path, tmp_path: Path, seen: str
     ) -> None:
         job = python(f"open({str(tmp_path / 'ran')!r}, 'a').write('once')")
-        worker = await self.worker(jobs, job)
-        await asyncio.to_thread(appeared, jobs / str(job.submission_key) / seen)
-        worker.kill()
-        await worker.wait()
+        pid = await workers.start(jobs, job.submission_key, job.command, tmp_path / "submitted")
+        await asyncio.to_thread(wait_for_path, jobs / str(job.submission_key) / seen)
+        await kill_worker(pid)
         job_id = await compute.submit(job)
         assert await compute.await_terminal_state(job_id) is JobStatus.SUCCEEDED
         assert (tmp_path / "ran").read_text() == "once"
 
     async def test_a_job_that_ended_while_nobody_looked_is_found_ended(
-        self, compute: LocalProcesses, jobs: Path, gate: Path
+        self, workers: JobWorkers, compute: LocalProcesses, jobs: Path, fifo: Path, tmp_path: Path
     ) -> None:
-        job = python(f"open({str(gate)!r}).read(); raise SystemExit('beam lost')")
-        job_id = await self.begun_by_a_worker_that_dies(jobs, job)
-        await asyncio.to_thread(gate.write_text, "go on")
+        job = python(f"open({str(fifo)!r}).read(); raise SystemExit('beam lost')")
+        job_id = await self.start_by_dying_worker(workers, jobs, job, tmp_path / "submitted")
+        await asyncio.to_thread(fifo.write_text, "go on")
         await until((jobs / job_id / "outcome.json").exists)
         assert await LocalProcesses(jobs, programs=PROGRAMS).find(job.submission_key) == job_id
         assert await compute.await_terminal_state(job_id) is JobStatus.FAILED
         with pytest.raises(ComputeJobFailedError, match="beam lost"):
             await compute.fetch_measurements(job_id)
 
-    async def test_a_job_of_a_dead_worker_can_be_cancelled(self, compute: LocalProcesses, jobs: Path, gate: Path) -> None:
-        job_id = await self.begun_by_a_worker_that_dies(jobs, python(f"open({str(gate)!r}).read()"))
+    async def test_a_job_of_a_dead_worker_can_be_cancelled(
+        self, workers: JobWorkers, compute: LocalProcesses, jobs: Path, fifo: Path, tmp_path: Path
+    ) -> None:
+        job = python(f"open({str(fifo)!r}).read()")
+        job_id = await self.start_by_dying_worker(workers, jobs, job, tmp_path / "submitted")
         await compute.cancel(job_id)
         assert await compute.await_terminal_state(job_id) is JobStatus.CANCELLED
 
     async def test_a_job_whose_runner_was_killed_has_no_known_outcome_and_does_not_go_on(
-        self, compute: LocalProcesses, jobs: Path, gate: Path
+        self, compute: LocalProcesses, jobs: Path, fifo: Path
     ) -> None:
-        job = python(f"open({str(gate)!r}).read()")
+        job = python(f"open({str(fifo)!r}).read()")
         job_id = await compute.submit(job)
         pid = json.loads((jobs / job_id / "started.json").read_text())["pid"]
         os.kill(int((jobs / job_id / "lock").read_text()), signal.SIGKILL)
         with pytest.raises(ComputeOutcomeUnknown, match=job_id):
             await compute.await_terminal_state(job_id)
-        await until(lambda: not lives(pid))
+        await until(lambda: not is_alive(pid))
         assert await compute.submit(job) == job_id, "what may have run is not run again"
         with pytest.raises(ComputeOutcomeUnknown):
             await compute.fetch_measurements(job_id)
 
     async def test_a_number_that_another_process_was_given_is_left_alone(
-        self, compute: LocalProcesses, jobs: Path, gate: Path
+        self, compute: LocalProcesses, jobs: Path, fifo: Path
     ) -> None:
-        job_id = await compute.submit(python(f"open({str(gate)!r}).read()"))
+        job_id = await compute.submit(python(f"open({str(fifo)!r}).read()"))
         started = json.loads((jobs / job_id / "started.json").read_text())
         os.kill(int((jobs / job_id / "lock").read_text()), signal.SIGKILL)
         (jobs / job_id / "started.json").write_text(json.dumps({**started, "birth": "another boot:1"}))
         try:
             with pytest.raises(ComputeOutcomeUnknown):
                 await compute.await_terminal_state(job_id)
-            assert lives(started["pid"])
+            assert is_alive(started["pid"])
         finally:
             os.killpg(started["pid"], signal.SIGKILL)
 
     async def test_a_claim_that_was_never_begun_is_no_job_and_may_be_run(self, compute: LocalProcesses, jobs: Path) -> None:
-        job = python(REPORTS % 1)
+        job = python(REPORT % 1)
         with pytest.raises(ComputeNotAvailableError):
             await LocalProcesses(jobs, programs=PROGRAMS, interpreter="/bin/false").submit(job)
         assert await compute.find(job.submission_key) is None
         with pytest.raises(ComputeOutcomeUnknown):
             await compute.await_terminal_state(str(job.submission_key))
-        assert await measured(compute, job) == {"found": 1}
+        assert await run_and_measure(compute, job) == {"found": 1}
 
-    async def test_a_job_that_does_not_end_in_its_time_is_not_waited_for_for_ever(self, jobs: Path, gate: Path) -> None:
+    async def test_a_job_that_does_not_end_in_its_time_is_not_waited_for_for_ever(self, jobs: Path, fifo: Path) -> None:
         compute = LocalProcesses(jobs, programs=PROGRAMS, timeout=1, grace=0.1, allowance=0.1)
-        job_id = await compute.submit(python(f"open({str(gate)!r}).read()"))
+        job_id = await compute.submit(python(f"open({str(fifo)!r}).read()"))
         runner = int((jobs / job_id / "lock").read_text())
         os.kill(runner, signal.SIGSTOP)
         try:

@@ -18,7 +18,7 @@ from baton.domain.operation.steering.steering import (
 )
 from baton.infrastructure.decide.configured import ConfiguredDeciders, GridWalkDecider, LanguageModelDecider, SeededDecider
 from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
-from tests.support.domain.searches import FOCUS, evidence, searched
+from tests.support.domain.searches import FOCUS, evidence, run_search
 from tests.support.infrastructure.canned_model import CannedModel
 
 DECIDE: TypeAdapter[AskedDecide] = TypeAdapter(Decide)
@@ -59,7 +59,7 @@ async def test_without_a_language_model_none_can_be_asked() -> None:
 
 async def test_a_decider_is_set_up_as_it_was_asked_for() -> None:
     decider = await ConfiguredDeciders(EVERYTHING).decider(setup("grid_walk", points_per_axis=3))
-    found = await searched(decider.advise_next, FOCUS, lambda _: 1.0, 10)
+    found = await run_search(decider.advise_next, FOCUS, lambda _: 1.0, 10)
     assert [item.point["focus"] for item in found] == [-2, 0, 2]
 
 

@@ -23,7 +23,7 @@ from baton.infrastructure.decide.optimizing import (
     TrainingData,
     log_improvement,
 )
-from tests.support.domain.searches import FOCUS, PLANE, choices, evidence, interval, observation, searched, space
+from tests.support.domain.searches import FOCUS, PLANE, choices, evidence, interval, observation, run_search, space
 
 UNIT = space(interval("x", 0, 1), interval("y", 0, 1))
 MIXED = space(interval("focus", 0, 1), choices("filter", "Al", "Cu"))
@@ -43,7 +43,7 @@ def along_focus(*values: float, quality: str = "Good") -> list[SteeringObservati
 
 class TestSobol:
     async def test_it_goes_on_from_the_origin_by_the_unscrambled_sequence(self) -> None:
-        found = await searched(SobolDecider().advise_next, UNIT, lambda _: 1.0, 8)
+        found = await run_search(SobolDecider().advise_next, UNIT, lambda _: 1.0, 8)
         assert [(item.point["x"], item.point["y"]) for item in found] == [
             *((0, 0), (0.5, 0.5), (0.75, 0.25), (0.25, 0.75)),
             *((0.375, 0.375), (0.875, 0.875), (0.625, 0.125), (0.125, 0.625)),
@@ -173,7 +173,7 @@ class TestConvergence:
         def depth(point: dict[str, Any]) -> float:
             return (point["focus"] - 0.7) ** 2 + 0.05 * (point["tilt"] - 6.3) ** 2
 
-        found = await searched(
+        found = await run_search(
             staged().advise_next, PLANE, lambda point: sign * (depth(point) + noise.gauss(0, 0.02)), 20, kind
         )
         assert min(depth(item.point) for item in found) < 0.01
@@ -189,7 +189,7 @@ class TestConvergence:
             bent = y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6
             return float(bent**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10)
 
-        found = await searched(
+        found = await run_search(
             staged().advise_next, within, lambda point: branin(point) + noise.gauss(0, 0.1), 30, "Minimize"
         )
         assert min(branin(item.point) for item in found) < 0.6, "the optimum is 0.398"

@@ -15,7 +15,7 @@ from baton.application.identity import VerifiedToken
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity import CALLS_AT_ONCE, AcceptedTokens, ProviderRegistry
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping
 
 NOON = datetime(2026, 10, 6, 12, 0, tzinfo=UTC)
@@ -74,12 +74,12 @@ async def test_a_token_is_refused_when_its_issuer_says(
     answer: dict[str, Any], reason: str, asking: ProviderRegistry, issuer: Issuer
 ) -> None:
     token = issuer.opaque_token(**{"subject": answer.get("sub", "mira-77"), **answer})
-    with refused("InvalidTokenError", reason):
+    with expect_refusal("InvalidTokenError", reason):
         await asking.authenticate(token, SYSTEM_HTTP)
 
 
 async def test_a_token_the_issuer_never_saw_is_inactive(asking: ProviderRegistry) -> None:
-    with refused("InvalidTokenError", "introspection_inactive"):
+    with expect_refusal("InvalidTokenError", "introspection_inactive"):
         await asking.authenticate("made-up", SYSTEM_HTTP)
 
 
@@ -107,7 +107,7 @@ async def test_no_answer_is_kept_past_the_tokens_expiry(
     await asking.authenticate(token, SYSTEM_HTTP)
     clock.advance(11)
     issuer.answers[token] = {"active": False}
-    with refused("InvalidTokenError", "introspection_inactive"):
+    with expect_refusal("InvalidTokenError", "introspection_inactive"):
         await asking.authenticate(token, SYSTEM_HTTP)
 
 
@@ -119,14 +119,14 @@ async def test_a_revoked_token_works_no_longer_than_the_kept_answer(
     issuer.answers[token] = {"active": False}
     assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
     clock.advance(30)
-    with refused("InvalidTokenError", "introspection_inactive"):
+    with expect_refusal("InvalidTokenError", "introspection_inactive"):
         await asking.authenticate(token, SYSTEM_HTTP)
 
 
 async def test_a_token_counts_from_its_time_on(asking: ProviderRegistry, issuer: Issuer, clock: SettableClock) -> None:
     begins = int(clock.now.timestamp()) + 40
     token = issuer.opaque_token(nbf=begins)
-    with refused("InvalidTokenError", "not_yet_valid"):
+    with expect_refusal("InvalidTokenError", "not_yet_valid"):
         await asking.authenticate(token, SYSTEM_HTTP)
     clock.advance(10)
     assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
@@ -157,7 +157,7 @@ async def test_everybody_who_shows_the_same_token_at_once_gets_one_answer(asking
 async def test_refusals_are_never_kept(asking: ProviderRegistry, issuer: Issuer) -> None:
     token = issuer.opaque_token(active=False)
     for _ in range(2):
-        with refused("InvalidTokenError", "introspection_inactive"):
+        with expect_refusal("InvalidTokenError", "introspection_inactive"):
             await asking.authenticate(token, SYSTEM_HTTP)
     issuer.answers[token]["active"] = True
     assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
@@ -167,7 +167,7 @@ async def test_refusals_are_never_kept(asking: ProviderRegistry, issuer: Issuer)
 async def test_an_answer_kept_for_one_surface_says_nothing_about_another(asking: ProviderRegistry, issuer: Issuer) -> None:
     token = issuer.opaque_token(aud=HTTP_AUDIENCE)
     await asking.authenticate(token, SYSTEM_HTTP)
-    with refused("InvalidTokenError", "wrong_audience"):
+    with expect_refusal("InvalidTokenError", "wrong_audience"):
         await asking.authenticate(token, SYSTEM_MCP_STREAMABLE_HTTP)
 
 
@@ -187,7 +187,7 @@ async def test_introspection_is_unavailable_when_the_issuer_answers_with(
     case: str, asking: ProviderRegistry, issuer: Issuer
 ) -> None:
     issuer.instead = UNUSABLE[case]
-    with refused("IntrospectionUnavailableError") as caught:
+    with expect_refusal("IntrospectionUnavailableError") as caught:
         await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
     assert (caught.value.status, caught.value.retry_after) == (503, 5)
     assert issuer.url not in caught.value.detail
@@ -195,7 +195,7 @@ async def test_introspection_is_unavailable_when_the_issuer_answers_with(
 
 async def test_wrong_credentials_of_the_service_are_its_own_trouble(registries: Registries, issuer: Issuer) -> None:
     asking = registries(issuer.asked_provider(introspection_client_secret="outdated"))
-    with refused("IntrospectionUnavailableError"):
+    with expect_refusal("IntrospectionUnavailableError"):
         await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
 
 
@@ -203,13 +203,13 @@ async def test_an_issuer_that_does_not_answer_in_time_is_unavailable(
     impatient_registries: Registries, issuer: Issuer
 ) -> None:
     issuer.silence()
-    with refused("IntrospectionUnavailableError"):
+    with expect_refusal("IntrospectionUnavailableError"):
         await impatient_registries(issuer.asked_provider()).authenticate(issuer.opaque_token(), SYSTEM_HTTP)
 
 
 async def test_an_answer_that_never_ends_is_none(impatient_registries: Registries, issuer: Issuer) -> None:
     issuer.instead = dripping()
-    with refused("IntrospectionUnavailableError"):
+    with expect_refusal("IntrospectionUnavailableError"):
         await impatient_registries(issuer.asked_provider()).authenticate(issuer.opaque_token(), SYSTEM_HTTP)
 
 
@@ -220,7 +220,7 @@ async def test_while_the_issuer_is_down_kept_answers_count_and_other_tokens_are_
         await asking.authenticate(token, SYSTEM_HTTP)
         fleeting.stop()
         assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
-        with refused("IntrospectionUnavailableError"):
+        with expect_refusal("IntrospectionUnavailableError"):
             await asking.authenticate(fleeting.opaque_token(), SYSTEM_HTTP)
 
 

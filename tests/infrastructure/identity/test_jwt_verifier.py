@@ -20,7 +20,7 @@ from baton.domain.access.actor import ActorKind
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity import FETCH_PAUSE, TIMEOUTS, ProviderRegistry, ProviderUnreachableError, key_table
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.infrastructure.identity_provider import (
     HTTP_AUDIENCE,
     MCP_AUDIENCE,
@@ -88,7 +88,7 @@ async def test_a_signed_token_is_refused_for(case: str, registry: ProviderRegist
         name: from_now(value) if name in TIMES and type(value) is int and value < 10**6 else value
         for name, value in changes.items()
     }
-    with refused("InvalidTokenError", reason):
+    with expect_refusal("InvalidTokenError", reason):
         await registry.authenticate(issuer.token(**claims), SYSTEM_HTTP)
 
 
@@ -114,21 +114,21 @@ async def test_a_token_for_one_surface_is_refused_on_another(registry: ProviderR
     ):
         token = issuer.token(audience=audience)
         assert (await registry.authenticate(token, own)).principal_id == MIRA
-        with refused("InvalidTokenError", "wrong_audience"):
+        with expect_refusal("InvalidTokenError", "wrong_audience"):
             await registry.authenticate(token, other)
 
 
 async def test_a_surface_without_an_audience_accepts_no_token_and_asks_nobody(
     registry: ProviderRegistry, issuer: Issuer
 ) -> None:
-    with refused("InvalidTokenError", "wrong_audience"):
+    with expect_refusal("InvalidTokenError", "wrong_audience"):
         await registry.authenticate(issuer.token(), SYSTEM_MCP_STDIO)
     assert issuer.key_set_requests == 0
 
 
 @pytest.mark.parametrize("claimed", ["https://elsewhere.example.org", "slash"])
 async def test_an_issuer_matches_exactly_or_not_at_all(claimed: str, registry: ProviderRegistry, issuer: Issuer) -> None:
-    with refused("InvalidTokenError", "wrong_issuer"):
+    with expect_refusal("InvalidTokenError", "wrong_issuer"):
         await registry.authenticate(issuer.token(iss=f"{issuer.url}/" if claimed == "slash" else claimed), SYSTEM_HTTP)
     assert issuer.key_set_requests == 0
 
@@ -156,14 +156,14 @@ async def test_the_type_tells_access_tokens_from_others(
         if accepted:
             assert (await registry.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
         else:
-            with refused("InvalidTokenError", "malformed"):
+            with expect_refusal("InvalidTokenError", "malformed"):
                 await registry.authenticate(token, SYSTEM_HTTP)
 
 
 async def test_an_unsigned_token_is_refused_without_asking_for_keys(registry: ProviderRegistry, issuer: Issuer) -> None:
     _, payload, _ = issuer.token().split(".")
     for spelling in ("none", "None", "NONE"):
-        with refused("InvalidTokenError", "unsupported_algorithm"):
+        with expect_refusal("InvalidTokenError", "unsupported_algorithm"):
             await registry.authenticate(f"{encoded({'typ': 'at+jwt', 'alg': spelling})}.{payload}.", SYSTEM_HTTP)
     assert issuer.key_set_requests == 0
 
@@ -175,20 +175,20 @@ async def test_a_published_key_is_no_shared_secret(registry: ProviderRegistry, i
     _, payload, _ = issuer.token().split(".")
     signing_input = f"{encoded({'typ': 'at+jwt', 'alg': 'HS256', 'kid': issuer.key.key_id})}.{payload}"
     signature = base64url(hmac.new(public, signing_input.encode(), hashlib.sha256).digest())
-    with refused("InvalidTokenError", "unsupported_algorithm"):
+    with expect_refusal("InvalidTokenError", "unsupported_algorithm"):
         await registry.authenticate(f"{signing_input}.{signature}", SYSTEM_HTTP)
 
 
 async def test_a_changed_token_has_a_bad_signature(registry: ProviderRegistry, issuer: Issuer) -> None:
     header, _, signature = issuer.token("mira-77").split(".")
     _, payload, _ = issuer.token("someone-else").split(".")
-    with refused("InvalidTokenError", "bad_signature"):
+    with expect_refusal("InvalidTokenError", "bad_signature"):
         await registry.authenticate(f"{header}.{payload}.{signature}", SYSTEM_HTTP)
 
 
 async def test_a_foreign_key_under_a_known_id_has_a_bad_signature(registry: ProviderRegistry, issuer: Issuer) -> None:
     forger = SigningKey(issuer.key.key_id, SigningKey.elliptic().private, "ES256")
-    with refused("InvalidTokenError", "bad_signature"):
+    with expect_refusal("InvalidTokenError", "bad_signature"):
         await registry.authenticate(issuer.token(key=forger), SYSTEM_HTTP)
 
 
@@ -196,7 +196,7 @@ async def test_a_token_without_key_id_is_verified_by_the_only_key_there_is(regis
     token = issuer.token(header={"kid": None})
     assert (await registries(issuer.provider()).authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
     issuer.published.append(SigningKey.elliptic())
-    with refused("InvalidTokenError", "bad_signature"):
+    with expect_refusal("InvalidTokenError", "bad_signature"):
         await registries(issuer.provider()).authenticate(token, SYSTEM_HTTP)
 
 
@@ -207,7 +207,7 @@ async def test_rsa_keys_verify_too_unless_they_are_weak(registries: Registries, 
         if accepted:
             assert (await registry.authenticate(issuer.token(key=key), SYSTEM_HTTP)).principal_id == MIRA
         else:
-            with refused("InvalidTokenError", "bad_signature"):
+            with expect_refusal("InvalidTokenError", "bad_signature"):
                 await registry.authenticate(issuer.token(key=key), SYSTEM_HTTP)
 
 
@@ -242,7 +242,7 @@ async def test_a_withdrawn_key_stops_counting_when_the_keys_are_fetched_again(
     issuer.rotate()
     assert (await registry.authenticate(issuer.token(key=withdrawn), SYSTEM_HTTP)).principal_id == MIRA
     clock.advance(300)
-    with refused("InvalidTokenError", "bad_signature"):
+    with expect_refusal("InvalidTokenError", "bad_signature"):
         await registry.authenticate(issuer.token(key=withdrawn), SYSTEM_HTTP)
 
 
@@ -259,13 +259,13 @@ async def test_a_key_id_nobody_publishes_is_a_bad_signature_after_one_refetch(
     registry: ProviderRegistry, issuer: Issuer
 ) -> None:
     await registry.authenticate(issuer.token(), SYSTEM_HTTP)
-    with refused("InvalidTokenError", "bad_signature"):
+    with expect_refusal("InvalidTokenError", "bad_signature"):
         await registry.authenticate(issuer.token(key=SigningKey.elliptic()), SYSTEM_HTTP)
     assert issuer.key_set_requests == 2
 
 
 async def test_a_first_token_with_an_unknown_key_id_costs_one_fetch(registry: ProviderRegistry, issuer: Issuer) -> None:
-    with refused("InvalidTokenError", "bad_signature"):
+    with expect_refusal("InvalidTokenError", "bad_signature"):
         await registry.authenticate(issuer.token(key=SigningKey.elliptic()), SYSTEM_HTTP)
     assert issuer.key_set_requests == 1
 
@@ -282,7 +282,7 @@ async def test_made_up_key_ids_do_not_turn_the_service_against_its_issuer(
 async def test_an_issuer_is_asked_for_its_keys_only_so_often(registry: ProviderRegistry, issuer: Issuer) -> None:
     began = time.monotonic()
     for _ in range(3):
-        with refused("InvalidTokenError", "bad_signature"):
+        with expect_refusal("InvalidTokenError", "bad_signature"):
             await registry.authenticate(issuer.token(key=SigningKey.elliptic()), SYSTEM_HTTP)
     assert time.monotonic() - began >= 2 * FETCH_PAUSE
     assert issuer.key_set_requests == 3
@@ -325,12 +325,12 @@ async def test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_are_un
         await registry.authenticate(fleeting.token(), SYSTEM_HTTP)
         fleeting.stop()
         assert (await registry.authenticate(fleeting.token(), SYSTEM_HTTP)).principal_id == MIRA
-        with refused("KeySetUnavailableError") as caught:
+        with expect_refusal("KeySetUnavailableError") as caught:
             await registry.authenticate(fleeting.token(key=SigningKey.elliptic()), SYSTEM_HTTP)
         assert (caught.value.status, caught.value.retry_after) == (503, 5)
         assert fleeting.url not in caught.value.detail
         clock.advance(301)
-        with refused("KeySetUnavailableError"):
+        with expect_refusal("KeySetUnavailableError"):
             await registry.authenticate(fleeting.token(), SYSTEM_HTTP)
         fleeting.start()
         assert (await registry.authenticate(fleeting.token(), SYSTEM_HTTP)).principal_id == MIRA
@@ -353,7 +353,7 @@ async def test_a_key_set_is_unavailable_when_its_issuer_answers_with(
     case: str, registry: ProviderRegistry, issuer: Issuer
 ) -> None:
     issuer.instead = WRONG_ANSWERS[case]
-    with refused("KeySetUnavailableError"):
+    with expect_refusal("KeySetUnavailableError"):
         await registry.authenticate(issuer.token(), SYSTEM_HTTP)
     issuer.instead = None
     assert (await registry.authenticate(issuer.token(), SYSTEM_HTTP)).principal_id == MIRA
@@ -364,14 +364,14 @@ async def test_an_issuer_that_does_not_answer_in_time_is_unavailable(
 ) -> None:
     registry = impatient_registries(issuer.provider())
     issuer.silence()
-    with refused("KeySetUnavailableError"):
+    with expect_refusal("KeySetUnavailableError"):
         await registry.authenticate(issuer.token(), SYSTEM_HTTP)
 
 
 async def test_an_answer_that_never_ends_is_none(impatient_registries: Registries, issuer: Issuer) -> None:
     registry = impatient_registries(issuer.provider())
     issuer.instead = dripping()
-    with refused("KeySetUnavailableError"):
+    with expect_refusal("KeySetUnavailableError"):
         await registry.authenticate(issuer.token(), SYSTEM_HTTP)
 
 

@@ -17,7 +17,7 @@ from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity import ProviderRegistry
 from tests.infrastructure.identity.conftest import MIRA, BindingsInMemory, Registries
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded
 
 ROBOT = UUID("0197a100-0000-7000-8000-000000000002")
@@ -54,14 +54,14 @@ async def test_a_token_that_names_its_issuer_is_asked_about_where_there_is_no_ke
 
 async def test_a_token_of_an_unknown_issuer_is_shown_to_nobody(registries: Registries, issuer: Issuer) -> None:
     registry = registries(issuer.asked_provider())
-    with refused("InvalidTokenError", "wrong_issuer"):
+    with expect_refusal("InvalidTokenError", "wrong_issuer"):
         await registry.authenticate(issuer.token(iss=ELSEWHERE), SYSTEM_HTTP)
     assert issuer.introspections == []
 
 
 async def test_an_opaque_token_is_malformed_where_nobody_can_be_asked(registry: ProviderRegistry) -> None:
     for token in ("opaque", "one.dot", "a.b.c.d.e"):
-        with refused("InvalidTokenError", "malformed"):
+        with expect_refusal("InvalidTokenError", "malformed"):
             await registry.authenticate(token, SYSTEM_HTTP)
 
 
@@ -92,7 +92,7 @@ async def test_an_opaque_token_is_malformed_where_nobody_can_be_asked(registry: 
 )
 async def test_what_is_no_token_is_malformed_and_shown_to_nobody(token: str, registries: Registries, issuer: Issuer) -> None:
     registry = registries(issuer.asked_provider())
-    with refused("InvalidTokenError", "malformed"):
+    with expect_refusal("InvalidTokenError", "malformed"):
         await registry.authenticate(token, SYSTEM_HTTP)
     assert issuer.introspections == []
 
@@ -122,19 +122,19 @@ async def test_a_stored_binding_has_the_kind_of_its_actor_and_counts_from_the_ne
     registry: ProviderRegistry, issuer: Issuer, bindings: BindingsInMemory
 ) -> None:
     token = issuer.token("scan-bridge-7")
-    with refused("InvalidTokenError", "unknown_subject"):
+    with expect_refusal("InvalidTokenError", "unknown_subject"):
         await registry.authenticate(token, SYSTEM_HTTP)
     bindings.rows[issuer.url, "scan-bridge-7"] = ROBOT, ActorKind.SERVICE_ACCOUNT
     principal = await registry.authenticate(token, SYSTEM_HTTP)
     assert (principal.principal_id, principal.kind) == (ROBOT, ActorKind.SERVICE_ACCOUNT)
     del bindings.rows[issuer.url, "scan-bridge-7"]
-    with refused("InvalidTokenError", "unknown_subject"):
+    with expect_refusal("InvalidTokenError", "unknown_subject"):
         await registry.authenticate(token, SYSTEM_HTTP)
 
 
 @pytest.mark.parametrize("subject", ["Mira-77", " mira-77", "mira-77 ", "mira-7"])
 async def test_a_subject_matches_exactly_or_not_at_all(subject: str, registry: ProviderRegistry, issuer: Issuer) -> None:
-    with refused("InvalidTokenError", "unknown_subject"):
+    with expect_refusal("InvalidTokenError", "unknown_subject"):
         await registry.authenticate(issuer.token(subject), SYSTEM_HTTP)
 
 
@@ -143,7 +143,7 @@ async def test_the_same_subject_of_another_issuer_is_somebody_else(
 ) -> None:
     bindings.rows = {(ELSEWHERE, "mira-77"): (MIRA, ActorKind.HUMAN)}
     elsewhere = issuer.provider(issuer=ELSEWHERE)
-    with refused("InvalidTokenError", "unknown_subject"):
+    with expect_refusal("InvalidTokenError", "unknown_subject"):
         await registries(issuer.provider(), elsewhere).authenticate(issuer.token(), SYSTEM_HTTP)
 
 
@@ -151,7 +151,7 @@ async def test_nobody_becomes_the_service_itself(
     registry: ProviderRegistry, issuer: Issuer, bindings: BindingsInMemory
 ) -> None:
     bindings.rows[issuer.url, "mira-77"] = NIL, ActorKind.HUMAN
-    with refused("InvalidTokenError", "unknown_subject"):
+    with expect_refusal("InvalidTokenError", "unknown_subject"):
         await registry.authenticate(issuer.token(), SYSTEM_HTTP)
 
 
@@ -185,7 +185,7 @@ async def test_an_unreachable_provider_is_named_in_the_log_alone(registries: Reg
         taken.bind(("127.0.0.1", 0))
         unreachable = f"http://127.0.0.1:{taken.getsockname()[1]}/keys"
         registry = registries(issuer.provider(jwks_url=unreachable))
-        with capture_logs() as lines, refused("KeySetUnavailableError") as caught:
+        with capture_logs() as lines, expect_refusal("KeySetUnavailableError") as caught:
             await registry.authenticate(issuer.token(), SYSTEM_HTTP)
     assert [(line["event"], line["issuer"]) for line in lines] == [("key_set_unavailable", issuer.url)]
     assert issuer.url not in str(caught.value)

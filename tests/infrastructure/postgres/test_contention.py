@@ -29,7 +29,7 @@ from baton.domain.trust.visit import (
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import OPERATOR, START, CommandCaller, lenient, planned_visit
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 from tests.support.infrastructure.database_observer import Connection, project, rows, until_waiting
 
 WRITERS = 64
@@ -219,7 +219,7 @@ class TestNamedLocks:
 
     async def test_a_refusal_gives_the_lock_back(self, calling: CommandCaller) -> None:
         surface, (visit, other) = await self.rivals(calling)
-        with refused("VisitCannotCompleteError", "arrived"):
+        with expect_refusal("VisitCannotCompleteError", "arrived"):
             await calling.do(CompleteVisit(), on=visit)
         async with asyncio.timeout(10):
             await calling.do(TakeControlOfSurface(surface_id=surface), on=other)

@@ -18,7 +18,7 @@ from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import CommandCaller
 from tests.support.databases import with_database
 from tests.support.service import running_api
-from tests.support.stack import baton
+from tests.support.stack import run_baton
 from tests.support.waiting import until
 
 PRODUCTION = {
@@ -121,6 +121,6 @@ async def test_the_owner_migrates_and_rebuilds_and_the_service_sees_the_form(pos
 
 
 def test_production_refuses_a_login_that_can_rewrite_the_log(postgres: EmbeddedPostgres, database_url: str) -> None:
-    ran = baton("projector", DATABASE_URL=database_url, **PRODUCTION)
+    ran = run_baton("projector", DATABASE_URL=database_url, **PRODUCTION)
     assert ran.returncode == 2
     assert ran.stderr.startswith("baton: DATABASE_URL logs in as a user who can rewrite the log, which APP_ENV=production")

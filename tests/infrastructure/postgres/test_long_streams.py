@@ -15,7 +15,7 @@ from baton.infrastructure.postgres.pool import dedicated_connection, runtime_poo
 from baton.infrastructure.postgres.statements import SHORT, endless_stream
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.domain.test_replay import BORN
-from tests.support.domain.schedules import defined
+from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
 
 ASSET, SCHEDULE = REGISTRY.aggregates["Asset"], REGISTRY.aggregates["Schedule"]
@@ -58,7 +58,7 @@ async def test_a_short_stream_is_read_whole(database_url: str) -> None:
 
 async def test_a_schedule_that_has_fired_for_months_is_read_as_fast_as_a_new_one(database_url: str) -> None:
     world = World()
-    (born,) = world.streams["Schedule", defined(world)]
+    (born,) = world.streams["Schedule", define_schedule(world)]
     fired: list[Event] = [
         ScheduleFired(scheduled_at=START, run_id=None, procedure_id=new_id(), count=number) for number in range(1, 4 * SHORT)
     ]
@@ -77,7 +77,7 @@ async def test_a_schedule_that_has_fired_for_months_is_read_as_fast_as_a_new_one
 
 async def test_a_schedule_that_has_fired_for_years_is_read_without_passing_over_its_firings(database_url: str) -> None:
     world = World()
-    (born,) = world.streams["Schedule", defined(world)]
+    (born,) = world.streams["Schedule", define_schedule(world)]
     fired: list[Event] = [
         ScheduleFired(scheduled_at=START, run_id=None, procedure_id=new_id(), count=number) for number in range(1, 5000)
     ]

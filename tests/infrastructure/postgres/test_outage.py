@@ -24,7 +24,7 @@ from baton.domain.trust.zone import DefineZone
 from baton.infrastructure.postgres.pool import TIMEOUTS, Pool, dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import OPERATOR, START, CommandCaller
-from tests.support.domain.world import new_id, refused
+from tests.support.domain.world import expect_refusal, new_id
 from tests.support.infrastructure.database_observer import Connection, rows, until_waiting
 from tests.support.waiting import until
 
@@ -81,7 +81,7 @@ ASKED: list[Callable[[PostgresStore], Any]] = [
     lambda store: store.locate(1),
     lambda store: store.end(),
     lambda store: store.ahead(Bookmark(0, 0), ["ZoneDefined"], 10),
-    lambda store: store.passed("projections", 1),
+    lambda store: store.has_passed("projections", 1),
     lambda store: store.claim_key(claim("retry-1"), START),
     lambda store: store.release_key(claim("retry-1")),
 ]
@@ -103,9 +103,9 @@ async def test_commands_and_queries_are_refused_and_work_again_afterwards(
 ) -> None:
     zone = await calling.create(DefineZone(name="Before"))
     async with outage(postgres, database):
-        with refused(StoreUnavailableError):
+        with expect_refusal(StoreUnavailableError):
             await calling.do(DefineZone(name="During"), key="retry-1")
-        with refused(StoreUnavailableError):
+        with expect_refusal(StoreUnavailableError):
             await calling.versions("Zone", zone)
     executed = await until_back(calling, DefineZone(name="During"), "retry-1")
     assert not executed.replayed
@@ -124,7 +124,7 @@ async def test_a_connection_that_breaks_before_the_append_leaves_nothing_behind(
             end_all_but(owner)
         return drawn[-1]
 
-    with refused(StoreUnavailableError):
+    with expect_refusal(StoreUnavailableError):
         await replace(calling, new_id=breaking).do(RegisterActor(name="Mira"), key="retry-1")
     assert await rows(owner, "SELECT FROM events") == []
     assert await rows(owner, "SELECT FROM access_actor_profile") == []
@@ -158,7 +158,7 @@ class TestLostAnswers:
             return bool(await rows(owner, "SELECT FROM events"))
 
         line.cut_when = committed
-        with refused(StoreUnavailableError):
+        with expect_refusal(StoreUnavailableError):
             await far.do(RegisterActor(name="Mira"), key="retry-1")
         ((id,),) = await rows(owner, "SELECT stream_id FROM events")
         again = await until_back(far, RegisterActor(name="Mira"), "retry-1")
@@ -173,7 +173,7 @@ class TestLostAnswers:
         request = asyncio.create_task(far.do(RegisterActor(name="Mira"), key="retry-1"))
         await until_waiting(owner)
         line.cut()
-        with refused(StoreUnavailableError):
+        with expect_refusal(StoreUnavailableError):
             await request
         await until(lambda: released(owner))
         await second_connection.rollback()

@@ -10,7 +10,7 @@ from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.pool import CHANNEL, AppendNotifier, Pool, PostgresAppendListener, dedicated_connection
 from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import CommandCaller
-from tests.support.domain.world import refused
+from tests.support.domain.world import expect_refusal
 from tests.support.infrastructure.database_observer import Connection, rows
 from tests.support.waiting import until
 
@@ -63,7 +63,7 @@ async def test_the_store_tells_its_process_after_the_commit(pool: Pool, owner: C
     seen += [row[0] for row in await rows(owner, "SELECT position FROM events")]
     assert len(seen) == 1
     announced.clear()
-    with refused("InvalidZoneNameError"):
+    with expect_refusal("InvalidZoneNameError"):
         await calling.do(DefineZone(name=" "))
     assert not announced.is_set()
 
@@ -71,7 +71,7 @@ async def test_the_store_tells_its_process_after_the_commit(pool: Pool, owner: C
 async def test_many_appends_are_one_wake_up(database_url: str, ear: Connection, owner: Connection) -> None:
     waker = AppendNotifier(database_url)
     for _ in range(100):
-        waker.appended()
+        waker.mark_appended()
     async with Supervisor().supervise("waking", waker.run):
         assert await heard(ear, 1) == [""]
         await announce_the_end(owner)
@@ -82,19 +82,19 @@ async def test_every_later_append_is_announced_again(database_url: str, ear: Con
     waker = AppendNotifier(database_url)
     async with Supervisor().supervise("waking", waker.run):
         for _ in range(3):
-            waker.appended()
+            waker.mark_appended()
             assert await heard(ear, 1) == [""]
 
 
 async def test_a_waker_that_lost_its_connection_comes_back(database_url: str, ear: Connection, owner: Connection) -> None:
     waker = AppendNotifier(database_url)
     async with Supervisor().supervise("waking", waker.run):
-        waker.appended()
+        waker.mark_appended()
         await heard(ear, 1)
         await terminate(owner, f"NOTIFY {CHANNEL}")
 
         async def announced_again() -> bool:
-            waker.appended()
+            waker.mark_appended()
             async for _ in ear.notifies(timeout=0.05, stop_after=1):
                 return True
             return False

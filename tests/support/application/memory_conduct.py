@@ -19,9 +19,9 @@ from baton.application.conduct.ledger import ClosingRequest, Ledger
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.step_effects import StepEffects
 from baton.application.conduct.step_execution import Limits, StepRunner, Worker
-from baton.application.control import Control
+from baton.application.control import Control, Timekeeper
 from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
-from baton.application.ports import Authorizer, Batch, Caller, CommandResult, FoldedStanding, StreamAppend, Timekeeper
+from baton.application.ports import Authorizer, Batch, Caller, CommandResult, FoldedStanding, StreamAppend
 from baton.application.unit_of_work import decode_event
 from baton.domain.kernel import Call, Command, Event
 from baton.domain.operation.conduct.conduct import ConductProcedure
@@ -59,7 +59,7 @@ from baton.infrastructure.decide.configured import ConfiguredDeciders
 from baton.infrastructure.plugins import ActionRegistry
 from baton.testing.ledger import MemoryLedger
 from baton.testing.store import MemoryStore
-from tests.support.domain.lifecycles.run import begun
+from tests.support.domain.lifecycles.run import run_started
 from tests.support.domain.world import OPERATOR, new_id
 from tests.support.fast_clock import LoopTime
 from tests.support.infrastructure.ledger_cases import PORTS, LedgerConduct, row
@@ -107,8 +107,8 @@ class RevocablePermits:
             return deny(objection)
         return await PermissiveAuthorizer().authorize(caller, command_name, surface_id)
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
-        return await PermissiveAuthorizer().permitted(caller) - self.withdrawn
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
+        return await PermissiveAuthorizer().permitted_commands(caller) - self.withdrawn
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         return await PermissiveAuthorizer(self.standings).read_standing(caller)
@@ -341,7 +341,7 @@ class MemoryConduct:
 
     async def run(self) -> UUID:
         """A run of a plan without any needs."""
-        event = begun()
+        event = run_started()
         method_id, practice_id = new_id(), new_id()
         await self.happens(method_id, method())
         await self.happens(

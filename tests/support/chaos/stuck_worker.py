@@ -18,8 +18,7 @@ from uuid import UUID
 from temporalio import activity
 
 from baton.application.conduct.ledger import BeginRequest, ClosingRequest
-from baton.application.control import Control
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Timekeeper
 from baton.application.settings import Settings
 from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime

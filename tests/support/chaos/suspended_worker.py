@@ -18,8 +18,7 @@ from unittest.mock import patch
 from baton.application.conduct.heartbeat import boot_time
 from baton.application.conduct.ledger import BeginRequest, BeginResult
 from baton.application.conduct.step_execution import StepRunner
-from baton.application.control import Control
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Timekeeper
 from baton.application.settings import Settings
 from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime

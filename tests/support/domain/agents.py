@@ -18,7 +18,7 @@ def definition(**fields: Any) -> dict[str, Any]:
     return {"kind": "RunDebriefer", "name": "Second debriefer", "version": "2.1", "model_ref": model_ref, **fields}
 
 
-def equipped(world: World, *, approved_models_only: bool = False) -> World:
+def set_approved_models(world: World, *, approved_models_only: bool = False) -> World:
     """The same world, in a deployment that asks for approved models or does not."""
     deployment = world.ports.setdefault("deployment", SimpleNamespace())
     deployment.approved_models_only = approved_models_only
@@ -26,7 +26,7 @@ def equipped(world: World, *, approved_models_only: bool = False) -> World:
 
 
 def agent_world() -> World:
-    return equipped(World())
+    return set_approved_models(World())
 
 
 def agent_of(world: World, id: UUID) -> Agent:
@@ -34,7 +34,7 @@ def agent_of(world: World, id: UUID) -> Agent:
     return state
 
 
-def in_service(world: World, **fields: Any) -> UUID:
+def versioned_agent(world: World, **fields: Any) -> UUID:
     """An agent that is Versioned."""
     id = world.create(DefineAgent(**definition(**fields)))
     world.when(VersionAgent(), on=id)
@@ -42,17 +42,17 @@ def in_service(world: World, **fields: Any) -> UUID:
 
 
 def drafter(world: World, **fields: Any) -> UUID:
-    return in_service(world, **{"kind": "CautionDrafter", "name": "Second drafter", **fields})
+    return versioned_agent(world, **{"kind": "CautionDrafter", "name": "Second drafter", **fields})
 
 
-def seeded(world: World, kind: str) -> UUID:
+def seed_agent(world: World, kind: str) -> UUID:
     """The agent of a kind that every deployment starts with."""
     agent = SEEDED[kind]
     world.apply(agent.begin(Call(NIL, NIL, world.now, agent.id, new_id())), agent.id)
     return agent.id
 
 
-def decided(world: World, by: UUID, context: str, choice: str, **fields: Any) -> UUID:
+def register_decision(world: World, by: UUID, context: str, choice: str, **fields: Any) -> UUID:
     """A decision that whoever made it has registered."""
     caller, world.principal_id = world.principal_id, by
     id = world.create(RegisterDecision(decided_by=by, context=context, choice=choice, **fields))

@@ -70,17 +70,17 @@ def asset_of(world: World, id: UUID) -> Asset:
     return state
 
 
-def known(world: World, reads: Reads[T]) -> T:
+def run_reads(world: World, reads: Reads[T]) -> T:
     """What a generator of reads comes to in this world."""
     answer: T = world.fulfil(reads)
     return answer
 
 
-def asked(world: World, reads: Reads[Any]) -> list[Read]:
+def requested_reads(world: World, reads: Reads[Any]) -> list[Read]:
     """What a generator of reads asks for in this world, in order."""
     requests: list[Read] = []
 
-    def listened() -> Reads[None]:
+    def record_reads() -> Reads[None]:
         answer = None
         while True:
             try:
@@ -89,7 +89,7 @@ def asked(world: World, reads: Reads[Any]) -> list[Read]:
                 return
             answer = yield requests[-1]
 
-    world.fulfil(listened())
+    world.fulfil(record_reads())
     return requests
 
 
@@ -116,7 +116,7 @@ def model(world: World, *family_ids: UUID, name: str = "acme_r250", **fields: An
     return world.create(DefineModel(name=name, declared_family_ids=family_ids, **described))
 
 
-def installed(world: World, asset_id: UUID) -> UUID:
+def install_in_mount(world: World, asset_id: UUID) -> UUID:
     """The mount the asset is in."""
     frame_id = world.create(RegisterFrame(name="centerline"))
     place = {**dict.fromkeys(ORIGIN, 0.0), "parent_frame_id": frame_id, "reference_surface": "MountingFace"}

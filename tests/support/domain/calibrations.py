@@ -21,15 +21,15 @@ def rotation_center(world: World, **fields: Any) -> UUID:
     return world.create(definition(**fields))
 
 
-def measured(center: float = 1024.5, **fields: Any) -> AppendCalibrationRevision:
+def measured_revision(center: float = 1024.5, **fields: Any) -> AppendCalibrationRevision:
     source = {"kind": "Measured", "procedure_id": new_id()}
     values = {"value": {"center": center, "uncertainty": 0.3}, "status": "Provisional", "source": source}
     return AppendCalibrationRevision(**{**values, **fields})
 
 
-def revised(world: World, calibration_id: UUID, **fields: Any) -> UUID:
+def append_revision(world: World, calibration_id: UUID, **fields: Any) -> UUID:
     """The id of a new revision."""
-    [event] = world.when(measured(**fields), on=calibration_id)
+    [event] = world.when(measured_revision(**fields), on=calibration_id)
     id: UUID = event.revision_id  # type: ignore[attr-defined]
     return id
 
@@ -41,9 +41,9 @@ def publishing_world() -> World:
     return world
 
 
-def publishable(world: World, **fields: Any) -> tuple[UUID, PublishCalibrationRevision]:
+def publishable_revision(world: World, **fields: Any) -> tuple[UUID, PublishCalibrationRevision]:
     """A calibration with a revision, and the command to send that revision to a peer that is permitted to have it."""
     peer = site(world)
     permit(world, peer, allowed_credential_ids=[credential(world)])
     id = rotation_center(world)
-    return id, PublishCalibrationRevision(revision_id=revised(world, id, **fields), peer_facility_id=peer)
+    return id, PublishCalibrationRevision(revision_id=append_revision(world, id, **fields), peer_facility_id=peer)

@@ -21,7 +21,7 @@ def on_procedure(id: UUID) -> dict[str, Any]:
     return {"kind": "Procedure", "id": id}
 
 
-def make_known(world: World, target: dict[str, Any]) -> None:
+def ensure_target_exists(world: World, target: dict[str, Any]) -> None:
     """Put an asset or a procedure on record, unless there is one under this id."""
     begun: dict[str, Event] = {
         "Asset": AssetRegistered(
@@ -51,20 +51,20 @@ def make_known(world: World, target: dict[str, Any]) -> None:
         world.given(target["id"], begun[target["kind"]])
 
 
-def note(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def caution_fields(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """What a caution says."""
     said = {"category": "OperationalWindow", "severity": "Caution", "text": DRIFT, "workaround": WAIT}
     return {"target": target, **said, **fields}
 
 
-def registered(world: World, target: dict[str, Any], **fields: Any) -> UUID:
-    make_known(world, target)
-    return world.create(RegisterCaution(**note(target, **fields)))
+def register_caution(world: World, target: dict[str, Any], **fields: Any) -> UUID:
+    ensure_target_exists(world, target)
+    return world.create(RegisterCaution(**caution_fields(target, **fields)))
 
 
-def superseded(world: World, id: UUID, target: dict[str, Any], **fields: Any) -> UUID:
+def supersede_caution(world: World, id: UUID, target: dict[str, Any], **fields: Any) -> UUID:
     """The successor of a caution."""
-    world.when(SupersedeCaution(**note(target, **fields)), on=id)
+    world.when(SupersedeCaution(**caution_fields(target, **fields)), on=id)
     return UUID(world.answer["caution_id"])
 
 

@@ -58,7 +58,7 @@ def template_of(world: World, id: UUID) -> ClearanceTemplate:
     return state
 
 
-def bound(kind: str, id: UUID | None = None) -> dict[str, Any]:
+def binding(kind: str, id: UUID | None = None) -> dict[str, Any]:
     return {"kind": kind, "id": str(id or new_id())}
 
 
@@ -66,19 +66,24 @@ def proposal(value: str = "P-7731") -> dict[str, Any]:
     return {"kind": "External", "scheme": "proposal", "value": value}
 
 
-def declared(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def hazard_declaration(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"target": target, "classifications": [NFPA], "mitigations": ["PPE:gloves"], "notes": None, **fields}
 
 
-def form(template_id: UUID, **fields: Any) -> dict[str, Any]:
+def clearance_fields(template_id: UUID, **fields: Any) -> dict[str, Any]:
     """A form filled in as shortly as possible."""
-    whole = {"template_id": template_id, "facility_code": SITE, "title": "In-situ tomography", "bindings": [bound("Asset")]}
+    whole = {
+        "template_id": template_id,
+        "facility_code": SITE,
+        "title": "In-situ tomography",
+        "bindings": [binding("Asset")],
+    }
     return {**whole, **fields}
 
 
-def registered(world: World, **fields: Any) -> UUID:
+def register_clearance(world: World, **fields: Any) -> UUID:
     template_id = fields.pop("template_id", None) or template(world, code=f"FORM-{new_id()}")
-    return world.create(RegisterClearance(**form(template_id, **fields)))
+    return world.create(RegisterClearance(**clearance_fields(template_id, **fields)))
 
 
 def step(index: int = 0, decision: str = "Approved", **fields: Any) -> AppendClearanceReviewStep:
@@ -86,10 +91,10 @@ def step(index: int = 0, decision: str = "Approved", **fields: Any) -> AppendCle
     return AppendClearanceReviewStep(**{"step_index": index, **decided, **fields})
 
 
-def brought_to(world: World, status: str, **fields: Any) -> UUID:
+def clearance_in_status(world: World, status: str, **fields: Any) -> UUID:
     """A clearance that came to this status by its own verbs."""
-    id = registered(world, **fields)
-    amendment = form(clearance_of(world, id).template_id)
+    id = register_clearance(world, **fields)
+    amendment = clearance_fields(clearance_of(world, id).template_id)
     handed_in = (SubmitClearance(), StartClearanceReview(first_reviewer_role="BeamlineScientist"))
     active = (*handed_in, step(), ApproveClearance(), ActivateClearance())
     verbs = {

@@ -106,12 +106,12 @@ STOPS: dict[str, Callable[[ConductResult], Command]] = {
 """Whatever may happen to a procedure that is conducted, in any order."""
 
 
-def by_hand(world: World, **fields: Any) -> UUID:
+def register_procedure(world: World, **fields: Any) -> UUID:
     """A procedure whose steps come with the request that conducts it."""
     return world.create(RegisterProcedure(**{"name": "Set the energy", "kind": "beam_mode_change", **fields}))
 
 
-def from_recipe(
+def register_procedure_from_recipe(
     world: World, steps: list[Raw] = FOCUS_STEPS, closing_steps: list[Raw] = CLOSE_SHUTTER, **fields: Any
 ) -> UUID:
     """A procedure registered from a recipe of these steps."""
@@ -121,7 +121,7 @@ def from_recipe(
     return world.create(RegisterProcedureFromRecipe(**{**task, **fields}))
 
 
-def opened(world: World, command: Command, on: UUID) -> UUID:
+def open_conduct(world: World, command: Command, on: UUID) -> UUID:
     """The conduct that a command opens."""
     world.when(command, on=on)
     return UUID(world.answer["conduct_id"])
@@ -144,18 +144,18 @@ def conduct_row(world: World, conduct_id: UUID) -> OpenedConduct:
     return row
 
 
-def shown(world: World, id: UUID, **fields: Any) -> None:
+def set_progress(world: World, id: UUID, **fields: Any) -> None:
     """The live conduct lets it be known where it stands."""
     world.records[ConductProgress, id] = replace(progress_of(world, id), **fields)
 
 
-def asks_for_advice(world: World, id: UUID, until: datetime | None = None) -> None:
+def wait_for_advice(world: World, id: UUID, until: datetime | None = None) -> None:
     """The live conduct waits to be told where to measure next."""
     deadline = until or world.now + timedelta(seconds=600)
-    shown(world, id, waiting_for=WaitingFor.ADVICE.value, waiting_until=deadline)
+    set_progress(world, id, waiting_for=WaitingFor.ADVICE.value, waiting_until=deadline)
 
 
-def fills(world: World, id: UUID, slot: str, step_index: int, closing: bool = False) -> None:
+def fill_slot(world: World, id: UUID, slot: str, step_index: int, closing: bool = False) -> None:
     """The ledger of the latest conduct holds this slot."""
     entry_id = new_id()
     world.records[FilledSlot, entry_id] = FilledSlot(
@@ -171,7 +171,7 @@ def fills(world: World, id: UUID, slot: str, step_index: int, closing: bool = Fa
     )
 
 
-def measured(iteration_index: int, value: float = 1.5, **fields: Any) -> ProcedureOutcomeRecorded:
+def measured_pass(iteration_index: int, value: float = 1.5, **fields: Any) -> ProcedureOutcomeRecorded:
     """What a steered pass measured."""
     sharpness = Measured(name="sharpness", value=value, kind="Scalar", quality="Good")
     said = {"point": {"focus": value}, "measurements": (sharpness,), "succeeded": True, "actuation_kind": None}
@@ -191,14 +191,14 @@ def latest(world: World, id: UUID) -> ConductResult:
     return ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
 
 
-def left_held(world: World, id: UUID, **fields: Any) -> None:
+def end_in_hold(world: World, id: UUID, **fields: Any) -> None:
     """The live conduct comes to its end in a hold."""
     said = result(world, id, **{"succeeded": False, "held": True, **fields})
     world.when(HoldProcedure(reason="shift change", conducted=said), on=id)
 
 
-def taken_to_hold(world: World, command: Command, on: UUID) -> UUID:
+def open_and_hold(world: World, command: Command, on: UUID) -> UUID:
     """A conduct that was opened and held again."""
-    conduct_id = opened(world, command, on)
-    left_held(world, on)
+    conduct_id = open_conduct(world, command, on)
+    end_in_hold(world, on)
     return conduct_id

@@ -57,14 +57,14 @@ SENTINELS = {
 }
 
 
-def written(**fields: Any) -> Raw:
+def recipe_fields(**fields: Any) -> Raw:
     """What defines the recipe of the example, with these fields changed."""
     return {"name": "flat_field_recipe", "steps": STEPS, "closing_steps": CLOSING_STEPS, **fields}
 
 
 def recipe(world: World, capability_id: UUID | None = None, **fields: Any) -> UUID:
     realised = capability(world) if capability_id is None else capability_id
-    return world.create(DefineRecipe(**written(capability_id=realised, **fields)))
+    return world.create(DefineRecipe(**recipe_fields(capability_id=realised, **fields)))
 
 
 def setpoint(value: Any = 1, **fields: Any) -> Raw:
@@ -93,7 +93,7 @@ def compute(**fields: Any) -> Raw:
     return {"kind": "compute", "command": ["recon"], **unset, **fields}
 
 
-def publishing(name: str, *inputs: Any) -> Raw:
+def publishing_step(name: str, *inputs: Any) -> Raw:
     """A compute step that publishes its artifact, made from these."""
     return compute(input_uris=list(inputs), output_uri=f"file:///{name}.h5", output_ref_name=name)
 

@@ -20,7 +20,7 @@ Scene = SimpleNamespace
 EVERY = "every state"
 
 
-def nothing(scene: Scene) -> dict[str, Any]:
+def no_fields(scene: Scene) -> dict[str, Any]:
     return {}
 
 
@@ -35,7 +35,7 @@ class Verb:
     """The machine cause of the refusal; where none is tabulated, the state itself."""
     quiet: bool = False
     """Whether a repeat succeeds without an event."""
-    given: Callable[[Scene], Mapping[str, Any]] = nothing
+    given: Callable[[Scene], Mapping[str, Any]] = no_fields
     before: tuple[tuple[str, Callable[[Scene], Mapping[str, Any]]], ...] = ()
     """Verbs that must have happened for this one to succeed, with their input."""
     arranged: Callable[[World, UUID, Scene], None] | None = None
@@ -62,12 +62,12 @@ class Lifecycle:
     also_by: tuple[str, ...] = ()
     """Other verbs that begin one."""
 
-    def standings(self) -> Iterator[StateByAxis]:
+    def states(self) -> Iterator[StateByAxis]:
         """Every state; on several axes, every combination."""
         for states in itertools.product(*self.ways.values()):
             yield dict(zip(self.ways, states, strict=True))
 
-    def reached(self, standing: StateByAxis) -> tuple[World, UUID, Scene]:
+    def reach_state(self, standing: StateByAxis) -> tuple[World, UUID, Scene]:
         """A world in which the aggregate has come to stand there by its own verbs."""
         world = self.world()
         id, scene = self.begin(world)
@@ -76,9 +76,9 @@ class Lifecycle:
                 world.when(self.command(name, scene), on=id)
         return world, id, scene
 
-    def prepared(self, name: str, standing: StateByAxis) -> tuple[World, UUID, Scene]:
+    def prepare_verb(self, name: str, standing: StateByAxis) -> tuple[World, UUID, Scene]:
         """The same, with everything the verb needs to succeed."""
-        world, id, scene = self.reached(standing)
+        world, id, scene = self.reach_state(standing)
         verb = self.verbs[name]
         for earlier, fields in verb.before:
             world.when(command(earlier, fields(scene)), on=id)
@@ -101,5 +101,5 @@ def at(status: str) -> dict[str, str]:
     return {"status": status}
 
 
-def because(scene: Scene) -> dict[str, Any]:
+def reason_fields(scene: Scene) -> dict[str, Any]:
     return {"reason": "beam dump"}

@@ -82,7 +82,7 @@ class PlanHutch:
     def plan_fields(self, **fields: Any) -> dict[str, Any]:
         return {"name": "Spring block", "practice_id": self.practice_id, "asset_ids": self.asset_ids, **fields}
 
-    def planned(self, **fields: Any) -> UUID:
+    def define_plan(self, **fields: Any) -> UUID:
         return self.world.create(DefinePlan(**self.plan_fields(**fields)))
 
     def plan(self, id: UUID) -> Plan:
@@ -114,13 +114,13 @@ class PlanHutch:
         self.world.when(command, on=self.method_id)
 
     def wire(self, plan_id: UUID, source: UUID, source_port: str, target: UUID, target_port: str) -> list[Any]:
-        return self.world.when(AddPlanWire(**wired(source, source_port, target, target_port)), on=plan_id)
+        return self.world.when(AddPlanWire(**wire_fields(source, source_port, target, target_port)), on=plan_id)
 
     def bind(self, plan_id: UUID, asset_id: UUID, role_name: str = "detector") -> list[Any]:
         return self.world.when(BindPlanRole(role_name=role_name, asset_id=asset_id), on=plan_id)
 
 
-def wired(source: UUID, source_port: str, target: UUID, target_port: str) -> dict[str, Any]:
+def wire_fields(source: UUID, source_port: str, target: UUID, target_port: str) -> dict[str, Any]:
     return {
         "source_asset_id": source,
         "source_port_name": source_port,

@@ -16,7 +16,7 @@ from baton.domain.run.start import Preflight, PreflightRun, StartRun
 from baton.domain.subject.subject import MountSubject, RegisterSubject
 from baton.domain.supply.supply import MarkSupplyAvailable, MarkSupplyUnavailable, RegisterSupply
 from tests.support.domain.assets import LUMEN, enclosure, facility_world
-from tests.support.domain.clearances import bound, brought_to, template
+from tests.support.domain.clearances import binding, clearance_in_status, template
 from tests.support.domain.plans import PlanHutch, imaging_hutch
 from tests.support.domain.world import World, new_id
 
@@ -64,7 +64,7 @@ def beamline(*broken: str) -> Beamline:
     world.ports["deployment"].enclosure_observation_ttl = TTL
     hutch = imaging_hutch(world)
     hutch.role()
-    plan_id = hutch.planned()
+    plan_id = hutch.define_plan()
     hutch.wire(plan_id, hutch.timing_box, "trigger_out", hutch.camera, "trigger_in")
     world.when(UpdatePlanDefaultParameters(default_parameters_patch=DEFAULTS), on=plan_id)
     enclosure_id = enclosure(world)
@@ -83,7 +83,7 @@ def beamline(*broken: str) -> Beamline:
     if "clearance_present" not in broken:
         status = "Approved" if "clearance_active" in broken else "Active"
         form = {"template_id": template(world, facility_code=LUMEN), "facility_code": LUMEN}
-        brought_to(world, status, bindings=[bound("Asset", hutch.beamline)], **form)
+        clearance_in_status(world, status, bindings=[binding("Asset", hutch.beamline)], **form)
     if "supply_present" not in broken:
         beam = {"kind": "photon_beam", "name": "Beam", "facility_code": LUMEN}
         made.supply_id = world.create(RegisterSupply(**beam))
@@ -94,34 +94,34 @@ def beamline(*broken: str) -> Beamline:
         world.when(MountSubject(asset_id=hutch.camera, reason="loaded"), on=subject_id)
     if "roles_played" not in broken:
         hutch.bind(plan_id, hutch.camera)
-    for gate, breaking in BREAKING.items():
+    for gate, breaking in GATE_BREAKERS.items():
         if gate in broken:
             breaking(made)
     return made
 
 
-def unfit(made: Beamline) -> None:
+def set_bad_parameters(made: Beamline) -> None:
     made.request["override_parameters"] = {"dwell": "long"}
 
 
-def disconnected(made: Beamline) -> None:
+def remove_trigger_port(made: Beamline) -> None:
     made.world.when(RemoveAssetPort(port_name="trigger_out"), on=made.hutch.timing_box)
 
 
-def other_family(made: Beamline) -> None:
+def remove_shutter_family(made: Beamline) -> None:
     made.world.when(RemoveAssetFamily(family_id=made.hutch.shutter_family), on=made.hutch.shutter)
 
 
-def scrapped(made: Beamline) -> None:
+def decommission_timing_box(made: Beamline) -> None:
     made.world.when(DecommissionAsset(), on=made.hutch.timing_box)
 
 
-BREAKING: dict[str, Callable[[Beamline], None]] = {
+GATE_BREAKERS: dict[str, Callable[[Beamline], None]] = {
     "plan_current": lambda made: made.world.when(DeprecatePlan(), on=made.plan_id) and None,
-    "families_covered": other_family,
-    "parameters_valid": unfit,
-    "wires_connected": disconnected,
-    "assets_in_service": scrapped,
+    "families_covered": remove_shutter_family,
+    "parameters_valid": set_bad_parameters,
+    "wires_connected": remove_trigger_port,
+    "assets_in_service": decommission_timing_box,
     "campaign_open": lambda made: made.world.when(AbandonCampaign(reason="no beam"), on=made.campaign_id) and None,
     "name_given": lambda made: made.request.update(name="   "),
     "pins_bounded": lambda made: made.request.update(pinned_calibration_ids=[new_id() for _ in range(65)]),

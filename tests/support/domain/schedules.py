@@ -38,7 +38,7 @@ def series(plan_id: UUID, recipe_id: UUID, **fields: Any) -> Raw:
     return {"kind": "ConductPlan", "plan_id": plan_id, "name": "Survey {count}", "phases": phases, **fields}
 
 
-def defined(world: World, target: Raw | None = None, **fields: Any) -> UUID:
+def define_schedule(world: World, target: Raw | None = None, **fields: Any) -> UUID:
     """A schedule; nightly darks, where nothing else is said."""
     asked = {"name": "Nightly darks", "calendar": NIGHTLY, "target": target or darks(recipe(world))}
     return world.create(DefineSchedule(**{**asked, **fields}))
@@ -49,12 +49,12 @@ def schedule_of(world: World, id: UUID) -> Schedule:
     return state
 
 
-def fired(world: World, id: UUID, at: datetime = SUMMER, **fields: Any) -> None:
+def record_firing(world: World, id: UUID, at: datetime = SUMMER, **fields: Any) -> None:
     """A firing opened its conduct."""
     what = {"firing_id": new_id(), "procedure_id": new_id(), **fields}
     world.when(RecordScheduleFiring(scheduled_at=at, **what), on=id)
 
 
-def firing_refused(world: World, id: UUID, at: datetime = SUMMER, **fields: Any) -> None:
+def record_refused_firing(world: World, id: UUID, at: datetime = SUMMER, **fields: Any) -> None:
     why = {"firing_id": new_id(), "code": "UnauthorizedError", "detail": "It was refused.", **fields}
     world.when(RecordScheduleFiringRefusal(scheduled_at=at, **why), on=id)

@@ -63,7 +63,7 @@ def evidence(
     )
 
 
-async def searched(
+async def run_search(
     advise: Callable[[SteeringEvidence], Awaitable[SteeringAdvice]],
     within: SteeringSpace,
     measure: Callable[[dict[str, Any]], float],

@@ -194,12 +194,12 @@ class World:
                     self._refuse_rivals(others)
 
 
-def refused(refusal: type[Refusal] | str, reason: str | None = None) -> Any:
+def expect_refusal(refusal: type[Refusal] | str, reason: str | None = None) -> Any:
     """Expects this refusal, by class or by name, with this machine cause."""
-    return _Refused(refusal if isinstance(refusal, str) else refusal.__name__, reason)
+    return _RefusalExpectation(refusal if isinstance(refusal, str) else refusal.__name__, reason)
 
 
-class _Refused:
+class _RefusalExpectation:
     def __init__(self, code: str, reason: str | None) -> None:
         self.code, self.reason = code, reason
         self.raises = pytest.raises(Refusal)
@@ -227,4 +227,4 @@ def _matches(row: Any, where: Any) -> bool:
     )
 
 
-__all__ = ["NIL", "OPERATOR", "START", "World", "new_id", "refused"]
+__all__ = ["NIL", "OPERATOR", "START", "World", "expect_refusal", "new_id"]

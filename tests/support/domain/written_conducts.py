@@ -42,7 +42,7 @@ def row(spot: LedgerPosition, mark: Mark, result: str) -> LedgerRow:
     return LedgerRow(spot.iteration_index, spot.closing, spot.step_index, mark, "setpoint", result, "a", AT)
 
 
-def stamped(event: Any) -> Any:
+def stamp_event(event: Any) -> Any:
     return event.stamp(PROCEDURE, AT)
 
 
@@ -74,14 +74,14 @@ def conducts(draw: st.DrawFn) -> WrittenConduct:
         first = draw(st.integers(1, 9_990))
         for index in range(first, first + draw(st.integers(0, 4))):
             version += draw(st.integers(1, 3))
-            written.append(StreamRow(version, stamped(ProcedureIterationStarted(iteration_index=index))))
+            written.append(StreamRow(version, stamp_event(ProcedureIterationStarted(iteration_index=index))))
             written += walk(False, index, 0, outline.step_count)
             version += draw(st.integers(1, 3))
             ended = ProcedureIterationEnded(iteration_index=index, converged=False, reason=None)
-            written.append(StreamRow(version, stamped(ended)))
+            written.append(StreamRow(version, stamp_event(ended)))
     else:
         written += walk(False, 0, draw(st.integers(0, outline.step_count)), outline.step_count)
     written += walk(True, 0, 0, outline.closing_count)
     result = ConductResult(procedure_id=PROCEDURE, conduct_id=CONDUCT, command_name=outline.command_name, succeeded=True)
-    written.append(StreamRow(version + 1, stamped(ProcedureConducted(conduct_id=CONDUCT, result=result))))
+    written.append(StreamRow(version + 1, stamp_event(ProcedureConducted(conduct_id=CONDUCT, result=result))))
     return WrittenConduct(outline, tuple(written[: draw(st.integers(0, len(written)))]))

@@ -20,7 +20,7 @@ from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.operation.steering.steering import SELECTABLE
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.application.command_paths import OPERATOR, CommandCaller
-from tests.support.domain.lifecycles.run import begun
+from tests.support.domain.lifecycles.run import run_started
 from tests.support.domain.world import LENIENT, START, new_id
 from tests.support.workflows.step_json import PROGRAMS
 
@@ -100,7 +100,7 @@ class LedgerCase:
     async def run(self, *events: Event) -> UUID:
         """A run to which these things happened after its start."""
         run_id = new_id()
-        await self.happens(run_id, begun(), *events)
+        await self.happens(run_id, run_started(), *events)
         return run_id
 
     async def happens(self, stream_id: UUID, *events: Event) -> None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from baton.application.control import Control
-from baton.application.ports import Timekeeper
+from baton.application.control import Control, Timekeeper
 from baton.infrastructure.plugins import BUILT_IN, ActionRegistry
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from tests.support.service import Api, running_api

@@ -27,7 +27,7 @@ from baton.domain.run.run import Run
 from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Holders, Reads, ask, events_of, every, required_if_given
+from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, require_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
@@ -63,7 +63,7 @@ def rivals_of(procedure: Procedure) -> Reads[dict[UUID, Procedure]]:
     """Return the procedures whose live conducts have target assets of this one, by asset."""
     keys = tuple(map(str, sorted(procedure.target_asset_ids)))
     holders: dict[str, UUID] = (yield Holders(CONDUCTED_ASSETS, keys)) if keys else {}
-    found = yield from every(Procedure, holders.values())
+    found = yield from find_all(Procedure, holders.values())
     return {UUID(key): found[holder] for key, holder in holders.items() if holder in found and holder != procedure.id}
 
 
@@ -183,7 +183,7 @@ def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent:
     """Load what a conduct from the beginning is judged by; refuse one that cannot begin."""
     yield from start.refuse_missing_grants(start.needed_grants(conduct.operation.command_name))
     refuse_begun(procedure)
-    run = yield from required_if_given(Run, procedure.parent_run_id)
+    run = yield from require_if_given(Run, procedure.parent_run_id)
     start.refuse_idle_run(run, StartProcedure)
     steps = yield from pins.prepare_steps(procedure, sent, run)
     return (yield from load_opening(procedure, run, call, steps, resuming=False))
@@ -193,7 +193,7 @@ def load_resumption(conduct: Conduct, procedure: Procedure, call: Call) -> Reads
     """Load what a conduct that resumes is judged by, and its pin; refuse one that cannot resume."""
     yield from start.refuse_missing_grants(start.needed_grants(conduct.operation.command_name))
     refuse_not_held(procedure)
-    run = yield from required_if_given(Run, procedure.parent_run_id)
+    run = yield from require_if_given(Run, procedure.parent_run_id)
     start.refuse_idle_run(run, ResumeProcedure)
     refuse_other_mode(procedure, procedures.MODES[conduct.operation.command_name])
     pin = (yield from events_of(procedure.id, ProcedureStepsResolved))[-1]

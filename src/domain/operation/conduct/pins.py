@@ -24,9 +24,9 @@ from baton.domain.recipe.steps import CaptureRef, RecipeComputeStep, RecipeStep,
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, every, existing, records_of, required, run_in_thread
+from baton.domain.shared.reads import Reads, ask, events_of, find, find_all, records_of, require, run_in_thread
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal, Unprocessable
-from baton.domain.shared.text import shortened
+from baton.domain.shared.text import shorten
 
 SCHEME = "virtual-axis://"
 
@@ -65,7 +65,7 @@ def virtual_axes_of(steps: Iterable[Step], run: Run | None) -> Reads[dict[str, V
         return {}
     if run is None:
         raise unresolved_axis(addresses[0], "the procedure has no parent run whose plan would say its wiring")
-    plan = yield from required(Plan, run.plan_id)
+    plan = yield from require(Plan, run.plan_id)
     found: dict[str, VirtualAxis] = {}
     for address in addresses:
         found[address] = yield from _resolve(address, plan)
@@ -77,7 +77,7 @@ def _resolve(address: str, plan: Plan) -> Reads[VirtualAxis]:
         asset_id = UUID(address.removeprefix(SCHEME))
     except ValueError:
         raise unresolved_axis(address, "it names no asset") from None
-    axis = yield from existing(Asset, asset_id)
+    axis = yield from find(Asset, asset_id)
     if axis is None or axis.partition_rule is None:
         raise unresolved_axis(address, "there is no such virtual axis")
     rule = axis.partition_rule
@@ -86,7 +86,7 @@ def _resolve(address: str, plan: Plan) -> Reads[VirtualAxis]:
     wires = wires_into(plan.wires, axis.id)
     if len(wires) != (arity := partition.arity(rule)):
         raise unresolved_axis(address, f"its rule drives {arity} axes and the plan wires {len(wires)} into it")
-    assets = yield from every(Asset, (wire.source_asset_id for wire in wires))
+    assets = yield from find_all(Asset, (wire.source_asset_id for wire in wires))
     addresses = tuple(constituent_address(address, assets.get(wire.source_asset_id)) for wire in wires)
     points = (yield from _points(address, rule)) if isinstance(rule, partition.LookupTable) else ()
     return VirtualAxis(axis.id, axis.name, rule, addresses, points)
@@ -103,7 +103,7 @@ def constituent_address(address: str, asset: Asset | None) -> str:
 
 
 def _points(address: str, rule: partition.LookupTable) -> Reads[Points]:
-    calibration = yield from existing(Calibration, rule.calibration_id)
+    calibration = yield from find(Calibration, rule.calibration_id)
     revision = None if calibration is None else calibration.revision(rule.calibration_revision_id)
     if calibration is None or revision is None:
         raise unresolved_axis(address, "the calibration revision its table follows does not exist")
@@ -233,7 +233,7 @@ def recorded_expansion(procedure: Procedure) -> Reads[Expansion]:
     if record.expander_version != EXPANDER_VERSION:
         versions = f"version {record.expander_version}, this is {EXPANDER_VERSION}"
         raise ProcedureExpanderVersionMismatchError(f"The procedure was expanded by {versions}; register it anew.")
-    recipe = yield from required(Recipe, record.recipe_id)
+    recipe = yield from require(Recipe, record.recipe_id)
     return (yield from run_in_thread(verified_expansion, version_of(recipe, record.recipe_version), record))
 
 
@@ -279,7 +279,7 @@ def check_programs(steps: Expansion, allowed: frozenset[str]) -> None:
     for place, step in recipe_steps.located_steps(steps.steps, steps.closing_steps):
         if isinstance(step, RecipeComputeStep) and (program := step.command[0]) not in allowed:
             raise ComputeProgramNotAllowedError(
-                f"{place} runs {shortened(program)}, which this deployment does not allow; use a program that it does, or "
+                f"{place} runs {shorten(program)}, which this deployment does not allow; use a program that it does, or "
                 "have it added to COMPUTE_PROGRAMS.",
                 facts={"program": program, **place._asdict()},
             )

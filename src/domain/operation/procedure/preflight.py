@@ -15,7 +15,7 @@ from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedu
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import Run
 from baton.domain.shared.gates import Commands, CommandVerdict, GateReport, GateVerdict
-from baton.domain.shared.reads import Reads, events_of, required_if_given
+from baton.domain.shared.reads import Reads, events_of, require_if_given
 from baton.domain.shared.refusals import Refusal
 
 FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_until_converged")
@@ -79,7 +79,7 @@ def ask_gates(
     parent = () if procedure.parent_run_id is None else (procedure.parent_run_id,)
     run, run_missing = None, None
     try:
-        run = yield from required_if_given(Run, procedure.parent_run_id)
+        run = yield from require_if_given(Run, procedure.parent_run_id)
     except Refusal as refusal:
         run_missing = refusal
         report.note("parent_run_running", both, refusal, parent)

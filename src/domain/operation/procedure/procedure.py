@@ -12,7 +12,7 @@ from pydantic import Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import ConfidenceSource
-from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, changed
+from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, copy_with
 from baton.domain.operation.conduct import results
 from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Measured
 from baton.domain.operation.steering import steering
@@ -302,36 +302,36 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
         case ProcedureStarted():
             return with_status(with_conduct(procedure, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureResumed():
-            resumed = changed(procedure, hold_cause=None, skipped_count=procedure.skipped_count + event.skipped_count)
+            resumed = copy_with(procedure, hold_cause=None, skipped_count=procedure.skipped_count + event.skipped_count)
             return with_status(with_conduct(resumed, event.conduct_id, event.command_name), RUNNING, event)
         case ProcedureActivitiesLogbookOpened():
-            return changed(procedure, activity_logbook_id=event.logbook_id)
+            return copy_with(procedure, activity_logbook_id=event.logbook_id)
         case ProcedureIterationStarted():
-            return changed(procedure, iteration_count=event.iteration_index, current_iteration_index=event.iteration_index)
+            return copy_with(procedure, iteration_count=event.iteration_index, current_iteration_index=event.iteration_index)
         case ProcedureIterationEnded():
             streak = streak_after(procedure, event)
-            return changed(procedure, current_iteration_index=None, consecutive_unconverged_iterations=streak)
+            return copy_with(procedure, current_iteration_index=None, consecutive_unconverged_iterations=streak)
         case ProcedureHoldRequested():
-            return changed(procedure, pending_request=procedure.pending_request or PendingRequest.HOLD)
+            return copy_with(procedure, pending_request=procedure.pending_request or PendingRequest.HOLD)
         case ProcedureAbortRequested():
             if event.run_closing:
                 return with_conduct(procedure, event.conduct_id, None)
-            return changed(procedure, pending_request=PendingRequest.ABORT)
+            return copy_with(procedure, pending_request=PendingRequest.ABORT)
         case ProcedureConducted():
             conducted = with_kind(procedure, event.result)
             if event.conduct_id != procedure.live_conduct_id:
                 return conducted
             failures = {"failure": event.result.failure, "closing_failures": event.result.closing_failures}
-            return changed(conducted, live_conduct_id=None, pending_request=None, **failures)
+            return copy_with(conducted, live_conduct_id=None, pending_request=None, **failures)
         case ProcedureHeld():
-            held = changed(with_kind(procedure, event), hold_cause=event.cause)
+            held = copy_with(with_kind(procedure, event), hold_cause=event.cause)
             return with_status(held, HELD, event, event.reason)
         case ProcedureCompleted():
             return with_status(with_kind(procedure, event), COMPLETED, event, procedure.last_status_reason)
         case ProcedureAborted():
-            return with_status(changed(with_kind(procedure, event), hold_cause=None), ABORTED, event, event.reason)
+            return with_status(copy_with(with_kind(procedure, event), hold_cause=None), ABORTED, event, event.reason)
         case ProcedureTruncated():
-            ended = changed(procedure, interrupted_at=event.interrupted_at, hold_cause=None)
+            ended = copy_with(procedure, interrupted_at=event.interrupted_at, hold_cause=None)
             return with_status(ended, TRUNCATED, event, event.reason)
         case _:
             assert_never(event)
@@ -339,7 +339,7 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
 
 def with_kind(procedure: Procedure, end: ConductResult | ProcedureHeld | ProcedureCompleted | ProcedureAborted) -> Procedure:
     """Return the procedure with what was worked on up to this end taken in."""
-    return changed(procedure, actuation_kind=results.merged_kind((procedure.actuation_kind, end.actuation_kind)))
+    return copy_with(procedure, actuation_kind=results.merged_kind((procedure.actuation_kind, end.actuation_kind)))
 
 
 def with_conduct(procedure: Procedure, conduct_id: UUID | None, command_name: str | None) -> Procedure:
@@ -347,14 +347,14 @@ def with_conduct(procedure: Procedure, conduct_id: UUID | None, command_name: st
     if conduct_id is None:
         return procedure
     mode = procedure.conduct_mode if command_name is None else MODES[command_name]
-    return changed(procedure, live_conduct_id=conduct_id, last_conduct_id=conduct_id, conduct_mode=mode)
+    return copy_with(procedure, live_conduct_id=conduct_id, last_conduct_id=conduct_id, conduct_mode=mode)
 
 
 def with_status(procedure: Procedure, status: ProcedureStatus, event: Event, reason: str | None = None) -> Procedure:
     """Return the procedure with this status, its time and reason; a status that it has already changes nothing."""
     if status is procedure.status:
         return procedure
-    return changed(procedure, status=status, last_status_changed_at=event.occurred_at, last_status_reason=reason)
+    return copy_with(procedure, status=status, last_status_changed_at=event.occurred_at, last_status_reason=reason)
 
 
 def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:

@@ -15,7 +15,7 @@ from baton.domain.recipe.recipe import Recipe
 from baton.domain.recipe.steps import binding_names
 from baton.domain.run.run import Run
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.reads import Reads, required, required_if_given
+from baton.domain.shared.reads import Reads, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal
 from baton.domain.shared.schema import check_values
 from baton.domain.shared.writes import Enlist
@@ -87,7 +87,7 @@ class RegisterProcedure(ProcedureRequest, JudgedCreation[Capability | None]):
     capability_id: UUID | None = None
 
     def gather(self, call: Call) -> Reads[Capability | None]:
-        return (yield from required_if_given(Capability, self.capability_id))
+        return (yield from require_if_given(Capability, self.capability_id))
 
     def decide(self, call: Call, capability: Capability | None) -> Outcome:
         check_cap(self.max_consecutive_unconverged_iterations)
@@ -116,9 +116,9 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
 
     def gather(self, call: Call) -> Reads[RecipeSource]:
         """Load what the procedure is made from, and refuse it and its bindings before the request's own texts are judged."""
-        recipe = yield from required(Recipe, self.recipe_id)
-        capability = yield from required(Capability, recipe.capability_id)
-        run = yield from required_if_given(Run, self.parent_run_id)
+        recipe = yield from require(Recipe, self.recipe_id)
+        capability = yield from require(Capability, recipe.capability_id)
+        run = yield from require_if_given(Run, self.parent_run_id)
         programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
         return self.source(recipe, capability, run, programs)
 

@@ -17,7 +17,7 @@ from baton.domain.operation.procedure.procedure import HELD, MODES, ConductMode,
 from baton.domain.run.gates import Preconditions, load_plan, load_preconditions, supply_ids
 from baton.domain.run.run import Run, RunStatus
 from baton.domain.shared.gates import Gate, GateReport, pass_gates
-from baton.domain.shared.reads import Reads, events_of, missing_grants, required_all, required_if_given
+from baton.domain.shared.reads import Reads, events_of, missing_grants, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal, UnauthorizedError
 
 
@@ -58,7 +58,7 @@ def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
 def procedure_preconditions(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Preconditions]:
     """Load the facts that the gates of a procedure judge; refuse with 404 a missing target, or a missing link of its run."""
     targets = procedure.target_asset_ids
-    yield from required_all(Asset, targets)
+    yield from require_all(Asset, targets)
     bound, supplies = targets, frozenset[str]()
     if run is not None:
         plan, method = yield from load_plan(run.plan_id)
@@ -179,7 +179,7 @@ class StartProcedure(JudgedVerb[Procedure, Preconditions]):
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Preconditions]:
         self.operation.check(self, procedure)
-        run = yield from required_if_given(Run, procedure.parent_run_id)
+        run = yield from require_if_given(Run, procedure.parent_run_id)
         if (why := idle_run(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
         return (yield from procedure_preconditions(procedure, run, call, resuming=False))
@@ -201,7 +201,7 @@ class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
         self.operation.check(self, procedure)
         if procedure.live_conduct_id is not None:
             raise live_conduct_refusal(self, procedure)
-        run = yield from required_if_given(Run, procedure.parent_run_id)
+        run = yield from require_if_given(Run, procedure.parent_run_id)
         if (why := idle_run(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
         refuse_pinned(self, procedure)

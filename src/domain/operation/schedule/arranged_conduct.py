@@ -21,7 +21,7 @@ class Arrangement(Value):
 
     command: str
 
-    def stored(self) -> dict[str, Any]:
+    def stored_form(self) -> dict[str, Any]:
         """Return the arrangement as it is stored, with all defaults filled in."""
         return self.model_dump(mode="json", by_alias=True)
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
-from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, changed
+from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.schedule import schedule_action
 from baton.domain.operation.schedule.calendar import Calendar, check_calendar
@@ -19,7 +19,7 @@ from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.shared.annotations import Seconds
-from baton.domain.shared.reads import Reads, every, existing, holder_of, record_of, required, required_all
+from baton.domain.shared.reads import Reads, find, find_all, holder_of, record_of, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
 from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
 from baton.domain.shared.writes import Also, Claim, Put, Record
@@ -140,13 +140,13 @@ ScheduleEvent = ScheduleHeld | ScheduleResumed | ScheduleFired | ScheduleFiringR
 def evolve(schedule: Schedule, event: ScheduleEvent) -> Schedule:
     match event:
         case ScheduleHeld():
-            return changed(schedule, status=HELD, last_status_reason=event.reason)
+            return copy_with(schedule, status=HELD, last_status_reason=event.reason)
         case ScheduleResumed():
-            return changed(schedule, status=ACTIVE, last_status_reason=None)
+            return copy_with(schedule, status=ACTIVE, last_status_reason=None)
         case ScheduleRetired():
-            return changed(schedule, status=RETIRED, last_status_reason=event.reason)
+            return copy_with(schedule, status=RETIRED, last_status_reason=event.reason)
         case ScheduleFired() | ScheduleFiringRefused():
-            return changed(schedule, firing_count=event.count, late_count=event.late_count, last_firing=firing_from(event))
+            return copy_with(schedule, firing_count=event.count, late_count=event.late_count, last_firing=firing_from(event))
         case _:
             assert_never(event)
 
@@ -209,11 +209,11 @@ class DefineSchedule(JudgedCreation[Sources]):
 
     def gather(self, call: Call) -> Reads[Sources]:
         if isinstance(self.target, ConductPlan):
-            yield from required(Plan, self.target.plan_id)
-        recipes = yield from required_all(Recipe, [one.recipe_id for one in schedule_action.recipes_of(self.target)])
+            yield from require(Plan, self.target.plan_id)
+        recipes = yield from require_all(Recipe, [one.recipe_id for one in schedule_action.recipes_of(self.target)])
         capability = None
         if isinstance(self.target, ConductRecipe):
-            capability = yield from existing(Capability, recipes[self.target.recipe_id].capability_id)
+            capability = yield from find(Capability, recipes[self.target.recipe_id].capability_id)
         return recipes, capability
 
     def decide(self, call: Call, sources: Sources) -> Outcome:
@@ -331,15 +331,15 @@ class RecordScheduleFiringRefusal(FiringRecord, JudgedVerb[Schedule, tuple[bool,
 
     def gather(self, schedule: Schedule, call: Call) -> Reads[tuple[bool, tuple[Procedure, ...]]]:
         recorded = yield from self.is_recorded(schedule)
-        registered = yield from every(Procedure, self.procedure_ids)
+        registered = yield from find_all(Procedure, self.procedure_ids)
         return recorded, tuple(procedure for procedure in registered.values() if procedure.status is DEFINED)
 
     def decide(self, schedule: Schedule, call: Call, facts: tuple[bool, tuple[Procedure, ...]]) -> Outcome:
         recorded, unopened = facts
         late = schedule.late_count + (self.code == ScheduleFiringMissedError.__name__)
-        said, count = self.detail[:DETAIL], schedule.firing_count + 1
+        detail, count = self.detail[:DETAIL], schedule.firing_count + 1
         refused = ScheduleFiringRefused(
-            scheduled_at=self.scheduled_at, code=self.code, detail=said, count=count, late_count=late
+            scheduled_at=self.scheduled_at, code=self.code, detail=detail, count=count, late_count=late
         )
         aborted = f"The schedule {schedule.name} did not conduct it: {self.detail}"[:DETAIL]
         return [

@@ -76,9 +76,9 @@ FORM: TypeAdapter[ConductRecipe | ConductPlan] = TypeAdapter(Target)
 def stored_target(target: ConductRecipe | ConductPlan) -> dict[str, Any]:
     """Return a target as it is stored, with all defaults filled in."""
     form: dict[str, Any] = target.model_dump(mode="json", by_alias=True)
-    said = [form] if isinstance(target, ConductRecipe) else form["phases"]
-    for one in said:
-        one["conduct"] = one["conduct"] or DEFAULT_ARRANGEMENT.stored()
+    detail = [form] if isinstance(target, ConductRecipe) else form["phases"]
+    for one in detail:
+        one["conduct"] = one["conduct"] or DEFAULT_ARRANGEMENT.stored_form()
     return form
 
 

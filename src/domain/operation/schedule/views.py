@@ -17,7 +17,7 @@ from baton.domain.operation.schedule.schedule_action import Target
 from baton.domain.run.run import Run
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import ListQuery, Page, Summary
-from baton.domain.shared.reads import Reads, Rows, every, latest_events, record_of
+from baton.domain.shared.reads import Reads, Rows, find_all, latest_events, record_of
 from baton.domain.shared.text import FreeText
 
 COMING, PAST = 5, 10  # Firings that are shown ahead, and behind.
@@ -61,8 +61,8 @@ SHOWN = tuple(name for name in ScheduleView.model_fields if name in Schedule.__d
 def outcomes_of(firings: Iterable[Firing]) -> Reads[Outcomes]:
     """Return the statuses of the procedures and runs that these firings opened, by id."""
     known = list(firings)
-    procedures = yield from every(Procedure, [one.procedure_id for one in known if one.procedure_id is not None])
-    runs = yield from every(Run, [one.run_id for one in known if one.run_id is not None])
+    procedures = yield from find_all(Procedure, [one.procedure_id for one in known if one.procedure_id is not None])
+    runs = yield from find_all(Run, [one.run_id for one in known if one.run_id is not None])
     return {id: state.status.value for found in (procedures, runs) for id, state in found.items()}
 
 

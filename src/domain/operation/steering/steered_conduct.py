@@ -212,12 +212,12 @@ def pending_advice_request(procedure: Procedure, call: Call) -> Reads[AdviceRequ
         return None
     designs = yield from events_of(procedure.id, ProcedureSteeringDeclared)
     outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)
-    said = yield from events_of(procedure.id, procedures.ProcedureIterationStarted, procedures.ProcedureAdvised)
+    detail = yield from events_of(procedure.id, procedures.ProcedureIterationStarted, procedures.ProcedureAdvised)
     passes = sum(outcome.occurred_at >= progress.started_at for outcome in outcomes)
     budget = remaining_budget(designs[-1], passes, progress.started_at, call.now)
     evidence = evidence_of(procedure, designs[-1], outcomes, budget)
     within = procedure.current_iteration_index is not None
-    if advice_given(said, progress.conduct_id, evidence.iteration_index, within=within) is not None:
+    if advice_given(detail, progress.conduct_id, evidence.iteration_index, within=within) is not None:
         return None
     return AdviceRequest(progress.conduct_id, evidence, progress.waiting_until)
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.domain.caution_proposals import proposed
+from tests.support.domain.caution_proposals import proposal_fields
 from tests.support.domain.language_models import entry
 from tests.support.service import Api
 
@@ -43,7 +43,7 @@ async def proposal(api: Api, mark: str, target_id: UUID, choice: str = "ProposeN
     grant = {"name": f"Drafts {mark}", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
     permitted = {"permitted_principal_ids": [drafter], "permitted_commands": ["RegisterDecision"]}
     await api.create("/policies", {**grant, **permitted})
-    return await api.acting_as(drafter).create("/decisions", {"decided_by": drafter, **proposed(choice, target_id)})
+    return await api.acting_as(drafter).create("/decisions", {"decided_by": drafter, **proposal_fields(choice, target_id)})
 
 
 async def next_event(api: Api, subscriber_name: str, event_type: str) -> str:

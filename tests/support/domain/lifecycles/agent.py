@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tests.support.domain.agents import agent_world, definition
 from tests.support.domain.language_models import entry
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
 from tests.support.domain.world import World
 
 IN_USE = "Defined Versioned Suspended"
@@ -37,9 +37,9 @@ AGENT = Lifecycle(
     },
     {
         "version_agent": Verb("Defined", at("Versioned"), "AgentCannotVersionError"),
-        "suspend_agent": Verb("Versioned", at("Suspended"), "AgentCannotSuspendError", given=because),
+        "suspend_agent": Verb("Versioned", at("Suspended"), "AgentCannotSuspendError", given=reason_fields),
         "resume_agent": Verb("Suspended", at("Versioned"), "AgentCannotResumeError"),
-        "deprecate_agent": Verb(IN_USE, at("Deprecated"), "AgentCannotDeprecateError", given=because),
+        "deprecate_agent": Verb(IN_USE, at("Deprecated"), "AgentCannotDeprecateError", given=reason_fields),
         "grant_tool_to_agent": Verb(IN_USE, {}, "AgentCannotGrantToolError", given=one_tool),
         "revoke_tool_from_agent": Verb(
             IN_USE, {}, "AgentCannotRevokeToolError", given=one_tool, before=(("grant_tool_to_agent", one_tool),)
@@ -70,11 +70,14 @@ LANGUAGE_MODEL = Lifecycle(
     {
         "approve_language_model": Verb("Defined", at("Approved"), "LanguageModelCannotApproveError"),
         "announce_language_model_retirement": Verb(
-            "Approved", at("RetirementAnnounced"), "LanguageModelCannotAnnounceRetirementError", given=because
+            "Approved", at("RetirementAnnounced"), "LanguageModelCannotAnnounceRetirementError", given=reason_fields
         ),
         "retire_language_model": Verb("Approved RetirementAnnounced", at("Retired"), "LanguageModelCannotRetireError"),
         "deprecate_language_model": Verb(
-            "Defined Approved RetirementAnnounced", at("Deprecated"), "LanguageModelCannotDeprecateError", given=because
+            "Defined Approved RetirementAnnounced",
+            at("Deprecated"),
+            "LanguageModelCannotDeprecateError",
+            given=reason_fields,
         ),
     },
 )

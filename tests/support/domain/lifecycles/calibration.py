@@ -3,13 +3,13 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.domain.calibrations import publishable, publishing_world
+from tests.support.domain.calibrations import publishable_revision, publishing_world
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb
 from tests.support.domain.world import World, new_id
 
 
 def calibration_begins(world: World) -> tuple[UUID, Scene]:
-    calibration_id, publish = publishable(world)
+    calibration_id, publish = publishable_revision(world)
     return calibration_id, Scene(publish=publish)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.domain.campaign.campaign import Campaign
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
 from tests.support.domain.lifecycles.run import run_begins, run_world
 from tests.support.domain.world import World, new_id
 
@@ -15,11 +15,11 @@ def campaign_begins(world: World) -> tuple[UUID, Scene]:
     return world.create(command("register_campaign", series)), Scene(run_id=run_id)
 
 
-def the_run(scene: Scene) -> dict[str, Any]:
+def run_field(scene: Scene) -> dict[str, Any]:
     return {"run_id": scene.run_id}
 
 
-def leaving(scene: Scene) -> dict[str, Any]:
+def removal_fields(scene: Scene) -> dict[str, Any]:
     return {"run_id": scene.run_id, "reason": "wrong sample"}
 
 
@@ -38,17 +38,17 @@ CAMPAIGN = Lifecycle(
     },
     {
         "start_campaign": Verb("Planned", at("Active"), "CampaignCannotStartError"),
-        "hold_campaign": Verb("Active", at("Held"), "CampaignCannotHoldError", given=because),
+        "hold_campaign": Verb("Active", at("Held"), "CampaignCannotHoldError", given=reason_fields),
         "resume_campaign": Verb("Held", at("Active"), "CampaignCannotResumeError"),
         "close_campaign": Verb("Active Held", at("Closed"), "CampaignCannotCloseError"),
-        "abandon_campaign": Verb("Planned Active Held", at("Abandoned"), "CampaignCannotAbandonError", given=because),
-        "add_run_to_campaign": Verb("Planned Active Held", {}, "CampaignCannotAddRunError", given=the_run),
+        "abandon_campaign": Verb("Planned Active Held", at("Abandoned"), "CampaignCannotAbandonError", given=reason_fields),
+        "add_run_to_campaign": Verb("Planned Active Held", {}, "CampaignCannotAddRunError", given=run_field),
         "remove_run_from_campaign": Verb(
             "Planned Active Held",
             {},
             "CampaignCannotRemoveRunError",
-            given=leaving,
-            before=(("add_run_to_campaign", the_run),),
+            given=removal_fields,
+            before=(("add_run_to_campaign", run_field),),
         ),
     },
     run_world,

@@ -3,14 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.domain.cautions import make_known, on_asset
+from tests.support.domain.cautions import ensure_target_exists, on_asset
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command
 from tests.support.domain.world import World, new_id
 
 
 def caution_begins(world: World) -> tuple[UUID, Scene]:
     scene = Scene(asset_id=new_id())
-    make_known(world, on_asset(scene.asset_id))
+    ensure_target_exists(world, on_asset(scene.asset_id))
     return world.create(command("register_caution", drift(scene))), scene
 
 

@@ -3,9 +3,9 @@
 from uuid import UUID
 
 from baton.domain.decision.decision import Decision
-from tests.support.domain.agents import agent_world, decided, drafter
-from tests.support.domain.caution_proposals import proposed
-from tests.support.domain.cautions import make_known, on_asset
+from tests.support.domain.agents import agent_world, drafter, register_decision
+from tests.support.domain.caution_proposals import proposal_fields
+from tests.support.domain.cautions import ensure_target_exists, on_asset
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb
 from tests.support.domain.world import START, World, new_id
 
@@ -13,8 +13,8 @@ from tests.support.domain.world import START, World, new_id
 def decision_begins(world: World) -> tuple[UUID, Scene]:
     """A decision that proposes a caution, so that every verb can succeed."""
     stage = new_id()
-    make_known(world, on_asset(stage))
-    return decided(world, drafter(world), **proposed("ProposeNotice", stage)), Scene()
+    ensure_target_exists(world, on_asset(stage))
+    return register_decision(world, drafter(world), **proposal_fields("ProposeNotice", stage)), Scene()
 
 
 def one_call(scene: Scene) -> dict[str, object]:

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.domain.assets import LUMEN, facility_world
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, because, command
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, command, reason_fields
 from tests.support.domain.world import World
 
 
@@ -13,7 +13,7 @@ def enclosure_begins(world: World) -> tuple[UUID, Scene]:
     return world.create(command("register_enclosure", hutch)), Scene()
 
 
-def searched(scene: Scene) -> dict[str, Any]:
+def permitted_observation(scene: Scene) -> dict[str, Any]:
     source = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
     return {"new_status": "Permitted", "monitor_ref": source, "reason": "search complete"}
 
@@ -24,9 +24,9 @@ ENCLOSURE = Lifecycle(
     enclosure_begins,
     {"lifecycle": {"Active": "", "Decommissioned": "decommission_enclosure"}},
     {
-        "observe_enclosure_status": Verb("Active", {}, "EnclosureCannotObserveError", given=searched),
+        "observe_enclosure_status": Verb("Active", {}, "EnclosureCannotObserveError", given=permitted_observation),
         "decommission_enclosure": Verb(
-            "Active", {"lifecycle": "Decommissioned"}, "EnclosureCannotDecommissionError", given=because
+            "Active", {"lifecycle": "Decommissioned"}, "EnclosureCannotDecommissionError", given=reason_fields
         ),
     },
     facility_world,

@@ -10,8 +10,8 @@ from uuid import UUID
 from baton.domain.equipment.asset import AssetAttachedToFixture
 from baton.domain.equipment.mount import INSTALLED
 from tests.domain.equipment.test_placement import form
-from tests.support.domain.assets import facility_world, family, fixture, installed, part, root
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command, nothing
+from tests.support.domain.assets import facility_world, family, fixture, install_in_mount, part, root
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, no_fields, reason_fields
 from tests.support.domain.lifecycles import agent as agent
 from tests.support.domain.lifecycles import calibration as calibration
 from tests.support.domain.lifecycles import campaign as campaign
@@ -61,7 +61,7 @@ def visit_begins(world: World) -> tuple[UUID, Scene]:
     return world.create(command("register_visit", {**plan, "planned_end_at": START + timedelta(days=2)})), scene
 
 
-def physically(scene: Scene) -> dict[str, Any]:
+def physical_mode(scene: Scene) -> dict[str, Any]:
     return {"mode": "physical"}
 
 
@@ -88,14 +88,14 @@ VISIT = Lifecycle(
     {
         "record_visit_arrival": Verb("Planned", at("Arrived"), "VisitCannotArriveError"),
         "start_visit": Verb("Arrived", at("InProgress"), "VisitCannotStartError"),
-        "hold_visit": Verb("InProgress", at("OnHold"), "VisitCannotHoldError", given=because),
+        "hold_visit": Verb("InProgress", at("OnHold"), "VisitCannotHoldError", given=reason_fields),
         "resume_visit": Verb("OnHold", at("InProgress"), "VisitCannotResumeError"),
         "complete_visit": Verb("InProgress OnHold", at("Completed"), "VisitCannotCompleteError"),
-        "cancel_visit": Verb("Planned Arrived", at("Cancelled"), "VisitCannotCancelError", given=because),
-        "abort_visit": Verb("InProgress OnHold", at("Aborted"), "VisitCannotAbortError", given=because),
-        "void_visit": Verb("Planned Arrived InProgress OnHold", at("Voided"), "VisitCannotVoidError", given=because),
+        "cancel_visit": Verb("Planned Arrived", at("Cancelled"), "VisitCannotCancelError", given=reason_fields),
+        "abort_visit": Verb("InProgress OnHold", at("Aborted"), "VisitCannotAbortError", given=reason_fields),
+        "void_visit": Verb("Planned Arrived InProgress OnHold", at("Voided"), "VisitCannotVoidError", given=reason_fields),
         "check_in_visit": Verb(
-            "Arrived InProgress OnHold", {}, "VisitCannotCheckInError", "status_not_eligible", given=physically
+            "Arrived InProgress OnHold", {}, "VisitCannotCheckInError", "status_not_eligible", given=physical_mode
         ),
         # Nobody is here before arrival, and whoever was left with the end.
         "check_out_visit": Verb(
@@ -103,7 +103,7 @@ VISIT = Lifecycle(
             {},
             "VisitCannotCheckOutError",
             "not_checked_in",
-            before=(("check_in_visit", physically),),
+            before=(("check_in_visit", physical_mode),),
         ),
         "take_control_of_surface": Verb(
             "Arrived InProgress OnHold", {}, "VisitCannotTakeControlError", "status_not_eligible", given=own_surface
@@ -143,7 +143,7 @@ def asset_begins(world: World) -> tuple[UUID, Scene]:
     )
 
 
-def attached(world: World, id: UUID, scene: Scene) -> None:
+def attach_to_fixture(world: World, id: UUID, scene: Scene) -> None:
     world.given(id, AssetAttachedToFixture(fixture_id=scene.fixture_id))
 
 
@@ -151,11 +151,11 @@ def in_a_mount(world: World, id: UUID, scene: Scene) -> None:
     world.claims[INSTALLED, str(id)] = new_id()
 
 
-def worn(scene: Scene) -> dict[str, Any]:
+def wear_reason(scene: Scene) -> dict[str, Any]:
     return {"reason": "runout above 1 micron"}
 
 
-def in_service(
+def in_service_verb(
     verb: str, given: Callable[[Scene], Mapping[str, Any]], *, reason: str = "decommissioned", leads_to: str = ""
 ) -> Verb:
     """A verb that every asset but a Decommissioned one allows."""
@@ -164,7 +164,7 @@ def in_service(
 
 
 def condition(state: str) -> Verb:
-    return Verb(leads_to={"condition": state}, quiet=True, given=worn)
+    return Verb(leads_to={"condition": state}, quiet=True, given=wear_reason)
 
 
 ASSET = Lifecycle(
@@ -181,40 +181,40 @@ ASSET = Lifecycle(
         "condition": {"Nominal": "", "Degraded": "degrade_asset", "Faulted": "fault_asset"},
     },
     {
-        "rename_asset": in_service("Rename", lambda scene: {"name": "Sample rotary"}),
+        "rename_asset": in_service_verb("Rename", lambda scene: {"name": "Sample rotary"}),
         "activate_asset": Verb("Commissioned", {"lifecycle": "Active"}, "AssetCannotActivateError"),
         "enter_asset_maintenance": Verb("Active", {"lifecycle": "Maintenance"}, "AssetCannotEnterMaintenanceError"),
         "exit_asset_maintenance": Verb("Maintenance", {"lifecycle": "Active"}, "AssetCannotExitMaintenanceError"),
-        "decommission_asset": in_service(
-            "Decommission", nothing, reason="already_decommissioned", leads_to="Decommissioned"
+        "decommission_asset": in_service_verb(
+            "Decommission", no_fields, reason="already_decommissioned", leads_to="Decommissioned"
         ),
-        "relocate_asset": in_service("Relocate", lambda scene: {"to_parent_id": scene.bench, "reason": "moved"}),
+        "relocate_asset": in_service_verb("Relocate", lambda scene: {"to_parent_id": scene.bench, "reason": "moved"}),
         "degrade_asset": condition("Degraded"),
         "fault_asset": condition("Faulted"),
         "restore_asset": condition("Nominal"),
-        "add_asset_family": in_service("AddFamily", lambda scene: {"family_id": scene.other_family_id}),
-        "remove_asset_family": in_service("RemoveFamily", lambda scene: {"family_id": scene.family_id}),
-        "update_asset_settings": in_service("UpdateSettings", lambda scene: {"settings_patch": {"gain": 2}}),
-        "add_asset_port": in_service(
+        "add_asset_family": in_service_verb("AddFamily", lambda scene: {"family_id": scene.other_family_id}),
+        "remove_asset_family": in_service_verb("RemoveFamily", lambda scene: {"family_id": scene.family_id}),
+        "update_asset_settings": in_service_verb("UpdateSettings", lambda scene: {"settings_patch": {"gain": 2}}),
+        "add_asset_port": in_service_verb(
             "AddPort", lambda scene: {"port_name": "encoder", "direction": "Output", "signal_type": "quadrature"}
         ),
-        "remove_asset_port": in_service("RemovePort", lambda scene: {"port_name": "trigger"}),
-        "add_asset_alternate_identifier": in_service(
+        "remove_asset_port": in_service_verb("RemovePort", lambda scene: {"port_name": "trigger"}),
+        "add_asset_alternate_identifier": in_service_verb(
             "AddAlternateIdentifier", lambda scene: {"kind": "InventoryNumber", "value": "INV-7"}
         ),
-        "remove_asset_alternate_identifier": in_service(
+        "remove_asset_alternate_identifier": in_service_verb(
             "RemoveAlternateIdentifier", lambda scene: {"kind": "EPICS_PV", "value": "lum:m102"}
         ),
-        "add_asset_owner": in_service("AddOwner", lambda scene: {"name": "Acme University"}),
-        "remove_asset_owner": in_service("RemoveOwner", lambda scene: {"name": "Lumen Light Source"}),
-        "update_asset_partition_rule": in_service(
+        "add_asset_owner": in_service_verb("AddOwner", lambda scene: {"name": "Acme University"}),
+        "remove_asset_owner": in_service_verb("RemoveOwner", lambda scene: {"name": "Lumen Light Source"}),
+        "update_asset_partition_rule": in_service_verb(
             "UpdatePartitionRule", lambda scene: {"partition_rule": {"kind": "Affine", "gain": 2.0}}
         ),
         "attach_asset_to_fixture": replace(
-            in_service("AttachToFixture", lambda scene: {"fixture_id": scene.fixture_id}), arranged=in_a_mount
+            in_service_verb("AttachToFixture", lambda scene: {"fixture_id": scene.fixture_id}), arranged=in_a_mount
         ),
-        "detach_asset_from_fixture": Verb(given=lambda scene: {"fixture_id": scene.fixture_id}, arranged=attached),
-        "assign_asset_external_id": in_service("AssignExternalId", lambda scene: {"external_id_scheme": "DOI"}),
+        "detach_asset_from_fixture": Verb(given=lambda scene: {"fixture_id": scene.fixture_id}, arranged=attach_to_fixture),
+        "assign_asset_external_id": in_service_verb("AssignExternalId", lambda scene: {"external_id_scheme": "DOI"}),
     },
     asset_world,
 )
@@ -313,7 +313,7 @@ FRAME = Lifecycle(
             given=lambda scene: {"placement": form(parent_frame_id=scene.parent_id, x=1.5)},
         ),
         "decommission_frame": Verb(
-            "Active", at("Decommissioned"), "FrameCannotDecommissionError", "already_decommissioned", given=because
+            "Active", at("Decommissioned"), "FrameCannotDecommissionError", "already_decommissioned", given=reason_fields
         ),
     },
 )
@@ -349,11 +349,11 @@ MOUNT = Lifecycle(
             {},
             "MountCannotUninstallAssetError",
             "decommissioned",
-            given=because,
+            given=reason_fields,
             before=(("install_asset", rotary),),
         ),
         "decommission_mount": Verb(
-            "Active", at("Decommissioned"), "MountCannotDecommissionError", "already_decommissioned", given=because
+            "Active", at("Decommissioned"), "MountCannotDecommissionError", "already_decommissioned", given=reason_fields
         ),
     },
     facility_world,
@@ -466,7 +466,7 @@ def fixture_begins(world: World) -> tuple[UUID, Scene]:
     family_id = family(world)
     asset_id = root(world, family_ids=[family_id])
     world.when(command("activate_asset", {}), on=asset_id)
-    installed(world, asset_id)
+    install_in_mount(world, asset_id)
     slot = {"slot_name": "stage", "required_family_ids": [family_id], "cardinality": "Exactly1"}
     assembly_id = world.create(command("define_assembly", {"name": "Sample tower", "required_slots": [slot]}))
     bindings = [{"slot_name": "stage", "asset_id": asset_id}]

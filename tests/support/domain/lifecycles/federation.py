@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.peers import credential, federated_world, permit, site
 from tests.support.domain.world import World
 
@@ -24,8 +24,10 @@ CREDENTIAL = Lifecycle(
     {
         "start_credential_rotation": Verb("Active", at("Rotating"), "CredentialCannotStartRotationError", given=next_secret),
         "complete_credential_rotation": Verb("Rotating", at("Active"), "CredentialCannotCompleteRotationError"),
-        "abort_credential_rotation": Verb("Rotating", at("Active"), "CredentialCannotAbortRotationError", given=because),
-        "revoke_credential": Verb("Active Rotating", at("Revoked"), "CredentialCannotRevokeError", given=because),
+        "abort_credential_rotation": Verb(
+            "Rotating", at("Active"), "CredentialCannotAbortRotationError", given=reason_fields
+        ),
+        "revoke_credential": Verb("Active Rotating", at("Revoked"), "CredentialCannotRevokeError", given=reason_fields),
     },
     federated_world,
 )
@@ -49,9 +51,9 @@ PERMIT = Lifecycle(
     },
     {
         "activate_permit": Verb("Defined", at("Active"), "PermitCannotActivateError"),
-        "suspend_permit": Verb("Active", at("Suspended"), "PermitCannotSuspendError", given=because),
+        "suspend_permit": Verb("Active", at("Suspended"), "PermitCannotSuspendError", given=reason_fields),
         "resume_permit": Verb("Suspended", at("Active"), "PermitCannotResumeError"),
-        "revoke_permit": Verb("Defined Active Suspended", at("Revoked"), "PermitCannotRevokeError", given=because),
+        "revoke_permit": Verb("Defined Active Suspended", at("Revoked"), "PermitCannotRevokeError", given=reason_fields),
     },
     federated_world,
 )

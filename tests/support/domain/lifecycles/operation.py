@@ -10,27 +10,35 @@ from baton.domain.operation.procedure.procedure import HELD, Procedure, Procedur
 from baton.domain.operation.procedure.start import ResumeProcedure
 from baton.domain.operation.schedule.schedule import Schedule
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
-from tests.support.domain.conducts import BY_CALLER, LOOP, SEARCH, asks_for_advice, from_recipe, procedure_of, taken_to_hold
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.conducts import (
+    BY_CALLER,
+    LOOP,
+    SEARCH,
+    open_and_hold,
+    procedure_of,
+    register_procedure_from_recipe,
+    wait_for_advice,
+)
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.lifecycles.run import run_world
-from tests.support.domain.schedules import defined
+from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
 
 
 def procedure_begins(world: World) -> tuple[UUID, Scene]:
     """A procedure with a recipe, which can be conducted in every mode."""
-    return from_recipe(world), Scene()
+    return register_procedure_from_recipe(world), Scene()
 
 
-def first(scene: Scene) -> dict[str, Any]:
+def first_iteration(scene: Scene) -> dict[str, Any]:
     return {"iteration_index": 1}
 
 
-def ended(scene: Scene) -> dict[str, Any]:
+def iteration_end_fields(scene: Scene) -> dict[str, Any]:
     return {"iteration_index": 1, "converged": False}
 
 
-def one_open(world: World, id: UUID, scene: Scene) -> None:
+def open_iteration(world: World, id: UUID, scene: Scene) -> None:
     world.given(id, ProcedureIterationStarted(iteration_index=1))
 
 
@@ -59,17 +67,17 @@ def stop(scene: Scene) -> dict[str, Any]:
     return {"iteration_index": 1, "advice": {"verdict": "Stop"}}
 
 
-def waiting(world: World, id: UUID, scene: Scene) -> None:
-    asks_for_advice(world, id)
+def arrange_waiting(world: World, id: UUID, scene: Scene) -> None:
+    wait_for_advice(world, id)
 
 
-def held_under(conduct: Command) -> Callable[[World, UUID, Scene], None]:
+def hold_under(conduct: Command) -> Callable[[World, UUID, Scene], None]:
     """Where the procedure is Held, it is so since this conduct."""
 
     def arrange(world: World, id: UUID, scene: Scene) -> None:
         if procedure_of(world, id).status is HELD:
             world.when(ResumeProcedure(), on=id)
-            taken_to_hold(world, conduct, on=id)
+            open_and_hold(world, conduct, on=id)
 
     return arrange
 
@@ -91,29 +99,31 @@ PROCEDURE = Lifecycle(
     },
     {
         "start_procedure": Verb("Defined", at("Running"), START_REFUSED),
-        "hold_procedure": Verb("Running", at("Held"), "ProcedureCannotHoldError", given=because),
+        "hold_procedure": Verb("Running", at("Held"), "ProcedureCannotHoldError", given=reason_fields),
         "resume_procedure": Verb("Held", at("Running"), RESUME_REFUSED),
         "complete_procedure": Verb("Running", at("Completed"), "ProcedureCannotCompleteError"),
-        "abort_procedure": Verb("Running Held", at("Aborted"), "ProcedureCannotAbortError", given=because),
-        "truncate_procedure": Verb("Running Held", at("Truncated"), "ProcedureCannotTruncateError", given=because),
-        "start_iteration": Verb("Running", {}, "ProcedureCannotStartIterationError", given=first),
-        "end_iteration": Verb("Running Held", {}, "ProcedureCannotEndIterationError", given=ended, arranged=one_open),
+        "abort_procedure": Verb("Running Held", at("Aborted"), "ProcedureCannotAbortError", given=reason_fields),
+        "truncate_procedure": Verb("Running Held", at("Truncated"), "ProcedureCannotTruncateError", given=reason_fields),
+        "start_iteration": Verb("Running", {}, "ProcedureCannotStartIterationError", given=first_iteration),
+        "end_iteration": Verb(
+            "Running Held", {}, "ProcedureCannotEndIterationError", given=iteration_end_fields, arranged=open_iteration
+        ),
         "append_activities": Verb("Running", {}, "ProcedureActivitiesLogbookClosedError", given=one_activity),
         "conduct_procedure": Verb("Defined Running", at("Running"), START_REFUSED),
         "conduct_or_hold_procedure": Verb("Defined Running", at("Running"), START_REFUSED),
         "conduct_from_procedure": Verb(
-            "Held", at("Running"), RESUME_REFUSED, given=from_the_start, arranged=held_under(ConductProcedure())
+            "Held", at("Running"), RESUME_REFUSED, given=from_the_start, arranged=hold_under(ConductProcedure())
         ),
         "conduct_until_converged": Verb(
             "Defined Running Held",
             at("Running"),
             START_REFUSED,
             given=loop,
-            arranged=held_under(ConductUntilConverged(**LOOP)),
+            arranged=hold_under(ConductUntilConverged(**LOOP)),
         ),
         "conduct_until_advised": Verb("Defined Running", at("Running"), START_REFUSED, given=search),
         "conduct_until_advised_from": Verb(
-            "Held", at("Running"), RESUME_REFUSED, given=search, arranged=held_under(ConductUntilAdvised(**SEARCH))
+            "Held", at("Running"), RESUME_REFUSED, given=search, arranged=hold_under(ConductUntilAdvised(**SEARCH))
         ),
         "advise_procedure": Verb(
             "Running",
@@ -121,7 +131,7 @@ PROCEDURE = Lifecycle(
             "ProcedureCannotAdviseError",
             given=stop,
             before=(("conduct_until_advised", search_by_caller),),
-            arranged=waiting,
+            arranged=arrange_waiting,
         ),
     },
     run_world,
@@ -131,13 +141,13 @@ PROCEDURE = Lifecycle(
 SCHEDULE = Lifecycle(
     Schedule.__name__,
     "define_schedule",
-    lambda world: (defined(world), Scene()),
+    lambda world: (define_schedule(world), Scene()),
     {"status": {"Active": "", "Held": "hold_schedule", "Retired": "retire_schedule"}},
     {
-        "hold_schedule": Verb("Active", at("Held"), "ScheduleCannotHoldError", given=because),
+        "hold_schedule": Verb("Active", at("Held"), "ScheduleCannotHoldError", given=reason_fields),
         "resume_schedule": Verb("Held", at("Active"), "ScheduleCannotResumeError"),
         "trigger_schedule": Verb("Active Held", {}, "ScheduleCannotTriggerError"),
-        "retire_schedule": Verb("Active Held", at("Retired"), "ScheduleCannotRetireError", given=because),
+        "retire_schedule": Verb("Active Held", at("Retired"), "ScheduleCannotRetireError", given=reason_fields),
     },
 )
 

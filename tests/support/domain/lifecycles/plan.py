@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
-from tests.support.domain.plans import TRIGGER_IN, WINDOW, imaging_hutch, wired
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
+from tests.support.domain.plans import TRIGGER_IN, WINDOW, imaging_hutch, wire_fields
 from tests.support.domain.world import World
 
 CURRENT = "Defined Versioned"
@@ -16,19 +16,19 @@ def plan_begins(world: World) -> tuple[UUID, Scene]:
     return world.create(command("define_plan", hutch.plan_fields())), Scene(hutch=hutch)
 
 
-def triggered(scene: Scene) -> dict[str, Any]:
-    return wired(scene.hutch.timing_box, "trigger_out", scene.hutch.camera, "trigger_in")
+def trigger_wire(scene: Scene) -> dict[str, Any]:
+    return wire_fields(scene.hutch.timing_box, "trigger_out", scene.hutch.camera, "trigger_in")
 
 
-def detecting(scene: Scene) -> dict[str, Any]:
+def detector_binding(scene: Scene) -> dict[str, Any]:
     return {"role_name": "detector", "asset_id": scene.hutch.camera}
 
 
-def in_spring(scene: Scene) -> dict[str, Any]:
+def spring_window(scene: Scene) -> dict[str, Any]:
     return WINDOW
 
 
-def tagged(scene: Scene) -> dict[str, Any]:
+def version_fields(scene: Scene) -> dict[str, Any]:
     return {"version_tag": "2026-Q2"}
 
 
@@ -38,22 +38,22 @@ PLAN = Lifecycle(
     plan_begins,
     {"status": {"Defined": "", "Versioned": "version_plan", "Deprecated": "deprecate_plan"}},
     {
-        "reschedule_plan": Verb(CURRENT, {}, "PlanCannotRescheduleError", given=in_spring),
+        "reschedule_plan": Verb(CURRENT, {}, "PlanCannotRescheduleError", given=spring_window),
         "update_plan_default_parameters": Verb(
             given=lambda scene: {"default_parameters_patch": {"dwell": 0.1, "repetitions": 20}}
         ),
-        "add_plan_wire": Verb(given=triggered),
-        "remove_plan_wire": Verb(given=triggered, before=(("add_plan_wire", triggered),)),
-        "bind_plan_role": Verb("Defined", {}, "PlanCannotBindRoleError", given=detecting),
+        "add_plan_wire": Verb(given=trigger_wire),
+        "remove_plan_wire": Verb(given=trigger_wire, before=(("add_plan_wire", trigger_wire),)),
+        "bind_plan_role": Verb("Defined", {}, "PlanCannotBindRoleError", given=detector_binding),
         "unbind_plan_role": Verb(
             "Defined",
             {},
             "PlanCannotUnbindRoleError",
             given=lambda scene: {"role_name": "detector"},
-            before=(("bind_plan_role", detecting),),
+            before=(("bind_plan_role", detector_binding),),
         ),
-        "version_plan": Verb(CURRENT, at("Versioned"), "PlanCannotVersionError", given=tagged),
-        "deprecate_plan": Verb(CURRENT, at("Deprecated"), "PlanCannotDeprecateError", given=because),
+        "version_plan": Verb(CURRENT, at("Versioned"), "PlanCannotVersionError", given=version_fields),
+        "deprecate_plan": Verb(CURRENT, at("Deprecated"), "PlanCannotDeprecateError", given=reason_fields),
     },
 )
 

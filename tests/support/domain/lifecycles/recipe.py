@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.domain.flat_field import STEPS, recipe
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.world import World
 
 CURRENT = "Defined Versioned"
@@ -14,7 +14,7 @@ def recipe_begins(world: World) -> tuple[UUID, Scene]:
     return recipe(world), Scene()
 
 
-def renewed(scene: Scene) -> dict[str, Any]:
+def recipe_version_fields(scene: Scene) -> dict[str, Any]:
     return {"version_tag": "2026-Q2", "steps": STEPS[:4]}
 
 
@@ -24,8 +24,8 @@ RECIPE = Lifecycle(
     recipe_begins,
     {"status": {"Defined": "", "Versioned": "version_recipe", "Deprecated": "deprecate_recipe"}},
     {
-        "version_recipe": Verb(CURRENT, at("Versioned"), "RecipeCannotVersionError", given=renewed),
-        "deprecate_recipe": Verb(CURRENT, at("Deprecated"), "RecipeCannotDeprecateError", given=because),
+        "version_recipe": Verb(CURRENT, at("Versioned"), "RecipeCannotVersionError", given=recipe_version_fields),
+        "deprecate_recipe": Verb(CURRENT, at("Deprecated"), "RecipeCannotDeprecateError", given=reason_fields),
     },
 )
 

@@ -9,8 +9,8 @@ from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.recipe.plan import Plan
 from baton.domain.run.run import Run, RunStarted
 from baton.domain.run.start import StartRun
-from tests.support.domain.agents import seeded
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.agents import seed_agent
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.run_beamline import beamline
 from tests.support.domain.world import START, World, new_id
 
@@ -18,7 +18,7 @@ from tests.support.domain.world import START, World, new_id
 def run_world() -> World:
     world = beamline().world
     world.ports["is_model_configured"] = True
-    seeded(world, RUN_DEBRIEFER)
+    seed_agent(world, RUN_DEBRIEFER)
     return world
 
 
@@ -32,7 +32,7 @@ def run_begins(world: World) -> tuple[UUID, Scene]:
     return run_id, Scene(phase_id=new_id())
 
 
-def begun() -> RunStarted:
+def run_started() -> RunStarted:
     """A run that begins, as its event says."""
     return RunStarted(
         name="Load step 1",
@@ -71,7 +71,7 @@ def one_note(scene: Scene) -> dict[str, Any]:
     return {"entries": [{"event_id": new_id(), "text": "Sample slipped 20 um at the end."}]}
 
 
-def adjusted(scene: Scene) -> dict[str, Any]:
+def adjustment_fields(scene: Scene) -> dict[str, Any]:
     return {"parameters_patch": {"dwell": 0.08}, "reason": "lower flux after top-up"}
 
 
@@ -96,10 +96,10 @@ RUN = Lifecycle(
             "Running", {}, "RunCannotConductError", "run_not_running", given=that_phase, arranged=one_phase_to_come
         ),
         "complete_run": Verb("Running Held", at("Completed"), "RunCannotCompleteError"),
-        "stop_run": Verb("Running Held", at("Stopped"), "RunCannotStopError", given=because),
-        "abort_run": Verb("Running Held", at("Aborted"), "RunCannotAbortError", given=because),
-        "truncate_run": Verb("Running Held", at("Truncated"), "RunCannotTruncateError", given=because),
-        "adjust_run": Verb("Running Held", {}, "RunCannotAdjustError", given=adjusted),
+        "stop_run": Verb("Running Held", at("Stopped"), "RunCannotStopError", given=reason_fields),
+        "abort_run": Verb("Running Held", at("Aborted"), "RunCannotAbortError", given=reason_fields),
+        "truncate_run": Verb("Running Held", at("Truncated"), "RunCannotTruncateError", given=reason_fields),
+        "adjust_run": Verb("Running Held", {}, "RunCannotAdjustError", given=adjustment_fields),
         "append_observations": Verb("Running Held", {}, "RunObservationLogbookClosedError", given=one_sample),
         "append_run_logbook_entries": Verb(given=one_note),
         # It is asked for in a row beside the run, and written by an agent later.

@@ -3,14 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from tests.support.domain.clearances import bound, form, registered, site_world, template
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.clearances import binding, clearance_fields, register_clearance, site_world, template
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.world import START, World
 
 
 def clearance_begins(world: World) -> tuple[UUID, Scene]:
     scene = Scene(template_id=template(world))
-    return registered(world, template_id=scene.template_id), scene
+    return register_clearance(world, template_id=scene.template_id), scene
 
 
 def approving_step(scene: Scene) -> dict[str, Any]:
@@ -53,14 +53,14 @@ CLEARANCE = Lifecycle(
             "ClearanceCannotApproveError",
             before=(("append_clearance_review_step", approving_step),),
         ),
-        "reject_clearance": Verb("UnderReview", at("Rejected"), "ClearanceCannotRejectError", given=because),
+        "reject_clearance": Verb("UnderReview", at("Rejected"), "ClearanceCannotRejectError", given=reason_fields),
         "activate_clearance": Verb("Approved", at("Active"), "ClearanceCannotActivateError"),
-        "expire_clearance": Verb("Active", at("Expired"), "ClearanceCannotExpireError", given=because),
+        "expire_clearance": Verb("Active", at("Expired"), "ClearanceCannotExpireError", given=reason_fields),
         "amend_clearance": Verb(
             "Active",
             at("Superseded"),
             "ClearanceCannotAmendError",
-            given=lambda scene: form(scene.template_id, bindings=[bound("Subject")]),
+            given=lambda scene: clearance_fields(scene.template_id, bindings=[binding("Subject")]),
         ),
         "assign_clearance_external_id": Verb(
             "Defined Submitted UnderReview Approved Active",

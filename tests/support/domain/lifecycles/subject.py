@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.domain.assets import facility_world, root
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
 from tests.support.domain.world import World
 
 
@@ -14,7 +14,7 @@ def subject_begins(world: World) -> tuple[UUID, Scene]:
     return world.create(command("register_subject", {"name": "Catalyst pellet B-12"})), scene
 
 
-def on_the_stage(scene: Scene) -> dict[str, Any]:
+def mount_fields(scene: Scene) -> dict[str, Any]:
     return {"asset_id": scene.asset_id, "reason": "loaded for overview scan"}
 
 
@@ -34,13 +34,13 @@ SUBJECT = Lifecycle(
         }
     },
     {
-        "mount_subject": Verb("Received", at("Mounted"), "SubjectCannotMountError", given=on_the_stage),
+        "mount_subject": Verb("Received", at("Mounted"), "SubjectCannotMountError", given=mount_fields),
         "measure_subject": Verb("Mounted", at("Measured"), "SubjectCannotMeasureError"),
-        "dismount_subject": Verb("Mounted Measured", at("Received"), "SubjectCannotDismountError", given=because),
+        "dismount_subject": Verb("Mounted Measured", at("Received"), "SubjectCannotDismountError", given=reason_fields),
         "remove_subject": Verb("Received Mounted Measured", at("Removed"), "SubjectCannotRemoveError"),
         "return_subject": Verb("Removed", at("Returned"), "SubjectCannotReturnError"),
         "store_subject": Verb("Removed", at("Stored"), "SubjectCannotStoreError"),
-        "discard_subject": Verb("Removed", at("Discarded"), "SubjectCannotDiscardError", given=because),
+        "discard_subject": Verb("Removed", at("Discarded"), "SubjectCannotDiscardError", given=reason_fields),
         "assign_subject_external_id": Verb(given=lambda scene: {"external_id": "10.0000/igsn-b12"}),
     },
     facility_world,

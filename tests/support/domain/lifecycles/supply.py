@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.domain.assets import LUMEN, facility_world
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because, command
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
 from tests.support.domain.world import World
 
 
@@ -13,7 +13,7 @@ def supply_begins(world: World) -> tuple[UUID, Scene]:
     return world.create(command("register_supply", nitrogen)), Scene()
 
 
-def gone(scene: Scene) -> dict[str, Any]:
+def unavailable_observation(scene: Scene) -> dict[str, Any]:
     source = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
     return {"new_status": "Unavailable", "monitor_ref": source, "reason": "level below limit"}
 
@@ -33,25 +33,32 @@ SUPPLY = Lifecycle(
         }
     },
     {
-        "mark_supply_available": Verb("Unknown", at("Available"), "SupplyCannotMarkAvailableError", given=because),
-        "degrade_supply": Verb("Unknown Available Recovering", at("Degraded"), "SupplyCannotDegradeError", given=because),
-        "mark_supply_unavailable": Verb(
-            "Unknown Available Degraded Recovering", at("Unavailable"), "SupplyCannotMarkUnavailableError", given=because
+        "mark_supply_available": Verb("Unknown", at("Available"), "SupplyCannotMarkAvailableError", given=reason_fields),
+        "degrade_supply": Verb(
+            "Unknown Available Recovering", at("Degraded"), "SupplyCannotDegradeError", given=reason_fields
         ),
-        "mark_supply_recovering": Verb("Unavailable", at("Recovering"), "SupplyCannotMarkRecoveringError", given=because),
-        "restore_supply": Verb("Recovering Degraded", at("Available"), "SupplyCannotRestoreError", given=because),
+        "mark_supply_unavailable": Verb(
+            "Unknown Available Degraded Recovering",
+            at("Unavailable"),
+            "SupplyCannotMarkUnavailableError",
+            given=reason_fields,
+        ),
+        "mark_supply_recovering": Verb(
+            "Unavailable", at("Recovering"), "SupplyCannotMarkRecoveringError", given=reason_fields
+        ),
+        "restore_supply": Verb("Recovering Degraded", at("Available"), "SupplyCannotRestoreError", given=reason_fields),
         "deregister_supply": Verb(
             "Unknown Available Degraded Unavailable Recovering",
             at("Decommissioned"),
             "SupplyCannotDeregisterError",
-            given=because,
+            given=reason_fields,
         ),
         "observe_supply_status": Verb(
             "Unknown Available Degraded Unavailable Recovering",
             at("Unavailable"),
             "SupplyCannotMarkUnavailableError",
             quiet=True,
-            given=gone,
+            given=unavailable_observation,
         ),
     },
     facility_world,

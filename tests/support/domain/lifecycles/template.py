@@ -4,18 +4,18 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.domain.assets import family
-from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, because
+from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.templates import acquisition, capability, contract, method, practice
 from tests.support.domain.world import World
 
 CURRENT = "Defined Versioned"
 
 
-def ways(name: str) -> dict[str, dict[str, str]]:
+def states_of(name: str) -> dict[str, dict[str, str]]:
     return {"status": {"Defined": "", "Versioned": f"version_{name}", "Deprecated": f"deprecate_{name}"}}
 
 
-def tagged(scene: Scene) -> dict[str, Any]:
+def version_fields(scene: Scene) -> dict[str, Any]:
     return {"version_tag": "2026-Q2"}
 
 
@@ -23,19 +23,21 @@ def capability_begins(world: World) -> tuple[UUID, Scene]:
     return capability(world), Scene()
 
 
-def renewed(scene: Scene) -> dict[str, Any]:
+def capability_version_fields(scene: Scene) -> dict[str, Any]:
     kept = ("required_affordances", "executor_shapes", "parameters_schema")
-    return {**tagged(scene), "description": None, **{key: contract()[key] for key in kept}}
+    return {**version_fields(scene), "description": None, **{key: contract()[key] for key in kept}}
 
 
 CAPABILITY = Lifecycle(
     "Capability",
     "define_capability",
     capability_begins,
-    ways("capability"),
+    states_of("capability"),
     {
-        "version_capability": Verb(CURRENT, at("Versioned"), "CapabilityCannotVersionError", given=renewed),
-        "deprecate_capability": Verb(CURRENT, at("Deprecated"), "CapabilityCannotDeprecateError", given=because),
+        "version_capability": Verb(
+            CURRENT, at("Versioned"), "CapabilityCannotVersionError", given=capability_version_fields
+        ),
+        "deprecate_capability": Verb(CURRENT, at("Deprecated"), "CapabilityCannotDeprecateError", given=reason_fields),
     },
 )
 
@@ -52,7 +54,7 @@ METHOD = Lifecycle(
     "Method",
     "define_method",
     method_begins,
-    ways("method"),
+    states_of("method"),
     {
         "update_method_parameters_schema": Verb(given=lambda scene: {"parameters_schema": acquisition(maximum=1)}),
         "add_method_required_role": Verb("Defined", {}, "MethodCannotAddRequiredRoleError", given=detector),
@@ -63,8 +65,8 @@ METHOD = Lifecycle(
             given=lambda scene: {"role_name": "detector"},
             before=(("add_method_required_role", detector),),
         ),
-        "version_method": Verb(CURRENT, at("Versioned"), "MethodCannotVersionError", given=tagged),
-        "deprecate_method": Verb(CURRENT, at("Deprecated"), "MethodCannotDeprecateError", given=because),
+        "version_method": Verb(CURRENT, at("Versioned"), "MethodCannotVersionError", given=version_fields),
+        "deprecate_method": Verb(CURRENT, at("Deprecated"), "MethodCannotDeprecateError", given=reason_fields),
     },
 )
 
@@ -77,10 +79,10 @@ PRACTICE = Lifecycle(
     "Practice",
     "define_practice",
     practice_begins,
-    ways("practice"),
+    states_of("practice"),
     {
-        "version_practice": Verb(CURRENT, at("Versioned"), "PracticeCannotVersionError", given=tagged),
-        "deprecate_practice": Verb(CURRENT, at("Deprecated"), "PracticeCannotDeprecateError", given=because),
+        "version_practice": Verb(CURRENT, at("Versioned"), "PracticeCannotVersionError", given=version_fields),
+        "deprecate_practice": Verb(CURRENT, at("Deprecated"), "PracticeCannotDeprecateError", given=reason_fields),
     },
 )
 
