@@ -106,9 +106,7 @@ def temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator["EmbeddedTemp
     from baton.cli.up import SEARCH_ATTRIBUTES
 
     directory: Path = tmp_path_factory.mktemp("temporal")
-    with EmbeddedTemporal(
-        directory, headless=True, search_attributes=SEARCH_ATTRIBUTES, settings=ONE_PARTITION
-    ) as server:
+    with EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES, settings=ONE_PARTITION) as server:
         yield server
 
 

@@ -34,4 +34,10 @@ MODULES = [f"baton.domain.{context}.{module}" for context, modules in CONTEXTS.i
 for name in MODULES:
     import_module(name)
 
+# Listings follow this order, whichever module was imported first; the operations of the edge, declared elsewhere, come last.
+_places = {module: place for place, module in enumerate(MODULES)}
+_ordered = sorted(REGISTRY, key=lambda operation: _places.get(operation.input.__module__, len(_places)))
+REGISTRY.operations.clear()
+REGISTRY.operations.update({operation.name: operation for operation in _ordered})
+
 __all__ = ["MODULES", "REGISTRY"]

@@ -15,7 +15,7 @@ async def test_an_actor_from_registration_to_erasure(api: Api) -> None:
     assert shown == {"id": mira, "name": "Mira Okafor", "kind": "human", "active": True}
     me = (await api.acting_as(mira).get("/me")).json()
     assert (me["principal_id"], me["kind"], me["name"], me["surface_id"]) == (mira, "human", "Mira Okafor", SYSTEM_HTTP)
-    await api.done(f"/actors/{mira}/deactivate")
+    await api.execute(f"/actors/{mira}/deactivate")
     again = await api.post(f"/actors/{mira}/deactivate")
     assert (again.status_code, again.json()["code"]) == (409, "ActorCannotDeactivateError")
     forgotten = await api.request("DELETE", f"/actors/{mira}/profile")
@@ -55,22 +55,22 @@ async def test_a_user_beamtime_with_nested_commissioning(api: Api) -> None:
     first = await api.create("/visits", {**plan, "external_refs": {"proposal": "20260417", "cycle": "2026-2"}})
     early = await api.post(f"/visits/{first}/presence/open", {"mode": "physical"})
     assert (early.status_code, early.json()["reason"]) == (409, "status_not_eligible")
-    await api.done(f"/visits/{first}/record-arrival")
-    await api.done(f"/visits/{first}/presence/open", {"mode": "physical"})
-    await api.done(f"/visits/{first}/start")
+    await api.execute(f"/visits/{first}/record-arrival")
+    await api.execute(f"/visits/{first}/presence/open", {"mode": "physical"})
+    await api.execute(f"/visits/{first}/start")
     take = {"surface_id": console}
-    await api.done(f"/visits/{first}/surface-control/take", take)
+    await api.execute(f"/visits/{first}/surface-control/take", take)
     nested = await api.create("/visits", {**plan, "type": "commissioning", "parent_id": first})
-    await api.done(f"/visits/{nested}/record-arrival")
-    await api.done(f"/visits/{nested}/surface-control/take", take)
+    await api.execute(f"/visits/{nested}/record-arrival")
+    await api.execute(f"/visits/{nested}/surface-control/take", take)
     assert (await api.get(f"/surfaces/{console}/control")).json()["visit_id"] == nested
     lost = await api.post(f"/visits/{first}/surface-control/take", take)
     assert (lost.json()["code"], lost.json()["reason"]) == ("VisitCannotTakeControlError", "not_descendant")
-    await api.done(f"/visits/{nested}/surface-control/release", take)
-    await api.done(f"/visits/{first}/surface-control/take", take)
-    await api.done(f"/visits/{first}/hold", {"reason": "beam dump"})
-    await api.done(f"/visits/{first}/resume")
-    position = await api.done(f"/visits/{first}/complete")
+    await api.execute(f"/visits/{nested}/surface-control/release", take)
+    await api.execute(f"/visits/{first}/surface-control/take", take)
+    await api.execute(f"/visits/{first}/hold", {"reason": "beam dump"})
+    await api.execute(f"/visits/{first}/resume")
+    position = await api.execute(f"/visits/{first}/complete")
     ended = (await api.get(f"/visits/{first}")).json()
     assert ended["status"] == "Completed"
     assert ended["presence_entries"][0]["check_out_at"] == ended["completed_at"]
@@ -94,6 +94,6 @@ async def test_a_revoked_grant_is_felt_by_the_next_call(database_url: str) -> No
         }
         policy = await boss.create("/policies", {**grant, "permitted_principal_ids": [person]})
         assert (await api.acting_as(person).get("/visits")).status_code == 200
-        await boss.done(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": person, "reason": "beamtime over"})
+        await boss.execute(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": person, "reason": "beamtime over"})
         refused = await api.acting_as(person).get("/visits")
         assert (refused.status_code, refused.json()["reason"]) == (403, "principal_not_permitted")

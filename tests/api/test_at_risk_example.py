@@ -57,11 +57,11 @@ async def test_the_decisions_behind_a_retired_model_are_listed(api: Api, records
         ],
         "next_cursor": None,
     }
-    await api.done(f"/language-models/{model}/approve")
+    await api.execute(f"/language-models/{model}/approve")
     assert not (await api.get(path)).json()["at_risk"]
-    await api.done(f"/language-models/{model}/announce-retirement", {"reason": "Provider notice"})
+    await api.execute(f"/language-models/{model}/announce-retirement", {"reason": "Provider notice"})
     assert (await api.get(path)).json()["at_risk"]
-    await api.done(f"/language-models/{model}/retire")
+    await api.execute(f"/language-models/{model}/retire")
     retired = (await api.get(path)).json()
     assert retired == {**answer, "status": "Retired", "at_risk": True}
 

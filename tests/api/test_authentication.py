@@ -17,12 +17,13 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from tests.infrastructure.postgres.test_outage import outage
-from tests.support.api.event_streams import listening
-from tests.support.api.mcp_clients import framed
+from tests.support.api.event_streams import open_feed
+from tests.support.api.mcp_clients import send_frame
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.databases import fresh_database
 from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, SigningKey
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 
 NIL = str(UUID(int=0))
 MIRA = str(uuid4())
@@ -31,7 +32,7 @@ OPEN = ("/health", "/readyz", "/metrics", METADATA, f"{METADATA}/mcp", "/docs", 
 
 
 @dataclass(frozen=True)
-class Gate:
+class GuardedService:
     """A service behind an identity provider."""
 
     api: Api
@@ -45,23 +46,25 @@ class Gate:
     async def me(self, subject: str = "mira-77", **headers: str) -> httpx.Response:
         return await self.get("/me", f"Bearer {self.issuer.token(subject)}", **headers)
 
-    def bearing(self, subject: str, **claims: Any) -> Api:
+    def as_subject(self, subject: str, **claims: Any) -> Api:
         token = self.issuer.token(subject, **claims)
         return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
 
 
 @asynccontextmanager
-async def guarded(database_url: str, issuer: Issuer, *providers: Any, **settings: Any) -> AsyncIterator[Gate]:
+async def open_guarded_service(
+    database_url: str, issuer: Issuer, *providers: Any, **settings: Any
+) -> AsyncIterator[GuardedService]:
     known = providers or (issuer.provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}]),)
     async with running_api(database_url, identity_providers=list(known), **settings) as api:
-        yield Gate(api, issuer)
+        yield GuardedService(api, issuer)
 
 
 @pytest.fixture(scope="module")
-async def gate(postgres: EmbeddedPostgres, template: str, issuer: Issuer) -> AsyncIterator[Gate]:
+async def guarded_service(postgres: EmbeddedPostgres, template: str, issuer: Issuer) -> AsyncIterator[GuardedService]:
     with fresh_database(postgres, template) as url:
-        async with guarded(url, issuer) as gate:
-            yield gate
+        async with open_guarded_service(url, issuer) as guarded_service:
+            yield guarded_service
 
 
 def assert_challenged(response: httpx.Response, base_url: str, fault: TokenFault | None = None) -> None:
@@ -80,48 +83,51 @@ def assert_challenged(response: httpx.Response, base_url: str, fault: TokenFault
 
 
 @pytest.mark.parametrize("path", OPEN)
-async def test_open_paths_ask_for_nothing(gate: Gate, path: str) -> None:
-    assert (await gate.get(path, None)).status_code == 200
-    assert (await gate.get(path, "Bearer rubbish")).status_code == 200
+async def test_open_paths_ask_for_nothing(guarded_service: GuardedService, path: str) -> None:
+    answer = await guarded_service.get(path, None)
+    assert (answer.status_code, answer.headers["X-Content-Type-Options"]) == (200, "nosniff")
+    assert (await guarded_service.get(path, "Bearer rubbish")).status_code == 200
 
 
 @pytest.mark.parametrize(
     "path", ["/health/", "/healthz", "/docs/x", "/openapi.json/x", "/console/assets/1", "/nothing", "/", "//health"]
 )
-async def test_what_only_looks_open_is_not(gate: Gate, path: str) -> None:
-    response = await gate.api.client.send(httpx.Request("GET", gate.api.base_url + path))
-    assert_challenged(response, gate.api.base_url)
+async def test_what_only_looks_open_is_not(guarded_service: GuardedService, path: str) -> None:
+    response = await guarded_service.api.client.send(httpx.Request("GET", guarded_service.api.base_url + path))
+    assert_challenged(response, guarded_service.api.base_url)
 
 
-@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
-async def test_every_operation_asks_for_a_token_before_anything_else(gate: Gate, operation: Operation) -> None:
+@for_each("operation", REGISTRY)
+async def test_every_operation_asks_for_a_token_before_anything_else(
+    guarded_service: GuardedService, operation: Operation
+) -> None:
     path = operation.path.replace("{", "").replace("}", "")
-    response = await gate.api.request(operation.method, f"{path}?unknown=1", content=b"no json")
-    assert_challenged(response, gate.api.base_url)
+    response = await guarded_service.api.request(operation.method, f"{path}?unknown=1", content=b"no json")
+    assert_challenged(response, guarded_service.api.base_url)
 
 
-async def test_the_host_header_opens_nothing(gate: Gate) -> None:
+async def test_the_host_header_opens_nothing(guarded_service: GuardedService) -> None:
     for host in ("localhost/health", "health", "localhost?/health"):
-        assert (await gate.get("/zones", None, Host=host)).status_code == 401
+        assert (await guarded_service.get("/zones", None, Host=host)).status_code == 401
 
 
 async def test_a_body_too_large_is_refused_before_the_token_is_looked_at(database_url: str, issuer: Issuer) -> None:
-    async with guarded(database_url, issuer, max_request_body_size_bytes=10) as gate:
-        large = await gate.api.request("POST", "/zones", content=b"x" * 11)
+    async with open_guarded_service(database_url, issuer, max_request_body_size_bytes=10) as guarded_service:
+        large = await guarded_service.api.request("POST", "/zones", content=b"x" * 11)
         assert (large.status_code, large.json()["code"]) == (413, "RequestTooLargeError")
 
 
 @pytest.mark.parametrize("shape", ["Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}", "Bearer\t{}"])
-async def test_a_bearer_token_is_taken_however_it_is_spaced(gate: Gate, shape: str) -> None:
-    me = await gate.get("/me", shape.format(gate.issuer.token()))
+async def test_a_bearer_token_is_taken_however_it_is_spaced(guarded_service: GuardedService, shape: str) -> None:
+    me = await guarded_service.get("/me", shape.format(guarded_service.issuer.token()))
     assert (me.status_code, me.json()["principal_id"]) == (200, MIRA)
 
 
 @pytest.mark.parametrize("shape", ["", "Bearer", "Basic bWlyYTo3Nw==", "{}", "Token {}", "Bearer {} {}", "Bearer,{}"])
-async def test_any_other_header_is_malformed(gate: Gate, shape: str) -> None:
-    token = gate.issuer.token()
-    response = await gate.get("/zones", shape.format(token, token))
-    assert_challenged(response, gate.api.base_url, TokenFault.MALFORMED)
+async def test_any_other_header_is_malformed(guarded_service: GuardedService, shape: str) -> None:
+    token = guarded_service.issuer.token()
+    response = await guarded_service.get("/zones", shape.format(token, token))
+    assert_challenged(response, guarded_service.api.base_url, TokenFault.MALFORMED)
     assert token not in response.text
 
 
@@ -152,36 +158,40 @@ def forger_of(issuer: Issuer) -> SigningKey:
 
 
 @pytest.mark.parametrize(("fault", "forged"), FAULTS, ids=[f"{number}-{fault}" for number, (fault, _) in enumerate(FAULTS)])
-async def test_a_token_that_is_not_good_is_refused_with_its_reason(gate: Gate, fault: TokenFault, forged: Forged) -> None:
-    token = forged(gate.issuer)
-    response = await gate.get("/zones", f"Bearer {token}")
-    assert_challenged(response, gate.api.base_url, fault)
+async def test_a_token_that_is_not_good_is_refused_with_its_reason(
+    guarded_service: GuardedService, fault: TokenFault, forged: Forged
+) -> None:
+    token = forged(guarded_service.issuer)
+    response = await guarded_service.get("/zones", f"Bearer {token}")
+    assert_challenged(response, guarded_service.api.base_url, fault)
     assert token not in response.text + str(response.headers)
 
 
-async def test_a_token_for_one_surface_is_refused_on_the_other(gate: Gate) -> None:
-    rest, mcp = (f"Bearer {gate.issuer.token(audience=audience)}" for audience in (HTTP_AUDIENCE, MCP_AUDIENCE))
-    assert (await gate.get("/me", rest)).status_code == 200
-    assert (await gate.get("/me", mcp)).json()["reason"] == "wrong_audience"
-    assert (await framed(gate.api, "tools/list", Authorization=mcp)).status_code == 200
-    assert (await framed(gate.api, "tools/list", Authorization=rest)).json()["reason"] == "wrong_audience"
-    either = f"Bearer {gate.issuer.token(audience=[HTTP_AUDIENCE, MCP_AUDIENCE])}"
-    assert (await gate.get("/me", either)).json()["surface_id"] == SYSTEM_HTTP
-    assert (await framed(gate.api, "tools/list", Authorization=either)).status_code == 200
+async def test_a_token_for_one_surface_is_refused_on_the_other(guarded_service: GuardedService) -> None:
+    rest, mcp = (f"Bearer {guarded_service.issuer.token(audience=audience)}" for audience in (HTTP_AUDIENCE, MCP_AUDIENCE))
+    assert (await guarded_service.get("/me", rest)).status_code == 200
+    assert (await guarded_service.get("/me", mcp)).json()["reason"] == "wrong_audience"
+    assert (await send_frame(guarded_service.api, "tools/list", Authorization=mcp)).status_code == 200
+    assert (await send_frame(guarded_service.api, "tools/list", Authorization=rest)).json()["reason"] == "wrong_audience"
+    either = f"Bearer {guarded_service.issuer.token(audience=[HTTP_AUDIENCE, MCP_AUDIENCE])}"
+    assert (await guarded_service.get("/me", either)).json()["surface_id"] == SYSTEM_HTTP
+    assert (await send_frame(guarded_service.api, "tools/list", Authorization=either)).status_code == 200
 
 
 async def test_a_surface_without_an_audience_takes_no_token(database_url: str, issuer: Issuer) -> None:
     provider = issuer.provider(audiences={UUID(SYSTEM_HTTP): HTTP_AUDIENCE})
-    async with guarded(database_url, issuer, provider) as gate:
-        response = await framed(gate.api, "tools/list", Authorization=f"Bearer {issuer.token(audience=MCP_AUDIENCE)}")
+    async with open_guarded_service(database_url, issuer, provider) as guarded_service:
+        response = await send_frame(
+            guarded_service.api, "tools/list", Authorization=f"Bearer {issuer.token(audience=MCP_AUDIENCE)}"
+        )
         assert (response.status_code, response.json()["reason"]) == (401, "wrong_audience")
 
 
-async def test_nobody_claims_to_be_somebody_where_tokens_are_asked_for(gate: Gate) -> None:
+async def test_nobody_claims_to_be_somebody_where_tokens_are_asked_for(guarded_service: GuardedService) -> None:
     other = str(uuid4())
-    assert_challenged(await gate.get("/me", None, X_Principal_Id=other), gate.api.base_url)
-    assert (await gate.me(X_Principal_Id=other)).json()["principal_id"] == MIRA
-    assert (await gate.me(X_Principal_Id="no uuid")).json()["principal_id"] == MIRA
+    assert_challenged(await guarded_service.get("/me", None, X_Principal_Id=other), guarded_service.api.base_url)
+    assert (await guarded_service.me(X_Principal_Id=other)).json()["principal_id"] == MIRA
+    assert (await guarded_service.me(X_Principal_Id="no uuid")).json()["principal_id"] == MIRA
 
 
 async def test_without_a_provider_a_client_says_who_it_is(api: Api) -> None:
@@ -202,11 +212,11 @@ async def test_a_missing_provider_locks_everybody_out_where_tokens_are_required(
 async def test_a_provider_that_is_down_is_no_fault_of_the_token(database_url: str) -> None:
     with Issuer.running() as issuer:
         asked = issuer.asked_provider(issuer="https://asked.example.org")
-        async with guarded(database_url, issuer, issuer.provider(), asked) as gate:
+        async with open_guarded_service(database_url, issuer, issuer.provider(), asked) as guarded_service:
             tokens = {"KeySetUnavailableError": issuer.token(), "IntrospectionUnavailableError": issuer.opaque_token()}
             issuer.stop()
             for code, token in tokens.items():
-                response = await gate.get("/zones", f"Bearer {token}")
+                response = await guarded_service.get("/zones", f"Bearer {token}")
                 assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
                 assert response.json()["code"] == code
                 assert str(issuer.port) not in response.text
@@ -218,19 +228,19 @@ async def test_a_provider_that_is_down_is_no_fault_of_the_token(database_url: st
 async def test_a_token_without_content_is_asked_about(database_url: str) -> None:
     with Issuer.running() as issuer:
         asked = issuer.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
-        async with guarded(database_url, issuer, asked) as gate:
-            good = await gate.get("/me", f"Bearer {issuer.opaque_token()}")
+        async with open_guarded_service(database_url, issuer, asked) as guarded_service:
+            good = await guarded_service.get("/me", f"Bearer {issuer.opaque_token()}")
             assert good.json()["principal_id"] == MIRA
-            bad = await gate.get("/me", f"Bearer {issuer.opaque_token(active=False)}")
-            assert_challenged(bad, gate.api.base_url, TokenFault.INTROSPECTION_INACTIVE)
+            bad = await guarded_service.get("/me", f"Bearer {issuer.opaque_token(active=False)}")
+            assert_challenged(bad, guarded_service.api.base_url, TokenFault.INTROSPECTION_INACTIVE)
 
 
-async def test_the_metadata_document_says_where_tokens_come_from(gate: Gate) -> None:
+async def test_the_metadata_document_says_where_tokens_come_from(guarded_service: GuardedService) -> None:
     for path, resource in ((METADATA, ""), (f"{METADATA}/mcp", "/mcp")):
-        response = await gate.get(path, None)
+        response = await guarded_service.get(path, None)
         assert response.json() == {
-            "resource": gate.api.base_url + resource,
-            "authorization_servers": [gate.issuer.url],
+            "resource": guarded_service.api.base_url + resource,
+            "authorization_servers": [guarded_service.issuer.url],
             "bearer_methods_supported": ["header"],
             "aud_values_supported": [HTTP_AUDIENCE, MCP_AUDIENCE],
             "surface_audiences": {"HTTP": HTTP_AUDIENCE, "MCP_STREAMABLE_HTTP": MCP_AUDIENCE},
@@ -241,8 +251,10 @@ async def test_the_metadata_document_says_where_tokens_come_from(gate: Gate) -> 
 PROXIED = {"X_Forwarded_Proto": "https", "X_Forwarded_Host": "baton.example.org"}
 
 
-async def test_addresses_are_those_the_client_knows(database_url: str, gate: Gate) -> None:
-    async with guarded(database_url, gate.issuer, public_base_url="https://facility.example.org/baton/") as known:
+async def test_addresses_are_those_the_client_knows(database_url: str, guarded_service: GuardedService) -> None:
+    async with open_guarded_service(
+        database_url, guarded_service.issuer, public_base_url="https://facility.example.org/baton/"
+    ) as known:
         described = await known.get(METADATA, None, **PROXIED)
         assert described.json()["resource"] == "https://facility.example.org/baton"
         assert described.headers["Cache-Control"] == "public, max-age=300"
@@ -250,8 +262,10 @@ async def test_addresses_are_those_the_client_knows(database_url: str, gate: Gat
 
 
 @pytest.mark.parametrize("proxies", [["127.0.0.0/8"], ["10.0.0.0/8", "127.0.0.1"]])
-async def test_trusted_proxies_say_what_the_client_knows(database_url: str, gate: Gate, proxies: list[str]) -> None:
-    async with guarded(database_url, gate.issuer, trusted_proxies=proxies) as proxied:
+async def test_trusted_proxies_say_what_the_client_knows(
+    database_url: str, guarded_service: GuardedService, proxies: list[str]
+) -> None:
+    async with open_guarded_service(database_url, guarded_service.issuer, trusted_proxies=proxies) as proxied:
         assert (await proxied.get(METADATA, None, **PROXIED)).json()["resource"] == "https://baton.example.org"
         assert_challenged(await proxied.get("/zones", None, **PROXIED), "https://baton.example.org")
         odd = {**PROXIED, "X_Forwarded_Proto": "javascript"}
@@ -259,47 +273,49 @@ async def test_trusted_proxies_say_what_the_client_knows(database_url: str, gate
 
 
 @pytest.mark.parametrize("proxies", [[], ["10.0.0.0/8"]])
-async def test_nobody_else_says_what_the_client_knows(database_url: str, gate: Gate, proxies: list[str]) -> None:
-    async with guarded(database_url, gate.issuer, trusted_proxies=proxies) as direct:
+async def test_nobody_else_says_what_the_client_knows(
+    database_url: str, guarded_service: GuardedService, proxies: list[str]
+) -> None:
+    async with open_guarded_service(database_url, guarded_service.issuer, trusted_proxies=proxies) as direct:
         for forwarded in (PROXIED, {**PROXIED, "X_Forwarded_For": "10.0.0.7"}):
             assert (await direct.get(METADATA, None, **forwarded)).json()["resource"] == direct.api.base_url
             assert_challenged(await direct.get("/zones", None, **forwarded), direct.api.base_url)
 
 
-async def test_a_header_cannot_smuggle_anything_into_the_challenge(gate: Gate) -> None:
-    response = await gate.get("/zones", None, X_Forwarded_Host='evil", error="none', X_Forwarded_Proto="https\\")
+async def test_a_header_cannot_smuggle_anything_into_the_challenge(guarded_service: GuardedService) -> None:
+    response = await guarded_service.get("/zones", None, X_Forwarded_Host='evil", error="none', X_Forwarded_Proto="https\\")
     challenge = response.headers["WWW-Authenticate"]
     assert challenge.count('"') == 4
     assert "\\" not in challenge
 
 
 async def test_a_binding_counts_from_the_next_call_until_it_is_gone(database_url: str, issuer: Issuer) -> None:
-    async with guarded(database_url, issuer) as gate:
-        mira = gate.bearing("mira-77")
+    async with open_guarded_service(database_url, issuer) as guarded_service:
+        mira = guarded_service.as_subject("mira-77")
         noor = await mira.create("/actors", {"name": "Noor", "kind": "service_account"})
         pair = {"issuer": issuer.url, "subject": "noor-9"}
         bindings = f"/actors/{noor}/subject-bindings"
-        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
-        await mira.done(f"{bindings}/add", pair)
-        me = (await gate.me("noor-9")).json()
+        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
+        await mira.execute(f"{bindings}/add", pair)
+        me = (await guarded_service.me("noor-9")).json()
         assert (me["principal_id"], me["kind"], me["name"]) == (noor, "service_account", "Noor")
         again = await mira.post(f"{bindings}/add", pair)
         assert (again.status_code, again.json()["reason"]) == (409, "already_bound")
         for other in ("Noor-9", "noor-9 ", " noor-9"):
-            assert (await gate.me(other)).json()["reason"] == "unknown_subject"
-        await mira.done(f"{bindings}/remove", pair)
-        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
-        await mira.done(f"{bindings}/add", pair)
-        assert (await gate.me("noor-9")).status_code == 200
+            assert (await guarded_service.me(other)).json()["reason"] == "unknown_subject"
+        await mira.execute(f"{bindings}/remove", pair)
+        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
+        await mira.execute(f"{bindings}/add", pair)
+        assert (await guarded_service.me("noor-9")).status_code == 200
         assert (await mira.request("DELETE", f"/actors/{noor}/profile")).status_code == 204
-        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
+        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
         late = await mira.post(f"{bindings}/add", pair)
         assert (late.status_code, late.json()["reason"]) == (409, "profile_forgotten")
 
 
 async def test_a_configured_binding_is_nobodys_to_give_or_take(database_url: str, issuer: Issuer) -> None:
-    async with guarded(database_url, issuer) as gate:
-        mira = gate.bearing("mira-77")
+    async with open_guarded_service(database_url, issuer) as guarded_service:
+        mira = guarded_service.as_subject("mira-77")
         actor = await mira.create("/actors", {"name": "Somebody"})
         pair = {"issuer": issuer.url, "subject": "mira-77"}
         taken = await mira.post(f"/actors/{actor}/subject-bindings/add", pair)
@@ -308,33 +324,33 @@ async def test_a_configured_binding_is_nobodys_to_give_or_take(database_url: str
         assert (kept.status_code, kept.json()["reason"]) == (409, "not_bound")
         stranger = await mira.post(f"/actors/{actor}/subject-bindings/add", {**pair, "issuer": "https://elsewhere.example"})
         assert (stranger.status_code, stranger.json()["code"]) == (400, "InvalidActorSubjectError")
-        assert (await gate.me()).json()["principal_id"] == MIRA
+        assert (await guarded_service.me()).json()["principal_id"] == MIRA
 
 
 async def test_bindings_that_cannot_be_read_let_nobody_in(database_url: str, issuer: Issuer) -> None:
-    async with guarded(database_url, issuer) as gate:
+    async with open_guarded_service(database_url, issuer) as guarded_service:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             await connection.execute("ALTER TABLE access_subject_binding RENAME TO mislaid")
-        failed = await gate.me("noor-9")
+        failed = await guarded_service.me("noor-9")
         assert (failed.status_code, failed.json()["code"]) == (500, "InternalError")
-        assert (await gate.me()).status_code == 200
+        assert (await guarded_service.me()).status_code == 200
 
 
 async def test_a_database_that_is_away_is_no_fault_of_the_token(
     database_url: str, issuer: Issuer, postgres: EmbeddedPostgres
 ) -> None:
-    async with guarded(database_url, issuer) as gate:
-        assert (await gate.me("noor-9")).json()["reason"] == "unknown_subject"
+    async with open_guarded_service(database_url, issuer) as guarded_service:
+        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
         async with outage(postgres, database_url.partition("?")[0].rsplit("/", 1)[1]):
-            unsure = await gate.me("noor-9")
+            unsure = await guarded_service.me("noor-9")
         assert (unsure.status_code, unsure.json()["code"]) == (503, "StoreUnavailableError")
         assert unsure.headers["Retry-After"] == "5"
 
 
 async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Issuer) -> None:
     settings = {"authorization_mode": "policy", "bootstrap_principal_id": MIRA}
-    async with guarded(database_url, issuer, **settings) as gate:
-        admin = gate.bearing("mira-77")
+    async with open_guarded_service(database_url, issuer, **settings) as guarded_service:
+        admin = guarded_service.as_subject("mira-77")
         me = (await admin.get("/me")).json()
         assert me == {
             "principal_id": MIRA,
@@ -347,28 +363,28 @@ async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Iss
         verbs = ["BindActorSubject", "DeactivateActor", "ForgetActor", "ListZones"]
         await admin.create("/policies", {"name": "More", **grant, "permitted_commands": verbs})
         noor = await admin.create("/actors", {"name": "Noor"})
-        await admin.done(f"/actors/{noor}/subject-bindings/add", {"issuer": issuer.url, "subject": "noor-9"})
+        await admin.execute(f"/actors/{noor}/subject-bindings/add", {"issuer": issuer.url, "subject": "noor-9"})
         mine = {**grant, "permitted_principal_ids": [noor]}
         await admin.create("/policies", {"name": "Noor's", **mine, "permitted_commands": ["ListZones"]})
-        person = gate.bearing("noor-9")
+        person = guarded_service.as_subject("noor-9")
         assert (await person.get("/me")).json()["permitted_commands"] == ["ListZones"]
         assert (await person.get("/zones")).status_code == 200
-        await admin.done(f"/actors/{noor}/deactivate")
+        await admin.execute(f"/actors/{noor}/deactivate")
         assert (await person.get("/me")).json()["permitted_commands"] == []
         refused = await person.get("/zones")
         assert (refused.status_code, refused.json()["reason"]) == (403, "principal_deactivated")
 
 
-async def test_a_person_without_an_actor_is_somebody_all_the_same(gate: Gate) -> None:
-    me = (await gate.me()).json()
+async def test_a_person_without_an_actor_is_somebody_all_the_same(guarded_service: GuardedService) -> None:
+    me = (await guarded_service.me()).json()
     assert (me["principal_id"], me["kind"], me["name"]) == (MIRA, None, "not registered")
     beyond_reach = REGISTRY.command_names() - set(me["permitted_commands"])
     for_others = {"ObserveEnclosureStatus", "ObserveSupplyStatus", "RecordAgentDecision", "RequestDecisionDebrief"}
     assert beyond_reach == for_others, "what monitors and agents alone can call"
 
 
-async def test_a_live_stream_ends_with_its_token(gate: Gate) -> None:
-    brief = gate.bearing("mira-77", exp=int(time.time()) + 2)
-    async with listening(brief) as reader, asyncio.timeout(30):
+async def test_a_live_stream_ends_with_its_token(guarded_service: GuardedService) -> None:
+    brief = guarded_service.as_subject("mira-77", exp=int(time.time()) + 2)
+    async with open_feed(brief) as reader, asyncio.timeout(30):
         assert [line async for line in reader.lines]
     assert (await brief.get("/events")).status_code == 200, "clocks are left 30 s, live streams are not"

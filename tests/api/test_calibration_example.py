@@ -7,7 +7,7 @@ from tests.support.service import Api
 
 
 async def own_site(api: Api) -> str:
-    position = await api.done("/actors", {"name": "Anybody"})
+    position = await api.execute("/actors", {"name": "Anybody"})
     sites = await api.get("/federation/facilities", code="facility", min_position=position)
     return str(sites.json()["items"][0]["facility_id"])
 
@@ -69,14 +69,14 @@ async def test_publishing_asks_for_a_permit_then_for_a_key(api: Api) -> None:
     unpermitted = await person.post(publish, asked)
     assert (unpermitted.status_code, unpermitted.json()["code"]) == (409, "OutboundPermitNotActiveError")
     p1 = await api.create("/federation/permits", grant(peer, str(uuid4())))
-    await api.done(f"/federation/permits/{p1}/activate")
+    await api.execute(f"/federation/permits/{p1}/activate")
     keyless = await person.post(publish, asked)
     assert (keyless.status_code, keyless.json()["reason"]) == (409, "no_signing_credential")
-    await api.done(f"/federation/permits/{p1}/revoke")
+    await api.execute(f"/federation/permits/{p1}/revoke")
     signing = {"facility_id": await own_site(api), "audience": "registry.example", "purpose": "Signing"}
     c3 = await api.create("/federation/credentials", {**signing, "secret_ref": "file://calibration"})
     p2 = await api.create("/federation/permits", grant(peer, c3))
-    await api.done(f"/federation/permits/{p2}/activate")
+    await api.execute(f"/federation/permits/{p2}/activate")
     accepted = await person.post(publish, asked)
     assert accepted.status_code == 202
     assert accepted.json()["work_id"] == accepted.json()["receipt_id"]
@@ -106,7 +106,7 @@ async def test_two_light_sources_come_to_trust_each_other(api: Api) -> None:
     assert (await api.post(f"{rotation}/start", following)).status_code == 204
     assert (await api.post(f"{rotation}/complete")).status_code == 204
     assert (await api.get(f"/federation/credentials/{c1}")).json()["secret_ref"] == "kms://k2"
-    position = await api.done(f"/federation/credentials/{c2}/revoke", {"reason": "key ceremony"})
+    position = await api.execute(f"/federation/credentials/{c2}/revoke", {"reason": "key ceremony"})
     for context, choice in (("CredentialRegistered", c1), ("CredentialRevoked", c2), ("PermitDefined", p1)):
         decided = await api.get("/decisions", context=context, choice=choice, min_position=position)
         assert len(decided.json()["items"]) == 1, context

@@ -8,9 +8,9 @@ import psycopg
 
 from baton.domain.kernel import NIL
 from tests.api.test_equipment_example import beamline_of
-from tests.support.api.concurrent_requests import at_once
+from tests.support.api.concurrent_requests import send_at_once
 from tests.support.api.example_reads import anonymous, cause
-from tests.support.api.rest_beamline import cleared, planned
+from tests.support.api.rest_beamline import create_clearance, create_plan
 from tests.support.service import Api
 from tests.support.waiting import until
 
@@ -33,7 +33,7 @@ async def part_of(api: Api, parent_id: str, name: str) -> str:
     return await api.create("/assets", {"name": name, "tier": "Device", "parent_id": parent_id})
 
 
-async def listed(api: Api, **filters: Any) -> list[str]:
+async def list_caution_ids(api: Api, **filters: Any) -> list[str]:
     page = await api.get("/cautions", limit=100, **filters)
     assert page.status_code == 200, page.text
     return [item["caution_id"] for item in page.json()["items"]]
@@ -47,10 +47,10 @@ async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> No
     assert written.status_code == 201
     first = written.json()["caution_id"]
     banner = {"target_kind": "Asset", "target_id": rotary, "in_effect": True, "inherited": True, "min_severity": "Caution"}
-    assert await listed(api, **banner, min_position=written.headers["X-Baton-Position"]) == [first]
+    assert await list_caution_ids(api, **banner, min_position=written.headers["X-Baton-Position"]) == [first]
 
-    await cleared(api, unit)
-    plan = await planned(api, rotary)
+    await create_clearance(api, unit)
+    plan = await create_plan(api, rotary)
     started = await api.post("/runs", {"name": "Overview scan", "plan_id": plan.plan_id})
     assert started.status_code == 201
     inherited = {
@@ -74,14 +74,14 @@ async def test_a_caution_from_its_registration_to_its_retirement(api: Api) -> No
     assert (old["status"], old["superseded_by_caution_id"]) == ("Superseded", second)
     elsewhere = await api.post(f"/cautions/{second}/supersede", drift(rotary))
     assert cause(elsewhere) == (400, "InvalidCautionSupersedeTargetError", "other_target")
-    assert await listed(api, **banner, min_position=replaced.headers["X-Baton-Position"]) == [second]
+    assert await list_caution_ids(api, **banner, min_position=replaced.headers["X-Baton-Position"]) == [second]
 
-    position = await api.done(f"/cautions/{second}/retire", {"reason": "Resolved"})
+    position = await api.execute(f"/cautions/{second}/retire", {"reason": "Resolved"})
     again = await api.post(f"/cautions/{second}/retire", {"reason": "Resolved"})
     assert cause(again) == (409, "CautionCannotRetireError", "retired")
-    assert await listed(api, min_position=position) == []
-    assert await listed(api, status="all") == [first, second]
-    assert await listed(api, status=["Retired", "Active"]) == [second]
+    assert await list_caution_ids(api, min_position=position) == []
+    assert await list_caution_ids(api, status="all") == [first, second]
+    assert await list_caution_ids(api, status=["Retired", "Active"]) == [second]
 
     said = {**drift(sample_stage), "authored_by": str(NIL), "parent_id": None}
     assert await anonymous(api, f"/cautions/{first}") == [
@@ -116,7 +116,7 @@ async def test_a_conduct_acknowledges_what_is_said_of_its_recipe(api: Api) -> No
     started = dict(await anonymous(api, f"/procedures/{procedure}"))["ProcedureStarted"]
     assert started["acknowledged_cautions"] == preflight["acknowledged_cautions"]
     position = accepted.headers["X-Baton-Position"]
-    assert await listed(api, target_kind="Recipe", target_id=recipe, min_position=position) == [caution]
+    assert await list_caution_ids(api, target_kind="Recipe", target_id=recipe, min_position=position) == [caution]
 
 
 async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
@@ -127,8 +127,8 @@ async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
     near = await api.create("/cautions", drift(table, propagate_to_children=False))
     far = await api.create("/cautions", drift(beamline, severity="Warning", category="Wear"))
     gone = await api.create("/cautions", drift(stage))
-    position = await api.done(f"/cautions/{gone}/retire", {"reason": "WrongTarget"})
-    await listed(api, min_position=position)
+    position = await api.execute(f"/cautions/{gone}/retire", {"reason": "WrongTarget"})
+    await list_caution_ids(api, min_position=position)
     on_stage = {"target_kind": "Asset", "target_id": stage}
     expected = [
         ({}, [own, near, far]),
@@ -147,7 +147,7 @@ async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
         ({"in_effect": True}, [own, near, far]),
     ]
     for filters, found in expected:
-        assert await listed(api, **filters) == found, filters
+        assert await list_caution_ids(api, **filters) == found, filters
 
 
 async def test_a_caution_that_is_over_stays_active_and_is_no_longer_in_effect(api: Api) -> None:
@@ -156,11 +156,11 @@ async def test_a_caution_that_is_over_stays_active_and_is_no_longer_in_effect(ap
     expiring = await api.create("/cautions", drift(stage, expires_at=soon.isoformat()))
     lasting = await api.create("/cautions", drift(stage, expires_at=None))
 
-    async def over() -> bool:
-        return await listed(api, target_id=stage, in_effect=True) == [lasting]
+    async def is_over() -> bool:
+        return await list_caution_ids(api, target_id=stage, in_effect=True) == [lasting]
 
-    await until(over)
-    assert await listed(api, target_id=stage) == [expiring, lasting]
+    await until(is_over)
+    assert await list_caution_ids(api, target_id=stage) == [expiring, lasting]
     assert (await api.get(f"/cautions/{expiring}")).json()["status"] == "Active"
 
 
@@ -179,7 +179,7 @@ async def test_filters_that_do_not_agree_are_malformed(api: Api) -> None:
 async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the_other_stays(api: Api) -> None:
     stage = await beamline_of(api)
     caution = await api.create("/cautions", drift(stage))
-    answers = await at_once(
+    answers = await send_at_once(
         api.database_url,
         api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is worse when cold")),
         api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is gone")),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from tests.support.api.rest_beamline import brought_into_force, planned
+from tests.support.api.rest_beamline import bring_into_force, create_plan
 from tests.support.service import Api, running_api
 
 CELL, FURNACE = str(uuid4()), str(uuid4())
@@ -29,7 +29,7 @@ STEP = {"step_index": 0, "role": "BeamlineScientist", "decision": "Approved", "d
 
 
 async def seeded_template(api: Api) -> str:
-    position = await api.done("/zones", {"name": "Hall"})
+    position = await api.execute("/zones", {"name": "Hall"})
     found = await api.get("/clearance-templates", facility_code="facility", code="ESAF", min_position=position)
     (template,) = found.json()["items"]
     assert template["status"] == "Active"
@@ -45,13 +45,13 @@ async def test_a_form_goes_through_review_into_force_and_is_amended(api: Api) ->
     form = {**FORM, "template_id": await seeded_template(api)}
     clearance = await api.create("/clearances", form)
     path = f"/clearances/{clearance}"
-    await api.done(f"{path}/submit")
-    await api.done(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+    await api.execute(f"{path}/submit")
+    await api.execute(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
     assert await refusal(api, f"{path}/approve") == (409, "ClearanceCannotApproveError")
-    await api.done(f"{path}/append-review-step", STEP)
+    await api.execute(f"{path}/append-review-step", STEP)
     assert await refusal(api, f"{path}/append-review-step", STEP) == (400, "InvalidClearanceReviewStepIndexError")
-    await api.done(f"{path}/approve")
-    await api.done(f"{path}/activate")
+    await api.execute(f"{path}/approve")
+    await api.execute(f"{path}/activate")
 
     shown = (await api.get(path)).json()
     assert (shown["status"], shown["risk_band"], shown["valid_until"]) == ("Active", "Yellow", "2026-06-08T00:00:00Z")
@@ -88,9 +88,9 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
     furnace = await api.create("/assets", {"name": "Furnace", "tier": "Device", "parent_id": beamline})
     cell = await api.create("/subjects", {"name": "Battery cell"})
-    await api.done(f"/assets/{furnace}/activate")
-    await api.done(f"/subjects/{cell}/mount", {"asset_id": furnace, "reason": "loaded"})
-    run = {"name": "Charge cycle 1", "plan_id": (await planned(api, furnace)).plan_id, "subject_id": cell}
+    await api.execute(f"/assets/{furnace}/activate")
+    await api.execute(f"/subjects/{cell}/mount", {"asset_id": furnace, "reason": "loaded"})
+    run = {"name": "Charge cycle 1", "plan_id": (await create_plan(api, furnace)).plan_id, "subject_id": cell}
     assert await refusal(api, "/runs", run) == (409, "RunRequiresActiveClearanceError")
 
     week = {"valid_from": now(days=-1), "valid_until": now(days=6), "declarations": []}
@@ -98,36 +98,36 @@ async def test_runs_start_under_a_form_only_while_it_is_in_force(api: Api) -> No
     form = {**FORM, **week, "template_id": await seeded_template(api), "bindings": bindings}
     clearance = await api.create("/clearances", form)
     path = f"/clearances/{clearance}"
-    await api.done(f"{path}/submit")
-    await api.done(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
-    await api.done(f"{path}/append-review-step", STEP)
-    await api.done(f"{path}/approve")
+    await api.execute(f"{path}/submit")
+    await api.execute(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+    await api.execute(f"{path}/append-review-step", STEP)
+    await api.execute(f"{path}/approve")
     approved = await api.post("/runs", run)
     assert (approved.status_code, approved.json()["code"]) == (409, "RunClearanceCoverageMismatchError")
     [found] = approved.json()["facts"]["clearances"]
     assert (found["clearance_id"], found["status"]) == (clearance, "Approved")
-    await api.done(f"{path}/activate")
+    await api.execute(f"{path}/activate")
     assert (await api.post("/runs", run)).status_code == 201
 
     amended = await api.post(f"{path}/amend", {**form, "title": "Furnace changed"})
     child = amended.json()["clearance_id"]
     assert await refusal(api, "/runs", run) == (409, "RunClearanceCoverageMismatchError")
-    await brought_into_force(api, child)
+    await bring_into_force(api, child)
     assert (await api.post("/runs", run)).status_code == 201
 
 
 async def test_a_form_whose_week_has_not_begun_does_not_count(api: Api) -> None:
     furnace = await api.create("/assets", {"name": "Furnace", "tier": "Unit", "facility_code": "facility"})
-    run = {"name": "Charge cycle 1", "plan_id": (await planned(api, furnace)).plan_id}
+    run = {"name": "Charge cycle 1", "plan_id": (await create_plan(api, furnace)).plan_id}
     bindings = [{"kind": "Asset", "id": furnace}]
     common = {**FORM, "template_id": await seeded_template(api), "bindings": bindings, "declarations": []}
     for week in (
         {"valid_from": now(days=1), "valid_until": now(days=8)},
         {"valid_from": now(days=-8), "valid_until": now(days=-1)},
     ):
-        await brought_into_force(api, await api.create("/clearances", {**common, **week}))
+        await bring_into_force(api, await api.create("/clearances", {**common, **week}))
         assert await refusal(api, "/runs", run) == (409, "RunClearanceCoverageMismatchError")
-    await brought_into_force(api, await api.create("/clearances", {**common, "valid_from": None, "valid_until": None}))
+    await bring_into_force(api, await api.create("/clearances", {**common, "valid_from": None, "valid_until": None}))
     assert (await api.post("/runs", run)).status_code == 201
 
 
@@ -146,7 +146,7 @@ async def test_a_repeated_amendment_answers_with_the_same_child(api: Api) -> Non
         ("approve", {}),
         ("activate", {}),
     ):
-        await api.done(f"/clearances/{clearance}/{verb}", body)
+        await api.execute(f"/clearances/{clearance}/{verb}", body)
     first, again = [await api.post(f"/clearances/{clearance}/amend", form, Idempotency_Key="amend-1") for _ in range(2)]
     assert (first.status_code, again.status_code) == (201, 201)
     assert (first.json(), again.headers["Idempotency-Replayed"]) == (again.json(), "true")
@@ -171,14 +171,14 @@ async def test_with_four_eyes_the_author_of_a_form_needs_somebody_else(database_
         clearance = await author.create("/clearances", {**FORM, "template_id": await seeded_template(api)})
         path = f"/clearances/{clearance}"
         assert (await author.get(path)).json()["barred_reviewer_ids"] == [author_id]
-        await author.done(f"{path}/submit")
-        await author.done(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+        await author.execute(f"{path}/submit")
+        await author.execute(f"{path}/start-review", {"first_reviewer_role": "BeamlineScientist"})
         refused = await author.post(f"{path}/append-review-step", STEP)
         assert (refused.status_code, refused.json()["code"]) == (409, "ClearanceCannotAppendReviewStepError")
         assert refused.json()["reason"] == "same_person"
-        await reviewer.done(f"{path}/append-review-step", STEP)
+        await reviewer.execute(f"{path}/append-review-step", STEP)
         refused = await author.post(f"{path}/approve")
         assert (refused.json()["code"], refused.json()["reason"]) == ("ClearanceCannotApproveError", "same_person")
-        await reviewer.done(f"{path}/approve")
-        await author.done(f"{path}/activate")
+        await reviewer.execute(f"{path}/approve")
+        await author.execute(f"{path}/activate")
         assert (await author.get(path)).json()["status"] == "Active"

@@ -27,15 +27,15 @@ REPEATS = 15
 
 
 async def test_a_procedure_that_was_never_conducted_has_no_conduct(conduct_service: ConductService) -> None:
-    seen = await conduct_of(conduct_service, await conduct_service.stack.registered())
+    seen = await conduct_of(conduct_service, await conduct_service.stack.register_procedure())
     assert (seen["conduct_id"], seen["phase"], seen["result"]) == (None, None, None)
 
 
 async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_result(
     conduct_service: ConductService,
 ) -> None:
-    procedure_id, conduct_id = await conduct_service.conducting(setpoint("a", 3), check("a", 3), PAUSE, capture("b", "n"))
-    await conduct_service.pauses.reached()
+    procedure_id, conduct_id = await conduct_service.start_conduct(setpoint("a", 3), check("a", 3), PAUSE, capture("b", "n"))
+    await conduct_service.pauses.wait_until_reached()
     seen = await conduct_of(conduct_service, procedure_id)
     assert (seen["conduct_id"], seen["command_name"]) == (str(conduct_id), "ConductProcedure")
     assert (seen["phase"], seen["step_index"], seen["step_count"], seen["message"]) == ("Walking", 2, 4, "step 3 of 4")
@@ -58,7 +58,7 @@ async def test_a_conduct_is_seen_at_its_step_with_its_worker_and_later_with_its_
 async def test_what_is_seen_of_a_conduct_is_of_one_moment(conduct_service: ConductService) -> None:
     """Polled as tightly as possible around its end, it is never Ended and Running, and has a result where it has ended."""
     for _ in range(5):
-        procedure_id, _ = await conduct_service.conducting(*[setpoint("a", value) for value in range(5)])
+        procedure_id, _ = await conduct_service.start_conduct(*[setpoint("a", value) for value in range(5)])
 
         async def watch(procedure_id: UUID = procedure_id) -> set[tuple[Any, ...]]:
             seen: set[tuple[Any, ...]] = set()
@@ -75,7 +75,7 @@ async def test_what_is_seen_of_a_conduct_is_of_one_moment(conduct_service: Condu
 async def test_a_conduct_that_nobody_works_on_is_not_said_to_run(conduct_service: ConductService) -> None:
     await conduct_service.stack.stop_worker()
     try:
-        procedure_id, _ = await conduct_service.conducting(setpoint("a", 1))
+        procedure_id, _ = await conduct_service.start_conduct(setpoint("a", 1))
         seen = await conduct_of(conduct_service, procedure_id)
         assert (seen["phase"], seen["worker"], seen["message"]) == (
             "Opened",
@@ -89,8 +89,8 @@ async def test_a_conduct_that_nobody_works_on_is_not_said_to_run(conduct_service
 async def test_a_loop_shows_what_it_measured_last(conduct_service: ConductService) -> None:
     steps = [capture("b", "offset"), PAUSE]
     loop = {"convergence_capture_name": "offset", "criterion": criterion(1.5, 0.1)}
-    procedure_id, conduct_id = await conduct_service.conducting(*steps, how="converge", **loop)
-    await conduct_service.pauses.reached()
+    procedure_id, conduct_id = await conduct_service.start_conduct(*steps, how="converge", **loop)
+    await conduct_service.pauses.wait_until_reached()
     seen = await conduct_of(conduct_service, procedure_id)
     assert seen["measurement"] == {"name": "offset", "value": 1.5, "iteration_index": 1}
     assert seen["message"] == "iteration 1, step 2 of 2, offset 1.5 in iteration 1"
@@ -100,11 +100,11 @@ async def test_a_loop_shows_what_it_measured_last(conduct_service: ConductServic
 
 async def test_a_preflight_says_what_the_conduct_would_say(conduct_service: ConductService) -> None:
     asset = await conduct_service.api.create("/assets", {"name": "Stage", "tier": "Unit", "facility_code": "facility"})
-    first, second = [UUID(await registered(conduct_service.operator, asset)) for _ in "12"]
+    first, second = [UUID(await register_procedure(conduct_service.operator, asset)) for _ in "12"]
     clear = (await conduct_service.operator.get(f"/procedures/{second}/preflight")).json()
     assert clear["passed"]
     conduct_id = await conduct_service.conduct(first, steps=[PAUSE])
-    await conduct_service.pauses.reached()
+    await conduct_service.pauses.wait_until_reached()
     barred = (await conduct_service.operator.get(f"/procedures/{second}/preflight")).json()
     (shut,) = [gate for gate in barred["gates"] if not gate["passed"]]
     refused = (await conduct_service.operator.post(f"/procedures/{second}/conduct", {"steps": [], "wait": 0})).json()
@@ -116,11 +116,11 @@ async def test_a_preflight_says_what_the_conduct_would_say(conduct_service: Cond
     assert (await conduct_service.operator.get(f"/procedures/{second}/preflight")).json()["passed"]
 
 
-async def registered(api: Api, asset: str) -> str:
+async def register_procedure(api: Api, asset: str) -> str:
     return await api.create("/procedures", {"name": "Centre", "kind": "alignment", "target_asset_ids": [asset]})
 
 
-async def work(api: Api, work_id: Any) -> dict[str, Any]:
+async def read_work_item(api: Api, work_id: Any) -> dict[str, Any]:
     answer = await api.get(f"/work-items/{work_id}")
     assert answer.status_code == 200, answer.text
     shown: dict[str, Any] = answer.json()
@@ -128,9 +128,9 @@ async def work(api: Api, work_id: Any) -> dict[str, Any]:
 
 
 async def test_a_conduct_is_read_again_under_its_work_id(conduct_service: ConductService) -> None:
-    procedure_id, conduct_id = await conduct_service.conducting(PAUSE)
-    await conduct_service.pauses.reached()
-    running = await work(conduct_service.operator, conduct_id)
+    procedure_id, conduct_id = await conduct_service.start_conduct(PAUSE)
+    await conduct_service.pauses.wait_until_reached()
+    running = await read_work_item(conduct_service.operator, conduct_id)
     ids = {"procedure_id": str(procedure_id), "conduct_id": str(conduct_id), "work_id": str(conduct_id)}
     assert running == {
         "work_id": str(conduct_id),
@@ -142,7 +142,7 @@ async def test_a_conduct_is_read_again_under_its_work_id(conduct_service: Conduc
     }
     conduct_service.pauses.end()
     result = await conduct_service.result(conduct_id)
-    done = await work(conduct_service.operator, conduct_id)
+    done = await read_work_item(conduct_service.operator, conduct_id)
     assert (done["state"], done["ids"], done["answer"], done["error"]) == ("done", ids, result, None)
 
 
@@ -158,7 +158,7 @@ async def test_work_that_was_refused_on_its_way_has_the_body_of_the_refusal(cond
     mira = await api.create("/actors", {"name": "Mira Okafor"})
     publish, asked = await publication(api, mira)
     accepted = await api.acting_as(mira).post(publish, {**asked, "wait": 0})
-    seen = await conduct_service.over(UUID(accepted.json()["work_id"]), api.acting_as(mira))
+    seen = await conduct_service.wait_until_over(UUID(accepted.json()["work_id"]), api.acting_as(mira))
     assert (seen["state"], seen["answer"]) == ("failed", None)
     refused = await api.acting_as(mira).post(publish, {**asked, "wait": 30})
     assert refused.status_code >= 400
@@ -179,15 +179,15 @@ async def publication(api: Api, mira: str) -> tuple[str, dict[str, str]]:
     source = {"kind": "Asserted", "asserted_by": mira}
     value = {"value": {"center": 1024.72}, "status": "Verified", "source": source}
     revision = await api.create(f"/calibrations/{calibration}/revisions", value)
-    own = (await theatre_site(api))["facility_id"]
+    own = (await own_facility(api))["facility_id"]
     signing = {"facility_id": own, "audience": "registry.example", "purpose": "Signing", "secret_ref": "file://calibration"}
     credential = await api.create("/federation/credentials", signing)
     permit_id = await api.create("/federation/permits", grant(peer, credential))
-    await api.done(f"/federation/permits/{permit_id}/activate")
+    await api.execute(f"/federation/permits/{permit_id}/activate")
     return f"/calibrations/{calibration}/revisions/{revision}/publish", {"peer_facility_id": peer}
 
 
-async def theatre_site(api: Api) -> dict[str, Any]:
+async def own_facility(api: Api) -> dict[str, Any]:
     """The facility that the deployment is of, from the log: no projector runs here."""
     events = (await api.get("/events", stream_type="Facility", limit=100)).json()["items"]
     own: dict[str, Any] = next(event["payload"] for event in events if event["payload"].get("code") == "facility")
@@ -220,11 +220,11 @@ async def test_work_is_read_by_its_submitter_and_by_those_who_may_read_what_it_i
             await admin.create(
                 "/policies", {**grant, "permitted_commands": commands, "permitted_principal_ids": [principal]}
             )
-        mira, procedure_id = conduct_service.api.acting_as(operator), await conduct_service.stack.registered()
+        mira, procedure_id = conduct_service.api.acting_as(operator), await conduct_service.stack.register_procedure()
         opened = await mira.post(f"/procedures/{procedure_id}/conduct", {"wait": 0, "steps": [setpoint("a", 1)]})
         conduct_id = UUID(opened.json()["conduct_id"])
-        mine = await work(mira, conduct_id)
-        assert mine["ids"] == (await work(conduct_service.api.acting_as(colleague), conduct_id))["ids"]
+        mine = await read_work_item(mira, conduct_id)
+        assert mine["ids"] == (await read_work_item(conduct_service.api.acting_as(colleague), conduct_id))["ids"]
         hidden = await conduct_service.api.acting_as(outsider).get(f"/work-items/{conduct_id}")
         assert (hidden.status_code, hidden.json()["code"]) == (404, "WorkNotFoundError")
         stranger = await conduct_service.api.acting_as(uuid4()).get(f"/work-items/{conduct_id}")
@@ -243,7 +243,7 @@ async def test_a_conduct_that_its_submitter_may_not_end_is_not_opened_and_prefli
         commands = ["PreflightProcedure", *(name for name in needed_grants("ConductProcedure") if name not in lacking)]
         for surface_id in (SYSTEM_HTTP, str(SYSTEM_MCP_STREAMABLE_HTTP)):
             await admin.create("/policies", {**grant, "surface_id": surface_id, "permitted_commands": commands})
-        mira, procedure_id = conduct_service.api.acting_as(operator), await conduct_service.stack.registered()
+        mira, procedure_id = conduct_service.api.acting_as(operator), await conduct_service.stack.register_procedure()
         asked = {"steps": [setpoint("a", 1)]}
         refused = await mira.post(f"/procedures/{procedure_id}/conduct", asked)
         assert refused.status_code == 403
@@ -254,7 +254,7 @@ async def test_a_conduct_that_its_submitter_may_not_end_is_not_opened_and_prefli
         assert (said["conduct_procedure"], preflight["passed"]) == ("grants_present", False)
         (gate,) = (one for one in preflight["gates"] if "conduct_procedure" in one["asked_by"] and not one["passed"])
         assert (gate["code"], gate["detail"], gate["facts"]) == (body["code"], body["detail"], body["facts"])
-        assert await conduct_service.stack.happened(procedure_id) == ["ProcedureRegistered"]
+        assert await conduct_service.stack.event_types(procedure_id) == ["ProcedureRegistered"]
         async with agent(mira) as client:
             over_mcp = await refusal(client, "conduct_procedure", procedure_id=str(procedure_id), **asked)
         assert (over_mcp["reason"], over_mcp["facts"]) == ("grants_missing", {"missing": lacking})

@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import product
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -16,8 +17,8 @@ import pytest
 from baton.api.streams import POOL_SHARE
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.api.test_edge import assert_error
-from tests.support.api.event_streams import listening
-from tests.support.api.samples import planned_on
+from tests.support.api.event_streams import open_feed
+from tests.support.api.samples import visit_plan
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
 from tests.support.waiting import until
@@ -40,7 +41,7 @@ async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
 
 
 @asynccontextmanager
-async def connected(api: Api) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def open_connection(api: Api) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     place = urlsplit(api.base_url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     try:
@@ -60,10 +61,16 @@ WHOLE = b'POST /zones HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16\r\n\r\n{
 HEAD = WHOLE.index(b"{")
 
 
-@pytest.mark.parametrize("sent", [0, 1, 20, HEAD - 1, HEAD, len(WHOLE) - 1])
-@pytest.mark.parametrize("dripping", [False, True])
-async def test_a_request_that_does_not_arrive_is_cut_off_and_told_so(api: Api, sent: int, dripping: bool) -> None:
-    async with connected(api) as (reader, writer), asyncio.timeout(20):
+async def test_a_request_that_does_not_arrive_is_cut_off_and_told_so(api: Api) -> None:
+    parts = product([0, 1, 20, HEAD - 1, HEAD, len(WHOLE) - 1], [False, True])
+    async with asyncio.TaskGroup() as clients:
+        for sent, dripping in parts:
+            clients.create_task(assert_cut_off(api, sent, dripping))
+
+
+async def assert_cut_off(api: Api, sent: int, dripping: bool) -> None:
+    """Send the beginning of a request, and slowly some of its rest, and expect to be refused."""
+    async with open_connection(api) as (reader, writer), asyncio.timeout(60):
         writer.write(WHOLE[:sent])
         rest = asyncio.create_task(drip(writer, WHOLE[sent:-1] if dripping else b""))
         answer = await reader.read()
@@ -71,13 +78,13 @@ async def test_a_request_that_does_not_arrive_is_cut_off_and_told_so(api: Api, s
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in head
-    told: dict[str, Any] = json.loads(body)
-    assert (told["code"], told["context"]) == ("RequestTimeoutError", "edge")
-    assert told["detail"].endswith(".")
+    refusal: dict[str, Any] = json.loads(body)
+    assert (refusal["code"], refusal["context"]) == ("RequestTimeoutError", "edge")
+    assert refusal["detail"].endswith(".")
 
 
 async def test_a_client_that_takes_its_time_between_requests_is_served(api: Api) -> None:
-    async with connected(api) as (reader, writer), asyncio.timeout(20):
+    async with open_connection(api) as (reader, writer), asyncio.timeout(60):
         for _ in range(3):
             writer.write(WHOLE)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 201 ")
@@ -86,7 +93,7 @@ async def test_a_client_that_takes_its_time_between_requests_is_served(api: Api)
 
 
 async def test_what_is_waited_for_here_is_no_fault_of_the_client(api: Api) -> None:
-    async with listening(api) as reader:
+    async with open_feed(api) as reader:
         await reader.frame()
         await asyncio.sleep(LIMIT * 2)
         zone = await api.create("/zones", {"name": "Hall"})
@@ -117,18 +124,26 @@ async def fill(api: Api, events: int) -> None:
     """A log of events of some twenty kilobytes each."""
     long = {"external_refs": {f"{number:050}": "x" * 200 for number in range(80)}}
     for _ in range(events):
-        await api.create("/visits", {**planned_on(str(uuid4()), str(uuid4())), **long})
+        await api.create("/visits", {**visit_plan(str(uuid4()), str(uuid4())), **long})
 
 
-async def test_a_stream_that_nobody_reads_is_ended_and_makes_room_for_another(database_url: str) -> None:
-    async with running_api(database_url, projecting=False, client_timeout_seconds=LIMIT, max_open_streams=3) as api:
-        await fill(api, BEYOND_BUFFERS)
-        async with silent_readers(api, 3):
-            await until(lambda: full_house(api))
-            await until(lambda: has_room(api))
+@pytest.fixture(scope="module")
+async def filled_database(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    """A database whose feed is longer than what the system keeps for a socket that nobody reads."""
+    with fresh_database(postgres, template) as url:
+        async with running_api(url, projecting=False) as api:
+            await fill(api, BEYOND_BUFFERS)
+        yield url
 
 
-async def full_house(api: Api) -> bool:
+async def test_a_stream_that_nobody_reads_is_ended_and_makes_room_for_another(filled_database: str) -> None:
+    settings = {"client_timeout_seconds": LIMIT, "max_open_streams": 3}
+    async with running_api(filled_database, projecting=False, **settings) as api, silent_readers(api, 3):
+        await until(lambda: is_full(api), within=60)
+        await until(lambda: has_room(api), within=60)
+
+
+async def is_full(api: Api) -> bool:
     async with api.client.stream("GET", "/events/stream") as answer:
         if answer.status_code == 200:
             return False
@@ -139,16 +154,15 @@ async def full_house(api: Api) -> bool:
 
 
 async def has_room(api: Api) -> bool:
-    return not await full_house(api)
+    return not await is_full(api)
 
 
-async def test_readers_that_do_not_read_leave_the_database_and_the_memory_to_others(database_url: str) -> None:
-    async with running_api(database_url, projecting=False) as api:
-        await fill(api, BEYOND_BUFFERS)
+async def test_readers_that_do_not_read_leave_the_database_and_the_memory_to_others(filled_database: str) -> None:
+    async with running_api(filled_database, projecting=False) as api:
         before = psutil.Process().memory_info().rss
         grown, reading = [0], [0]
         async with (
-            await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection,
+            await psycopg.AsyncConnection.connect(filled_database, autocommit=True) as connection,
             silent_readers(api, 100),
         ):
             for _ in range(40):

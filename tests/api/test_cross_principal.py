@@ -14,10 +14,11 @@ from baton.api.mcp.tools import tool_of
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.support.api.mcp_clients import MCP, agent, called, done, text_of
-from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished
+from tests.support.api.mcp_clients import MCP, agent, call_tool_once, text_of, tool_result
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -45,7 +46,7 @@ TOOLS = [operation for operation in QUERIES if operation.mcp]
 
 
 @dataclass(frozen=True)
-class House:
+class PolicyService:
     """A service that enforces policies, with one of everything in it."""
 
     permitted: Api
@@ -56,20 +57,20 @@ class House:
         return operation.path.format(**(ids or self.ids))
 
     def arguments(self, operation: Operation, ids: dict[str, str] | None = None) -> dict[str, Any]:
-        return {name: filled(value, ids or self.ids) for name, value in ARGUMENTS.get(operation.name, {}).items()}
+        return {name: fill_ids(value, ids or self.ids) for name, value in ARGUMENTS.get(operation.name, {}).items()}
 
     def tool_arguments(self, operation: Operation) -> dict[str, Any]:
         named = [name for name in (operation.target, *operation.path_fields) if name]
         return {**{name: self.ids[name] for name in named}, **self.arguments(operation)}
 
 
-def filled(value: Any, ids: dict[str, str]) -> Any:
+def fill_ids(value: Any, ids: dict[str, str]) -> Any:
     """An argument with the ids it names."""
-    return [filled(one, ids) for one in value] if isinstance(value, list) else value.format(**ids)
+    return [fill_ids(one, ids) for one in value] if isinstance(value, list) else value.format(**ids)
 
 
 @pytest.fixture(scope="module")
-async def house(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[House]:
+async def policy_service(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[PolicyService]:
     """One person holds every permission on both surfaces; another one is known to the service and holds none."""
     admin, enforced = str(uuid4()), {"authorization_mode": "policy"}
     with fresh_database(postgres, template) as url:
@@ -82,40 +83,44 @@ async def house(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Hous
                 holders = {"permitted_principal_ids": [owner], "permitted_commands": [], "permitted_command_sets": ["all"]}
                 await boss.create("/policies", {**grant, **holders})
             permitted = api.acting_as(owner)
-            yield House(permitted, api.acting_as(stranger), await furnished(permitted))
+            yield PolicyService(permitted, api.acting_as(stranger), await create_samples(permitted))
 
 
 def test_only_what_is_about_the_caller_needs_no_permission() -> None:
     assert {operation.name for operation in REGISTRY if operation.open} == OPEN
 
 
-@pytest.mark.parametrize("operation", QUERIES, ids=lambda operation: operation.name)
-async def test_the_permitted_are_answered_and_the_stranger_is_refused(house: House, operation: Operation) -> None:
-    path, arguments = house.path(operation), house.arguments(operation)
-    permitted = await answer(house.permitted, operation, path, arguments)
+@for_each("operation", QUERIES)
+async def test_the_permitted_are_answered_and_the_stranger_is_refused(
+    policy_service: PolicyService, operation: Operation
+) -> None:
+    path, arguments = policy_service.path(operation), policy_service.arguments(operation)
+    permitted = await answer(policy_service.permitted, operation, path, arguments)
     assert permitted.status_code == 200, permitted.text
-    assert_denied(await answer(house.stranger, operation, path, arguments))
+    assert_denied(await answer(policy_service.stranger, operation, path, arguments))
 
 
-@pytest.mark.parametrize("operation", BY_ID, ids=lambda operation: operation.name)
-async def test_a_stranger_cannot_tell_whether_an_id_exists(house: House, operation: Operation) -> None:
-    nothing = {name: str(uuid4()) for name in house.ids}
-    nowhere = house.path(operation, nothing), house.arguments(operation, nothing)
-    assert (await answer(house.permitted, operation, *nowhere)).status_code == 404
-    missing = await answer(house.stranger, operation, *nowhere)
-    existing = await answer(house.stranger, operation, house.path(operation), house.arguments(operation))
+@for_each("operation", BY_ID)
+async def test_a_stranger_cannot_tell_whether_an_id_exists(policy_service: PolicyService, operation: Operation) -> None:
+    nothing = {name: str(uuid4()) for name in policy_service.ids}
+    nowhere = policy_service.path(operation, nothing), policy_service.arguments(operation, nothing)
+    assert (await answer(policy_service.permitted, operation, *nowhere)).status_code == 404
+    missing = await answer(policy_service.stranger, operation, *nowhere)
+    existing = await answer(
+        policy_service.stranger, operation, policy_service.path(operation), policy_service.arguments(operation)
+    )
     assert_denied(missing)
     assert without_correlation(missing) == without_correlation(existing)
 
 
-@pytest.mark.parametrize("operation", TOOLS, ids=lambda operation: operation.name)
-async def test_the_tool_answers_and_refuses_as_the_query_does(house: House, operation: Operation) -> None:
-    arguments = house.tool_arguments(operation)
-    permitted = await called(house.permitted, operation.name, **arguments)
+@for_each("operation", TOOLS)
+async def test_the_tool_answers_and_refuses_as_the_query_does(policy_service: PolicyService, operation: Operation) -> None:
+    arguments = policy_service.tool_arguments(operation)
+    permitted = await call_tool_once(policy_service.permitted, operation.name, **arguments)
     assert not permitted.is_error, text_of(permitted)
     assert json.loads(text_of(permitted)) == permitted.structured_content
     Draft202012Validator(tool_of(operation.input).output_schema or {}).validate(permitted.structured_content)
-    denied = await called(house.stranger, operation.name, **arguments)
+    denied = await call_tool_once(policy_service.stranger, operation.name, **arguments)
     assert denied.is_error, text_of(denied)
     assert denied.structured_content is None
     body = json.loads(text_of(denied))
@@ -123,23 +128,23 @@ async def test_the_tool_answers_and_refuses_as_the_query_does(house: House, oper
     assert body["context"] == operation.context
 
 
-async def test_what_needs_no_permission_says_that_there_is_none(house: House) -> None:
-    me = (await house.stranger.get("/me")).json()
+async def test_what_needs_no_permission_says_that_there_is_none(policy_service: PolicyService) -> None:
+    me = (await policy_service.stranger.get("/me")).json()
     assert me["permitted_commands"] == []
-    async with agent(house.stranger) as client:
-        assert (await done(client, "get_my_access"))["permitted_commands"] == []
+    async with agent(policy_service.stranger) as client:
+        assert (await tool_result(client, "get_my_access"))["permitted_commands"] == []
 
 
-async def test_a_refused_reader_stands_in_the_verdict_log(house: House) -> None:
-    stranger = house.stranger.headers["X-Principal-Id"]
-    correlation = (await house.stranger.get("/zones")).json()["correlation_id"]
+async def test_a_refused_reader_stands_in_the_verdict_log(policy_service: PolicyService) -> None:
+    stranger = policy_service.stranger.headers["X-Principal-Id"]
+    correlation = (await policy_service.stranger.get("/zones")).json()["correlation_id"]
 
-    async def recorded() -> list[Any]:
+    async def recorded_verdicts() -> list[Any]:
         denied = {"actor_id": stranger, "decision": "Deny", "order": "desc"}
-        verdicts = (await house.permitted.get(f"/conduits/{SYSTEM_CONDUIT}/verdicts", **denied)).json()["items"]
+        verdicts = (await policy_service.permitted.get(f"/conduits/{SYSTEM_CONDUIT}/verdicts", **denied)).json()["items"]
         return [verdict for verdict in verdicts if verdict["correlation_id"] == correlation]
 
-    (verdict,) = await until(recorded)  # type: ignore[misc]
+    (verdict,) = await until(recorded_verdicts)  # type: ignore[misc]
     assert (verdict["command_name"], verdict["reason"]) == ("ListZones", "principal_not_permitted")
     assert verdict["determining_policies"] == []
 

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.api.callers import OPERATOR, crewed
+from tests.support.api.callers import OPERATOR, open_service_callers
 from tests.support.api.example_reads import payloads, refusal
-from tests.support.api.rest_beamline import beamline, cleared, planned
+from tests.support.api.rest_beamline import beamline, create_clearance, create_plan
 from tests.support.infrastructure.identity_provider import Issuer
 from tests.support.service import Api, running_api
 from tests.support.waiting import until
@@ -20,8 +20,10 @@ PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 
 @pytest.mark.parametrize("mode", ["permissive", "policy"])
 async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str, issuer: Issuer, mode: str) -> None:
-    async with crewed(database_url, issuer, authorization_mode=mode, self_facility_code="north-ring") as crew:
-        operator, monitor = crew.operator, crew.bridge
+    async with open_service_callers(
+        database_url, issuer, authorization_mode=mode, self_facility_code="north-ring"
+    ) as callers:
+        operator, monitor = callers.operator, callers.bridge
         created = await operator.post("/enclosures", {"name": "Imaging hutch B", "facility_code": "north-ring"})
         assert created.status_code == 201
         enclosure_id = created.json()["enclosure_id"]
@@ -34,8 +36,8 @@ async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str
         detector = await operator.create("/assets", {"name": "Detector", "tier": "Device", "parent_id": station})
         view = (await operator.get(f"/assets/{detector}/integration-view")).json()
         assert view["enclosure_ids"] == [enclosure_id]
-        await cleared(operator, station, facility_code="north-ring")
-        run = {"name": "Overview scan", "plan_id": (await planned(operator, detector)).plan_id}
+        await create_clearance(operator, station, facility_code="north-ring")
+        run = {"name": "Overview scan", "plan_id": (await create_plan(operator, detector)).plan_id}
         unsearched = await operator.post("/runs", run)
         assert refusal(unsearched) == (409, "RunRequiresPermittedEnclosureError")
 
@@ -72,7 +74,7 @@ async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str
         anew = await operator.create("/enclosures", {"name": "Imaging hutch B", "facility_code": "north-ring"})
         assert anew != enclosure_id
 
-        by_monitor = {"enclosure_id": enclosure_id, "trigger": "Monitor", "triggered_by": crew.bridge_id}
+        by_monitor = {"enclosure_id": enclosure_id, "trigger": "Monitor", "triggered_by": callers.bridge_id}
         named = {"name": "Imaging hutch B", "facility_code": "north-ring", "registered_by": str(OPERATOR)}
         assert await payloads(operator, hutch) == [
             ("EnclosureRegistered", {"enclosure_id": enclosure_id, **named}),
@@ -107,22 +109,22 @@ async def test_a_hutch_from_its_registration_to_its_rebuilding(database_url: str
 
 async def test_a_bridge_that_dies_without_a_word_keeps_runs_from_starting_and_resuming(api: Api) -> None:
     line = await beamline(api)
-    running = await line.started()
-    await api.done(f"/runs/{running}/hold")
+    running = await line.start_run()
+    await api.execute(f"/runs/{running}/hold")
     async with running_api(api.database_url, projecting=False, enclosure_observation_ttl_seconds=1) as impatient:
 
-        async def silent() -> httpx.Response | None:
+        async def silence_refusal() -> httpx.Response | None:
             answer = await impatient.post("/runs", {"name": "Load step 2", "plan_id": line.plan_id})
             return answer if answer.status_code == 409 else None
 
-        late: Any = await until(silent)
+        late: Any = await until(silence_refusal)
         assert refusal(late) == (409, "RunRequiresPermittedEnclosureError")
         assert re.search(r"was last observed \d+ s ago, not within 1 s", late.json()["detail"])
         [failing] = late.json()["facts"]["enclosures"]
         assert (failing["enclosure_id"], failing["permit_status"]) == (line.enclosure_id, "Permitted")
         assert failing["observation_age"] >= 1
         assert refusal(await impatient.post(f"/runs/{running}/resume")) == (409, "RunRequiresPermittedEnclosureError")
-    await api.done(f"/runs/{running}/resume")
+    await api.execute(f"/runs/{running}/resume")
 
 
 async def test_one_hutch_that_is_not_permitted_is_enough_and_is_named(api: Api) -> None:
@@ -130,7 +132,7 @@ async def test_one_hutch_that_is_not_permitted_is_enough_and_is_named(api: Api) 
     hutch_c = await api.create("/enclosures", {"name": "Hutch C", "facility_code": "facility"})
     await line.observe("NotPermitted", hutch_c)
     at_c = {"name": "Optics", "tier": "Device", "parent_id": line.unit_id, "located_in_enclosure_id": hutch_c}
-    both = await planned(api, line.camera_id, await api.create("/assets", at_c))
+    both = await create_plan(api, line.camera_id, await api.create("/assets", at_c))
     half = await line.start(plan_id=both.plan_id)
     assert refusal(half) == (409, "RunEnclosureCoverageMismatchError")
     [failing] = half.json()["facts"]["enclosures"]
@@ -148,8 +150,8 @@ async def test_an_asset_is_put_only_where_an_enclosure_is(api: Api) -> None:
     asset = await api.create("/assets", {**unit, "located_in_enclosure_id": hutch})
     moved = await api.post(f"/assets/{asset}/relocate", {"located_in_enclosure_id": nowhere, "reason": "moved"})
     assert refusal(moved) == (404, "EnclosureNotFoundError")
-    await api.done(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})
-    await api.done(f"/assets/{asset}/relocate", {"located_in_enclosure_id": None, "reason": "moved"})
+    await api.execute(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})
+    await api.execute(f"/assets/{asset}/relocate", {"located_in_enclosure_id": None, "reason": "moved"})
 
 
 RIVALS = 8
@@ -164,18 +166,18 @@ async def test_of_rivals_for_one_name_one_wins(api: Api) -> None:
             if answer.status_code == 409:
                 assert (answer.json()["code"], answer.json()["reason"]) == ("EnclosureAlreadyExistsError", "name_taken")
         [winner] = [answer.json()["enclosure_id"] for answer in answers if answer.status_code == 201]
-        await api.done(f"/enclosures/{winner}/decommission", {"reason": "hutch rebuilt"})
+        await api.execute(f"/enclosures/{winner}/decommission", {"reason": "hutch rebuilt"})
 
 
 async def test_observations_that_meet_are_all_taken(database_url: str, issuer: Issuer) -> None:
-    async with crewed(database_url, issuer) as crew:
-        hutch = f"/enclosures/{await crew.operator.create('/enclosures', {'name': 'Hutch', 'facility_code': 'facility'})}"
+    async with open_service_callers(database_url, issuer) as callers:
+        hutch = f"/enclosures/{await callers.operator.create('/enclosures', {'name': 'Hutch', 'facility_code': 'facility'})}"
         reading = {"monitor_ref": PERMIT, "reason": "read"}
         answers = await asyncio.gather(
-            *(crew.bridge.post(f"{hutch}/observe-status", {**reading, "new_status": "Permitted"}) for _ in range(4))
+            *(callers.bridge.post(f"{hutch}/observe-status", {**reading, "new_status": "Permitted"}) for _ in range(4))
         )
         assert {answer.status_code for answer in answers} == {204}
-        assert [event for event, _ in await payloads(crew.operator, hutch)] == [
+        assert [event for event, _ in await payloads(callers.operator, hutch)] == [
             "EnclosureRegistered",
             "EnclosurePermitObserved",
         ]

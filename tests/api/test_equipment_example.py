@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.api.example_reads import anonymous, cause
-from tests.support.api.samples import DIALECT, placed_in, planned_on
+from tests.support.api.samples import DIALECT, placement_in, visit_plan
 from tests.support.service import Api
 
 DEGREE = {"type": "number", "unit": {"system": "udunits", "code": "degree"}}
@@ -55,7 +55,7 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
     )
     assert (await api.get(f"/assets/{rotary}")).json()["family_ids"] == [rotary_stage]
 
-    await api.done(f"/assets/{rotary}/activate")
+    await api.execute(f"/assets/{rotary}/activate")
     again = await api.post(f"/assets/{rotary}/activate")
     assert cause(again) == (409, "AssetCannotActivateError", "active")
 
@@ -63,21 +63,21 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
     assert set_once.status_code == 204
     assert cause(await patch_settings(api, rotary, speed=5)) == (400, "InvalidAssetSettingsError", "undeclared_key")
     restated = {"version_tag": "2", "affordances": AFFORDANCES, "settings_schema": rotary_schema(max_position=RADIAN)}
-    await api.done(f"/families/{rotary_stage}/version", restated)
+    await api.execute(f"/families/{rotary_stage}/version", restated)
     stale = await patch_settings(api, rotary, firmware_version="1.2")
     assert cause(stale) == (400, "InvalidAssetSettingsError", "unit_changed")
     assert stale.json()["facts"] == {"keys": ["max_position"]}
     assert (await patch_settings(api, rotary, firmware_version="1.2", max_position=6.28)).status_code == 204
 
     frame = await api.create("/frames", {"name": "centerline"})
-    mount = await api.create("/mounts", {"slot_code": "B-SAMPLE-01", "placement": placed_in(frame)})
-    await api.done(f"/mounts/{mount}/install", {"asset_id": rotary})
+    mount = await api.create("/mounts", {"slot_code": "B-SAMPLE-01", "placement": placement_in(frame)})
+    await api.execute(f"/mounts/{mount}/install", {"asset_id": rotary})
 
-    await api.done(f"/assets/{rotary}/degrade", {"reason": "runout above 1 micron"})
+    await api.execute(f"/assets/{rotary}/degrade", {"reason": "runout above 1 micron"})
     worn = (await api.get(f"/assets/{rotary}")).json()
     assert (worn["lifecycle"], worn["condition"]) == ("Active", "Degraded")
     for verb, body in (("enter-maintenance", {}), ("exit-maintenance", {}), ("restore", {"reason": "new bearing"})):
-        await api.done(f"/assets/{rotary}/{verb}", body)
+        await api.execute(f"/assets/{rotary}/{verb}", body)
 
     tree = (await api.get(f"/assets/{root}/tree")).json()
     assert [(node["name"], node["depth"]) for node in tree["nodes"]] == [("Tomography", 0), ("Rotary", 1)]
@@ -91,11 +91,11 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
     installed = await api.post(f"/assets/{rotary}/decommission")
     assert cause(installed) == (409, "AssetCannotDecommissionError", "installed")
     assert installed.json()["facts"] == {"mount_id": mount}
-    await api.done(f"/mounts/{mount}/uninstall", {"reason": "end of life"})
-    await api.done(f"/assets/{rotary}/decommission")
+    await api.execute(f"/mounts/{mount}/uninstall", {"reason": "end of life"})
+    await api.execute(f"/assets/{rotary}/decommission")
     late = await patch_settings(api, rotary, firmware_version="1.3")
     assert cause(late) == (409, "AssetCannotUpdateSettingsError", "decommissioned")
-    await api.done(f"/assets/{rotary}/fault", {"reason": "found broken in store"})
+    await api.execute(f"/assets/{rotary}/fault", {"reason": "found broken in store"})
 
     registered, activated, first, second, *rest = await anonymous(api, f"/assets/{rotary}")
     assert registered == (
@@ -129,7 +129,10 @@ async def test_a_rotary_stage_from_its_family_to_its_retirement(api: Api) -> Non
         ("AssetFaulted", {"reason": "found broken in store"}),
     ]
     assert await anonymous(api, f"/mounts/{mount}") == [
-        ("MountRegistered", {"slot_code": "B-SAMPLE-01", "parent_id": None, "placement": placed_in(frame), "drawing": None}),
+        (
+            "MountRegistered",
+            {"slot_code": "B-SAMPLE-01", "parent_id": None, "placement": placement_in(frame), "drawing": None},
+        ),
         ("MountAssetInstalled", {"asset_id": rotary}),
         ("MountAssetUninstalled", {"asset_id": rotary, "reason": "end of life"}),
     ]
@@ -195,19 +198,21 @@ async def test_of_rival_families_one_gets_the_name(api: Api) -> None:
 
 async def test_of_rival_mounts_one_gets_the_asset(api: Api) -> None:
     asset = await beamline_of(api)
-    await api.done(f"/assets/{asset}/activate")
+    await api.execute(f"/assets/{asset}/activate")
     frame = await api.create("/frames", {"name": "centerline"})
-    slots = [await api.create("/mounts", {"slot_code": f"B-{number}", "placement": placed_in(frame)}) for number in range(6)]
+    slots = [
+        await api.create("/mounts", {"slot_code": f"B-{number}", "placement": placement_in(frame)}) for number in range(6)
+    ]
     fared = await statuses(*(api.post(f"/mounts/{slot}/install", {"asset_id": asset}) for slot in slots))
     assert fared == {(204, None, None): 1, (409, "MountCannotInstallAssetError", "asset_installed_elsewhere"): 5}
 
 
 async def test_of_rival_assets_one_gets_the_mount(api: Api) -> None:
     frame = await api.create("/frames", {"name": "centerline"})
-    slot = await api.create("/mounts", {"slot_code": "B-1", "placement": placed_in(frame)})
+    slot = await api.create("/mounts", {"slot_code": "B-1", "placement": placement_in(frame)})
     assets = [await beamline_of(api) for _ in range(6)]
     for asset in assets:
-        await api.done(f"/assets/{asset}/activate")
+        await api.execute(f"/assets/{asset}/activate")
     fared = await statuses(*(api.post(f"/mounts/{slot}/install", {"asset_id": asset}) for asset in assets))
     assert fared[204, None, None] == 1
     assert {status for status, *_ in fared} == {204, 409}
@@ -219,8 +224,8 @@ async def test_an_asset_is_not_retired_while_it_is_installed(api: Api) -> None:
     frame = await api.create("/frames", {"name": "centerline"})
     for number in range(5):
         asset = await beamline_of(api)
-        await api.done(f"/assets/{asset}/activate")
-        slot = await api.create("/mounts", {"slot_code": f"B-{number}", "placement": placed_in(frame)})
+        await api.execute(f"/assets/{asset}/activate")
+        slot = await api.create("/mounts", {"slot_code": f"B-{number}", "placement": placement_in(frame)})
         install, retire = await asyncio.gather(
             api.post(f"/mounts/{slot}/install", {"asset_id": asset}), api.post(f"/assets/{asset}/decommission")
         )
@@ -229,9 +234,9 @@ async def test_an_asset_is_not_retired_while_it_is_installed(api: Api) -> None:
 
 async def test_of_rival_visits_one_drives_the_surface(api: Api) -> None:
     console = await api.create("/surfaces", {"name": "Endstation A console", "kind": "HTTP"})
-    visits = [await api.create("/visits", planned_on(console, str(uuid4()))) for _ in range(6)]
+    visits = [await api.create("/visits", visit_plan(console, str(uuid4()))) for _ in range(6)]
     for visit in visits:
-        await api.done(f"/visits/{visit}/record-arrival")
+        await api.execute(f"/visits/{visit}/record-arrival")
     take = {"surface_id": console}
     fared = await statuses(*(api.post(f"/visits/{visit}/surface-control/take", take) for visit in visits))
     assert fared == {(204, None, None): 1, (409, "VisitCannotTakeControlError", "not_descendant"): 5}
@@ -242,9 +247,9 @@ async def test_of_rival_visits_one_drives_the_surface(api: Api) -> None:
 
 
 async def test_of_rival_changes_to_one_stream_each_sees_the_one_before(api: Api) -> None:
-    visit = await api.create("/visits", planned_on(str(uuid4()), str(uuid4())))
-    await api.done(f"/visits/{visit}/record-arrival")
-    await api.done(f"/visits/{visit}/start")
+    visit = await api.create("/visits", visit_plan(str(uuid4()), str(uuid4())))
+    await api.execute(f"/visits/{visit}/record-arrival")
+    await api.execute(f"/visits/{visit}/start")
     fared = await statuses(*(api.post(f"/visits/{visit}/hold", {"reason": f"alarm {n}"}) for n in range(8)))
     assert fared[204, None, None] == 1
     assert {answer[1] for answer in fared} <= {None, "VisitCannotHoldError", "ConcurrencyError"}

@@ -21,10 +21,11 @@ from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate
-from tests.support.api.event_streams import listening
-from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, furnished, planned_on
+from tests.support.api.event_streams import open_feed
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples, visit_plan
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 ENVELOPE = {
@@ -49,9 +50,9 @@ ENVELOPE = {
 AGGREGATES = list(REGISTRY.aggregates.values())
 
 
-async def paged(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:
+async def read_pages(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:
     """Every page of a feed or a history, once nothing in flight holds the feed back any more."""
-    await settled(api)
+    await wait_until_settled(api)
     page = (await api.get(path, **parameters)).json()
     while True:
         yield page["items"]
@@ -61,51 +62,51 @@ async def paged(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[di
         assert page["next_cursor"] != cursor, "the feed does not move on"
 
 
-async def settled(api: Api) -> None:
+async def wait_until_settled(api: Api) -> None:
     """Wait until every event there is has passed the horizon that open transactions set."""
     async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
 
-        async def passed() -> bool:
+        async def all_passed() -> bool:
             cursor = await connection.execute(
                 "SELECT NOT EXISTS (SELECT FROM events WHERE transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))"
             )
             row = await cursor.fetchone()
             return bool(row and row[0])
 
-        await until(passed)
+        await until(all_passed)
 
 
-async def whole(api: Api, path: str, **parameters: Any) -> list[dict[str, Any]]:
-    return [item async for page in paged(api, path, **parameters) for item in page]
+async def read_all(api: Api, path: str, **parameters: Any) -> list[dict[str, Any]]:
+    return [item async for page in read_pages(api, path, **parameters) for item in page]
 
 
-def places(events: list[dict[str, Any]]) -> list[tuple[int, int]]:
+def positions(events: list[dict[str, Any]]) -> list[tuple[int, int]]:
     return [(event["transaction_id"], event["position"]) for event in events]
 
 
-@pytest.mark.parametrize("limit", [1, 7, 50, 100])
-async def test_pages_of_the_feed_hold_every_event_once_in_commit_order(api: Api, limit: int) -> None:
-    await furnished(api)
-    pages = [page async for page in paged(api, "/events", limit=limit)]
+@for_each("limit", [1, 7, 50, 100])
+async def test_pages_of_the_feed_hold_every_event_once_in_commit_order(past: tuple[Api, dict[str, str]], limit: int) -> None:
+    api, _ = past
+    pages = [page async for page in read_pages(api, "/events", limit=limit)]
     assert all(len(page) == limit for page in pages[:-1])
     events = list(itertools.chain(*pages))
     async with await psycopg.AsyncConnection.connect(api.database_url) as connection:
         stored = await (await connection.execute("SELECT event_id::text FROM events ORDER BY event_id")).fetchall()
     assert sorted(event["event_id"] for event in events) == [id for (id,) in stored]
-    assert places(events) == sorted(places(events))
+    assert positions(events) == sorted(positions(events))
     assert all(event.keys() == ENVELOPE for event in events)
 
 
 async def test_the_feed_goes_on_behind_a_position(api: Api) -> None:
-    first = await api.done("/zones", {"name": "Hall"})
+    first = await api.execute("/zones", {"name": "Hall"})
     later = [await api.create("/zones", {"name": name}) for name in ("Hutch", "Roof")]
-    assert [event["stream_id"] for event in await whole(api, "/events", after=first)] == later
-    assert len(await whole(api, "/events", after=0)) == len(await whole(api, "/events"))
+    assert [event["stream_id"] for event in await read_all(api, "/events", after=first)] == later
+    assert len(await read_all(api, "/events", after=0)) == len(await read_all(api, "/events"))
 
 
 async def test_the_feed_shows_what_is_asked_for(api: Api) -> None:
-    ids = await furnished(api)
-    everything = await whole(api, "/events", limit=100)
+    ids = await create_samples(api)
+    everything = await read_all(api, "/events", limit=100)
     for asked in (
         {"stream_type": ["Visit"]},
         {"stream_type": ["Visit", "Zone"]},
@@ -114,7 +115,7 @@ async def test_the_feed_shows_what_is_asked_for(api: Api) -> None:
         {"stream_type": ["Nothing"]},
     ):
         wanted = [event for event in everything if all(event[name] in values for name, values in asked.items())]
-        assert await whole(api, "/events", limit=3, **asked) == wanted
+        assert await read_all(api, "/events", limit=3, **asked) == wanted
     assert ids["visit_id"] in {event["stream_id"] for event in everything}
 
 
@@ -122,7 +123,7 @@ async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:
     principal, trace = str(uuid4()), uuid4()
     traced = {"traceparent": f"00-{trace.hex}-b7ad6b7169203331-01"}
     zone = (await api.acting_as(principal).post("/zones", {"name": "Hall"}, **traced)).json()["zone_id"]
-    (event,) = await whole(api, f"/zones/{zone}/history")
+    (event,) = await read_all(api, f"/zones/{zone}/history")
     assert {
         name: event[name] for name in ENVELOPE - {"position", "transaction_id", "event_id", "recorded_at", "occurred_at"}
     } == {
@@ -142,12 +143,12 @@ async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:
     assert UUID(event["event_id"]).version == UUID(zone).version == 7
     assert event["occurred_at"] == event["payload"]["occurred_at"]
     assert event["recorded_at"].endswith("Z")
-    assert event in await whole(api, "/events")
+    assert event in await read_all(api, "/events")
 
 
 async def test_a_stream_tells_what_was_and_what_comes(api: Api) -> None:
     before = await api.create("/zones", {"name": "Hall"})
-    async with listening(api, stream_type="Zone", after=0) as reader:
+    async with open_feed(api, stream_type="Zone", after=0) as reader:
         assert reader.response.headers["content-type"] == "text/event-stream"
         assert reader.response.headers["cache-control"] == "no-store"
         _, frame = await reader.frames(2)
@@ -164,22 +165,22 @@ async def test_a_reader_that_comes_back_again_and_again_misses_nothing(api: Api)
     writing = asyncio.gather(*map(write, range(4)))
     seen, last, patience = [], None, itertools.cycle([1, 2, 5, 11])
     while len(seen) < 101:
-        async with listening(api, stream_type="Zone", last_event_id=last) as reader:
+        async with open_feed(api, stream_type="Zone", last_event_id=last) as reader:
             for frame in await reader.frames(min(next(patience), 101 - len(seen))):
                 seen.append(frame.data)
                 last = frame.id
     written = set(itertools.chain(*await writing))
     assert {event["stream_id"] for event in seen} >= written
     assert len({event["event_id"] for event in seen}) == 101
-    assert places(seen) == sorted(places(seen))
+    assert positions(seen) == sorted(positions(seen))
 
 
 async def test_a_reader_may_be_sent_on_by_header_or_by_parameter(api: Api) -> None:
-    first = await api.done("/zones", {"name": "Hall"})
-    second = await api.done("/zones", {"name": "Hutch"})
-    async with listening(api, after=first) as reader:
+    first = await api.execute("/zones", {"name": "Hall"})
+    second = await api.execute("/zones", {"name": "Hutch"})
+    async with open_feed(api, after=first) as reader:
         assert (await reader.frame()).id == second
-    async with listening(api, after=second, last_event_id=first) as reader:
+    async with open_feed(api, after=second, last_event_id=first) as reader:
         assert (await reader.frame()).id == second
 
 
@@ -198,16 +199,16 @@ async def test_a_reader_that_stops_reading_holds_back_nobody(api: Api) -> None:
         request = b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
         await asyncio.get_running_loop().sock_sendall(stalled, request)
         long = {"external_refs": {f"{number:050}": "x" * 200 for number in range(100)}}
-        plan = {**planned_on(str(uuid4()), str(uuid4())), **long}
+        plan = {**visit_plan(str(uuid4()), str(uuid4())), **long}
         for _ in range(300):
             await api.create("/visits", plan)
-        async with listening(api, stream_type="Visit") as reader:
+        async with open_feed(api, stream_type="Visit") as reader:
             assert len(await reader.frames(300)) == 300
 
 
 async def test_a_stream_that_fails_is_logged_without_what_the_error_says(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     async with (
-        listening(api) as reader,
+        open_feed(api) as reader,
         await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection,
     ):
         await reader.frame()
@@ -220,7 +221,7 @@ async def test_a_stream_that_fails_is_logged_without_what_the_error_says(api: Ap
 
 
 async def test_a_reader_that_leaves_leaves_nothing_behind(api: Api) -> None:
-    async with listening(api) as reader:
+    async with open_feed(api) as reader:
         await reader.frame()
         assert waiting_for_readers()
     await until(lambda: not waiting_for_readers())
@@ -233,7 +234,7 @@ def waiting_for_readers() -> list[str]:
 
 
 @pytest.fixture
-async def enforced(database_url: str) -> AsyncIterator[tuple[Api, Api]]:
+async def enforced_apis(database_url: str) -> AsyncIterator[tuple[Api, Api]]:
     """A service that enforces policies, as a person who may do everything on it, and as its administrator."""
     admin, person = str(uuid4()), str(uuid4())
     async with running_api(database_url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
@@ -247,41 +248,44 @@ async def permit(admin: Api, person: str, *commands: str, sets: list[str] | None
     return await admin.create("/policies", {**grant, **what, "permitted_principal_ids": [person]})
 
 
-async def test_a_reader_sees_only_what_it_may_get(enforced: tuple[Api, Api]) -> None:
-    everybody, admin = enforced
-    ids = await furnished(everybody)
+async def test_a_reader_sees_only_what_it_may_get(enforced_apis: tuple[Api, Api]) -> None:
+    everybody, admin = enforced_apis
+    ids = await create_samples(everybody)
     person = str(uuid4())
     await permit(admin, person, "ListEvents", "StreamEvents", "GetZone", "ListVisits")
     reader = everybody.acting_as(person)
-    seen = await whole(reader, "/events")
+    seen = await read_all(reader, "/events")
     assert {event["stream_type"] for event in seen} == {"Zone"}
     assert ids["zone_id"] in {event["stream_id"] for event in seen}
-    assert await whole(reader, "/events", stream_type="Visit") == []
-    async with listening(reader) as stream:
+    assert await read_all(reader, "/events", stream_type="Visit") == []
+    async with open_feed(reader) as stream:
         assert [frame.data for frame in await stream.frames(len(seen))] == seen
 
 
-async def test_free_texts_are_for_those_who_may_read_them(enforced: tuple[Api, Api]) -> None:
-    everybody, admin = enforced
+async def test_free_texts_are_for_those_who_may_read_them(enforced_apis: tuple[Api, Api]) -> None:
+    everybody, admin = enforced_apis
     asset = await everybody.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
-    await everybody.done(f"/assets/{asset}/degrade", {"reason": "Mira dropped it"})
+    await everybody.execute(f"/assets/{asset}/degrade", {"reason": "Mira dropped it"})
     person = str(uuid4())
     await permit(admin, person, "ListEvents", "StreamEvents", "GetAsset", "GetAssetHistory")
     reader = everybody.acting_as(person)
     for api, text in ((everybody, "Mira dropped it"), (reader, None)):
-        shown = [(await whole(api, f"/assets/{asset}/history"))[-1], (await whole(api, "/events", stream_type="Asset"))[-1]]
-        async with listening(api, event_type="AssetDegraded") as stream:
+        shown = [
+            (await read_all(api, f"/assets/{asset}/history"))[-1],
+            (await read_all(api, "/events", stream_type="Asset"))[-1],
+        ]
+        async with open_feed(api, event_type="AssetDegraded") as stream:
             shown.append((await stream.frame()).data)
         assert [event["payload"]["reason"] for event in shown] == [text] * 3
     await permit(admin, person, "ReadEventTexts")
-    assert (await whole(reader, f"/assets/{asset}/history"))[-1]["payload"]["reason"] == "Mira dropped it"
+    assert (await read_all(reader, f"/assets/{asset}/history"))[-1]["payload"]["reason"] == "Mira dropped it"
 
 
 @pytest.mark.parametrize("withdrawn", ["StreamEvents", "GetZone"])
 async def test_an_open_feed_ends_when_what_it_needs_is_withdrawn(
-    enforced: tuple[Api, Api], database_url: str, withdrawn: str
+    enforced_apis: tuple[Api, Api], database_url: str, withdrawn: str
 ) -> None:
-    everybody, admin = enforced
+    everybody, admin = enforced_apis
     person = uuid4()
     policies = {name: await permit(admin, str(person), name) for name in ("StreamEvents", "GetZone")}
     await everybody.create("/zones", {"name": "Hall"})
@@ -299,21 +303,21 @@ async def test_an_open_feed_ends_when_what_it_needs_is_withdrawn(
         assert answer.stream is not None
         assert b"ZoneDefined" in await anext(aiter(answer.stream)) + await anext(answer.stream)
         revoked = {"permitted_principal_id": str(person), "reason": "over"}
-        await admin.done(f"/policies/{policies[withdrawn]}/revoke-grant", revoked)
+        await admin.execute(f"/policies/{policies[withdrawn]}/revoke-grant", revoked)
         async with asyncio.timeout(10):
             assert [part async for part in answer.stream if not part.startswith(b":")] == []
 
 
-async def test_a_feed_that_would_stay_empty_is_refused(enforced: tuple[Api, Api]) -> None:
-    everybody, admin = enforced
+async def test_a_feed_that_would_stay_empty_is_refused(enforced_apis: tuple[Api, Api]) -> None:
+    everybody, admin = enforced_apis
     person = str(uuid4())
     await permit(admin, person, "StreamEvents")
     refused = await everybody.acting_as(person).get("/events/stream")
     assert (refused.status_code, refused.json()["reason"]) == (403, "nothing_to_see")
 
 
-async def test_the_feed_needs_a_permission_of_its_own(enforced: tuple[Api, Api]) -> None:
-    everybody, admin = enforced
+async def test_the_feed_needs_a_permission_of_its_own(enforced_apis: tuple[Api, Api]) -> None:
+    everybody, admin = enforced_apis
     person = str(uuid4())
     await permit(admin, person, "GetZone")
     for path in ("/events", "/events/stream"):
@@ -325,14 +329,10 @@ async def past(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[tuple
     """A service with one of everything, each with a past."""
     with fresh_database(postgres, template) as url:
         async with running_api(url, projecting=False) as api:
-            yield api, await furnished(api)
+            yield api, await create_samples(api)
 
 
-def named(aggregate: Aggregate[Any]) -> str:
-    return aggregate.name
-
-
-@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+@for_each("aggregate", AGGREGATES)
 async def test_a_history_tells_a_stream_from_its_first_version(
     past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]
 ) -> None:
@@ -341,7 +341,7 @@ async def test_a_history_tells_a_stream_from_its_first_version(
     first = (await api.get(path, limit=1)).json()
     assert first.keys() == {aggregate.id_name, "items", "next_cursor"}
     assert first[aggregate.id_name] == ids[aggregate.id_name]
-    events = await whole(api, path, limit=2)
+    events = await read_all(api, path, limit=2)
     assert [event["version"] for event in events] == list(range(1, len(events) + 1))
     assert all(event.keys() == ENVELOPE for event in events)
     for event in events:
@@ -356,11 +356,11 @@ COUNTED = ("missed_count", "skipped_count")
 """What the engine counts of a schedule; it is no part of the stream, so the past has none of it."""
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+@for_each("aggregate", AGGREGATES)
 async def test_every_aggregate_can_be_seen_as_it_was(past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]) -> None:
     api, ids = past
     path = f"{aggregate.path}/{ids[aggregate.id_name]}"
-    events = await whole(api, f"{path}/history")
+    events = await read_all(api, f"{path}/history")
     now = (await api.get(path)).json()
     then = (await api.get(path, as_of_version=len(events))).json()
     assert now | {name: value for name, value in then.items() if name not in COUNTED} == now
@@ -374,7 +374,7 @@ async def test_every_aggregate_can_be_seen_as_it_was(past: tuple[Api, dict[str, 
     assert (unborn.status_code, unborn.json()["code"]) == (404, f"{aggregate.name}NotFoundError")
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES, ids=named)
+@for_each("aggregate", AGGREGATES)
 async def test_one_past_is_asked_for_at_a_time(past: tuple[Api, dict[str, str]], aggregate: Aggregate[Any]) -> None:
     api, ids = past
     path = f"{aggregate.path}/{ids[aggregate.id_name]}"
@@ -395,7 +395,7 @@ async def test_each_version_shows_what_was_true_then(api: Api) -> None:
         ("exit-maintenance", {}),
         ("decommission", {}),
     ):
-        await api.done(f"/assets/{asset}/{verb}", body)
+        await api.execute(f"/assets/{asset}/{verb}", body)
         shown.append((await api.get(f"/assets/{asset}")).json())
     travelled = [(await api.get(f"/assets/{asset}", as_of_version=version)).json() for version in range(1, 10)]
     assert travelled == shown
@@ -408,6 +408,6 @@ async def test_each_version_shows_what_was_true_then(api: Api) -> None:
 
 async def test_a_person_has_no_name_in_the_past(api: Api) -> None:
     actor = await api.create("/actors", {"name": "Mira Okafor"})
-    await api.done(f"/actors/{actor}/deactivate")
+    await api.execute(f"/actors/{actor}/deactivate")
     then = (await api.get(f"/actors/{actor}", as_of_version=1)).json()
     assert then == {"id": actor, "kind": "human", "active": True}

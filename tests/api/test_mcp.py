@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from baton.domain.contexts import REGISTRY
-from tests.support.api.mcp_clients import FRAME, MCP, agent, done, framed, refusal, text_of
+from tests.support.api.mcp_clients import FRAME, MCP, agent, refusal, send_frame, text_of, tool_result
 from tests.support.service import Api, running_api
 
 FINDERS = {"search_operations", "call_operation"}
@@ -27,17 +27,17 @@ async def test_every_operation_is_a_tool_under_its_own_name(api: Api, era: str) 
 @ERAS
 async def test_what_an_agent_does_is_what_rest_shows(api: Api, era: str) -> None:
     async with agent(api, era) as client:
-        mira = (await done(client, "register_actor", name="Mira Okafor", kind="human"))["actor_id"]
-        assert await done(client, "get_actor", actor_id=mira) == (await api.get(f"/actors/{mira}")).json()
+        mira = (await tool_result(client, "register_actor", name="Mira Okafor", kind="human"))["actor_id"]
+        assert await tool_result(client, "get_actor", actor_id=mira) == (await api.get(f"/actors/{mira}")).json()
         left = await client.call_tool("deactivate_actor", {"actor_id": mira})
         assert (left.structured_content, text_of(left)) == ({}, "{}")
         assert left.meta is not None
-        listed = await done(client, "list_actors", actor_id=[mira], min_position=left.meta["baton/position"])
+        listed = await tool_result(client, "list_actors", actor_id=[mira], min_position=left.meta["baton/position"])
         assert listed == (await api.get("/actors", actor_id=mira)).json()
         assert [item["status"] for item in listed["items"]] == ["deactivated"]
-        history = await done(client, "get_actor_history", actor_id=mira)
+        history = await tool_result(client, "get_actor_history", actor_id=mira)
         assert history == (await api.get(f"/actors/{mira}/history")).json()
-        past = await done(client, "get_actor", actor_id=mira, as_of_version=1)
+        past = await tool_result(client, "get_actor", actor_id=mira, as_of_version=1)
         assert past == {"id": mira, "kind": "human", "active": True}
 
 
@@ -46,7 +46,7 @@ async def test_a_command_answers_in_meta_what_rest_answers_in_headers(api: Api) 
     async with agent(api, traceparent=f"00-{trace.hex}-00f067aa0ba902b7-01") as client:
         result = await client.call_tool("define_zone", {"name": "Hall"})
         assert result.structured_content is not None
-        history = await done(client, "get_zone_history", zone_id=result.structured_content["zone_id"])
+        history = await tool_result(client, "get_zone_history", zone_id=result.structured_content["zone_id"])
     (event,) = history["items"]
     assert result.meta is not None
     assert result.meta["baton/correlation_id"] == event["correlation_id"] == str(trace)
@@ -56,7 +56,7 @@ async def test_a_command_answers_in_meta_what_rest_answers_in_headers(api: Api) 
 
 async def test_refusals_have_the_body_that_rest_gives_them(api: Api) -> None:
     mira = await api.create("/actors", {"name": "Mira"})
-    await api.done(f"/actors/{mira}/deactivate")
+    await api.execute(f"/actors/{mira}/deactivate")
     nobody = str(uuid4())
     cases: list[tuple[str, dict[str, Any], str, str, dict[str, Any] | None, int]] = [
         ("define_zone", {"name": "  "}, "POST", "/zones", {"name": "  "}, 400),
@@ -132,7 +132,7 @@ async def test_a_repeated_idempotency_key_is_answered_from_the_first_call(api: A
 async def test_a_key_used_over_rest_is_another_key(api: Api) -> None:
     hall = (await api.post("/zones", {"name": "Hall"}, Idempotency_Key="hall")).json()
     async with agent(api) as client:
-        assert await done(client, "define_zone", name="Hall", idempotency_key="hall") != hall
+        assert await tool_result(client, "define_zone", name="Hall", idempotency_key="hall") != hall
 
 
 async def test_long_work_answers_its_ids_at_once_when_asked_to(api: Api) -> None:
@@ -157,18 +157,22 @@ async def test_an_unknown_tool_is_a_fault_of_the_protocol(api: Api) -> None:
 
 async def test_operations_are_found_by_words_and_called_by_name(api: Api) -> None:
     async with agent(api) as client:
-        found = (await done(client, "search_operations", words="deactivate actors"))["operations"]
+        found = (await tool_result(client, "search_operations", words="deactivate actors"))["operations"]
         assert found[0]["name"] == "deactivate_actor"
         assert found[0]["kind"] == "command"
         assert "input_schema" not in found[0]
-        (only,) = (await done(client, "search_operations", words="get zone", limit=1, input_schemas=True))["operations"]
+        (only,) = (await tool_result(client, "search_operations", words="get zone", limit=1, input_schemas=True))[
+            "operations"
+        ]
         assert only["name"] == "get_zone"
         assert only["input_schema"]["required"] == ["zone_id"]
-        by_code = (await done(client, "search_operations", words="VisitCannotHoldError", kind="command"))["operations"]
+        by_code = (await tool_result(client, "search_operations", words="VisitCannotHoldError", kind="command"))[
+            "operations"
+        ]
         assert by_code[0]["name"] == "hold_visit"
-        assert not (await done(client, "search_operations", words="xylophone"))["operations"]
-        zone = await done(client, "call_operation", name="define_zone", arguments={"name": "Hall"})
-        shown = await done(client, "call_operation", name="get_zone", arguments=zone)
+        assert not (await tool_result(client, "search_operations", words="xylophone"))["operations"]
+        zone = await tool_result(client, "call_operation", name="define_zone", arguments={"name": "Hall"})
+        shown = await tool_result(client, "call_operation", name="get_zone", arguments=zone)
         assert shown["name"] == "Hall"
         unknown = await refusal(client, "call_operation", name="stream_events")
         assert unknown["code"] == "UnknownOperationError"
@@ -181,9 +185,9 @@ async def test_the_essential_toolset_lists_less_and_calls_as_much(database_url: 
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert tools == {operation.name for operation in REGISTRY if operation.mcp and operation.essential} | FINDERS
         assert "define_zone" not in tools
-        zone = await done(client, "define_zone", name="Hall")
-        found = (await done(client, "search_operations", words="get zone", limit=1))["operations"]
-        assert (await done(client, "call_operation", name=found[0]["name"], arguments=zone))["name"] == "Hall"
+        zone = await tool_result(client, "define_zone", name="Hall")
+        found = (await tool_result(client, "search_operations", words="get zone", limit=1))["operations"]
+        assert (await tool_result(client, "call_operation", name=found[0]["name"], arguments=zone))["name"] == "Hall"
 
 
 async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict_is_written(
@@ -207,11 +211,11 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
             policy = await boss.create("/policies", grant)
             own = {"define_zone", "get_zone", "list_conduit_verdicts", "get_my_access"}
             assert {tool.name for tool in (await client.list_tools()).tools} == own | FINDERS
-            found = (await done(client, "search_operations", words="zone", limit=50))["operations"]
+            found = (await tool_result(client, "search_operations", words="zone", limit=50))["operations"]
             assert {operation["name"] for operation in found} <= own
-            me = await done(client, "get_my_access")
+            me = await tool_result(client, "get_my_access")
             assert (me["surface_id"], me["permitted_commands"]) == (MCP, sorted(grant["permitted_commands"]))
-            await done(client, "define_zone", name="Hall")
+            await tool_result(client, "define_zone", name="Hall")
             denied = await refusal(client, "define_surface", name="Console", kind="HTTP")
             through = await refusal(client, "call_operation", name="list_zones")
             assert denied["reason"] == through["reason"] == "command_not_permitted"
@@ -220,32 +224,32 @@ async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict
             assert on_rest["reason"] == "principal_not_permitted"
 
             async def verdicts() -> list[dict[str, Any]]:
-                page = await done(client, "list_conduit_verdicts", conduit_id=SYSTEM_CONDUIT, actor_id=helper)
+                page = await tool_result(client, "list_conduit_verdicts", conduit_id=SYSTEM_CONDUIT, actor_id=helper)
                 return list(page["items"])
 
-            last = await eventually(lambda: latest(verdicts))
+            last = await eventually(lambda: latest_verdicts(verdicts))
             judged = [verdict["command_name"] for verdict in last if verdict["surface_id"] == MCP]
             names = [name for name in judged if name != "ListConduitVerdicts"]
             assert names == ["DefineZone", "DefineZone", "DefineSurface", "ListZones"]
-            await boss.done(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": helper, "reason": "over"})
+            await boss.execute(f"/policies/{policy}/revoke-grant", {"permitted_principal_id": helper, "reason": "over"})
             assert {tool.name for tool in (await client.list_tools()).tools} == {"get_my_access"} | FINDERS
 
 
-async def latest(verdicts: Any) -> list[dict[str, Any]] | None:
+async def latest_verdicts(verdicts: Any) -> list[dict[str, Any]] | None:
     """The verdicts, as soon as that of the last call is written."""
     found: list[dict[str, Any]] = await verdicts()
     return found if [verdict["command_name"] for verdict in found].count("ListZones") == 2 else None
 
 
 async def test_any_replica_answers_any_frame(api: Api) -> None:
-    begun = await framed(
+    begun = await send_frame(
         api,
         "initialize",
         {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
     )
     assert begun.json()["result"]["serverInfo"]["name"] == "baton"
     assert "mcp-session-id" not in begun.headers
-    called = await framed(api, "tools/call", {"name": "define_zone", "arguments": {"name": "Hall"}})
+    called = await send_frame(api, "tools/call", {"name": "define_zone", "arguments": {"name": "Hall"}})
     assert called.headers["content-type"] == "application/json"
     result = called.json()["result"]
     assert result["structuredContent"].keys() == {"zone_id"}
@@ -268,15 +272,15 @@ async def test_other_methods_are_refused_because_there_is_no_stream_to_open(api:
 
 async def test_a_frame_larger_than_allowed_is_refused(database_url: str) -> None:
     async with running_api(database_url, max_request_body_size_bytes=2000) as api:
-        small = await framed(api, "tools/list")
+        small = await send_frame(api, "tools/list")
         assert small.status_code == 200
         frame = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x" * 2000}}).encode()
 
-        async def in_parts() -> Any:
+        async def body_parts() -> Any:
             yield frame[:1500]
             yield frame[1500:]
 
-        for content in (frame, in_parts()):
+        for content in (frame, body_parts()):
             refused = await api.request("POST", "/mcp", content=content, headers=FRAME)
             assert refused.status_code == 413
             assert refused.json()["code"] == "RequestTooLargeError"
@@ -285,24 +289,24 @@ async def test_a_frame_larger_than_allowed_is_refused(database_url: str) -> None
 
 async def test_pages_of_other_sites_are_refused(api: Api) -> None:
     for origin in ("https://evil.example", "null", "http://localhost.evil.example:8000", "http://[evil"):
-        refused = await framed(api, "tools/list", origin=origin)
+        refused = await send_frame(api, "tools/list", origin=origin)
         assert (refused.status_code, refused.json()["code"]) == (403, "ForeignRequestError")
 
 
 async def test_pages_of_this_service_are_welcome(database_url: str) -> None:
     async with running_api(database_url, public_base_url="https://baton.example.org/east/") as api:
         for origin in ("https://baton.example.org", api.base_url):
-            assert (await framed(api, "tools/list", origin=origin)).status_code == 200
+            assert (await send_frame(api, "tools/list", origin=origin)).status_code == 200
 
 
 async def test_a_malformed_principal_is_refused_as_on_rest(api: Api) -> None:
-    refused = await framed(api, "tools/list", X_Principal_Id="somebody")
+    refused = await send_frame(api, "tools/list", X_Principal_Id="somebody")
     assert (refused.status_code, refused.json()["code"]) == (422, "RequestValidationError")
 
 
 async def test_calls_are_counted_by_operation(api: Api) -> None:
     async with agent(api) as client:
-        await done(client, "call_operation", name="define_zone", arguments={"name": "Hall"})
+        await tool_result(client, "call_operation", name="define_zone", arguments={"name": "Hall"})
         await refusal(client, "get_zone", zone_id=str(uuid4()))
     counted = (await api.get("/metrics")).text
     assert 'baton_requests_total{operation="define_zone",status="201"}' in counted

@@ -12,10 +12,10 @@ from mcp.shared.exceptions import MCPError
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.api.test_mcp_stdio import PROCESS
-from tests.support.api.mcp_clients import FRAME, agent, framed
+from tests.support.api.mcp_clients import FRAME, agent, send_frame
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, ConductService
-from tests.support.workflows.step_json import capture, setpoint, steered
+from tests.support.workflows.step_json import capture, setpoint, steered_value
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 SEARCH: dict[str, Any] = {
@@ -26,14 +26,14 @@ SEARCH: dict[str, Any] = {
 }
 
 
-class Heard(list[tuple[float, float | None, str | None]]):
+class ProgressLog(list[tuple[float, float | None, str | None]]):
     """What an agent was told on the way."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         self.append((progress, total, message))
 
     @property
-    def words(self) -> list[str | None]:
+    def messages(self) -> list[str | None]:
         return [message for _, _, message in self]
 
     def assert_grows(self) -> None:
@@ -41,53 +41,55 @@ class Heard(list[tuple[float, float | None, str | None]]):
         assert values == sorted(set(values)), values
 
 
-async def paused_conduct(conduct_service: ConductService, client: Client, heard: Heard, procedure_id: UUID) -> Any:
+async def paused_conduct(
+    conduct_service: ConductService, client: Client, progress_log: ProgressLog, procedure_id: UUID
+) -> Any:
     """What a conduct comes to that stands still until the agent has heard where."""
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
-        await heard(progress, total, message)
+        await progress_log(progress, total, message)
         if message == "step 2 of 3":
             conduct_service.pauses.end()
 
     steps = [setpoint("a", 1), PAUSE, setpoint("a", 2)]
     arguments = {"procedure_id": str(procedure_id), "steps": steps, "wait": 30}
     answer = await client.call_tool("conduct_procedure", arguments, progress_callback=listen)
-    await conduct_service.pauses.reached()
+    await conduct_service.pauses.wait_until_reached()
     return answer
 
 
 @ERAS
 async def test_an_agent_is_told_where_its_conduct_stands(conduct_service: ConductService, era: str) -> None:
-    heard, procedure_id = Heard(), await conduct_service.stack.registered()
+    progress_log, procedure_id = ProgressLog(), await conduct_service.stack.register_procedure()
     async with agent(conduct_service.operator, era) as client:
-        answer = await paused_conduct(conduct_service, client, heard, procedure_id)
+        answer = await paused_conduct(conduct_service, client, progress_log, procedure_id)
     assert not answer.is_error
     assert answer.structured_content["succeeded"]
     assert answer.meta["baton/status"] == 200
-    assert "step 2 of 3" in heard.words
-    assert {total for _, total, _ in heard} == {3}
-    heard.assert_grows()
+    assert "step 2 of 3" in progress_log.messages
+    assert {total for _, total, _ in progress_log} == {3}
+    progress_log.assert_grows()
 
 
 async def test_over_stdio_too(conduct_service: ConductService, temporal: EmbeddedTemporal) -> None:
     url = conduct_service.api.database_url
     environment = {"DATABASE_URL": url, "APP_ENV": "test", "TEMPORAL_ADDRESS": temporal.address}
     server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
-    heard, procedure_id = Heard(), await conduct_service.stack.registered()
+    progress_log, procedure_id = ProgressLog(), await conduct_service.stack.register_procedure()
     async with Client(server) as client:
-        answer = await paused_conduct(conduct_service, client, heard, procedure_id)
+        answer = await paused_conduct(conduct_service, client, progress_log, procedure_id)
     assert answer.structured_content["succeeded"]
-    assert "step 2 of 3" in heard.words
-    heard.assert_grows()
+    assert "step 2 of 3" in progress_log.messages
+    progress_log.assert_grows()
 
 
 async def test_a_search_tells_what_it_measured_last(conduct_service: ConductService) -> None:
-    steps = [setpoint("a", steered("focus")), capture("b", "sharpness"), PAUSE]
-    procedure_id = await conduct_service.stack.from_recipe(steps)
-    heard = Heard()
+    steps = [setpoint("a", steered_value("focus")), capture("b", "sharpness"), PAUSE]
+    procedure_id = await conduct_service.stack.register_from_recipe(steps)
+    progress_log = ProgressLog()
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
-        await heard(progress, total, message)
+        await progress_log(progress, total, message)
         if message is not None and message.startswith(f"iteration {len(ended) + 1}, step 3 of 3"):
             ended.append(message)
             conduct_service.pauses.end()
@@ -99,17 +101,17 @@ async def test_a_search_tells_what_it_measured_last(conduct_service: ConductServ
     assert answer.structured_content is not None
     assert answer.structured_content["iteration_count"] == 3
     assert ended == [f"iteration {index}, step 3 of 3, sharpness 1.5 in iteration {index}" for index in (1, 2, 3)]
-    assert {total for _, total, _ in heard} == {None}
-    heard.assert_grows()
+    assert {total for _, total, _ in progress_log} == {None}
+    progress_log.assert_grows()
     for _ in ended:
-        await conduct_service.pauses.reached()
+        await conduct_service.pauses.wait_until_reached()
 
 
 async def test_progress_is_told_through_call_operation_too(conduct_service: ConductService) -> None:
-    heard, procedure_id = Heard(), await conduct_service.stack.registered()
+    progress_log, procedure_id = ProgressLog(), await conduct_service.stack.register_procedure()
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
-        await heard(progress, total, message)
+        await progress_log(progress, total, message)
         if message == "step 1 of 1":
             conduct_service.pauses.end()
 
@@ -117,17 +119,17 @@ async def test_progress_is_told_through_call_operation_too(conduct_service: Cond
     async with agent(conduct_service.operator) as client:
         call = {"name": "conduct_procedure", "arguments": arguments, "idempotency_key": str(procedure_id)}
         answer = await client.call_tool("call_operation", call, progress_callback=listen)
-    await conduct_service.pauses.reached()
+    await conduct_service.pauses.wait_until_reached()
     assert answer.structured_content is not None
     assert answer.structured_content["succeeded"]
-    assert "step 1 of 1" in heard.words
-    heard.assert_grows()
+    assert "step 1 of 1" in progress_log.messages
+    progress_log.assert_grows()
 
 
-async def test_whoever_does_not_ask_is_answered_in_one_piece(conduct_service: ConductService) -> None:
-    procedure_id = await conduct_service.stack.registered()
+async def test_a_call_without_a_progress_token_is_answered_in_one_piece(conduct_service: ConductService) -> None:
+    procedure_id = await conduct_service.stack.register_procedure()
     arguments = {"procedure_id": str(procedure_id), "steps": [setpoint("a", 1)], "wait": 30}
-    answer = await framed(conduct_service.operator, "tools/call", {"name": "conduct_procedure", "arguments": arguments})
+    answer = await send_frame(conduct_service.operator, "tools/call", {"name": "conduct_procedure", "arguments": arguments})
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["result"]["structuredContent"]["succeeded"]
 
@@ -135,7 +137,7 @@ async def test_whoever_does_not_ask_is_answered_in_one_piece(conduct_service: Co
 async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_with_the_answer(
     conduct_service: ConductService,
 ) -> None:
-    procedure_id = await conduct_service.stack.registered()
+    procedure_id = await conduct_service.stack.register_procedure()
     call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE]}}
     frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": {"progressToken": "mine"}}}
     headers, lines = {**conduct_service.operator.headers, **FRAME}, []
@@ -144,7 +146,7 @@ async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_
             lines.append(line)
             if '"step 1 of 1"' in line:
                 conduct_service.pauses.end()
-    await conduct_service.pauses.reached()
+    await conduct_service.pauses.wait_until_reached()
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "X-Correlation-Id" in answer.headers
     frames = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
@@ -164,13 +166,13 @@ async def test_a_client_that_takes_no_streams_is_answered_all_the_same(conduct_s
 
 
 @ERAS
-async def test_a_conduct_goes_on_when_whoever_asked_for_it_goes_away(conduct_service: ConductService, era: str) -> None:
-    procedure_id, heard = await conduct_service.stack.registered(), Heard()
+async def test_a_conduct_goes_on_when_its_caller_goes_away(conduct_service: ConductService, era: str) -> None:
+    procedure_id, progress_log = await conduct_service.stack.register_procedure(), ProgressLog()
     arguments = {"procedure_id": str(procedure_id), "steps": [PAUSE, setpoint("a", 7)], "wait": 60}
     async with agent(conduct_service.operator, era) as client:
         with pytest.raises(MCPError):
-            await client.call_tool("conduct_procedure", arguments, progress_callback=heard, read_timeout_seconds=0.5)
-    await conduct_service.pauses.reached()
+            await client.call_tool("conduct_procedure", arguments, progress_callback=progress_log, read_timeout_seconds=0.5)
+    await conduct_service.pauses.wait_until_reached()
     conduct_service.pauses.end()
     conduct_id = (await conduct_service.stack.procedure(procedure_id)).last_conduct_id
     assert conduct_id is not None
@@ -178,7 +180,7 @@ async def test_a_conduct_goes_on_when_whoever_asked_for_it_goes_away(conduct_ser
 
 
 async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(conduct_service: ConductService) -> None:
-    procedure_id = await conduct_service.stack.registered()
+    procedure_id = await conduct_service.stack.register_procedure()
     call = {"name": "conduct_procedure", "arguments": {"procedure_id": str(procedure_id), "steps": [PAUSE], "wait": 60}}
     era = "io.modelcontextprotocol/protocolVersion"
     meta = {"progressToken": 1, era: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -186,16 +188,16 @@ async def test_a_client_that_hangs_up_at_once_leaves_nothing_behind(conduct_serv
     headers = {**FRAME, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": call["name"]}
     lines = [f"{name}: {value}" for name, value in {**headers, "Host": "localhost", "Content-Length": len(body)}.items()]
     host, port = conduct_service.api.base_url.removeprefix("http://").split(":")
-    assert not in_progress()
+    assert not open_requests()
     _, writer = await asyncio.open_connection(host, int(port))
     writer.write("\r\n".join(["POST /mcp HTTP/1.1", *lines, "", body]).encode())
-    await until(in_progress)
+    await until(open_requests)
     writer.close()
-    await until(lambda: not in_progress())
-    await conduct_service.pauses.reached()
+    await until(lambda: not open_requests())
+    await conduct_service.pauses.wait_until_reached()
     conduct_service.pauses.end()
 
 
-def in_progress() -> list[str]:
+def open_requests() -> list[str]:
     """The requests that this process's service is still answering."""
     return [task.get_name() for task in asyncio.all_tasks() if "run_asgi" in repr(task.get_coro())]

@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
-import pytest
 from mcp import Client, StdioServerParameters
 
 from baton.domain.kernel import NIL
-from tests.support.api.mcp_clients import done, refusal
+from tests.support.api.mcp_clients import refusal, tool_result
 from tests.support.service import Api, running_api
 
 STDIO = "00000000-0000-0000-0000-000000000021"
@@ -22,7 +21,7 @@ run_mcp(Settings())
 
 
 @asynccontextmanager
-async def child(database_url: str, mode: str = "auto", **environment: str) -> AsyncIterator[Client]:
+async def running_mcp_process(database_url: str, mode: str = "auto", **environment: str) -> AsyncIterator[Client]:
     """A client of a process of its own."""
     environment |= {"DATABASE_URL": database_url, "APP_ENV": "test"}
     server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
@@ -30,36 +29,35 @@ async def child(database_url: str, mode: str = "auto", **environment: str) -> As
         yield client
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_an_agent_works_over_stdio(database_url: str, era: str) -> None:
-    async with child(database_url, era) as client:
+async def test_an_agent_works_over_stdio(database_url: str) -> None:
+    async with running_mcp_process(database_url, "legacy") as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert {"define_zone", "get_zone", "search_operations", "call_operation"} <= tools
-        zone = await done(client, "define_zone", name="Hall", idempotency_key="hall")
-        assert await done(client, "define_zone", name="Hall", idempotency_key="hall") == zone
-        assert (await done(client, "get_zone", **zone))["name"] == "Hall"
+        zone = await tool_result(client, "define_zone", name="Hall", idempotency_key="hall")
+        assert await tool_result(client, "define_zone", name="Hall", idempotency_key="hall") == zone
+        assert (await tool_result(client, "get_zone", **zone))["name"] == "Hall"
         missing = await refusal(client, "get_zone", zone_id=str(uuid4()))
         assert missing["code"] == "ZoneNotFoundError"
-        me = await done(client, "get_my_access")
+        me = await tool_result(client, "get_my_access")
     assert (me["principal_id"], me["surface_id"]) == (str(NIL), STDIO)
 
 
 async def test_the_configured_principal_acts_under_the_policies_of_stdio(database_url: str) -> None:
     admin = str(uuid4())
     async with running_api(database_url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
-        helper = await granted(api.acting_as(admin))
+        helper = await create_permitted_actor(api.acting_as(admin))
         identity = {"AUTHORIZATION_MODE": "policy", "MCP_STDIO_PRINCIPAL_ID": helper}
-        async with child(database_url, **identity) as client:
+        async with running_mcp_process(database_url, **identity) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
             assert tools == {"search_operations", "call_operation", "get_my_access", "define_zone", "get_zone_history"}
-            zone = await done(client, "define_zone", name="Hall")
-            (event,) = (await done(client, "get_zone_history", **zone))["items"]
+            zone = await tool_result(client, "define_zone", name="Hall")
+            (event,) = (await tool_result(client, "get_zone_history", **zone))["items"]
             assert event["principal_id"] == helper
             denied = await refusal(client, "list_zones")
     assert (denied["code"], denied["reason"]) == ("UnauthorizedError", "command_not_permitted")
 
 
-async def granted(boss: Api) -> str:
+async def create_permitted_actor(boss: Api) -> str:
     """An actor that a policy on the surface of stdio permits two commands."""
     helper = await boss.create("/actors", {"name": "Helper", "kind": "service_account"})
     grant = {"name": "Desk", "conduit_id": SYSTEM_CONDUIT, "surface_id": STDIO, "permitted_principal_ids": [helper]}

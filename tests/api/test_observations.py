@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 import pytest
 
 from baton.infrastructure.wall_clock import new_id
-from tests.support.api.mcp_clients import agent, done, refusal
+from tests.support.api.mcp_clients import agent, refusal, tool_result
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.service import Api
 
@@ -28,7 +28,7 @@ UNREADABLE = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", '"NaN"', '"Infi
 
 @pytest.mark.parametrize("spelled", UNREADABLE, ids=[text[:8] for text in UNREADABLE])
 async def test_a_value_that_is_no_finite_number_is_malformed(line: Beamline, spelled: str) -> None:
-    run = await line.started()
+    run = await line.start_run()
     body = json.dumps({"entries": [reading(), reading(value="?")]}).replace('"?"', spelled)
     headers = {"Content-Type": "application/json"}
     answer = await line.api.request("POST", f"/runs/{run}/observations", content=body, headers=headers)
@@ -36,18 +36,18 @@ async def test_a_value_that_is_no_finite_number_is_malformed(line: Beamline, spe
 
     called = {"name": "append_observations", "arguments": {"run_id": run, "entries": [reading(value="?")]}}
     frame = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}).replace('"?"', spelled)
-    told = await line.api.request("POST", "/mcp", content=frame, headers={**headers, "Accept": "application/json"})
-    assert told.status_code >= 400 or "RequestValidationError" in told.text, told.text
+    answer = await line.api.request("POST", "/mcp", content=frame, headers={**headers, "Accept": "application/json"})
+    assert answer.status_code >= 400 or "RequestValidationError" in answer.text, answer.text
     assert (await line.api.get(f"/runs/{run}/observations")).json()["items"] == []
     assert (await line.api.get(f"/runs/{run}")).json()["observation_logbook_id"] is None
 
 
 async def test_an_agent_appends_and_reads_as_over_rest(line: Beamline) -> None:
-    run, one = await line.started(), reading(units="K", simulated=True)
+    run, one = await line.start_run(), reading(units="K", simulated=True)
     async with agent(line.api) as client:
         for _ in range(2):
-            assert await done(client, "append_observations", run_id=run, entries=[one]) == {"event_count": 1}
-        over_mcp = await done(client, "list_run_observations", run_id=run)
+            assert await tool_result(client, "append_observations", run_id=run, entries=[one]) == {"event_count": 1}
+        over_mcp = await tool_result(client, "list_run_observations", run_id=run)
         wrong = await refusal(client, "append_observations", run_id=run, entries=[reading(value="NaN")])
         blank = await refusal(client, "append_observations", run_id=run, entries=[reading(channel_name="  ")])
     assert over_mcp == (await line.api.get(f"/runs/{run}/observations")).json()
@@ -57,10 +57,10 @@ async def test_an_agent_appends_and_reads_as_over_rest(line: Beamline) -> None:
 
 
 async def test_readings_are_listed_in_the_order_they_were_recorded(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     sent = [reading(channel_name=f"channel_{number % 2}", value=float(number)) for number in range(12)]
     for start in range(0, 12, 4):
-        await line.api.done(f"/runs/{run}/observations", {"entries": sent[start : start + 4]})
+        await line.api.execute(f"/runs/{run}/observations", {"entries": sent[start : start + 4]})
     path = f"/runs/{run}/observations"
     everything = (await line.api.get(path)).json()["items"]
     assert {item["event_id"] for item in everything} == {one["event_id"] for one in sent}
@@ -96,7 +96,7 @@ async def test_a_batch_of_the_wrong_shape_is_malformed(api: Api, fields: dict[st
 
 
 async def test_one_bad_reading_fails_its_batch(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     path = f"/runs/{run}/observations"
     for bad, code in (
         (reading(channel_name="   "), "InvalidChannelNameError"),
@@ -111,7 +111,7 @@ async def test_one_bad_reading_fails_its_batch(line: Beamline) -> None:
 
 @pytest.mark.parametrize("event_id", [str(uuid4()), str(uuid5(NAMESPACE_URL, "x"))], ids=["version 4", "version 5"])
 async def test_what_a_producer_sends_carries_an_id_that_is_ordered_by_time(line: Beamline, event_id: str) -> None:
-    run = await line.started()
+    run = await line.start_run()
     for path, entry in (("observations", reading()), ("logbook", {"text": "Sample slipped."})):
         answer = await line.api.post(f"/runs/{run}/{path}", {"entries": [{**entry, "event_id": event_id}]})
         assert (answer.status_code, answer.json()["code"]) == (422, "RequestValidationError")

@@ -18,8 +18,8 @@ from baton.domain.kernel import Command
 from baton.domain.registry import Operation
 from baton.domain.shared.annotations import models_in
 from baton.domain.supply.supply import SupplyStatus
-from tests.support.api.callers import PRETENDERS, ServiceCallers, crewed
-from tests.support.api.mcp_clients import agent, done, refusal
+from tests.support.api.callers import PRETENDERS, ServiceCallers, open_service_callers
+from tests.support.api.mcp_clients import agent, refusal, tool_result
 from tests.support.databases import fresh_database
 from tests.support.infrastructure.identity_provider import Issuer
 from tests.support.service import Api
@@ -35,7 +35,7 @@ OBSERVING = {"observe_supply_status": SupplyStatus, "observe_enclosure_status": 
 class Plant:
     """A service in one mode of authorization, with a supply and an enclosure nobody has observed."""
 
-    crew: ServiceCallers
+    callers: ServiceCallers
     ids: dict[str, str]
     enforced: bool
 
@@ -45,18 +45,18 @@ class Plant:
 
     async def assert_untouched(self) -> None:
         for kind, id in self.ids.items():
-            assert len((await self.crew.operator.get(f"/{kind}/{id}/history")).json()["items"]) == 1
-        assert (await self.crew.operator.get(f"/enclosures/{self.ids['enclosures']}")).json()["observation_age"] is None
+            assert len((await self.callers.operator.get(f"/{kind}/{id}/history")).json()["items"]) == 1
+        assert (await self.callers.operator.get(f"/enclosures/{self.ids['enclosures']}")).json()["observation_age"] is None
 
 
 @pytest.fixture(scope="module", params=["permissive", "policy"])
 async def plant(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Plant]:
     with Issuer.running() as issuer, fresh_database(postgres, template) as url:
-        async with crewed(url, issuer, authorization_mode=request.param) as crew:
+        async with open_service_callers(url, issuer, authorization_mode=request.param) as callers:
             air = {"kind": "compressed_air", "name": "Ring main", "facility_code": "facility"}
-            supply = await crew.operator.create("/supplies", air)
-            hutch = await crew.operator.create("/enclosures", {"name": "Hutch", "facility_code": "facility"})
-            yield Plant(crew, {"supplies": supply, "enclosures": hutch}, request.param == "policy")
+            supply = await callers.operator.create("/supplies", air)
+            hutch = await callers.operator.create("/enclosures", {"name": "Hutch", "facility_code": "facility"})
+            yield Plant(callers, {"supplies": supply, "enclosures": hutch}, request.param == "policy")
 
 
 def assert_barred(response: httpx.Response) -> None:
@@ -67,33 +67,33 @@ def assert_barred(response: httpx.Response) -> None:
 @pytest.mark.parametrize("kind", OBSERVED)
 @pytest.mark.parametrize("subject", PRETENDERS)
 async def test_nobody_but_a_service_account_reports_a_status(plant: Plant, subject: str, kind: str) -> None:
-    pretender = plant.crew.bearing(subject)
+    pretender = plant.callers.as_subject(subject)
     assert_barred(await plant.observe(pretender, kind))
     assert_barred(await plant.observe(pretender, kind, Idempotency_Key="reading"))
-    assert_barred(await plant.observe(pretender, kind, X_Principal_Id=plant.crew.bridge_id))
+    assert_barred(await plant.observe(pretender, kind, X_Principal_Id=plant.callers.bridge_id))
     await plant.assert_untouched()
 
 
 @pytest.mark.parametrize("kind", OBSERVED)
 @pytest.mark.parametrize("subject", PRETENDERS)
 async def test_whether_there_is_such_a_thing_is_not_said_to_others(plant: Plant, subject: str, kind: str) -> None:
-    assert_barred(await plant.observe(plant.crew.bearing(subject), kind, str(uuid4())))
-    assert (await plant.observe(plant.crew.bridge, kind, str(uuid4()))).status_code == 404
+    assert_barred(await plant.observe(plant.callers.as_subject(subject), kind, str(uuid4())))
+    assert (await plant.observe(plant.callers.bridge, kind, str(uuid4()))).status_code == 404
 
 
 @pytest.mark.parametrize("kind", OBSERVED)
 async def test_without_a_token_nothing_is_reported(plant: Plant, kind: str) -> None:
-    assert (await plant.observe(plant.crew.api, kind)).status_code == 401
-    assert (await plant.observe(plant.crew.api, kind, X_Principal_Id=plant.crew.bridge_id)).status_code == 401
+    assert (await plant.observe(plant.callers.api, kind)).status_code == 401
+    assert (await plant.observe(plant.callers.api, kind, X_Principal_Id=plant.callers.bridge_id)).status_code == 401
 
 
 @pytest.mark.parametrize("kind", OBSERVED)
 async def test_a_service_account_needs_the_permission_all_the_same(plant: Plant, kind: str) -> None:
-    crew = plant.crew
-    other = await crew.operator.create("/actors", {"name": "Other bridge", "kind": "service_account"})
-    pair = {"issuer": crew.issuer.url, "subject": f"other bridge of {kind}"}
-    await crew.operator.done(f"/actors/{other}/subject-bindings/add", pair)
-    answer = await plant.observe(crew.bearing(pair["subject"]), kind, str(uuid4()))
+    callers = plant.callers
+    other = await callers.operator.create("/actors", {"name": "Other bridge", "kind": "service_account"})
+    pair = {"issuer": callers.issuer.url, "subject": f"other bridge of {kind}"}
+    await callers.operator.execute(f"/actors/{other}/subject-bindings/add", pair)
+    answer = await plant.observe(callers.as_subject(pair["subject"]), kind, str(uuid4()))
     assert (answer.status_code, answer.json().get("reason")) == (
         (403, "principal_not_permitted") if plant.enforced else (404, None)
     )
@@ -101,10 +101,10 @@ async def test_a_service_account_needs_the_permission_all_the_same(plant: Plant,
 
 @pytest.mark.parametrize("subject", ["bridge", *PRETENDERS])
 async def test_no_tool_reports_a_status(plant: Plant, subject: str) -> None:
-    async with agent(plant.crew.over_mcp(subject)) as client:
+    async with agent(plant.callers.over_mcp(subject)) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert not tools & OBSERVING.keys()
-        found = await done(client, "search_operations", words="observe status of an enclosure or supply")
+        found = await tool_result(client, "search_operations", words="observe status of an enclosure or supply")
         assert not {operation["name"] for operation in found["operations"]} & OBSERVING.keys()
         for name, kind, id_name in (
             ("observe_supply_status", "supplies", "supply_id"),
@@ -135,7 +135,7 @@ async def test_a_new_enclosure_or_supply_is_unknown_whatever_its_maker_says(plan
     vacuum = {"kind": "vacuum", "name": "Rough line", "facility_code": "facility"}
     for path, body in (("/enclosures", hutch), ("/supplies", vacuum)):
         for key in ("status", "permit_status", "new_status", "lifecycle"):
-            answer = await plant.crew.bridge.post(path, {**body, key: "Permitted"})
+            answer = await plant.callers.bridge.post(path, {**body, key: "Permitted"})
             assert answer.status_code == 422
 
 

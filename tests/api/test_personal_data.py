@@ -28,7 +28,7 @@ def marks(occasion: str) -> dict[str, str]:
     return {field: f"{occasion}-{field}-{RUN}"[:50] for field in CONTACTS}
 
 
-def marked(text: str) -> bool:
+def has_marks(text: str) -> bool:
     return RUN[:8] in text
 
 
@@ -40,7 +40,7 @@ class EnforcingService:
     issuer: Issuer
     admin: Api
 
-    def bearing(self, subject: str, audience: str = HTTP_AUDIENCE) -> Api:
+    def as_subject(self, subject: str, audience: str = HTTP_AUDIENCE) -> Api:
         token = self.issuer.token(subject, audience=audience)
         return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
 
@@ -53,19 +53,19 @@ class EnforcingService:
             found = set()
             for table in tables:
                 rows = await connection.execute(f'SELECT row_to_json(t)::text FROM "{table}" AS t')
-                found |= {table for (text,) in await rows.fetchall() if marked(text)}
+                found |= {table for (text,) in await rows.fetchall() if has_marks(text)}
         return found
 
 
 @pytest.fixture
-async def office(database_url: str) -> AsyncIterator[EnforcingService]:
+async def enforcing_service(database_url: str) -> AsyncIterator[EnforcingService]:
     administrator = str(uuid4())
     with Issuer.running() as issuer:
         provider = issuer.provider(subject_bindings=[{"subject": "admin", "actor_id": administrator}])
         settings = {"authorization_mode": "policy", "identity_providers": [provider]}
         async with running_api(database_url, bootstrap_principal_id=administrator, **settings) as api:
             house = EnforcingService(api, issuer, api)
-            admin = house.bearing("admin")
+            admin = house.as_subject("admin")
             for surface_id in (SYSTEM_HTTP, MCP):
                 grant = {"name": "Everything", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
                 holder = {"permitted_principal_ids": [administrator], "permitted_commands": []}
@@ -92,8 +92,8 @@ def logs(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) ->
     return Logs(capfd, caplog)
 
 
-async def test_whoever_is_forgotten_is_nowhere_any_more(office: EnforcingService, logs: Logs) -> None:
-    admin, answers = office.admin, []
+async def test_a_forgotten_person_is_nowhere_any_more(enforcing_service: EnforcingService, logs: Logs) -> None:
+    admin, answers = enforcing_service.admin, []
 
     async def do(method: str, path: str, body: Any, key: str) -> httpx.Response:
         response = await admin.request(method, path, json=body, headers={"Idempotency-Key": key})
@@ -103,11 +103,11 @@ async def test_whoever_is_forgotten_is_nowhere_any_more(office: EnforcingService
 
     actor = (await do("POST", "/actors", marks("registered"), "register")).json()["actor_id"]
     await do("PATCH", f"/actors/{actor}/profile", marks("updated"), "update")
-    kept, dropped = ({"issuer": office.issuer.url, "subject": f"{word}-{RUN}"} for word in ("kept", "dropped"))
+    kept, dropped = ({"issuer": enforcing_service.issuer.url, "subject": f"{word}-{RUN}"} for word in ("kept", "dropped"))
     for binding in (kept, dropped):
         await do("POST", f"/actors/{actor}/subject-bindings/add", binding, binding["subject"][:4])
     await do("POST", f"/actors/{actor}/subject-bindings/remove", dropped, "remove")
-    me = (await office.bearing(kept["subject"]).get("/me")).json()
+    me = (await enforcing_service.as_subject(kept["subject"]).get("/me")).json()
     assert (me["principal_id"], me["name"]) == (actor, marks("updated")["name"])
     profile = (await admin.get(f"/actors/{actor}/profile")).json()
     assert profile.items() >= marks("updated").items()
@@ -115,13 +115,13 @@ async def test_whoever_is_forgotten_is_nowhere_any_more(office: EnforcingService
     listed = (await admin.get("/actors", actor_id=actor)).json()["items"]
     assert [item["name"] for item in listed] in ([], [marks("updated")["name"]])
 
-    assert await office.tables_with_marks() == {"access_actor_profile", "access_subject_binding"}
+    assert await enforcing_service.tables_with_marks() == {"access_actor_profile", "access_subject_binding"}
     history = await admin.get(f"/actors/{actor}/history")
     feed = await admin.get("/events", stream_type="Actor")
-    assert not marked(history.text + feed.text + "".join(answers))
+    assert not has_marks(history.text + feed.text + "".join(answers))
 
     await do("DELETE", f"/actors/{actor}/profile", {}, "forget")
-    assert await office.tables_with_marks() == set()
+    assert await enforcing_service.tables_with_marks() == set()
     for method, path, body, key in (
         ("POST", "/actors", marks("registered"), "register"),
         ("PATCH", f"/actors/{actor}/profile", marks("updated"), "update"),
@@ -129,23 +129,23 @@ async def test_whoever_is_forgotten_is_nowhere_any_more(office: EnforcingService
     ):
         again = await do(method, path, body, key)
         assert again.headers["Idempotency-Replayed"] == "true"
-    assert await office.tables_with_marks() == set()
+    assert await enforcing_service.tables_with_marks() == set()
     for path in (f"/actors/{actor}", f"/actors/{actor}/profile", f"/actors/{actor}/history", "/actors", "/events"):
-        assert not marked((await admin.get(path)).text)
+        assert not has_marks((await admin.get(path)).text)
     assert (await admin.get(f"/actors/{actor}")).json()["name"] == "<deleted user>"
-    gone = await office.bearing(kept["subject"]).get("/me")
-    assert (gone.status_code, gone.json()["reason"], marked(gone.text)) == (401, "unknown_subject", False)
-    assert not marked("".join(answers))
-    assert not marked(logs.text())
+    gone = await enforcing_service.as_subject(kept["subject"]).get("/me")
+    assert (gone.status_code, gone.json()["reason"], has_marks(gone.text)) == (401, "unknown_subject", False)
+    assert not has_marks("".join(answers))
+    assert not has_marks(logs.text())
 
 
-async def test_a_refused_request_leaves_no_trace_of_what_it_said(office: EnforcingService, logs: Logs) -> None:
-    admin = office.admin
+async def test_a_refused_request_leaves_no_trace_of_what_it_said(enforcing_service: EnforcingService, logs: Logs) -> None:
+    admin = enforcing_service.admin
     actor = await admin.create("/actors", {"name": "Somebody"})
     forgotten = await admin.create("/actors", {"name": "Somebody else"})
     await admin.request("DELETE", f"/actors/{forgotten}/profile")
     said, stranger = marks("refused"), {"issuer": f"https://{RUN}.example.org", "subject": f"stranger-{RUN}"}
-    own = {"issuer": office.issuer.url, "subject": f"unbound-{RUN}"}
+    own = {"issuer": enforcing_service.issuer.url, "subject": f"unbound-{RUN}"}
     refused = [
         ("POST", "/actors", {**said, "kind": "agent"}, 400),
         ("POST", "/actors", {**said, "email": said["email"] * 20}, 400),
@@ -167,32 +167,36 @@ async def test_a_refused_request_leaves_no_trace_of_what_it_said(office: Enforci
     ]
     for method, path, body, status in refused:
         response = await admin.request(method, path, json=body, headers={"Idempotency-Key": uuid4().hex})
-        assert (response.status_code, marked(response.text)) == (status, False), response.text
-    denied = await office.bearing("admin", MCP_AUDIENCE).post("/actors", said)
-    assert (denied.status_code, marked(denied.text)) == (401, False)
-    assert await office.tables_with_marks() == set()
-    assert not marked(logs.text())
+        assert (response.status_code, has_marks(response.text)) == (status, False), response.text
+    denied = await enforcing_service.as_subject("admin", MCP_AUDIENCE).post("/actors", said)
+    assert (denied.status_code, has_marks(denied.text)) == (401, False)
+    assert await enforcing_service.tables_with_marks() == set()
+    assert not has_marks(logs.text())
 
 
-async def test_a_tool_refuses_without_repeating_what_it_was_told(office: EnforcingService, logs: Logs) -> None:
+async def test_a_tool_refuses_without_repeating_what_it_was_told(enforcing_service: EnforcingService, logs: Logs) -> None:
     said = marks("told")
-    async with agent(office.bearing("admin", MCP_AUDIENCE)) as client:
+    async with agent(enforcing_service.as_subject("admin", MCP_AUDIENCE)) as client:
         for arguments in ({**said, "kind": "agent"}, {**said, "kind": said["name"]}, {**said, "phone": [said["phone"]]}):
             body = await refusal(client, "register_actor", **arguments)
-            assert not marked(str(body))
-    assert await office.tables_with_marks() == set()
-    assert not marked(logs.text())
+            assert not has_marks(str(body))
+    assert await enforcing_service.tables_with_marks() == set()
+    assert not has_marks(logs.text())
 
 
-async def test_a_pair_bound_by_two_at_once_is_not_named_to_the_loser(office: EnforcingService, logs: Logs) -> None:
-    actors = [await office.admin.create("/actors", {"name": f"Actor {number}"}) for number in range(4)]
-    pair = {"issuer": office.issuer.url, "subject": f"wanted-{RUN}"}
-    answers = await asyncio.gather(*(office.admin.post(f"/actors/{actor}/subject-bindings/add", pair) for actor in actors))
+async def test_a_pair_bound_by_two_at_once_is_not_named_to_the_loser(
+    enforcing_service: EnforcingService, logs: Logs
+) -> None:
+    actors = [await enforcing_service.admin.create("/actors", {"name": f"Actor {number}"}) for number in range(4)]
+    pair = {"issuer": enforcing_service.issuer.url, "subject": f"wanted-{RUN}"}
+    answers = await asyncio.gather(
+        *(enforcing_service.admin.post(f"/actors/{actor}/subject-bindings/add", pair) for actor in actors)
+    )
     assert sorted(answer.status_code for answer in answers) == [204, 409, 409, 409]
     assert {answer.json()["reason"] for answer in answers if answer.status_code == 409} == {"already_bound"}
-    assert not any(marked(answer.text) for answer in answers)
-    assert await office.tables_with_marks() == {"access_subject_binding"}
-    assert not marked(logs.text())
+    assert not any(has_marks(answer.text) for answer in answers)
+    assert await enforcing_service.tables_with_marks() == {"access_subject_binding"}
+    assert not has_marks(logs.text())
 
 
 @asynccontextmanager
@@ -205,18 +209,20 @@ async def without_profiles(api: Api) -> AsyncIterator[None]:
             await connection.execute("ALTER TABLE access_actor_profile RENAME COLUMN telephone TO phone")
 
 
-async def test_an_unforeseen_failure_is_logged_without_what_was_sent(office: EnforcingService, logs: Logs) -> None:
-    async with without_profiles(office.api):
-        failed = await office.admin.post("/actors", marks("failed"))
-    assert (failed.status_code, marked(failed.text)) == (500, False)
+async def test_an_unforeseen_failure_is_logged_without_what_was_sent(
+    enforcing_service: EnforcingService, logs: Logs
+) -> None:
+    async with without_profiles(enforcing_service.api):
+        failed = await enforcing_service.admin.post("/actors", marks("failed"))
+    assert (failed.status_code, has_marks(failed.text)) == (500, False)
     written = logs.text()
     assert failed.json()["correlation_id"] in written, "the failure is not in the log"
-    assert not marked(written)
-    assert await office.tables_with_marks() == set()
+    assert not has_marks(written)
+    assert await enforcing_service.tables_with_marks() == set()
 
 
-async def test_an_unknown_subject_is_neither_answered_nor_logged(office: EnforcingService, logs: Logs) -> None:
-    unknown = await office.bearing(f"unknown-{RUN}").get("/me")
+async def test_an_unknown_subject_is_neither_answered_nor_logged(enforcing_service: EnforcingService, logs: Logs) -> None:
+    unknown = await enforcing_service.as_subject(f"unknown-{RUN}").get("/me")
     assert (unknown.status_code, unknown.json()["reason"]) == (401, "unknown_subject")
-    assert not marked(unknown.text + str(unknown.headers))
-    assert not marked(logs.text())
+    assert not has_marks(unknown.text + str(unknown.headers))
+    assert not has_marks(logs.text())

@@ -42,8 +42,8 @@ async def test_it_waits_for_the_configured_permits_and_says_so(database_url: str
         )
         async with monitored_service(database_url, Simulator({PERMIT: 1})):
             await until(lambda: ready(api))
-            told = {"status": "ready", "unled_tasks": ["reactions", "schedules"], "actuation": "inert"}
-            assert (await api.get("/readyz")).json() == told
+            expected = {"status": "ready", "unled_tasks": ["reactions", "schedules"], "actuation": "inert"}
+            assert (await api.get("/readyz")).json() == expected
 
 
 async def test_a_process_that_was_ready_stays_so_and_a_new_one_waits(database_url: str) -> None:

@@ -22,7 +22,7 @@ async def phase(line: Beamline, run: str) -> str:
 
 
 async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_on_it(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     first, second = await phase(line, run), await phase(line, run)
     held = {"command": "conduct_or_hold_procedure", "steps": [STEP]}
     asked = {"phases": [{"procedure_id": first}, {"procedure_id": second, "conduct": held}], "wait": 0}
@@ -73,7 +73,7 @@ async def test_what_is_no_request_to_conduct_is_refused_at_the_edge(api: Api, as
 
 
 async def test_a_run_never_conducted_says_so(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     shown = await line.api.get(f"/runs/{run}/conduct")
     assert (shown.status_code, shown.json()["conduct_id"], shown.json()["phases"]) == (200, None, [])
     assert refusal(await line.api.get(f"/runs/{uuid4()}/conduct")) == (404, "RunNotFoundError")

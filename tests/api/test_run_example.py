@@ -8,7 +8,7 @@ import pytest
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.callers import AGENT, register_agent
 from tests.support.api.example_reads import history, payloads, refusal
-from tests.support.api.rest_beamline import DEFAULTS, Beamline, beamline, planned
+from tests.support.api.rest_beamline import DEFAULTS, Beamline, beamline, create_plan
 from tests.support.service import Api
 
 STALL = {
@@ -89,7 +89,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
         appended = await operator.post(f"{run}/observations", {"entries": [reading]})
         assert (appended.status_code, appended.json()) == (200, {"event_count": 1})
 
-    await operator.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+    await operator.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
     lost = {"decided_by": str(AGENT), "context": "RunSupervision", "choice": "Hold"}
     d1 = await supervisor.create("/decisions", lost)
     held = await supervisor.post(f"{run}/hold", {"reason": "beam lost", "decided_by_decision_id": d1})
@@ -103,8 +103,8 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     unavailable = {"supply_id": line.supply_id, "status": "Unavailable"}
     named = {"run_id": r, "kind": "photon_beam", "supplies": [unavailable]}
     assert dark.json()["facts"] == named
-    await operator.done(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
-    await operator.done(f"/supplies/{line.supply_id}/restore", {"reason": "beam back"})
+    await operator.execute(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
+    await operator.execute(f"/supplies/{line.supply_id}/restore", {"reason": "beam back"})
     assert (await operator.post(f"{run}/resume")).status_code == 204
 
     patch = {"parameters_patch": {"exposure": 0.08}, "reason": "lower flux after top-up"}
@@ -172,14 +172,14 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     other = await api.create("/enclosures", {"name": "Furnace hutch", "facility_code": "facility"})
     await line.observe("Permitted", other)
     furnace = {"name": "Furnace", "tier": "Device", "parent_id": line.unit_id, "located_in_enclosure_id": other}
-    both = await planned(api, line.camera_id, await api.create("/assets", furnace), supplies=("photon_beam",))
+    both = await create_plan(api, line.camera_id, await api.create("/assets", furnace), supplies=("photon_beam",))
     half = await line.start(plan_id=both.plan_id)
     assert refusal(half) == (409, "RunEnclosureCoverageMismatchError")
     [failing] = half.json()["facts"]["enclosures"]
     assert failing.items() >= {"enclosure_id": line.enclosure_id, "permit_status": "NotPermitted"}.items()
 
     await line.observe("Permitted")
-    r2 = await line.started()
+    r2 = await line.start_run()
     assert (await operator.post(f"{campaign}/close")).status_code == 204
     over = await operator.post(f"{campaign}/runs/{r2}/add")
     assert refusal(over) == (409, "CampaignCannotAddRunError")
@@ -248,7 +248,7 @@ async def test_a_preflight_says_what_the_start_would_say_and_starts_nothing(line
     asked = {"name": "Load step 1", "plan_id": line.plan_id, "override_parameters": {"exposure": 0.05}}
     clear = (await line.api.post("/runs/preflight", asked)).json()
     assert (clear["passed"], clear["effective_parameters"]) == (True, {**DEFAULTS, "exposure": 0.05})
-    await line.api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+    await line.api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
     await line.observe("NotPermitted")
     barred = (await line.api.post("/runs/preflight", asked)).json()
     closed = {gate["gate"]: gate["code"] for gate in barred["gates"] if not gate["passed"]}
@@ -261,19 +261,19 @@ async def test_a_preflight_says_what_the_start_would_say_and_starts_nothing(line
     assert {key: gate[key] for key in ("code", "reason", "detail", "facts")} == {
         key: refused[key] for key in ("code", "reason", "detail", "facts")
     }
-    position = await line.api.done("/zones", {"name": "Hall"})
+    position = await line.api.execute("/zones", {"name": "Hall"})
     assert (await line.api.get("/runs", min_position=position)).json()["items"] == []
 
 
 async def test_a_series_is_listed_by_its_campaign(line: Beamline) -> None:
     campaign = await line.campaign()
-    runs = [await line.started(campaign_id=campaign, name=f"Load step {number}") for number in (1, 2)]
-    await line.started()
-    position = await line.api.done(f"/runs/{runs[0]}/hold")
+    runs = [await line.start_run(campaign_id=campaign, name=f"Load step {number}") for number in (1, 2)]
+    await line.start_run()
+    position = await line.api.execute(f"/runs/{runs[0]}/hold")
     listed = (await line.api.get("/runs", campaign_id=campaign, min_position=position)).json()["items"]
     assert [(item["run_id"], item["status"]) for item in listed] == [(runs[0], "Held"), (runs[1], "Running")]
-    await line.api.done(f"/campaigns/{campaign}/runs/{runs[0]}/remove", {"reason": "wrong sample"})
-    position = await line.api.done(f"/campaigns/{await line.campaign()}/runs/{runs[0]}/add")
+    await line.api.execute(f"/campaigns/{campaign}/runs/{runs[0]}/remove", {"reason": "wrong sample"})
+    position = await line.api.execute(f"/campaigns/{await line.campaign()}/runs/{runs[0]}/add")
     listed = (await line.api.get("/runs", campaign_id=campaign, min_position=position)).json()["items"]
     assert [item["run_id"] for item in listed] == [runs[1]]
     counted = (await line.api.get("/campaigns", status="Planned")).json()["items"]

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from baton.infrastructure.wall_clock import new_id
-from tests.support.api.concurrent_requests import at_once
+from tests.support.api.concurrent_requests import send_at_once
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.service import Api
 
@@ -76,7 +76,7 @@ def started_by(answers: list[httpx.Response]) -> list[str]:
 
 async def test_of_runs_that_join_a_campaign_at_the_same_moment_one_starts(line: Beamline) -> None:
     campaign = await line.campaign()
-    answers = await at_once(line.api.database_url, *(line.start(campaign_id=campaign) for _ in range(RIVALS)))
+    answers = await send_at_once(line.api.database_url, *(line.start(campaign_id=campaign) for _ in range(RIVALS)))
     assert Counter(map(outcome, answers)) == {(201, None): 1, (409, "ConcurrencyError"): RIVALS - 1}
     assert await check_membership(line.api, [campaign]) == {campaign: started_by(answers)}
     assert len(versions_by_stream(await streams(line.api, "Run"))) == 1
@@ -92,7 +92,7 @@ async def test_of_many_runs_that_join_a_campaign_those_started_are_its_members(l
 
 
 async def test_runs_of_no_campaign_do_not_get_in_each_others_way(line: Beamline) -> None:
-    answers = await at_once(line.api.database_url, *(line.start() for _ in range(RIVALS)))
+    answers = await send_at_once(line.api.database_url, *(line.start() for _ in range(RIVALS)))
     assert {answer.status_code for answer in answers} == {201}
     assert len(set(started_by(answers))) == RIVALS
 
@@ -137,16 +137,16 @@ FOLLOWING = {
 
 async def test_verbs_that_meet_on_a_run_leave_one_story(line: Beamline) -> None:
     for _ in range(5):
-        run = await line.started()
+        run = await line.start_run()
         calls = (line.api.post(f"/runs/{run}/{verb}", body) for verb, body in VERBS.items())
-        answers = dict(zip(VERBS, await at_once(line.api.database_url, *calls), strict=True))
+        answers = dict(zip(VERBS, await send_at_once(line.api.database_url, *calls), strict=True))
         done = {verb for verb, answer in answers.items() if answer.status_code == 204}
         for verb in answers.keys() - done:
             status, code = outcome(answers[verb])
             assert (status, code in POSSIBLE[verb]) == (409, True), (verb, code)
-        told = [event for event in await streams(line.api, "Run") if str(event["stream_id"]) == run]
-        assert [event["version"] for event in told] == list(range(1, len(done) + 2))
-        events = [event["event_type"] for event in told[1:]]
+        run_events = [event for event in await streams(line.api, "Run") if str(event["stream_id"]) == run]
+        assert [event["version"] for event in run_events] == list(range(1, len(done) + 2))
+        events = [event["event_type"] for event in run_events[1:]]
         assert sorted(events) == sorted(WRITTEN[verb] for verb in done)
         status = "Running"
         for event in events:
@@ -156,8 +156,8 @@ async def test_verbs_that_meet_on_a_run_leave_one_story(line: Beamline) -> None:
 
 
 async def test_a_hold_that_lost_to_an_adjustment_decides_again(line: Beamline) -> None:
-    run = await line.started()
-    *adjusted, held = await at_once(
+    run = await line.start_run()
+    *adjusted, held = await send_at_once(
         line.api.database_url,
         *(line.api.post(f"/runs/{run}/adjust", VERBS["adjust"]) for _ in range(RIVALS - 1)),
         line.api.post(f"/runs/{run}/hold"),
@@ -170,10 +170,10 @@ async def test_a_hold_that_lost_to_an_adjustment_decides_again(line: Beamline) -
 
 
 async def test_a_run_joins_one_of_the_campaigns_that_want_it(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     campaigns = [await line.campaign() for _ in range(RIVALS)]
     joining = (line.api.post(f"/campaigns/{id}/runs/{run}/add") for id in campaigns)
-    answers = await at_once(line.api.database_url, *joining)
+    answers = await send_at_once(line.api.database_url, *joining)
     assert Counter(map(outcome, answers)) == {(204, None): 1, (409, "ConcurrencyError"): RIVALS - 1}
     [joined] = [id for id, answer in zip(campaigns, answers, strict=True) if answer.status_code == 204]
     members = await check_membership(line.api, campaigns)
@@ -187,7 +187,7 @@ async def test_a_run_joins_one_of_the_campaigns_that_want_it(line: Beamline) -> 
 async def test_a_run_that_leaves_and_joins_at_once_is_in_one_campaign(line: Beamline) -> None:
     first, second = [await line.campaign() for _ in range(2)]
     for _ in range(5):
-        run = await line.started(campaign_id=first)
+        run = await line.start_run(campaign_id=first)
         answers = await asyncio.gather(
             line.api.post(f"/campaigns/{first}/runs/{run}/remove", {"reason": "wrong series"}),
             line.api.post(f"/campaigns/{second}/runs/{run}/add"),
@@ -208,10 +208,10 @@ def readings(count: int) -> list[dict[str, Any]]:
 
 
 async def test_first_readings_that_meet_open_one_logbook_and_are_all_kept(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     batches = [readings(5) for _ in range(RIVALS)]
     appends = (line.api.post(f"/runs/{run}/observations", {"entries": batch}) for batch in batches)
-    answers = await at_once(line.api.database_url, *appends)
+    answers = await send_at_once(line.api.database_url, *appends)
     assert [(answer.status_code, answer.json()) for answer in answers] == [(200, {"event_count": 5})] * RIVALS
     assert [event["event_type"] for event in await streams(line.api, "Run")] == ["RunStarted", "RunObservationLogbookOpened"]
     items = (await line.api.get(f"/runs/{run}/observations", limit=100)).json()["items"]
@@ -221,10 +221,10 @@ async def test_first_readings_that_meet_open_one_logbook_and_are_all_kept(line: 
 
 
 async def test_first_notes_that_meet_open_one_logbook_and_are_all_kept(line: Beamline) -> None:
-    run = await line.started()
+    run = await line.start_run()
     notes = [{"event_id": str(new_id()), "text": f"Note {number}"} for number in range(RIVALS)]
     appends = (line.api.post(f"/runs/{run}/logbook", {"entries": [note]}) for note in notes)
-    answers = await at_once(line.api.database_url, *appends)
+    answers = await send_at_once(line.api.database_url, *appends)
     assert {answer.status_code for answer in answers} == {200}
     assert [event["event_type"] for event in await streams(line.api, "Run")] == ["RunStarted", "RunNarrativeLogbookOpened"]
     items = (await line.api.get(f"/runs/{run}/logbook", limit=100)).json()["items"]
@@ -232,7 +232,7 @@ async def test_first_notes_that_meet_open_one_logbook_and_are_all_kept(line: Bea
 
 
 async def test_a_batch_that_is_sent_twice_at_once_is_kept_once(line: Beamline) -> None:
-    run, batch = await line.started(), readings(20)
+    run, batch = await line.start_run(), readings(20)
     appends = (line.api.post(f"/runs/{run}/observations", {"entries": batch}) for _ in range(RIVALS))
     answers = await asyncio.gather(*appends)
     assert {answer.status_code for answer in answers} == {200}
@@ -246,7 +246,7 @@ async def test_the_list_agrees_with_the_streams_after_a_race(line: Beamline) -> 
     started = started_by(answers)
     verbs = [line.api.post(f"/runs/{run}/{verb}", body) for run in started for verb, body in VERBS.items()]
     await asyncio.gather(*verbs)
-    position = await line.api.done("/zones", {"name": "Hall"})
+    position = await line.api.execute("/zones", {"name": "Hall"})
     listed = (await line.api.get("/runs", campaign_id=campaign, min_position=position, limit=100)).json()["items"]
     assert sorted(item["run_id"] for item in listed) == started
     for item in listed:

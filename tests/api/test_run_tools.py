@@ -5,7 +5,7 @@ from typing import Any
 from baton.domain.contexts import REGISTRY
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.callers import AGENT, register_agent
-from tests.support.api.mcp_clients import agent, done, refusal
+from tests.support.api.mcp_clients import agent, refusal, tool_result
 from tests.support.api.rest_beamline import beamline
 from tests.support.service import running_api
 
@@ -30,23 +30,23 @@ async def test_a_run_from_its_preflight_to_its_end(database_url: str) -> None:
         asked: dict[str, Any] = {"name": "Load step 1", "plan_id": line.plan_id}
         async with agent(api.acting_as(AGENT)) as client:
             assert {tool.name for tool in (await client.list_tools()).tools} >= FIRST
-            assert (await done(client, "preflight_run", **asked))["passed"]
-            run_id = (await done(client, "start_run", **asked, idempotency_key="k1"))["run_id"]
-            assert (await done(client, "start_run", **asked, idempotency_key="k1"))["run_id"] == run_id
-            await done(client, "hold_run", run_id=run_id, reason="beam lost")
-            await api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+            assert (await tool_result(client, "preflight_run", **asked))["passed"]
+            run_id = (await tool_result(client, "start_run", **asked, idempotency_key="k1"))["run_id"]
+            assert (await tool_result(client, "start_run", **asked, idempotency_key="k1"))["run_id"] == run_id
+            await tool_result(client, "hold_run", run_id=run_id, reason="beam lost")
+            await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
             dark = await refusal(client, "resume_run", run_id=run_id)
             assert (dark["code"], dark["facts"]["kind"]) == ("RunSupplyCoverageMismatchError", "photon_beam")
-            await api.done(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
-            await api.done(f"/supplies/{line.supply_id}/degrade", {"reason": "half the current"})
-            await done(client, "resume_run", run_id=run_id)
-            await done(client, "adjust_run", run_id=run_id, parameters_patch={"exposure": 0.2}, reason="less flux")
+            await api.execute(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "injecting"})
+            await api.execute(f"/supplies/{line.supply_id}/degrade", {"reason": "half the current"})
+            await tool_result(client, "resume_run", run_id=run_id)
+            await tool_result(client, "adjust_run", run_id=run_id, parameters_patch={"exposure": 0.2}, reason="less flux")
             note = {"event_id": str(new_id()), "text": "Half the flux after the dump."}
-            await done(client, "append_run_logbook_entries", run_id=run_id, entries=[note])
-            assert (await done(client, "list_run_channels", run_id=run_id))["items"] == []
+            await tool_result(client, "append_run_logbook_entries", run_id=run_id, entries=[note])
+            assert (await tool_result(client, "list_run_channels", run_id=run_id))["items"] == []
             ended = await client.call_tool("complete_run", {"run_id": run_id})
             position = (ended.meta or {})["baton/position"]
-            [listed] = (await done(client, "list_runs", plan_id=line.plan_id, min_position=position))["items"]
+            [listed] = (await tool_result(client, "list_runs", plan_id=line.plan_id, min_position=position))["items"]
             assert (listed["run_id"], listed["status"], listed["adjustment_count"]) == (run_id, "Completed", 1)
         shown = (await api.get(f"/runs/{run_id}/history")).json()["items"]
         assert {item["principal_id"] for item in shown} == {str(AGENT)}

@@ -11,7 +11,7 @@ from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
 from tests.support.api.example_reads import cause, payloads
-from tests.support.api.mcp_clients import agent, done
+from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.service import Api, running_api
 from tests.support.workflows.step_json import setpoint
 
@@ -64,16 +64,16 @@ async def test_a_schedule_from_its_definition_to_its_retirement(api: Api) -> Non
         "skipped_count": 0,
     }
     await refuse_firing(api, id)
-    await api.done(f"/schedules/{id}/hold", {"reason": "shutdown"})
+    await api.execute(f"/schedules/{id}/hold", {"reason": "shutdown"})
     assert cause(await api.post(f"/schedules/{id}/hold", {"reason": "again"})) == (409, "ScheduleCannotHoldError", "held")
     held = (await api.get(f"/schedules/{id}")).json()
     assert (held["status"], held["last_status_reason"], held["next_firings"]) == ("Held", "shutdown", [])
     assert (held["firing_count"], [one["outcome"] for one in held["last_firings"]]) == (1, ["UnauthorizedError"])
     before = (await api.get(f"/schedules/{id}", as_of_version=1)).json()
     assert (before["status"], before["last_firings"], before["missed_count"]) == ("Active", [], None)
-    await api.done(f"/schedules/{id}/trigger")
-    await api.done(f"/schedules/{id}/resume")
-    position = await api.done(f"/schedules/{id}/retire", {"reason": "new detector"})
+    await api.execute(f"/schedules/{id}/trigger")
+    await api.execute(f"/schedules/{id}/resume")
+    position = await api.execute(f"/schedules/{id}/retire", {"reason": "new detector"})
     for verb in ("trigger", "resume"):
         answer = await api.post(f"/schedules/{id}/{verb}")
         assert cause(answer) == (409, f"ScheduleCannot{verb.capitalize()}Error", "retired")
@@ -125,9 +125,9 @@ async def test_what_cannot_be_scheduled_is_refused_and_leaves_nothing(
 
 async def test_an_agent_schedules_and_reads_on(api: Api) -> None:
     async with agent(api) as client:
-        made = await done(client, "define_schedule", **nightly(await recipe(api)))
-        await done(client, "hold_schedule", schedule_id=made["schedule_id"], reason="beam dump")
-        shown = await done(client, "get_schedule", schedule_id=made["schedule_id"])
+        made = await tool_result(client, "define_schedule", **nightly(await recipe(api)))
+        await tool_result(client, "hold_schedule", schedule_id=made["schedule_id"], reason="beam dump")
+        shown = await tool_result(client, "get_schedule", schedule_id=made["schedule_id"])
     assert (shown["status"], shown["last_status_reason"]) == ("Held", "beam dump")
 
 

@@ -14,17 +14,21 @@ from baton.domain.operation.procedure.procedure import HoldCause, ProcedureOutco
 from tests.support.service import Api, running_api
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.step_json import capture, setpoint, steered
+from tests.support.workflows.step_json import capture, setpoint, steered_value
 
 SIGNALS = {"stage:x": 0, "stage:y": 0}
 TOP = {"stage:x": 0.7, "stage:y": -0.4}
 SHARPNESS = {"kind": "peak", "address": "camera:sharpness", "centres": TOP, "width": 1.2, "height": 10, "noise": 0.05}
-PASS = [setpoint("stage:x", steered("x")), setpoint("stage:y", steered("y")), capture("camera:sharpness", "sharpness")]
+PASS = [
+    setpoint("stage:x", steered_value("x")),
+    setpoint("stage:y", steered_value("y")),
+    capture("camera:sharpness", "sharpness"),
+]
 BEFORE_ITS_DEATH = 4
 
 
 @asynccontextmanager
-async def agent(api: Api, procedure_id: UUID, tool: str) -> AsyncIterator[Process]:
+async def running_agent(api: Api, procedure_id: UUID, tool: str) -> AsyncIterator[Process]:
     """An agent at work, and killed in the end if it still is."""
     command = [sys.executable, "-m", "tests.support.api.steering_agent", api.base_url, str(procedure_id), tool]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
@@ -48,22 +52,22 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
         open_conduct_stack(database_url, temporal.address, **plant) as stack,
         running_api(database_url, projecting=False, temporal_address=temporal.address) as api,
     ):
-        procedure_id = await stack.from_recipe(PASS)
-        async with agent(api, procedure_id, "conduct_until_advised") as first:
+        procedure_id = await stack.register_from_recipe(PASS)
+        async with running_agent(api, procedure_id, "conduct_until_advised") as first:
             assert first.stdout is not None
             for _ in range(BEFORE_ITS_DEATH):
                 assert await first.stdout.readline(), "the agent ended by itself"
 
-        async def held() -> bool:
+        async def is_held() -> bool:
             return (await stack.procedure(procedure_id)).status is ProcedureStatus.HELD
 
-        await until(held)
+        await until(is_held)
         procedure = await stack.procedure(procedure_id)
         assert (procedure.hold_cause, procedure.current_iteration_index) == (HoldCause.DRIVER_STOOD_DOWN, None)
         measured_before = len(await outcomes(stack, procedure_id))
         assert measured_before >= BEFORE_ITS_DEATH
 
-        async with agent(api, procedure_id, "conduct_until_advised_from") as second:
+        async with running_agent(api, procedure_id, "conduct_until_advised_from") as second:
             assert await asyncio.wait_for(second.wait(), 60) == 0
         assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
         found = await outcomes(stack, procedure_id)

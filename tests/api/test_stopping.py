@@ -24,7 +24,7 @@ class NoBindings:
         return None
 
 
-class Unspeakable(Exception):
+class UnprintableError(Exception):
     """A failure whose very place cannot be told."""
 
     @property
@@ -50,7 +50,7 @@ async def client(stopping: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
         raise asyncio.CancelledError
 
     async def unspeakable(request: Request, caller: Caller) -> Response:
-        raise Unspeakable
+        raise UnprintableError
 
     async def full(request: Request, caller: Caller) -> Response:
         with open("/dev/full", "w") as device:  # noqa: ASYNC230

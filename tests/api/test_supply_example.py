@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from tests.support.api.callers import OPERATOR, crewed
+from tests.support.api.callers import OPERATOR, open_service_callers
 from tests.support.api.example_reads import payloads, refusal
-from tests.support.api.rest_beamline import cleared, planned
+from tests.support.api.rest_beamline import create_clearance, create_plan
 from tests.support.infrastructure.identity_provider import Issuer
 from tests.support.service import Api
 
@@ -16,8 +16,10 @@ LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
 
 @pytest.mark.parametrize("mode", ["permissive", "policy"])
 async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issuer, mode: str) -> None:
-    async with crewed(database_url, issuer, authorization_mode=mode, self_facility_code="north-ring") as crew:
-        operator, sensor = crew.operator, crew.bridge
+    async with open_service_callers(
+        database_url, issuer, authorization_mode=mode, self_facility_code="north-ring"
+    ) as callers:
+        operator, sensor = callers.operator, callers.bridge
         beamline = await operator.create("/assets", {"name": "Beamline", "tier": "Unit", "facility_code": "north-ring"})
         drop = {"kind": "cryogen", "name": "Station B nitrogen drop", "facility_code": "north-ring"}
         created = await operator.post("/supplies", {**drop, "containing_asset_id": beamline})
@@ -33,8 +35,8 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
             "last_contact_at": None,
         }
 
-        await cleared(operator, beamline, facility_code="north-ring")
-        run = {"name": "Cold scan", "plan_id": (await planned(operator, beamline, supplies=("cryogen",))).plan_id}
+        await create_clearance(operator, beamline, facility_code="north-ring")
+        run = {"name": "Cold scan", "plan_id": (await create_plan(operator, beamline, supplies=("cryogen",))).plan_id}
         unseen = await operator.post("/runs", run)
         assert refusal(unseen) == (409, "RunSupplyCoverageMismatchError")
         unknown = {"supply_id": supply_id, "status": "Unknown"}
@@ -49,7 +51,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         assert (first.status_code, again.status_code) == (204, 204)
         assert again.headers["X-Baton-Position"] == first.headers["X-Baton-Position"]
         for other in ("operator", "agent"):
-            barred = await crew.bearing(other).post(f"{supply}/observe-status", low)
+            barred = await callers.as_subject(other).post(f"{supply}/observe-status", low)
             assert refusal(barred) == (403, "UnauthorizedError")
 
         clear = {**low, "new_status": "Recovering", "reason": "level clear"}
@@ -64,7 +66,7 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         assert refusal(twice) == (409, "SupplyCannotRestoreError")
 
         by_hand = {"supply_id": supply_id, "trigger": "Operator", "triggered_by": str(OPERATOR)}
-        by_sensor = {"supply_id": supply_id, "trigger": "Monitor", "triggered_by": crew.bridge_id}
+        by_sensor = {"supply_id": supply_id, "trigger": "Monitor", "triggered_by": callers.bridge_id}
         unsaid = {"monitor_ref": None}
         said = {"monitor_ref": "ProcessVariable:LN:DEWAR:LEVEL"}
         assert await payloads(operator, supply) == [
@@ -82,15 +84,15 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
 
 
 async def test_a_key_used_again_answers_the_first_observation(database_url: str, issuer: Issuer) -> None:
-    async with crewed(database_url, issuer) as crew:
+    async with open_service_callers(database_url, issuer) as callers:
         air = {"kind": "compressed_air", "name": "Ring main", "facility_code": "facility"}
-        supply = f"/supplies/{await crew.operator.create('/supplies', air)}"
+        supply = f"/supplies/{await callers.operator.create('/supplies', air)}"
         low = {"new_status": "Degraded", "monitor_ref": LEVEL, "reason": "pressure low"}
-        first = await crew.bridge.post(f"{supply}/observe-status", low, Idempotency_Key="reading-1")
-        await crew.operator.done(f"{supply}/restore", {"reason": "compressor back"})
-        again = await crew.bridge.post(f"{supply}/observe-status", low, Idempotency_Key="reading-1")
+        first = await callers.bridge.post(f"{supply}/observe-status", low, Idempotency_Key="reading-1")
+        await callers.operator.execute(f"{supply}/restore", {"reason": "compressor back"})
+        again = await callers.bridge.post(f"{supply}/observe-status", low, Idempotency_Key="reading-1")
         assert (first.status_code, again.status_code) == (204, 204)
-        assert (await crew.operator.get(supply)).json()["status"] == "Available"
+        assert (await callers.operator.get(supply)).json()["status"] == "Available"
 
 
 RIVALS = 8
@@ -106,7 +108,7 @@ async def test_of_rivals_for_one_live_address_one_wins(api: Api) -> None:
                 assert (answer.json()["code"], answer.json()["reason"]) == ("SupplyAlreadyExistsError", "address_taken")
         [winner] = [answer.json()["supply_id"] for answer in answers if answer.status_code == 201]
         assert (await api.get(f"/supplies/{winner}")).status_code == 200
-        await api.done(f"/supplies/{winner}/deregister", {"reason": "line removed"})
+        await api.execute(f"/supplies/{winner}/deregister", {"reason": "line removed"})
 
 
 async def test_rivals_for_different_addresses_all_win(api: Api) -> None:

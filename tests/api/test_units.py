@@ -34,7 +34,7 @@ def options(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
 
 
-def unsaid(form: Any) -> set[str]:
+def undeclared_units(form: Any) -> set[str]:
     """The quantities of a document that say no unit."""
     quantities = {
         (name, " ".join(part.get("description", "") for part in options(schema)))
@@ -48,12 +48,12 @@ def unsaid(form: Any) -> set[str]:
 
 
 def test_the_openapi_document_says_the_unit_of_every_quantity() -> None:
-    assert unsaid(document()) == set()
+    assert undeclared_units(document()) == set()
 
 
 def test_the_tools_say_the_unit_of_every_quantity() -> None:
     tools = [tool_of(operation.input) for operation in REGISTRY if operation.mcp]
-    assert unsaid([[tool.input_schema, tool.output_schema] for tool in tools]) == set()
+    assert undeclared_units([[tool.input_schema, tool.output_schema] for tool in tools]) == set()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_tools_say_the_unit_of_every_quantity() -> None:
     [("observation_age", "seconds"), ("cost", "US dollars"), ("duration", "milliseconds"), ("every", "seconds")],
 )
 def test_the_unit_is_the_one_that_is_meant(name: str, unit: str) -> None:
-    told = {str(schema) for found, schema in numbers_in(document()) if found == name and "number" in str(schema)}
-    told |= {str(schema) for found, schema in numbers_in(document()) if found == name and "integer" in str(schema)}
-    assert told
-    assert all(unit in schema for schema in told)
+    schemas = {str(schema) for found, schema in numbers_in(document()) if found == name and "number" in str(schema)}
+    schemas |= {str(schema) for found, schema in numbers_in(document()) if found == name and "integer" in str(schema)}
+    assert schemas
+    assert all(unit in schema for schema in schemas)

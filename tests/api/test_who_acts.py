@@ -9,21 +9,21 @@ from baton.application.seeds import SYSTEM_ZONE, monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.trust.surface import SYSTEM_HTTP
-from tests.support.api.event_streams import listening
+from tests.support.api.event_streams import open_feed
 from tests.support.api.example_reads import cause
-from tests.support.api.mcp_clients import agent, done
+from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.service import Api, running_api
 from tests.support.waiting import until
 
 
-async def recorded_by(api: Api, path: str) -> list[tuple[str, Any, Any]]:
+async def recording_principals(api: Api, path: str) -> list[tuple[str, Any, Any]]:
     """Who recorded the events of a history: the id, the surface and the name."""
     page = await api.get(f"{path}/history")
     assert page.status_code == 200, page.text
     return [(one["principal_id"], one["surface_id"], one["principal_name"]) for one in page.json()["items"]]
 
 
-async def test_whoever_acted_has_a_name_in_histories_and_in_the_feed(api: Api) -> None:
+async def test_the_actor_has_a_name_in_histories_and_in_the_feed(api: Api) -> None:
     ada = await api.create("/actors", {"name": "Ada", "kind": "human"})
     stranger = str(uuid4())
     by_nobody = await api.create("/zones", {"name": "Hall"})
@@ -37,11 +37,11 @@ async def test_whoever_acted_has_a_name_in_histories_and_in_the_feed(api: Api) -
         by_stranger: (stranger, http, "not registered"),
     }
     for zone, whose in expected.items():
-        assert await recorded_by(api, f"/zones/{zone}") == [whose]
+        assert await recording_principals(api, f"/zones/{zone}") == [whose]
     feed = (await api.get("/events", stream_type="Zone")).json()["items"]
-    told = {one["stream_id"]: (one["principal_id"], one["surface_id"], one["principal_name"]) for one in feed}
-    assert told == expected
-    async with listening(api, stream_type="Zone", after=0) as reader:
+    shown = {one["stream_id"]: (one["principal_id"], one["surface_id"], one["principal_name"]) for one in feed}
+    assert shown == expected
+    async with open_feed(api, stream_type="Zone", after=0) as reader:
         frames = await reader.frames(4)
         assert {frame.data["stream_id"]: frame.data["principal_name"] for frame in frames} == {
             zone: name for zone, (*_, name) in expected.items()
@@ -78,9 +78,9 @@ async def test_access_names_only_what_a_call_of_this_caller_can_reach(api: Api) 
     assert bridge - nobody == monitoring
     assert {"ReadEventTexts", "StreamEvents"} <= nobody
     async with agent(api.acting_as(account)) as client:
-        over_mcp = set((await done(client, "get_my_access"))["permitted_commands"])
+        over_mcp = set((await tool_result(client, "get_my_access"))["permitted_commands"])
         assert not over_mcp & (inner | monitoring | {"StreamEvents"})
-        found = (await done(client, "search_operations", words="observe enclosure status", limit=50))["operations"]
+        found = (await tool_result(client, "search_operations", words="observe enclosure status", limit=50))["operations"]
         assert "observe_enclosure_status" not in {operation["name"] for operation in found}
 
 
@@ -90,13 +90,13 @@ async def test_peoples_names_are_for_those_who_may_read_actors(database_url: str
         boss = api.acting_as(admin)
         reader = await boss.create("/actors", {"name": "Reader", "kind": "human"})
 
-        async def granted(*commands: str) -> str:
+        async def grant_commands(*commands: str) -> str:
             grant = {"conduit_id": str(SYSTEM_CONDUIT), "surface_id": str(SYSTEM_HTTP), "permitted_principal_ids": [reader]}
             return await boss.create("/policies", {"name": "Reading", **grant, "permitted_commands": list(commands)})
 
-        first = await granted("GetPolicyHistory", "ListConduitVerdicts")
+        first = await grant_commands("GetPolicyHistory", "ListConduitVerdicts")
         as_reader = api.acting_as(reader)
-        assert [name for *_, name in await recorded_by(as_reader, f"/policies/{first}")] == [None]
+        assert [name for *_, name in await recording_principals(as_reader, f"/policies/{first}")] == [None]
 
         async def verdict_names() -> set[str | None]:
             page = await as_reader.get(f"/conduits/{SYSTEM_CONDUIT}/verdicts", actor_id=admin)
@@ -104,8 +104,10 @@ async def test_peoples_names_are_for_those_who_may_read_actors(database_url: str
 
         await until(verdict_names)
         assert await verdict_names() == {None}
-        await granted("GetActor")
-        assert [name for *_, name in await recorded_by(as_reader, f"/policies/{first}")] == ["Bootstrap administrator"]
+        await grant_commands("GetActor")
+        assert [name for *_, name in await recording_principals(as_reader, f"/policies/{first}")] == [
+            "Bootstrap administrator"
+        ]
         assert await verdict_names() == {"Bootstrap administrator"}
 
 
@@ -113,7 +115,7 @@ async def test_of_an_event_from_before_surfaces_were_kept_both_are_said(api: Api
     zone = await api.create("/zones", {"name": "Hall"})
     async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
         await connection.execute("UPDATE events SET surface_id = NULL WHERE stream_id = %s", (zone,))
-    assert await recorded_by(api, f"/zones/{zone}") == [(str(NIL), None, "Baton, or not signed in")]
+    assert await recording_principals(api, f"/zones/{zone}") == [(str(NIL), None, "Baton, or not signed in")]
 
 
 async def test_a_refusal_of_the_permit_says_who_can_report_it(database_url: str) -> None:
@@ -124,7 +126,7 @@ async def test_a_refusal_of_the_permit_says_who_can_report_it(database_url: str)
             assert (shown["monitored"], shown["last_contact_at"]) == (watched, None)
             asset = await api.create("/assets", {"name": name, "tier": "Unit", "facility_code": "facility"})
             located = {"located_in_enclosure_id": enclosure, "reason": "it stands there"}
-            await api.done(f"/assets/{asset}/relocate", located)
+            await api.execute(f"/assets/{asset}/relocate", located)
             task = {"name": "Align", "kind": "alignment", "target_asset_ids": [asset]}
             procedure = await api.create("/procedures", task)
             refused = await api.post(f"/procedures/{procedure}/start")

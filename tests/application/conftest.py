@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.application.memory_conduct import MemoryConduct, rehearsed
+from tests.support.application.memory_conduct import MemoryConduct, memory_conduct
 from tests.support.fast_clock import LoopTime, skipping_time
 
 
@@ -19,4 +19,4 @@ async def time() -> AsyncIterator[LoopTime]:
 @pytest.fixture
 def memory(time: LoopTime) -> MemoryConduct:
     """Conducts in memory, on a simulated plant."""
-    return rehearsed(time)
+    return memory_conduct(time)

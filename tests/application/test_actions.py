@@ -28,7 +28,7 @@ from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from tests.support.fast_clock import SimulatedTime
 
 
-class Closed(Exception):
+class ClosedFence(Exception):
     """A fence that lets nothing pass."""
 
 
@@ -44,7 +44,7 @@ class Only:
         return self._body
 
 
-def returning(said: Any) -> Only:
+def body_returning(said: Any) -> Only:
     async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Any:
         return said
 
@@ -66,18 +66,18 @@ async def test_a_body_gets_control_clock_and_parameters() -> None:
 
 async def test_an_unknown_action_is_not_begun() -> None:
     with pytest.raises(UnknownActionError):
-        await done(returning({}), "bake")
+        await done(body_returning({}), "bake")
 
 
 @pytest.mark.parametrize("said", [None, [1], "done", {"reading": object()}, {1: 2}, {"deep": {"set": {1}}}])
 async def test_what_is_no_json_object_is_no_result(said: Any) -> None:
     with pytest.raises(ActionResultError, match="act"):
-        await done(returning(said))
+        await done(body_returning(said))
 
 
 @pytest.mark.parametrize("said", [{}, {"uri": "file:///a.h5", "events": 3, "more": [1, None, {"deep": True}]}])
 async def test_whatever_object_is_returned_is_the_result(said: Any) -> None:
-    assert await done(returning(said)) == said
+    assert await done(body_returning(said)) == said
 
 
 async def test_an_action_that_takes_too_long_is_stopped_and_may_clean_up() -> None:
@@ -130,8 +130,8 @@ class TestWitness:
 class TestTheFenceOfAWitness:
     """A body need not know of the fence, and cannot get round it."""
 
-    def closed(self) -> None:
-        raise Closed
+    def closed_fence(self) -> None:
+        raise ClosedFence
 
     @pytest.fixture
     def plant(self) -> Simulator:
@@ -139,17 +139,17 @@ class TestTheFenceOfAWitness:
 
     @pytest.fixture
     def witness(self, plant: Simulator) -> FencedControl:
-        return FencedControl(plant, self.closed)
+        return FencedControl(plant, self.closed_fence)
 
     async def test_a_write_that_is_refused_reaches_nothing(self, plant: Simulator, witness: FencedControl) -> None:
-        with pytest.raises(Closed):
+        with pytest.raises(ClosedFence):
             await witness.write("a", 5)
         assert ((await witness.read("a")).value, plant.writes) == (1, Counter())
         assert (witness.written, witness.unconfirmed) == ({}, {})
 
     async def test_a_task_of_the_body_does_not_get_round_it(self, plant: Simulator, witness: FencedControl) -> None:
         found = await asyncio.gather(*(witness.write(address, 5) for address in ("a", "b")), return_exceptions=True)
-        assert [type(one) for one in found] == [Closed, Closed]
+        assert [type(one) for one in found] == [ClosedFence, ClosedFence]
         assert not plant.writes
 
     async def test_a_write_that_makes_something_safe_passes(self, plant: Simulator, witness: FencedControl) -> None:
@@ -174,7 +174,7 @@ class TestTheFenceOfAWitness:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
                 await asyncio.Event().wait()
-        with pytest.raises(Closed):
+        with pytest.raises(ClosedFence):
             await witness.write("a", 5)
 
 

@@ -25,10 +25,10 @@ from tests.support.application.loop_cases import (
     GRID,
     HELD_RUN,
     SEARCH,
-    asked,
-    passed,
-    searching,
+    open_search,
+    request,
     twice,
+    walk_pass,
 )
 from tests.support.application.memory_conduct import (
     ENDING,
@@ -37,12 +37,12 @@ from tests.support.application.memory_conduct import (
     OpenedConduct,
     RevocablePermits,
     WorkAttempt,
-    rehearsed,
+    memory_conduct,
 )
 from tests.support.fast_clock import LoopTime
 
 
-class Asked:
+class ScriptedDeciders:
     """A decider that does as a test says; there is no other."""
 
     def __init__(self, saying: Callable[[SteeringEvidence], Awaitable[SteeringAdvice]]) -> None:
@@ -68,9 +68,9 @@ def measure(focus: float, **more: Any) -> SteeringAdvice:
 STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
 
 
-async def measured_once(memory: MemoryConduct, conduct: OpenedConduct, reading: float = 7.5) -> int:
+async def measure_once(memory: MemoryConduct, conduct: OpenedConduct, reading: float = 7.5) -> int:
     """Walk a pass and put on the record what it measured."""
-    index = await passed(memory, conduct, reading)
+    index = await walk_pass(memory, conduct, reading)
     await memory.passes.record_outcome(conduct.pass_request(index))
     return index
 
@@ -81,10 +81,10 @@ class TestAdvice:
             await time.sleep(30)
             return measure(1.0, rationale="uphill", confidence=0.7, alternatives=("0.5",), model_ref="m1")
 
-        deciders = Asked(say)
-        asking = rehearsed(time, deciders=deciders)
-        conduct = await searching(asking)
-        index = await measured_once(asking, conduct)
+        deciders = ScriptedDeciders(say)
+        asking = memory_conduct(time, deciders=deciders)
+        conduct = await open_search(asking)
+        index = await measure_once(asking, conduct)
         attempt = WorkAttempt()
         turn = await twice(asking, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), attempt))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=False, point={"focus": 1.0})
@@ -100,11 +100,11 @@ class TestAdvice:
         async def say(evidence: SteeringEvidence) -> SteeringAdvice:
             return measure(len(evidence.observations) / 2)
 
-        deciders = Asked(say)
-        asking = rehearsed(time, deciders=deciders)
-        conduct = await searching(asking, budget={"iterations_remaining": 5, "wall_clock_remaining": 100.0})
+        deciders = ScriptedDeciders(say)
+        asking = memory_conduct(time, deciders=deciders)
+        conduct = await open_search(asking, budget={"iterations_remaining": 5, "wall_clock_remaining": 100.0})
         for passes in range(1, 4):
-            index = await passed(asking, conduct, passes)
+            index = await walk_pass(asking, conduct, passes)
             await asking.passes.record_outcome(conduct.pass_request(index))
             await time.sleep(10)
             await asking.passes.advise(conduct.pass_request(index), WorkAttempt())
@@ -118,8 +118,8 @@ class TestAdvice:
         assert (last.budget.iterations_remaining, last.budget.wall_clock_remaining) == (2, 70)
 
     async def test_stop_is_an_answer(self, memory: MemoryConduct) -> None:
-        conduct = await searching(memory, decide={"substrate": "in_memory", "advice": []})
-        index = await measured_once(memory, conduct)
+        conduct = await open_search(memory, decide={"substrate": "in_memory", "advice": []})
+        index = await measure_once(memory, conduct)
         turn = await twice(memory, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
         assert memory.events(conduct)[-1].advised_stop is True
@@ -144,64 +144,64 @@ class TestAdvice:
             answer: SteeringAdvice = said
             return answer
 
-        deciders = Asked(say)
-        asking = rehearsed(time, deciders=deciders)
-        conduct = await searching(asking)
-        index = await measured_once(asking, conduct)
+        deciders = ScriptedDeciders(say)
+        asking = memory_conduct(time, deciders=deciders)
+        conduct = await open_search(asking)
+        index = await measure_once(asking, conduct)
         turn = await twice(asking, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert turn.failure is not None
         assert (turn.verdict, turn.failure.error_class) == (ConductVerdict.FAILED, error_class)
         assert (turn.failure.source_kind, turn.failure.target) == ("decide", "sharpness")
         assert (deciders.closed, isinstance(asking.events(conduct)[-1], ProcedureOutcomeRecorded)) == (2, True)
         if said is None:
-            assert time.passed == 240, "two minutes each time"
+            assert time.elapsed_seconds == 240, "two minutes each time"
 
     async def test_an_abort_does_not_wait_for_the_answer(self, time: LoopTime) -> None:
         async def say(evidence: SteeringEvidence) -> SteeringAdvice:
             await asyncio.Event().wait()
             return STOP
 
-        deciders = Asked(say)
-        asking = rehearsed(time, deciders=deciders)
-        conduct = await searching(asking)
-        index = await measured_once(asking, conduct)
+        deciders = ScriptedDeciders(say)
+        asking = memory_conduct(time, deciders=deciders)
+        conduct = await open_search(asking)
+        index = await measure_once(asking, conduct)
         advising = asyncio.create_task(asking.passes.advise(conduct.pass_request(index), WorkAttempt()))
         await time.sleep(10.5)
-        await asked(asking, conduct, HoldProcedure)
+        await request(asking, conduct, HoldProcedure)
         await time.sleep(10)
         assert not advising.done(), "a hold waits for the end of the turn"
-        await asked(asking, conduct, AbortProcedure)
+        await request(asking, conduct, AbortProcedure)
         assert await advising == PassDecision(verdict=ConductVerdict.ABORT)
-        assert (time.passed, deciders.closed) == (21, 1)
+        assert (time.elapsed_seconds, deciders.closed) == (21, 1)
 
     async def test_a_pass_that_the_submitter_may_not_end_fails(self, memory: MemoryConduct) -> None:
-        conduct = await searching(memory)
-        index = await measured_once(memory, conduct)
+        conduct = await open_search(memory)
+        index = await measure_once(memory, conduct)
         assert isinstance(memory.permits, RevocablePermits)
         memory.permits.withdrawn.add("EndProcedureIteration")
         turn = await twice(memory, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
         assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
 
     async def test_what_has_ended_asks_nobody(self, memory: MemoryConduct) -> None:
-        conduct = await searching(memory)
-        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        conduct = await open_search(memory)
+        await memory.other_worker().conductor.end(conduct.end(STOOD_DOWN, closed=False))
         assert await memory.passes.advise(conduct.pass_request(1), WorkAttempt()) == PassDecision(
             verdict=ConductVerdict.GONE
         )
 
 
 class TestAnOutsideDecider:
-    async def waiting(self, memory: MemoryConduct, **more: Any) -> tuple[OpenedConduct, int, Any]:
+    async def open_waiting_search(self, memory: MemoryConduct, **more: Any) -> tuple[OpenedConduct, int, Any]:
         """A search that waits to be told where to measure."""
-        conduct = await searching(memory, decide=CALLER, **more)
-        index = await measured_once(memory, conduct)
+        conduct = await open_search(memory, decide=CALLER, **more)
+        index = await measure_once(memory, conduct)
         advising = asyncio.create_task(memory.passes.advise(conduct.pass_request(index), WorkAttempt()))
         await memory.time.sleep(10)
         assert not advising.done()
         return conduct, index, advising
 
     async def test_what_it_says_ends_the_pass(self, memory: MemoryConduct) -> None:
-        conduct, index, advising = await self.waiting(memory)
+        conduct, index, advising = await self.open_waiting_search(memory)
         progress = memory.progress(conduct)
         assert (progress.phase, progress.waiting_for) == ("Waiting", "advice")
         assert progress.waiting_until is not None
@@ -214,7 +214,7 @@ class TestAnOutsideDecider:
         assert (memory.progress(conduct).waiting_for, memory.progress(conduct).phase) == (None, "Walking")
 
     async def test_advice_that_was_given_while_nobody_worked_counts(self, memory: MemoryConduct) -> None:
-        conduct, index, advising = await self.waiting(memory)
+        conduct, index, advising = await self.open_waiting_search(memory)
         advising.cancel()
         await asyncio.gather(advising, return_exceptions=True)
         await memory.ledger.mark_waiting(conduct.procedure_id, conduct.conduct_id, WaitingFor.ADVICE, memory.time.now())
@@ -223,7 +223,7 @@ class TestAnOutsideDecider:
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
     async def test_nobody_is_waited_for_longer_than_agreed(self, memory: MemoryConduct) -> None:
-        conduct, index, advising = await self.waiting(memory)
+        conduct, index, advising = await self.open_waiting_search(memory)
         turn = await advising
         assert turn.failure is not None
         assert (turn.verdict, turn.stood_down, turn.failure.error_class) == (
@@ -231,56 +231,56 @@ class TestAnOutsideDecider:
             True,
             "SteeringDriverStoodDown",
         )
-        assert memory.time.passed == pytest.approx(600, abs=1)
-        again = await memory.relieved().passes.advise(conduct.pass_request(index), WorkAttempt())
-        assert (again, memory.time.passed) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
+        assert memory.time.elapsed_seconds == pytest.approx(600, abs=1)
+        again = await memory.other_worker().passes.advise(conduct.pass_request(index), WorkAttempt())
+        assert (again, memory.time.elapsed_seconds) == (turn, pytest.approx(600, abs=1)), "a repetition grants no more"
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
     async def test_a_request_is_served_meanwhile(
         self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
     ) -> None:
-        conduct, _, advising = await self.waiting(memory)
-        await asked(memory, conduct, *requests)
+        conduct, _, advising = await self.open_waiting_search(memory)
+        await request(memory, conduct, *requests)
         assert await advising == PassDecision(verdict=verdict)
-        assert memory.time.passed == pytest.approx(10, abs=1.1)
+        assert memory.time.elapsed_seconds == pytest.approx(10, abs=1.1)
 
     async def test_a_held_run_does_not_end_the_wait_and_a_stopped_one_does(self, memory: MemoryConduct) -> None:
         run_id = await memory.run()
-        _, _, advising = await self.waiting(memory, run_id=run_id)
-        await memory.happens(run_id, HELD_RUN.model_copy())
+        _, _, advising = await self.open_waiting_search(memory, run_id=run_id)
+        await memory.append_events(run_id, HELD_RUN.model_copy())
         await memory.time.sleep(100)
         assert not advising.done()
-        await memory.happens(run_id, RunStopped(reason="enough", **ENDING))
+        await memory.append_events(run_id, RunStopped(reason="enough", **ENDING))
         assert await advising == PassDecision(verdict=ConductVerdict.RUN_STOPPED)
 
     async def test_waiting_does_not_use_up_the_restart_limit(self, memory: MemoryConduct) -> None:
-        conduct, index, advising = await self.waiting(memory)
+        conduct, index, advising = await self.open_waiting_search(memory)
         await memory.time.sleep(500)
         await memory.do(AdviseProcedure(iteration_index=index, advice=measure(1.0)), conduct.procedure_id)
         await advising
-        await passed(memory, conduct, 7.5)
+        await walk_pass(memory, conduct, 7.5)
 
 
 class TestTakingUp:
-    async def taken_up(self, memory: MemoryConduct, decide: Any, measured: bool = True) -> OpenedConduct:
+    async def resume_conduct(self, memory: MemoryConduct, decide: Any, measured: bool = True) -> OpenedConduct:
         """A search that was held, after its first pass if it had measured, and goes on."""
-        first = await searching(memory, decide=decide)
+        first = await open_search(memory, decide=decide)
         if measured:
-            await measured_once(memory, first)
-        await asked(memory, first, HoldProcedure)
+            await measure_once(memory, first)
+        await request(memory, first, HoldProcedure)
         await memory.conductor.end(first.end(ConductOutcome(finish=Finish.HELD), closed=False))
         return await memory.live(ConductUntilAdvisedFrom(**SEARCH, decide=decide), first.procedure_id)
 
     async def test_it_is_known_before_the_first_pass_that_something_was_measured(self, memory: MemoryConduct) -> None:
-        briefing = await memory.conductor.brief((await self.taken_up(memory, GRID)).request)
+        briefing = await memory.conductor.brief((await self.resume_conduct(memory, GRID)).request)
         assert briefing is not None
         assert briefing.asks_first
-        other = await memory.conductor.brief((await self.taken_up(memory, GRID, measured=False)).request)
+        other = await memory.conductor.brief((await self.resume_conduct(memory, GRID, measured=False)).request)
         assert other is not None
         assert not other.asks_first
 
     async def test_the_pass_begins_where_the_decider_says(self, memory: MemoryConduct) -> None:
-        conduct = await self.taken_up(memory, GRID)
+        conduct = await self.resume_conduct(memory, GRID)
         turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=2, point={"focus": 0.0})
         begun = memory.events(conduct)[-1]
@@ -288,36 +288,36 @@ class TestTakingUp:
         assert (begun.point, begun.advice.next_point) == ({"focus": 0.0}, {"focus": 0.0})
 
     async def test_it_may_say_stop(self, memory: MemoryConduct) -> None:
-        conduct = await self.taken_up(memory, {"substrate": "in_memory", "advice": []})
+        conduct = await self.resume_conduct(memory, {"substrate": "in_memory", "advice": []})
         turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
     async def test_a_decider_that_fails_fails_the_conduct(self, memory: MemoryConduct) -> None:
         wrong = {"substrate": "in_memory", "advice": [{"verdict": "Measure", "next_point": {"focus": 9.0}}] * 2}
-        conduct = await self.taken_up(memory, wrong)
+        conduct = await self.resume_conduct(memory, wrong)
         turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn.failure is not None
         assert turn.failure.error_class == "DecideAdviceMalformedError"
 
     async def test_a_hold_is_served_before_the_pass_begins(self, memory: MemoryConduct) -> None:
-        conduct = await self.taken_up(memory, GRID)
-        await asked(memory, conduct, HoldProcedure)
+        conduct = await self.resume_conduct(memory, GRID)
+        await request(memory, conduct, HoldProcedure)
         turn = await twice(memory, conduct, lambda stand: stand.passes.take_up(conduct.request, WorkAttempt()))
         assert turn == PassDecision(verdict=ConductVerdict.HOLD)
 
     async def test_an_outside_decider_is_asked_for_the_coming_pass(self, memory: MemoryConduct) -> None:
-        conduct = await self.taken_up(memory, CALLER)
+        conduct = await self.resume_conduct(memory, CALLER)
         taking_up = asyncio.create_task(memory.passes.take_up(conduct.request, WorkAttempt()))
         await memory.time.sleep(10)
         await memory.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
         turn = await taking_up
         assert turn == PassDecision(verdict=ConductVerdict.DONE, iteration_index=2, point={"focus": 1.0})
-        assert await memory.relieved().passes.take_up(conduct.request, WorkAttempt()) == turn
+        assert await memory.other_worker().passes.take_up(conduct.request, WorkAttempt()) == turn
         assert memory.events(conduct)[-1].advice == measure(1.0)
 
     async def test_and_then_again_for_the_next_one(self, memory: MemoryConduct) -> None:
         """What was said before a pass began is not taken for what follows it."""
-        conduct = await self.taken_up(memory, CALLER)
+        conduct = await self.resume_conduct(memory, CALLER)
         taking_up = asyncio.create_task(memory.passes.take_up(conduct.request, WorkAttempt()))
         await memory.time.sleep(10)
         await memory.do(AdviseProcedure(iteration_index=2, advice=measure(1.0)), conduct.procedure_id)
@@ -332,6 +332,6 @@ class TestTakingUp:
         assert await advising == PassDecision(verdict=ConductVerdict.DONE, stop=True)
 
     async def test_what_has_ended_is_not_taken_up(self, memory: MemoryConduct) -> None:
-        conduct = await self.taken_up(memory, GRID)
-        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        conduct = await self.resume_conduct(memory, GRID)
+        await memory.other_worker().conductor.end(conduct.end(STOOD_DOWN, closed=False))
         assert await memory.passes.take_up(conduct.request, WorkAttempt()) == PassDecision(verdict=ConductVerdict.GONE)

@@ -95,7 +95,7 @@ class Crash(Exception):
     """The process ends here."""
 
 
-def nothing() -> None:
+def ignore() -> None:
     """A process that nobody follows."""
 
 
@@ -105,7 +105,7 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def calling(store: MemoryStore) -> CommandCaller:
+def client(store: MemoryStore) -> CommandCaller:
     return CommandCaller(store)
 
 
@@ -117,15 +117,15 @@ def contents(store: MemoryStore) -> Any:
 class TestAuthorizationComesFirst:
     async def test_a_denied_caller_is_refused_before_anything_is_loaded(self) -> None:
         untouched: Any = UntouchedStore()
-        calling = CommandCaller(untouched, authorizer=Gatekeeper(CLOSED))
+        client = CommandCaller(untouched, authorizer=Gatekeeper(CLOSED))
         with expect_refusal("UnauthorizedError", "principal_not_permitted"):
-            await calling.do(DeactivateActor(), on=new_id())
+            await client.do(DeactivateActor(), on=new_id())
         with expect_refusal("UnauthorizedError", "principal_not_permitted"):
-            await calling.do(DeactivateActor(), on=new_id(), key="retry-1")
+            await client.do(DeactivateActor(), on=new_id(), key="retry-1")
 
-    async def test_a_denied_caller_cannot_tell_what_exists(self, calling: CommandCaller) -> None:
-        known = await calling.create(RegisterActor(name="Mira"))
-        outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
+    async def test_a_denied_caller_cannot_tell_what_exists(self, client: CommandCaller) -> None:
+        known = await client.create(RegisterActor(name="Mira"))
+        outsider = replace(client, authorizer=Gatekeeper(CLOSED))
         answers = []
         for id in (known, new_id()):
             with pytest.raises(Refusal) as caught:
@@ -133,10 +133,10 @@ class TestAuthorizationComesFirst:
             answers.append((str(caught.value), caught.value.facts))
         assert answers[0] == answers[1]
 
-    async def test_a_denial_names_its_cause_but_no_policy(self, calling: CommandCaller) -> None:
+    async def test_a_denial_names_its_cause_but_no_policy(self, client: CommandCaller) -> None:
         policy = new_id()
         outsider = replace(
-            calling, authorizer=Gatekeeper(AuthzResult(AccessDecision.DENY, "command_not_permitted", (policy,)))
+            client, authorizer=Gatekeeper(AuthzResult(AccessDecision.DENY, "command_not_permitted", (policy,)))
         )
         with pytest.raises(Refusal) as caught:
             await outsider.do(DefineZone(name="Hutch"))
@@ -144,84 +144,84 @@ class TestAuthorizationComesFirst:
         assert str(policy) not in f"{caught.value.detail} {caught.value.facts}"
         assert "DefineZone" in caught.value.detail
 
-    async def test_a_denied_request_never_reaches_the_cache(self, store: MemoryStore, calling: CommandCaller) -> None:
-        outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
+    async def test_a_denied_request_never_reaches_the_cache(self, store: MemoryStore, client: CommandCaller) -> None:
+        outsider = replace(client, authorizer=Gatekeeper(CLOSED))
         with expect_refusal("UnauthorizedError"):
             await outsider.do(RegisterActor(name="Mira"), key="retry-1")
         assert not store.keys
-        executed = await calling.do(DefineZone(name="Hutch"), key="retry-1")
+        executed = await client.do(DefineZone(name="Hutch"), key="retry-1")
         assert (executed.status, executed.replayed) == (201, False)
 
-    async def test_a_stored_outcome_is_not_replayed_to_who_lost_the_permission(self, calling: CommandCaller) -> None:
-        await calling.do(DefineZone(name="Hutch"), key="retry-1")
-        outsider = replace(calling, authorizer=Gatekeeper(CLOSED))
+    async def test_a_stored_outcome_is_not_replayed_to_who_lost_the_permission(self, client: CommandCaller) -> None:
+        await client.do(DefineZone(name="Hutch"), key="retry-1")
+        outsider = replace(client, authorizer=Gatekeeper(CLOSED))
         with expect_refusal("UnauthorizedError"):
             await outsider.do(DefineZone(name="Hutch"), key="retry-1")
 
 
 class TestIdempotency:
-    async def test_a_repeated_creation_creates_once(self, store: MemoryStore, calling: CommandCaller) -> None:
-        first = await calling.do(RegisterActor(name="Mira"), key="retry-1")
+    async def test_a_repeated_creation_creates_once(self, store: MemoryStore, client: CommandCaller) -> None:
+        first = await client.do(RegisterActor(name="Mira"), key="retry-1")
         before = contents(store)
-        again = await calling.do(RegisterActor(name="Mira"), key="retry-1")
+        again = await client.do(RegisterActor(name="Mira"), key="retry-1")
         assert again == replace(first, replayed=True)
         assert contents(store) == before
 
-    async def test_a_repeated_command_is_answered_though_the_state_has_moved_on(self, calling: CommandCaller) -> None:
-        id = await calling.create(RegisterActor(name="Mira"))
-        first = await calling.do(DeactivateActor(), on=id, key="retry-1")
-        await calling.do(ReactivateActor(), on=id)
-        again = await calling.do(DeactivateActor(), on=id, key="retry-1")
+    async def test_a_repeated_command_is_answered_though_the_state_has_moved_on(self, client: CommandCaller) -> None:
+        id = await client.create(RegisterActor(name="Mira"))
+        first = await client.do(DeactivateActor(), on=id, key="retry-1")
+        await client.do(ReactivateActor(), on=id)
+        again = await client.do(DeactivateActor(), on=id, key="retry-1")
         assert (again.status, again.position, again.replayed) == (204, first.position, True)
-        assert await calling.versions("Actor", id) == [1, 2, 3]
+        assert await client.versions("Actor", id) == [1, 2, 3]
 
-    async def test_without_a_key_every_request_counts(self, store: MemoryStore, calling: CommandCaller) -> None:
-        await calling.do(DefineZone(name="Hutch"))
-        await calling.do(DefineZone(name="Hutch"))
+    async def test_without_a_key_every_request_counts(self, store: MemoryStore, client: CommandCaller) -> None:
+        await client.do(DefineZone(name="Hutch"))
+        await client.do(DefineZone(name="Hutch"))
         assert len(store.streams) == 2
         assert not store.keys
 
     @pytest.mark.parametrize("name", ["Hutch", "hutch", "Hutch 2"])
-    async def test_a_key_stands_for_one_exact_request(self, calling: CommandCaller, name: str) -> None:
-        await calling.do(DefineZone(name="Hutch"), key="retry-1")
+    async def test_a_key_stands_for_one_exact_request(self, client: CommandCaller, name: str) -> None:
+        await client.do(DefineZone(name="Hutch"), key="retry-1")
         if name == "Hutch":
-            assert (await calling.do(DefineZone(name=name), key="retry-1")).replayed
+            assert (await client.do(DefineZone(name=name), key="retry-1")).replayed
         else:
             with expect_refusal(IdempotencyConflictError):
-                await calling.do(DefineZone(name=name), key="retry-1")
+                await client.do(DefineZone(name=name), key="retry-1")
 
-    async def test_requests_that_mean_the_same_have_one_fingerprint(self, calling: CommandCaller) -> None:
+    async def test_requests_that_mean_the_same_have_one_fingerprint(self, client: CommandCaller) -> None:
         composed, decomposed = "Institut Poincar\u00e9", "Institut Poincare\u0301"
-        await calling.do(DefineZone(name=composed), key="names")
-        assert (await calling.do(DefineZone(name=decomposed), key="names")).replayed
+        await client.do(DefineZone(name=composed), key="names")
+        assert (await client.do(DefineZone(name=decomposed), key="names")).replayed
         role = {"name": "Detector", "description": "Sees", "required_affordances": []}
-        await calling.do(DefineRole(**role, produces=["image", "counts"]), key="sets")
-        assert (await calling.do(DefineRole(**role, produces=["counts", "image", "image"]), key="sets")).replayed
+        await client.do(DefineRole(**role, produces=["image", "counts"]), key="sets")
+        assert (await client.do(DefineRole(**role, produces=["counts", "image", "image"]), key="sets")).replayed
 
-    async def test_the_target_and_the_command_are_part_of_the_request(self, calling: CommandCaller) -> None:
-        first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
-        await calling.do(DeactivateActor(), on=first, key="retry-1")
+    async def test_the_target_and_the_command_are_part_of_the_request(self, client: CommandCaller) -> None:
+        first, second = [await client.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
+        await client.do(DeactivateActor(), on=first, key="retry-1")
         with expect_refusal(IdempotencyConflictError):
-            await calling.do(DeactivateActor(), on=second, key="retry-1")
+            await client.do(DeactivateActor(), on=second, key="retry-1")
         with expect_refusal(IdempotencyConflictError):
-            await calling.do(ReactivateActor(), on=first, key="retry-1")
+            await client.do(ReactivateActor(), on=first, key="retry-1")
 
-    async def test_keys_of_others_and_of_other_surfaces_are_independent(self, calling: CommandCaller) -> None:
-        await calling.do(DefineZone(name="Hutch"), key="retry-1")
-        elsewhere = calling.acting_as(OPERATOR, surface_id=new_id())
-        for other in (calling.acting_as(new_id()), elsewhere):
+    async def test_keys_of_others_and_of_other_surfaces_are_independent(self, client: CommandCaller) -> None:
+        await client.do(DefineZone(name="Hutch"), key="retry-1")
+        elsewhere = client.acting_as(OPERATOR, surface_id=new_id())
+        for other in (client.acting_as(new_id()), elsewhere):
             executed = await other.do(DefineZone(name="Another"), key="retry-1")
             assert not executed.replayed
 
-    async def test_a_stored_outcome_holds_no_personal_data(self, store: MemoryStore, calling: CommandCaller) -> None:
-        await calling.do(RegisterActor(name="Mira Okafor", email="m.okafor@example.org"), key="retry-1")
+    async def test_a_stored_outcome_holds_no_personal_data(self, store: MemoryStore, client: CommandCaller) -> None:
+        await client.do(RegisterActor(name="Mira Okafor", email="m.okafor@example.org"), key="retry-1")
         assert "Okafor" not in repr(store.keys)
         assert "example.org" not in repr(store.keys)
 
-    async def test_a_request_that_changes_nothing_is_remembered_too(self, calling: CommandCaller) -> None:
-        id = await calling.create(RegisterActor(name="Mira"))
-        first = await calling.do(UpdateActorProfile(name="Mira"), on=id, key="retry-1")
-        again = await calling.do(UpdateActorProfile(name="Mira"), on=id, key="retry-1")
+    async def test_a_request_that_changes_nothing_is_remembered_too(self, client: CommandCaller) -> None:
+        id = await client.create(RegisterActor(name="Mira"))
+        first = await client.do(UpdateActorProfile(name="Mira"), on=id, key="retry-1")
+        again = await client.do(UpdateActorProfile(name="Mira"), on=id, key="retry-1")
         assert again == replace(first, replayed=True)
         assert first.position > 0
 
@@ -229,9 +229,9 @@ class TestIdempotency:
 class TestRefusalsReleaseTheKey:
     """A refusal wrote nothing and is never cached: the same key may be tried again at once, for anything."""
 
-    async def deactivated(self, calling: CommandCaller) -> UUID:
-        id = await calling.create(RegisterActor(name="Mira"))
-        await calling.do(DeactivateActor(), on=id)
+    async def deactivated_actor(self, client: CommandCaller) -> UUID:
+        id = await client.create(RegisterActor(name="Mira"))
+        await client.do(DeactivateActor(), on=id)
         return id
 
     def refusals(self, actor: UUID) -> Iterator[tuple[str, Command, UUID | None]]:
@@ -243,10 +243,10 @@ class TestRefusalsReleaseTheKey:
         yield "UnauthorizedError", ReactivateActor(), actor
 
     @pytest.mark.parametrize("number", range(6))
-    async def test_whatever_the_refusal(self, store: MemoryStore, calling: CommandCaller, number: int) -> None:
-        actor = await self.deactivated(calling)
+    async def test_whatever_the_refusal(self, store: MemoryStore, client: CommandCaller, number: int) -> None:
+        actor = await self.deactivated_actor(client)
         code, command, target = list(self.refusals(actor))[number]
-        caller = calling.acting_as(actor) if code == "UnauthorizedError" else calling
+        caller = client.acting_as(actor) if code == "UnauthorizedError" else client
         before = contents(store)
         with expect_refusal(code):
             await caller.do(command, on=target, key="retry-1")
@@ -254,27 +254,27 @@ class TestRefusalsReleaseTheKey:
         executed = await caller.do(DefineZone(name="Hutch"), key="retry-1")
         assert (executed.status, executed.replayed) == (201, False)
 
-    async def test_a_taken_name(self, store: MemoryStore, calling: CommandCaller) -> None:
+    async def test_a_taken_name(self, store: MemoryStore, client: CommandCaller) -> None:
         role = DefineRole(name="Detector", description="Sees", required_affordances=[])
-        await calling.do(role)
+        await client.do(role)
         before = contents(store)
         with expect_refusal("RoleAlreadyExistsError", "name_taken"):
-            await calling.do(role, key="retry-1")
+            await client.do(role, key="retry-1")
         assert contents(store) == before
 
     async def test_a_lost_race(self) -> None:
         store = RacedStore()
-        calling = CommandCaller(store)
-        visit = await calling.create(planned_visit())
-        await calling.do(RecordVisitArrival(), on=visit)
+        client = CommandCaller(store)
+        visit = await client.create(planned_visit())
+        await client.do(RecordVisitArrival(), on=visit)
         store.rivals = [("Visit", visit, VisitCheckedIn(actor_id=new_id(), mode="remote"))]
         with expect_refusal(ConcurrencyError):
-            await calling.do(StartVisit(), on=visit, key="retry-1")
+            await client.do(StartVisit(), on=visit, key="retry-1")
         assert not store.keys
-        assert not (await calling.do(StartVisit(), on=visit, key="retry-1")).replayed
+        assert not (await client.do(StartVisit(), on=visit, key="retry-1")).replayed
 
 
-class Delayed:
+class DelayedStore:
     """A store that a slow process reaches only when it is let go on."""
 
     def __init__(self, store: Store) -> None:
@@ -292,14 +292,14 @@ class Delayed:
             yield session
 
 
-Reopened = Callable[[Callable[[], None]], Store]
+StoreOpener = Callable[[Callable[[], None]], Store]
 
 
 class TestCrashes:
     """Nothing acknowledged is lost, and nothing is done twice, wherever a process ends."""
 
     @pytest.fixture(params=["memory", "postgres"])
-    async def reopened(self, request: pytest.FixtureRequest) -> AsyncIterator[Reopened]:
+    async def open_again(self, request: pytest.FixtureRequest) -> AsyncIterator[StoreOpener]:
         """The same data for one process after the other; each is told of its own appends."""
         if request.param == "memory":
             processes: list[Callable[[], None]] = []
@@ -314,38 +314,38 @@ class TestCrashes:
         async with runtime_pool(request.getfixturevalue("database_url"), 4) as pool:
             yield lambda appended: PostgresStore(pool, appended)
 
-    async def test_between_append_and_answer(self, reopened: Reopened) -> None:
+    async def test_between_append_and_answer(self, open_again: StoreOpener) -> None:
         def crash() -> None:
             raise Crash
 
-        calling = CommandCaller(reopened(crash))
+        client = CommandCaller(open_again(crash))
         with pytest.raises(Crash):
-            await calling.do(RegisterActor(name="Mira"), key="retry-1")
-        restarted = replace(calling, store=reopened(nothing))
+            await client.do(RegisterActor(name="Mira"), key="retry-1")
+        restarted = replace(client, store=open_again(ignore))
         answer = await restarted.do(RegisterActor(name="Mira"), key="retry-1")
         (event,) = await restarted.store.follow(Bookmark(0, 0), 10)
         assert (answer.status, answer.replayed, answer.position) == (201, True, event.position)
         assert answer.body == {"actor_id": str(event.stream_id)}
 
-    async def test_cancelled_between_append_and_answer(self, reopened: Reopened) -> None:
-        async def requested() -> None:
+    async def test_cancelled_between_append_and_answer(self, open_again: StoreOpener) -> None:
+        async def request_and_wait() -> None:
             request = asyncio.current_task()
             assert request is not None
-            await CommandCaller(reopened(request.cancel)).do(RegisterActor(name="Mira"), key="retry-1")
+            await CommandCaller(open_again(request.cancel)).do(RegisterActor(name="Mira"), key="retry-1")
             await asyncio.Event().wait()
 
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.create_task(requested())
-        restarted = CommandCaller(reopened(nothing))
+            await asyncio.create_task(request_and_wait())
+        restarted = CommandCaller(open_again(ignore))
         assert (await restarted.do(RegisterActor(name="Mira"), key="retry-1")).replayed
         assert len(await restarted.store.follow(Bookmark(0, 0), 10)) == 1
 
     @pytest.mark.parametrize("end", [Crash, asyncio.CancelledError])
     async def test_before_the_append_the_key_is_locked_until_it_is_stale(
-        self, reopened: Reopened, end: type[BaseException]
+        self, open_again: StoreOpener, end: type[BaseException]
     ) -> None:
-        calling = CommandCaller(reopened(nothing))
-        id = await calling.create(RegisterActor(name="Mira"))
+        client = CommandCaller(open_again(ignore))
+        id = await client.create(RegisterActor(name="Mira"))
 
         async def ends(*arguments: Any) -> Any:
             raise end
@@ -355,45 +355,45 @@ class TestCrashes:
 
         bind = BindActorSubject(issuer="https://login.example.org", subject="mira")
         with pytest.raises(end):
-            await replace(calling, ports=SimpleNamespace(identity_provider=ends, deployment=lenient)).do(
+            await replace(client, ports=SimpleNamespace(identity_provider=ends, deployment=lenient)).do(
                 bind, on=id, key="retry-1"
             )
-        restarted = replace(calling, ports=SimpleNamespace(identity_provider=knows, deployment=lenient))
+        restarted = replace(client, ports=SimpleNamespace(identity_provider=knows, deployment=lenient))
         with expect_refusal(IdempotencyClaimLostError, "in_flight"):
             await restarted.do(bind, on=id, key="retry-1")
-        calling.clock.now += 60 * SECOND
+        client.clock.now += 60 * SECOND
         executed = await restarted.do(bind, on=id, key="retry-1")
         assert (executed.status, executed.replayed) == (204, False)
         assert await restarted.versions("Actor", id) == [1, 2]
 
-    async def test_a_request_that_was_taken_over_while_it_hung_does_nothing(self, reopened: Reopened) -> None:
-        calling = CommandCaller(reopened(nothing))
-        delayed: Any = Delayed(calling.store)
-        slow = asyncio.create_task(replace(calling, store=delayed).do(RegisterActor(name="Mira"), key="retry-1"))
+    async def test_a_request_that_was_taken_over_while_it_hung_does_nothing(self, open_again: StoreOpener) -> None:
+        client = CommandCaller(open_again(ignore))
+        delayed: Any = DelayedStore(client.store)
+        slow = asyncio.create_task(replace(client, store=delayed).do(RegisterActor(name="Mira"), key="retry-1"))
         await delayed.arrived.wait()
-        calling.clock.now += 60 * SECOND
-        quick = await calling.do(RegisterActor(name="Mira"), key="retry-1")
+        client.clock.now += 60 * SECOND
+        quick = await client.do(RegisterActor(name="Mira"), key="retry-1")
         delayed.go_on.set()
         with expect_refusal(IdempotencyClaimLostError):
             await slow
-        assert await calling.do(RegisterActor(name="Mira"), key="retry-1") == replace(quick, replayed=True)
-        assert len(await calling.store.follow(Bookmark(0, 0), 10)) == 1
+        assert await client.do(RegisterActor(name="Mira"), key="retry-1") == replace(quick, replayed=True)
+        assert len(await client.store.follow(Bookmark(0, 0), 10)) == 1
 
-    async def test_a_request_that_was_taken_over_frees_nobody_elses_key(self, reopened: Reopened) -> None:
-        calling = CommandCaller(reopened(nothing))
-        delayed: list[Any] = [Delayed(calling.store), Delayed(calling.store)]
+    async def test_a_request_that_was_taken_over_frees_nobody_elses_key(self, open_again: StoreOpener) -> None:
+        client = CommandCaller(open_again(ignore))
+        delayed: list[Any] = [DelayedStore(client.store), DelayedStore(client.store)]
         requests = []
         for store in delayed:
-            request = replace(calling, store=store).do(DeactivateActor(), on=OPERATOR, key="retry-1")
+            request = replace(client, store=store).do(DeactivateActor(), on=OPERATOR, key="retry-1")
             requests.append(asyncio.create_task(request))
             await store.arrived.wait()
-            calling.clock.now += 60 * SECOND
-        calling.clock.now -= 60 * SECOND
+            client.clock.now += 60 * SECOND
+        client.clock.now -= 60 * SECOND
         delayed[0].go_on.set()
         with expect_refusal("ActorNotFoundError"):
             await requests[0]
         with expect_refusal(IdempotencyClaimLostError):
-            await calling.do(DeactivateActor(), on=OPERATOR, key="retry-1")
+            await client.do(DeactivateActor(), on=OPERATOR, key="retry-1")
         delayed[1].go_on.set()
         with expect_refusal("ActorNotFoundError"):
             await requests[1]
@@ -406,108 +406,106 @@ class TestReDeciding:
     def store(self) -> RacedStore:
         return RacedStore()
 
-    async def in_progress(self, calling: CommandCaller) -> UUID:
-        visit = await calling.create(planned_visit())
+    async def in_progress(self, client: CommandCaller) -> UUID:
+        visit = await client.create(planned_visit())
         for command in (RecordVisitArrival(), StartVisit()):
-            await calling.do(command, on=visit)
+            await client.do(command, on=visit)
         return visit
 
     def check_in(self, visit: UUID) -> tuple[str, UUID, Event]:
         return "Visit", visit, VisitCheckedIn(actor_id=new_id(), mode="physical")
 
     @pytest.mark.parametrize("rivals", [0, 1, 2])
-    async def test_a_hold_wins_within_three_attempts(self, store: RacedStore, calling: CommandCaller, rivals: int) -> None:
-        visit = await self.in_progress(calling)
+    async def test_a_hold_wins_within_three_attempts(self, store: RacedStore, client: CommandCaller, rivals: int) -> None:
+        visit = await self.in_progress(client)
         store.rivals = [self.check_in(visit)] * rivals
-        await calling.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")
+        await client.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")
         stream = store.streams["Visit", visit]
         assert [row.version for row in stream] == list(range(1, 5 + rivals))
         assert stream[-1].event_type == "VisitHeld"
-        assert (await calling.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")).replayed
+        assert (await client.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")).replayed
 
-    async def test_a_hold_loses_the_fourth_race(self, store: RacedStore, calling: CommandCaller) -> None:
-        visit = await self.in_progress(calling)
+    async def test_a_hold_loses_the_fourth_race(self, store: RacedStore, client: CommandCaller) -> None:
+        visit = await self.in_progress(client)
         store.rivals = [self.check_in(visit)] * 3
         with expect_refusal(ConcurrencyError):
-            await calling.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")
+            await client.do(HoldVisit(reason="beam dump"), on=visit, key="retry-1")
         assert store.streams["Visit", visit][-1].event_type == "VisitCheckedIn"
         assert not store.keys
 
-    async def test_what_changed_meanwhile_is_judged_anew(self, store: RacedStore, calling: CommandCaller) -> None:
-        visit = await self.in_progress(calling)
+    async def test_what_changed_meanwhile_is_judged_anew(self, store: RacedStore, client: CommandCaller) -> None:
+        visit = await self.in_progress(client)
         store.rivals = [("Visit", visit, VisitHeld(reason="somebody was faster"))]
         with expect_refusal("VisitCannotHoldError", "on_hold"):
-            await calling.do(HoldVisit(reason="beam dump"), on=visit)
+            await client.do(HoldVisit(reason="beam dump"), on=visit)
 
-    async def test_other_commands_lose_at_once(self, store: RacedStore, calling: CommandCaller) -> None:
-        visit = await self.in_progress(calling)
+    async def test_other_commands_lose_at_once(self, store: RacedStore, client: CommandCaller) -> None:
+        visit = await self.in_progress(client)
         store.rivals = [self.check_in(visit)]
         with expect_refusal(ConcurrencyError, "version_taken"):
-            await calling.do(CheckInVisit(mode="remote"), on=visit)
+            await client.do(CheckInVisit(mode="remote"), on=visit)
 
 
 class TestAnswers:
-    async def test_a_command_answers_the_position_of_its_last_event(
-        self, store: MemoryStore, calling: CommandCaller
-    ) -> None:
-        zone = await calling.create(DefineZone(name="Hutch"))
-        executed = await calling.do(DefineConduit(name="Gate", source_zone_id=zone, target_zone_id=zone))
+    async def test_a_command_answers_the_position_of_its_last_event(self, store: MemoryStore, client: CommandCaller) -> None:
+        zone = await client.create(DefineZone(name="Hutch"))
+        executed = await client.do(DefineConduit(name="Gate", source_zone_id=zone, target_zone_id=zone))
         assert executed.body is not None
         stream = store.streams["Conduit", UUID(executed.body["conduit_id"])]
         assert [row.event_type for row in stream] == ["ConduitDefined", "ConduitLogbookOpened"]
         assert executed.position == stream[-1].position
 
     async def test_a_command_that_wrote_nothing_answers_the_highest_position_it_loaded(
-        self, store: MemoryStore, calling: CommandCaller
+        self, store: MemoryStore, client: CommandCaller
     ) -> None:
-        id = await calling.create(RegisterActor(name="Mira"))
-        changed = await calling.do(UpdateActorProfile(phone="12"), on=id)
-        await calling.do(DefineZone(name="Written later, elsewhere"))
+        id = await client.create(RegisterActor(name="Mira"))
+        changed = await client.do(UpdateActorProfile(phone="12"), on=id)
+        await client.do(DefineZone(name="Written later, elsewhere"))
         before = contents(store)
-        unchanged = await calling.do(UpdateActorProfile(phone="12"), on=id)
+        unchanged = await client.do(UpdateActorProfile(phone="12"), on=id)
         assert (unchanged.status, unchanged.position) == (204, changed.position)
         assert contents(store) == before
 
-    async def test_revoking_what_nobody_holds_writes_nothing(self, store: MemoryStore, calling: CommandCaller) -> None:
-        await Seeds(store, calling.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
+    async def test_revoking_what_nobody_holds_writes_nothing(self, store: MemoryStore, client: CommandCaller) -> None:
+        await Seeds(store, client.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
         policy = next(id for name, id in store.streams if name == "Policy")
         first, second = [
-            await calling.do(RevokePolicyGrant(permitted_principal_id=OPERATOR, reason="over"), on=policy) for _ in range(2)
+            await client.do(RevokePolicyGrant(permitted_principal_id=OPERATOR, reason="over"), on=policy) for _ in range(2)
         ]
         assert second.position == first.position
-        assert await calling.versions("Policy", policy) == [1, 2]
+        assert await client.versions("Policy", policy) == [1, 2]
 
-    async def test_a_creation_under_an_existing_id_is_refused_as_existing(self, calling: CommandCaller) -> None:
-        zone = await calling.create(DefineZone(name="Hutch"))
-        clashing = replace(calling, new_id=lambda: zone)
+    async def test_a_creation_under_an_existing_id_is_refused_as_existing(self, client: CommandCaller) -> None:
+        zone = await client.create(DefineZone(name="Hutch"))
+        clashing = replace(client, new_id=lambda: zone)
         with expect_refusal("ZoneAlreadyExistsError"):
             await clashing.do(DefineZone(name="Another"))
-        assert await calling.versions("Zone", zone) == [1]
+        assert await client.versions("Zone", zone) == [1]
 
-    async def test_every_event_says_who_and_why(self, store: MemoryStore, calling: CommandCaller) -> None:
+    async def test_every_event_says_who_and_why(self, store: MemoryStore, client: CommandCaller) -> None:
         cause = new_id()
-        agent = replace(calling, caller=Caller(new_id(), SYSTEM_HTTP, new_id(), causation_id=cause))
+        agent = replace(client, caller=Caller(new_id(), SYSTEM_HTTP, new_id(), causation_id=cause))
         zone = await agent.create(DefineZone(name="Hutch"))
         (row,) = store.streams["Zone", zone]
         assert (row.principal_id, row.command_name) == (agent.caller.principal_id, "DefineZone")
         assert (row.correlation_id, row.causation_id) == (agent.caller.correlation_id, cause)
         assert row.occurred_at == agent.clock.now
 
-    async def test_erasure_leaves_the_stream_and_takes_the_rows(self, store: MemoryStore, calling: CommandCaller) -> None:
-        id = await calling.create(RegisterActor(name="Mira Okafor"))
-        await calling.do(ForgetActor(), on=id)
+    async def test_erasure_leaves_the_stream_and_takes_the_rows(self, store: MemoryStore, client: CommandCaller) -> None:
+        id = await client.create(RegisterActor(name="Mira Okafor"))
+        await client.do(ForgetActor(), on=id)
         assert [row.event_type for row in store.streams["Actor", id]] == ["ActorRegistered", "ActorProfileForgotten"]
         async with store.session() as session:
             assert await session.records(ActorProfile, {"actor_id": id}) == ()
 
 
 class TestNamedLocks:
-    async def test_of_two_rivals_for_a_surface_one_drives(self, store: MemoryStore, calling: CommandCaller) -> None:
-        surface = await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
-        visits = [await calling.create(planned_visit(surface)) for _ in range(4)]
+    async def test_of_two_rivals_for_a_surface_one_drives(self, store: MemoryStore, client: CommandCaller) -> None:
+        surface = await client.create(DefineSurface(name="Endstation A", kind="HTTP"))
+        visits = [await client.create(planned_visit(surface)) for _ in range(4)]
         for visit in visits:
-            await calling.do(RecordVisitArrival(), on=visit)
-        takes = [calling.do(TakeControlOfSurface(surface_id=surface), on=visit) for visit in visits]
+            await client.do(RecordVisitArrival(), on=visit)
+        takes = [client.do(TakeControlOfSurface(surface_id=surface), on=visit) for visit in visits]
         outcomes = await asyncio.gather(*takes, return_exceptions=True)
         winners = [visit for visit, outcome in zip(visits, outcomes, strict=True) if not isinstance(outcome, Refusal)]
         losers = [outcome for outcome in outcomes if isinstance(outcome, Refusal)]

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.application.conduct.conduct_reader import ConductWatch, ReadCursor, RecordSlice
 from baton.domain.operation.conduct.frames import LedgerRow
 from tests.support.domain.written_conducts import OPENED, WrittenConduct, conducts
 
-Said = list[tuple[int, str]]
+Frames = list[tuple[int, str]]
 EVERYTHING = 10_000
 
 
@@ -18,17 +18,17 @@ def watch_of(conduct: WrittenConduct, behind: int, limit: int) -> ConductWatch:
     return ConductWatch(conduct.outline, ReadCursor(behind, OPENED), limit)
 
 
-def look(conduct: WrittenConduct, watch: ConductWatch, upto: int | None = None) -> Said:
+def look(conduct: WrittenConduct, watch: ConductWatch, upto: int | None = None) -> Frames:
     """What one look tells; only so much was written by then."""
     rows, events = conduct.read(watch.cursor.ordinal, watch.cursor.version, watch.limit, upto)
-    return [(frame.ordinal, said(frame)) for frame in watch.take_frames(RecordSlice(rows, events, None))]
+    return [(frame.ordinal, frame_text(frame)) for frame in watch.take_frames(RecordSlice(rows, events, None))]
 
 
-def said(frame: Any) -> str:
+def frame_text(frame: Any) -> str:
     return f"{frame.kind.value} {frame.data.model_dump(exclude={'result'})}"
 
 
-def told(conduct: WrittenConduct, behind: int = 0, limit: int = EVERYTHING) -> Said:
+def read_frames(conduct: WrittenConduct, behind: int = 0, limit: int = EVERYTHING) -> Frames:
     """Everything that a reader is told who looks again and again until there is nothing to look at."""
     watch, found = watch_of(conduct, behind, limit), []
     while True:
@@ -38,26 +38,23 @@ def told(conduct: WrittenConduct, behind: int = 0, limit: int = EVERYTHING) -> S
             return found
 
 
-@settings(max_examples=200)
 @given(conducts(), st.integers(4, 9))
 def test_a_reader_is_told_everything_once_however_little_it_takes_at_a_time(conduct: WrittenConduct, limit: int) -> None:
-    whole = told(conduct)
-    assert told(conduct, limit=limit) == whole
+    whole = read_frames(conduct)
+    assert read_frames(conduct, limit=limit) == whole
     silent = [one for one in conduct.written if isinstance(one, LedgerRow) and (one.mark, one.result) == ("deposit", "ok")]
     assert len(whole) == len(conduct.written) - len(silent)
 
 
-@settings(max_examples=200)
 @given(conducts(), st.integers(4, 9), st.data())
 def test_a_reader_that_comes_back_is_told_what_it_missed_and_nothing_else(
     conduct: WrittenConduct, limit: int, data: st.DataObject
 ) -> None:
-    whole = told(conduct)
+    whole = read_frames(conduct)
     seen = data.draw(st.integers(0, len(whole)))
-    assert told(conduct, whole[seen - 1][0] if seen else 0, limit) == whole[seen:]
+    assert read_frames(conduct, whole[seen - 1][0] if seen else 0, limit) == whole[seen:]
 
 
-@settings(max_examples=200)
 @given(conducts(), st.integers(4, 9), st.data())
 def test_a_reader_that_looks_while_it_is_written_is_told_the_same(
     conduct: WrittenConduct, limit: int, data: st.DataObject
@@ -68,4 +65,4 @@ def test_a_reader_that_looks_while_it_is_written_is_told_the_same(
             found += look(conduct, watch, upto)
     while news := look(conduct, watch):
         found += news
-    assert found == told(conduct)
+    assert found == read_frames(conduct)

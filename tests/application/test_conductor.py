@@ -43,12 +43,12 @@ from tests.support.application.loop_cases import (
     CENTRED,
     HELD_RUN,
     RUN_LIVES,
-    asked,
-    converged,
-    converging,
-    passed,
-    searching,
+    open_loop,
+    open_search,
+    request,
     twice,
+    walk_last_pass,
+    walk_pass,
 )
 from tests.support.application.memory_conduct import (
     ENDING,
@@ -57,8 +57,8 @@ from tests.support.application.memory_conduct import (
     OpenedConduct,
     RevocablePermits,
     WorkAttempt,
-    measured,
-    rehearsed,
+    measurement,
+    memory_conduct,
 )
 from tests.support.domain.world import OPERATOR, new_id
 from tests.support.fast_clock import LoopTime
@@ -66,7 +66,7 @@ from tests.support.workflows.step_json import action, capture, compute, setpoint
 
 
 async def test_a_score_that_is_asked_for_twice_at_once_weighs_once(memory: MemoryConduct) -> None:
-    conduct, plans = await memory.opened([setpoint("bl7:a", 3)]), StepPlans(memory.store)
+    conduct, plans = await memory.open_conduct([setpoint("bl7:a", 3)]), StepPlans(memory.store)
     first, second = await asyncio.gather(*(plans.load(conduct.request) for _ in range(2)))
     assert first == second
     assert first is not None
@@ -86,14 +86,14 @@ class TestWaitingForTheRun:
         self, memory: MemoryConduct, event: Any, verdict: ConductVerdict
     ) -> None:
         run_id = await memory.run()
-        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
-        await memory.happens(run_id, HELD_RUN.model_copy())
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], run_id=run_id)
+        await memory.append_events(run_id, HELD_RUN.model_copy())
         attempt = WorkAttempt()
         waiting = asyncio.create_task(memory.conductor.await_run(conduct.request, attempt))
         await memory.time.sleep(1000)
         assert (memory.progress(conduct).phase, memory.progress(conduct).waiting_for) == ("Waiting", "run")
         assert memory.procedure(conduct).status is ProcedureStatus.RUNNING
-        await memory.happens(run_id, event.model_copy())
+        await memory.append_events(run_id, event.model_copy())
         assert await waiting is verdict
         assert attempt.signs == pytest.approx(1000, abs=2)
         assert (memory.progress(conduct).phase, memory.progress(conduct).waiting_for) == ("Walking", None)
@@ -105,22 +105,22 @@ class TestWaitingForTheRun:
         self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
     ) -> None:
         run_id = await memory.run()
-        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
-        await memory.happens(run_id, HELD_RUN.model_copy())
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], run_id=run_id)
+        await memory.append_events(run_id, HELD_RUN.model_copy())
         waiting = asyncio.create_task(memory.conductor.await_run(conduct.request, WorkAttempt()))
         await memory.time.sleep(10)
-        await asked(memory, conduct, *requests)
+        await request(memory, conduct, *requests)
         assert await waiting is verdict
 
     async def test_what_has_ended_waits_for_nothing(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
-        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        await memory.other_worker().conductor.end(conduct.end(STOOD_DOWN, closed=False))
         assert await memory.conductor.await_run(conduct.request, WorkAttempt()) is ConductVerdict.GONE
 
 
 class TestBeginningToClose:
     async def test_a_pass_that_is_open_is_ended_first(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
+        conduct = await open_loop(memory)
         await memory.passes.start(conduct.request)
         failed = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
         verdict = await twice(memory, conduct, lambda stand: stand.conductor.begin_closing(conduct.end(failed)))
@@ -133,25 +133,25 @@ class TestBeginningToClose:
     async def test_what_was_asked_for_before_is_served_instead(
         self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
     ) -> None:
-        conduct = await converging(memory)
+        conduct = await open_loop(memory)
         await memory.passes.start(conduct.request)
-        await asked(memory, conduct, *requests)
+        await request(memory, conduct, *requests)
         outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
         found = await twice(memory, conduct, lambda stand: stand.conductor.begin_closing(conduct.end(outcome)))
         assert found is verdict
         assert memory.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
 
     async def test_what_is_asked_for_afterwards_does_not_take_it_back(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
-        await converged(memory, conduct)
+        conduct = await open_loop(memory)
+        await walk_last_pass(memory, conduct)
         outcome = ConductOutcome(finish=Finish.COMPLETED)
         assert await memory.conductor.begin_closing(conduct.end(outcome)) is ConductVerdict.DONE
-        await asked(memory, conduct, HoldProcedure)
-        assert await memory.relieved().conductor.begin_closing(conduct.end(outcome)) is ConductVerdict.DONE
+        await request(memory, conduct, HoldProcedure)
+        assert await memory.other_worker().conductor.begin_closing(conduct.end(outcome)) is ConductVerdict.DONE
 
     async def test_a_hold_does_not_keep_what_nobody_may_go_on_with_from_closing(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
-        await asked(memory, conduct, HoldProcedure)
+        conduct = await open_loop(memory)
+        await request(memory, conduct, HoldProcedure)
         denied = ConductOutcome(
             finish=Finish.FAILED, failure=lifecycle_failure("abort", "UnauthorizedError", "No."), denied=True
         )
@@ -171,8 +171,8 @@ class TestBeginningToClose:
         self, memory: MemoryConduct, event: Any, verdict: ConductVerdict, finish: Finish
     ) -> None:
         run_id = await memory.run()
-        conduct = await converging(memory, run_id)
-        await memory.happens(run_id, event.model_copy())
+        conduct = await open_loop(memory, run_id)
+        await memory.append_events(run_id, event.model_copy())
         failure = lifecycle_failure("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
         assert await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=finish, failure=failure))) is verdict
 
@@ -181,27 +181,27 @@ class TestBeginningToClose:
         self, memory: MemoryConduct, event: Any, verdict: ConductVerdict
     ) -> None:
         run_id = await memory.run()
-        conduct = await converging(memory, run_id)
-        await converged(memory, conduct)
-        await memory.happens(run_id, event.model_copy())
+        conduct = await open_loop(memory, run_id)
+        await walk_last_pass(memory, conduct)
+        await memory.append_events(run_id, event.model_copy())
         assert await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED))) is verdict
         assert memory.progress(conduct).phase != "Closing"
 
     async def test_closing_alone_is_not_held_and_asks_no_run(self, memory: MemoryConduct) -> None:
         run_id = await memory.run()
-        first = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
+        first = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
         await memory.conductor.end(first.end(ConductOutcome(finish=Finish.HALTED), closed=False))
         conduct = await memory.live(AbortProcedure(reason="smoke", run_closing=True), first.procedure_id)
         with pytest.raises(HoldProcedure.Cannot, match="abort is being served"):
             await memory.do(HoldProcedure(reason="lunch"), first.procedure_id)
-        await memory.happens(run_id, HELD_RUN.model_copy())
+        await memory.append_events(run_id, HELD_RUN.model_copy())
         assert (
             await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED))) is ConductVerdict.DONE
         )
 
     async def test_what_has_ended_does_not_close(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
-        await memory.relieved().conductor.end(conduct.end(STOOD_DOWN, closed=False))
+        conduct = await open_loop(memory)
+        await memory.other_worker().conductor.end(conduct.end(STOOD_DOWN, closed=False))
         found = await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
         assert found is ConductVerdict.GONE
 
@@ -209,24 +209,24 @@ class TestBeginningToClose:
 class TestEnding:
     """Every way in which the main list comes to its end, and what the record says then."""
 
-    async def ended(
+    async def end_twice(
         self, memory: MemoryConduct, conduct: OpenedConduct, outcome: ConductOutcome, closed: bool = True
     ) -> Any:
         """The result that is on the record, once."""
         answer = await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed)))
         assert answer is None
-        assert memory.happened(conduct).count("ProcedureConducted") == 1
+        assert memory.event_types(conduct).count("ProcedureConducted") == 1
         progress, procedure = memory.progress(conduct), memory.procedure(conduct)
         assert (progress.phase, procedure.live_conduct_id, procedure.pending_request) == ("Ended", None, None)
         assert not any(kind in (HOLD_ASKED, ABORT_ASKED) for kind, _, _ in memory.store.look_ups)
         return next(event for event in memory.events(conduct) if isinstance(event, ProcedureConducted)).result
 
     async def test_all_steps_done_completes(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3), setpoint("bl7:a", 4)], [setpoint("bl7:shutter", 0)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3), setpoint("bl7:a", 4)], [setpoint("bl7:shutter", 0)])
         for index in range(2):
             await memory.step(conduct, index)
         await memory.step(conduct, closing=True)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=2))
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=2))
         assert result == ConductResult(
             procedure_id=conduct.procedure_id,
             conduct_id=conduct.conduct_id,
@@ -236,23 +236,23 @@ class TestEnding:
             actuation_kind=ActuationKind.PHYSICAL,
             substrate_writes={"bl7:a": 4, "bl7:shutter": 0},
         )
-        assert memory.happened(conduct)[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
+        assert memory.event_types(conduct)[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
         assert memory.events(conduct)[-1].actuation_kind is ActuationKind.PHYSICAL
 
     async def test_a_spent_budget_completes_and_says_so(self, memory: MemoryConduct) -> None:
-        conduct = await searching(memory, budget={"iterations_remaining": 0})
+        conduct = await open_search(memory, budget={"iterations_remaining": 0})
         outcome = ConductOutcome(finish=Finish.COMPLETED)
-        result = await self.ended(memory, conduct, outcome)
+        result = await self.end_twice(memory, conduct, outcome)
         assert (result.succeeded, result.iteration_count) == (True, 0)
         assert result.termination_reason is TerminationReason.ITERATIONS
         assert memory.events(conduct)[-1].termination_reason is TerminationReason.ITERATIONS
 
     async def test_a_failure_aborts(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3), setpoint("bl7:absent", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3), setpoint("bl7:absent", 3)])
         await memory.step(conduct, 0)
         failure = (await memory.step(conduct, 1)).failure
         outcome = ConductOutcome(finish=Finish.FAILED, failure=failure, completed_count=1)
-        result = await self.ended(memory, conduct, outcome)
+        result = await self.end_twice(memory, conduct, outcome)
         assert (result.succeeded, result.failure, result.completed_count, result.held) == (False, failure, 1, False)
         procedure = memory.procedure(conduct)
         assert procedure.status is ProcedureStatus.ABORTED
@@ -273,57 +273,59 @@ class TestEnding:
     async def test_what_can_be_mended_holds_where_that_was_asked_for(
         self, memory: MemoryConduct, kind: Any, error_class: str, held: bool
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         failure = Failure(step_index=0, source_kind=kind, target="x", error_class=error_class, message="No.")
-        await memory.failed(conduct, failure)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=not held)
+        await memory.record_failure(conduct, failure)
+        result = await self.end_twice(
+            memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=not held
+        )
         assert (result.held, result.failure) == (held, failure)
         procedure = memory.procedure(conduct)
         assert procedure.status is (ProcedureStatus.HELD if held else ProcedureStatus.ABORTED)
         assert procedure.hold_cause is (HoldCause.STEP_FAULT if held else None)
 
     async def test_a_step_that_came_too_late_holds_whatever_its_kind(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([action("park")], how=ConductOrHoldProcedure)
+        conduct = await memory.open_conduct([action("park")], how=ConductOrHoldProcedure)
         await memory.time.sleep(301)
         failure = (await memory.step(conduct)).failure
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
         assert (result.held, result.failure.error_class, memory.rows()) == (True, "StepInterrupted", [])
 
     async def test_a_hold_holds_as_whoever_asked_said(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         decision = new_id()
         asking = HoldProcedure(reason="shift change", decided_by_decision_id=decision)
         await memory.do(asking, conduct.procedure_id)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
         assert (result.held, result.succeeded, result.failure.error_class) == (True, False, "ProcedureHeldByOperator")
         assert (result.failure.source_kind, result.failure.target) == ("lifecycle", "hold")
         held = memory.events(conduct)[-1]
         assert (held.reason, held.cause, held.decided_by_decision_id) == ("shift change", HoldCause.OPERATOR, decision)
 
     async def test_a_step_that_failed_meanwhile_is_what_is_told(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:absent", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:absent", 3)])
         failure = (await memory.step(conduct)).failure
-        await asked(memory, conduct, HoldProcedure)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HELD, failure=failure), closed=False)
+        await request(memory, conduct, HoldProcedure)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.HELD, failure=failure), closed=False)
         assert (result.held, result.failure) == (True, failure)
         assert memory.events(conduct)[-1].reason == "shift change"
 
     async def test_a_held_pass_is_ended_and_does_not_count(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
+        conduct = await open_loop(memory)
         await memory.passes.start(conduct.request)
-        await asked(memory, conduct, HoldProcedure)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
+        await request(memory, conduct, HoldProcedure)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)
         *_, ended, _, _ = memory.events(conduct)
         assert isinstance(ended, ProcedureIterationEnded)
         assert (ended.converged, ended.reason, result.iteration_count) == (None, "held", 1)
         assert memory.procedure(conduct).consecutive_unconverged_iterations == 0
 
     async def test_a_hold_that_came_after_closing_began_is_void(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
-        await memory.walked(conduct)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        await memory.mark_list_done(conduct)
         await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
-        await asked(memory, conduct, HoldProcedure)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
+        await request(memory, conduct, HoldProcedure)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert (result.held, result.succeeded) == (False, True)
         assert memory.procedure(conduct).status is ProcedureStatus.COMPLETED
 
@@ -331,22 +333,22 @@ class TestEnding:
         "finish", [Finish.COMPLETED, Finish.FAILED, Finish.HELD, Finish.ABORTED, Finish.HALTED, Finish.CANCELLED]
     )
     async def test_an_abort_beats_everything(self, memory: MemoryConduct, finish: Finish) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
-        await asked(memory, conduct, HoldProcedure, AbortProcedure)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        await request(memory, conduct, HoldProcedure, AbortProcedure)
         failure = lifecycle_failure("abort", "Broken", "It broke.") if finish is Finish.FAILED else None
-        result = await self.ended(memory, conduct, ConductOutcome(finish=finish, failure=failure), closed=False)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=finish, failure=failure), closed=False)
         assert (result.succeeded, result.held, result.acquisition_halt) == (False, False, False)
         procedure = memory.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "shift change")
 
     async def test_closing_steps_that_an_abort_cut_off_are_told(self, memory: MemoryConduct) -> None:
         closing = [setpoint("bl7:absent", 0), setpoint("bl7:shutter", 0), setpoint("bl7:c", 0)]
-        conduct = await memory.opened([setpoint("bl7:a", 3)], closing)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], closing)
         await memory.conductor.begin_closing(conduct.end(ConductOutcome(finish=Finish.COMPLETED)))
         await memory.step(conduct, 0, closing=True)
-        await asked(memory, conduct, AbortProcedure)
+        await request(memory, conduct, AbortProcedure)
         outcome = ConductOutcome(finish=Finish.ABORTED, closing_cut_at=1)
-        result = await self.ended(memory, conduct, outcome, closed=True)
+        result = await self.end_twice(memory, conduct, outcome, closed=True)
         assert [(failure.step_index, failure.error_class) for failure in result.closing_failures] == [
             (0, "ControlNotConnectedError"),
             (1, "ClosingCancelled"),
@@ -364,45 +366,45 @@ class TestEnding:
         self, memory: MemoryConduct, finish: Finish, event: Any, reason: str
     ) -> None:
         run_id = await memory.run()
-        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
-        await memory.happens(run_id, event.model_copy())
-        result = await self.ended(memory, conduct, ConductOutcome(finish=finish))
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], run_id=run_id)
+        await memory.append_events(run_id, event.model_copy())
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=finish))
         assert (result.succeeded, result.failure is None) == (False, False)
         procedure = memory.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, reason)
 
     async def test_a_halt_leaves_the_procedure_running(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
         assert (result.acquisition_halt, result.succeeded, result.held) == (True, False, False)
         assert result.failure.error_class == "AcquisitionResumeRequiresOperator"
-        assert memory.happened(conduct)[-1] == "ProcedureConducted"
+        assert memory.event_types(conduct)[-1] == "ProcedureConducted"
         assert memory.procedure(conduct).status is ProcedureStatus.RUNNING
 
     async def test_a_halt_under_a_hold_holds(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
-        await asked(memory, conduct, HoldProcedure)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        await request(memory, conduct, HoldProcedure)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.HALTED), closed=False)
         assert (result.acquisition_halt, result.held) == (False, True)
         assert memory.procedure(conduct).status is ProcedureStatus.HELD
 
     async def test_a_search_that_nobody_steers_any_more_is_held(self, memory: MemoryConduct) -> None:
-        conduct = await searching(memory)
-        result = await self.ended(memory, conduct, STOOD_DOWN, closed=False)
+        conduct = await open_search(memory)
+        result = await self.end_twice(memory, conduct, STOOD_DOWN, closed=False)
         assert (result.held, result.failure.error_class) == (True, "SteeringDriverStoodDown")
         held = memory.events(conduct)[-1]
         assert (held.cause, "SteeringDriverStoodDown" in held.reason) == (HoldCause.DRIVER_STOOD_DOWN, True)
 
     async def test_a_conduct_that_was_cancelled_in_the_engine_aborts(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
+        conduct = await open_loop(memory)
         await memory.passes.start(conduct.request)
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.CANCELLED), closed=False)
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.CANCELLED), closed=False)
         assert (result.succeeded, result.failure.error_class) == (False, "CancelledError")
         assert memory.procedure(conduct).status is ProcedureStatus.ABORTED
         assert memory.procedure(conduct).current_iteration_index is None
 
     async def test_closing_alone_ends_aborted_as_was_asked(self, memory: MemoryConduct) -> None:
-        first = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        first = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         await memory.conductor.end(first.end(STOOD_DOWN, closed=False))
         only = await memory.live(AbortProcedure(reason="put it away", run_closing=True), first.procedure_id)
         await memory.step(only, closing=True)
@@ -415,7 +417,7 @@ class TestEnding:
 
     async def test_a_conduct_that_goes_on_keeps_what_was_published_before(self, memory: MemoryConduct) -> None:
         steps = [compute("reduce", output_uri="file:///a.h5", output_ref_name="reduced"), setpoint("bl7:a", 3)]
-        first = await memory.opened(steps)
+        first = await memory.open_conduct(steps)
         await memory.step(first, 0)
         await memory.conductor.end(first.end(STOOD_DOWN, closed=False))
         conduct = await memory.live(ConductFromProcedure(re_establishment_boundary=1), first.procedure_id)
@@ -427,14 +429,16 @@ class TestEnding:
 
     async def test_measurements_are_those_of_the_last_pass(self, memory: MemoryConduct) -> None:
         memory.compute.seed(
-            ("look",), *(SimulatedOutcome(measurements=(measured("offset", value),)) for value in (9.0, 0.1))
+            ("look",), *(SimulatedOutcome(measurements=(measurement("offset", value),)) for value in (9.0, 0.1))
         )
-        conduct = await memory.opened([compute("look", capture_name="offset")], how=ConductUntilConverged, conduct=CENTRED)
+        conduct = await memory.open_conduct(
+            [compute("look", capture_name="offset")], how=ConductUntilConverged, conduct=CENTRED
+        )
         for _ in range(2):
-            index = await passed(memory, conduct, 0)
+            index = await walk_pass(memory, conduct, 0)
             await memory.passes.judge(conduct.pass_request(index))
-        result = await self.ended(memory, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=1))
-        assert (result.iteration_count, result.measurements) == (2, (measured("offset", 0.1),))
+        result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.COMPLETED, completed_count=1))
+        assert (result.iteration_count, result.measurements) == (2, (measurement("offset", 0.1),))
 
 
 class TestWhatWasLearned:
@@ -446,26 +450,26 @@ class TestWhatWasLearned:
         return ended.result
 
     async def test_captures_are_told_with_unit_and_time(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([capture("bl7:b", "offset")])
+        conduct = await memory.open_conduct([capture("bl7:b", "offset")])
         memory.plant.set_reading("bl7:b", Reading(value=1.5, units="mm", sampled_at=memory.time.now()))
         await memory.step(conduct)
         result = await self.result(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
         assert result.captures == {"offset": CapturedValue(value=1.5, unit="mm", time=memory.time.now())}
 
     async def test_a_loop_that_did_not_converge_tells_how_far_it_was(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory, cap=1)
-        await memory.passes.judge(conduct.pass_request(await passed(memory, conduct, 9.0)))
+        conduct = await open_loop(memory, cap=1)
+        await memory.passes.judge(conduct.pass_request(await walk_pass(memory, conduct, 9.0)))
         failure = (await memory.passes.start(conduct.request)).failure
         result = await self.result(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure))
         told = LastObjective(name="offset", value=9.0, iteration_index=1, expected=0, tolerance=0.5)
         assert (result.succeeded, result.objective) == (False, told)
         ended = next(event for event in memory.events(conduct) if isinstance(event, ProcedureIterationEnded))
-        assert ended.measurements == (measured("offset", 9.0),)
+        assert ended.measurements == (measurement("offset", 9.0),)
 
     async def test_a_search_tells_its_best_point(self, memory: MemoryConduct) -> None:
-        conduct = await searching(memory, budget={"iterations_remaining": 2})
+        conduct = await open_search(memory, budget={"iterations_remaining": 2})
         for reading in (7.5, 3.0):
-            index = await passed(memory, conduct, reading)
+            index = await walk_pass(memory, conduct, reading)
             await memory.passes.record_outcome(conduct.pass_request(index))
             await memory.passes.advise(conduct.pass_request(index), WorkAttempt())
         result = await self.result(memory, conduct, ConductOutcome(finish=Finish.COMPLETED))
@@ -487,7 +491,7 @@ class TestDenials:
     async def test_what_was_not_closed_is_to_be_closed_first(
         self, memory: MemoryConduct, command: str, finish: Finish, target: str
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         self.withdraw(memory, command)
         outcome = STOOD_DOWN.model_copy(update={"finish": finish})
         failure = await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed=False)))
@@ -497,9 +501,9 @@ class TestDenials:
 
     @pytest.mark.parametrize("told", [True, False])
     async def test_then_the_service_itself_aborts_and_names_who_it_was(self, memory: MemoryConduct, told: bool) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         await memory.step(conduct)
-        await memory.walked(conduct, closing=True)
+        await memory.mark_list_done(conduct, closing=True)
         self.withdraw(memory, "CompleteProcedure")
         outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
         if told:
@@ -514,14 +518,14 @@ class TestDenials:
         assert [row.principal_id for row in rows[-2:]] == [NIL, NIL]
 
     async def test_under_an_abort_nothing_is_closed_first(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
-        await asked(memory, conduct, AbortProcedure)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        await request(memory, conduct, AbortProcedure)
         self.withdraw(memory, "AbortProcedure")
         assert await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.ABORTED), closed=False)) is None
         assert memory.procedure(conduct).status is ProcedureStatus.ABORTED
 
     async def test_a_pass_does_not_stay_open(self, memory: MemoryConduct) -> None:
-        conduct = await converging(memory)
+        conduct = await open_loop(memory)
         await memory.passes.start(conduct.request)
         self.withdraw(memory, "EndProcedureIteration", "AbortProcedure")
         outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
@@ -531,10 +535,10 @@ class TestDenials:
 
 class TestRefusals:
     async def test_an_end_that_the_procedure_does_not_allow_leaves_its_status(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
-        await memory.walked(conduct)
-        await memory.happens(conduct.procedure_id, held)
+        await memory.mark_list_done(conduct)
+        await memory.append_events(conduct.procedure_id, held)
         outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
         assert await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, True))) is None
         result = memory.events(conduct)[-1].result
@@ -543,25 +547,25 @@ class TestRefusals:
         assert memory.procedure(conduct).status is ProcedureStatus.HELD
 
     async def test_a_hold_that_is_refused_tells_what_had_failed(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         held = ProcedureHeld(reason="by hand", cause=HoldCause.OPERATOR, decided_by_decision_id=None, actuation_kind=None)
-        await memory.happens(conduct.procedure_id, held)
+        await memory.append_events(conduct.procedure_id, held)
         failure = Failure(step_index=0, source_kind="check", target="x", error_class="CheckFailedError", message="No.")
-        await memory.failed(conduct, failure)
+        await memory.record_failure(conduct, failure)
         await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False))
         result = memory.events(conduct)[-1].result
         assert (result.held, result.succeeded, result.failure) == (False, False, failure)
 
     async def test_a_procedure_that_was_truncated_meanwhile_is_left_alone(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         await memory.time.sleep(61)
         await memory.do(TruncateProcedure(reason="power cut"), conduct.procedure_id)
-        told = memory.happened(conduct)
+        told = memory.event_types(conduct)
         assert await memory.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True)) is None
-        assert memory.happened(conduct) == told
+        assert memory.event_types(conduct) == told
 
 
-class Interfered(MemoryStore):
+class RacedStore(MemoryStore):
     """A store in which somebody else is faster, so often."""
 
     interference: Callable[[], None] | None = None
@@ -585,25 +589,25 @@ class TestRaces:
         store.commit(batch, store.event_rows(batch))
 
     async def test_an_abort_that_is_asked_for_at_the_last_moment_counts(self, time: LoopTime) -> None:
-        store = Interfered()
-        raced = rehearsed(time, store=store)
-        conduct = await raced.opened([setpoint("bl7:a", 3)])
-        await raced.walked(conduct)
+        store = RacedStore()
+        raced = memory_conduct(time, store=store)
+        conduct = await raced.open_conduct([setpoint("bl7:a", 3)])
+        await raced.mark_list_done(conduct)
         request = ProcedureAbortRequested(conduct_id=conduct.conduct_id, reason="smoke", run_closing=False)
         store.interference = lambda: self.rival(store, conduct, request, ABORT_ASKED)
         await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         procedure = raced.procedure(conduct)
         assert (procedure.status, procedure.last_status_reason) == (ProcedureStatus.ABORTED, "smoke")
-        assert raced.happened(conduct).count("ProcedureConducted") == 1
+        assert raced.event_types(conduct).count("ProcedureConducted") == 1
 
     async def test_a_store_that_is_away_is_no_refusal(self, time: LoopTime) -> None:
         def away() -> None:
             raise StoreUnavailableError("The database cannot be reached.")
 
-        store = Interfered()
-        raced = rehearsed(time, store=store)
-        conduct = await raced.opened([setpoint("bl7:a", 3)])
-        await raced.walked(conduct)
+        store = RacedStore()
+        raced = memory_conduct(time, store=store)
+        conduct = await raced.open_conduct([setpoint("bl7:a", 3)])
+        await raced.mark_list_done(conduct)
         store.interference = away
         with pytest.raises(StoreUnavailableError):
             await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
@@ -620,16 +624,16 @@ class TestRaces:
                     await raced.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
                 return await super().authorize(caller, command_name, surface_id)
 
-        raced = rehearsed(time, permits=Late(PrincipalStandings(MemoryStore())))
-        conduct = await raced.opened([setpoint("bl7:a", 3)])
-        await raced.walked(conduct)
+        raced = memory_conduct(time, permits=Late(PrincipalStandings(MemoryStore())))
+        conduct = await raced.open_conduct([setpoint("bl7:a", 3)])
+        await raced.mark_list_done(conduct)
         await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.COMPLETED), closed=True))
         assert raced.procedure(conduct).last_status_reason == "smoke"
 
     async def test_the_service_itself_tries_until_it_is_on_the_record(self, time: LoopTime) -> None:
-        store = Interfered()
-        raced = rehearsed(time, store=store)
-        conduct = await converging(raced)
+        store = RacedStore()
+        raced = memory_conduct(time, store=store)
+        conduct = await open_loop(raced)
         await raced.passes.start(conduct.request)
 
         def something_else() -> None:
@@ -640,5 +644,5 @@ class TestRaces:
 
         store.times, store.interference = 20, something_else
         await raced.conductor.end(conduct.end(ConductOutcome(finish=Finish.HALTED), closed=False))
-        told = raced.happened(conduct)
+        told = raced.event_types(conduct)
         assert (told.count("ProcedureIterationEnded"), told.count("ProcedureConducted")) == (1, 1)

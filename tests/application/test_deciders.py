@@ -22,7 +22,7 @@ from tests.support.domain.searches import FOCUS, evidence
 KNOWN = evidence(FOCUS)
 
 
-class Answering:
+class AnsweringDecider:
     """Says what it was made to, or never answers."""
 
     def __init__(self, advice: SteeringAdvice | None) -> None:
@@ -40,18 +40,18 @@ class Answering:
 
 async def test_sound_advice_is_passed_on() -> None:
     advice = SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point={"focus": 1.0})
-    assert await advice_from(Answering(advice), KNOWN) == advice
+    assert await advice_from(AnsweringDecider(advice), KNOWN) == advice
 
 
 async def test_a_decider_that_does_not_answer_is_not_waited_for_for_ever() -> None:
     with pytest.raises(DecideTimeoutError, match=r"within 0\.01 s"):
-        await advice_from(Answering(None), KNOWN, within=0.01)
+        await advice_from(AnsweringDecider(None), KNOWN, within=0.01)
 
 
 @pytest.mark.parametrize("point", [None, {}, {"focus": 3.0}, {"tilt": 0.0}, {"focus": 0.0, "tilt": 0.0}])
 async def test_advice_that_cannot_be_followed_is_refused_whoever_gave_it(point: dict[str, float] | None) -> None:
     with pytest.raises(DecideAdviceMalformedError):
-        await advice_from(Answering(SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point=point)), KNOWN)
+        await advice_from(AnsweringDecider(SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point=point)), KNOWN)
 
 
 def test_a_cold_start_is_a_kind_of_rejected_evidence() -> None:

@@ -16,7 +16,7 @@ from tests.support.domain.world import new_id
 ALL_LIVES = [life for life in (*LIVES, *STATELESS) if life.verbs]
 
 
-@settings(max_examples=12)
+@settings(max_examples=max(5, settings().max_examples // 8))
 @given(data=st.data())
 @pytest.mark.parametrize("life", ALL_LIVES, ids=lambda life: life.aggregate)
 def test_a_life_goes_the_same_way_in_the_store(life: Lifecycle, data: st.DataObject) -> None:

@@ -26,7 +26,7 @@ def expirer(facility: MemoryAgents) -> Expirer:
     return Expirer(facility.client, queries)
 
 
-async def cleared(*ends: datetime | None) -> tuple[MemoryAgents, list[UUID]]:
+async def facility_with_clearances(*ends: datetime | None) -> tuple[MemoryAgents, list[UUID]]:
     """A facility with a clearance until each of these times."""
     line = beamline()
     sheet = {"template_id": template(line.world, code="EXP", facility_code=LUMEN), "facility_code": LUMEN}
@@ -54,7 +54,7 @@ async def due(facility: MemoryAgents) -> list[UUID]:
 
 async def test_what_has_run_out_is_expired_with_a_decision() -> None:
     end = beamline().world.now + DAY
-    facility, (id,) = await cleared(end)
+    facility, (id,) = await facility_with_clearances(end)
     assert await due(facility) == []
     facility.clock.now = end
     assert await due(facility) == [id], "the very moment counts"
@@ -69,7 +69,7 @@ async def test_what_has_run_out_is_expired_with_a_decision() -> None:
 
 
 async def test_a_clearance_without_an_end_is_never_due() -> None:
-    facility, (id,) = await cleared(None)
+    facility, (id,) = await facility_with_clearances(None)
     facility.clock.now += 1000 * DAY
     assert await due(facility) == []
     await expirer(facility).expire(id)
@@ -79,14 +79,14 @@ async def test_a_clearance_without_an_end_is_never_due() -> None:
 
 async def test_all_that_is_due_is_found_page_by_page() -> None:
     end = beamline().world.now + DAY
-    facility, ids = await cleared(*[end] * 101)
+    facility, ids = await facility_with_clearances(*[end] * 101)
     facility.clock.now = end + DAY
     assert sorted(await due(facility)) == sorted(ids)
 
 
 async def test_a_crash_between_expiry_and_decision_leaves_the_decision_written_once() -> None:
     end = beamline().world.now + DAY
-    facility, (id,) = await cleared(end)
+    facility, (id,) = await facility_with_clearances(end)
     facility.clock.now = end + DAY
     await facility.people.acting_as(EXPIRER, surface_id=UUID(int=0)).do(ExpireClearance(reason=EXPIRY_REASON), id)
     assert facility.decisions() == []
@@ -97,7 +97,7 @@ async def test_a_crash_between_expiry_and_decision_leaves_the_decision_written_o
 
 async def test_what_somebody_else_expired_is_no_decision_of_the_agent() -> None:
     end = beamline().world.now + DAY
-    facility, (id,) = await cleared(end)
+    facility, (id,) = await facility_with_clearances(end)
     facility.clock.now = end + DAY
     await facility.do(ExpireClearance(reason="withdrawn"), id)
     await expirer(facility).expire(id)
@@ -106,7 +106,7 @@ async def test_what_somebody_else_expired_is_no_decision_of_the_agent() -> None:
 
 async def test_what_was_amended_meanwhile_is_left_alone() -> None:
     end = beamline().world.now + DAY
-    facility, (id,) = await cleared(end)
+    facility, (id,) = await facility_with_clearances(end)
     amended = clearance_fields(clearance(facility, id).template_id, facility_code=LUMEN, valid_until=end + 10 * DAY)
     await facility.do(AmendClearance(**amended), id)
     facility.clock.now = end + DAY
@@ -117,7 +117,7 @@ async def test_what_was_amended_meanwhile_is_left_alone() -> None:
 
 async def test_what_is_not_due_yet_is_left_alone() -> None:
     end = beamline().world.now + DAY
-    facility, (id,) = await cleared(end)
+    facility, (id,) = await facility_with_clearances(end)
     await expirer(facility).expire(id)
     assert clearance(facility, id).status is ClearanceStatus.ACTIVE
     assert facility.decisions() == []
@@ -125,7 +125,7 @@ async def test_what_is_not_due_yet_is_left_alone() -> None:
 
 async def test_an_agent_that_is_off_expires_nothing() -> None:
     end = beamline().world.now + DAY
-    facility, (id,) = await cleared(end)
+    facility, (id,) = await facility_with_clearances(end)
     await facility.suspend(EXPIRER)
     facility.clock.now = end + DAY
     assert await due(facility) == []

@@ -29,7 +29,7 @@ class Pulse:
 
     async def __call__(self) -> ConductSignals:
         """Answer in turn as told, the last answer again and again."""
-        self.beats.append(self._time.passed)
+        self.beats.append(self._time.elapsed_seconds)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -55,7 +55,7 @@ class Work:
             await self._time.sleep(self._seconds)
         except asyncio.CancelledError:
             await self._time.sleep(self._stopping)
-            self.stopped = self._time.passed
+            self.stopped = self._time.elapsed_seconds
             raise
         return "done"
 
@@ -68,7 +68,7 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
-def begun(body: Any, beat: Beat) -> Any:
+def attend(body: Any, beat: Beat) -> Any:
     """Work that is attended from now on."""
     return run_with_heartbeat(body, beat, fence_of(asyncio.get_running_loop().time))
 
@@ -82,23 +82,23 @@ def fence_of(clock: Callable[[], float], silence: float = 0) -> WriteFence:
 
 async def test_short_work_is_done_without_a_sign(time: LoopTime) -> None:
     pulse = Pulse(time, GO_ON)
-    assert await begun(Work(time, 0.75).do(), pulse) == "done"
-    assert (time.passed, pulse.beats) == (0.75, [])
+    assert await attend(Work(time, 0.75).do(), pulse) == "done"
+    assert (time.elapsed_seconds, pulse.beats) == (0.75, [])
 
 
 async def test_long_work_gives_a_sign_each_second(time: LoopTime) -> None:
     pulse = Pulse(time, GO_ON)
-    assert await begun(Work(time, 5.5).do(), pulse) == "done"
+    assert await attend(Work(time, 5.5).do(), pulse) == "done"
     assert pulse.beats == [1, 2, 3, 4, 5]
 
 
 async def test_what_it_fails_with_passes(time: LoopTime) -> None:
-    async def broken() -> None:
+    async def fail_later() -> None:
         await time.sleep(1.5)
         raise LookupError("no")
 
     with pytest.raises(LookupError):
-        await begun(broken(), Pulse(time, GO_ON))
+        await attend(fail_later(), Pulse(time, GO_ON))
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_an_abort_or_the_end_of_the_conduct_stops_work_and_nothing_else(
 async def test_work_that_is_countermanded_has_stopped_before_anybody_is_told(time: LoopTime) -> None:
     work, orders = Work(time, stopping=20), ConductSignals(True, PendingRequest.ABORT)
     with pytest.raises(StoppedByRecord) as stopped:
-        await begun(work.do(), Pulse(time, GO_ON, orders))
+        await attend(work.do(), Pulse(time, GO_ON, orders))
     assert stopped.value.verdict is orders.verdict
-    assert (work.stopped, time.passed) == (22, 22)
+    assert (work.stopped, time.elapsed_seconds) == (22, 22)
 
 
 async def test_a_hold_lets_work_end(time: LoopTime) -> None:
-    assert await begun(Work(time, 10).do(), Pulse(time, ConductSignals(True, PendingRequest.HOLD))) == "done"
+    assert await attend(Work(time, 10).do(), Pulse(time, ConductSignals(True, PendingRequest.HOLD))) == "done"
 
 
 async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None:
@@ -128,21 +128,21 @@ async def test_what_is_done_when_the_order_comes_is_done(time: LoopTime) -> None
         await time.sleep(0.5)
         return ConductSignals(True, PendingRequest.ABORT)
 
-    assert await begun(Work(time, 1.25).do(), slow) == "done"
+    assert await attend(Work(time, 1.25).do(), slow) == "done"
 
 
 @pytest.mark.parametrize("answer", [unavailable(), never], ids=["unreachable", "no answer"])
 async def test_work_that_is_not_heard_of_for_three_seconds_stops_itself(time: LoopTime, answer: Any) -> None:
     work = Work(time)
     with pytest.raises(HeartbeatLost):
-        await begun(work.do(), Pulse(time, GO_ON, GO_ON, answer))
+        await attend(work.do(), Pulse(time, GO_ON, GO_ON, answer))
     assert work.stopped == 5, "it was last heard of at two"
 
 
 async def test_one_sign_in_time_is_enough(time: LoopTime) -> None:
     silent = [unavailable(), unavailable()]
     pulse = Pulse(time, *silent, GO_ON, *silent, GO_ON, *silent, GO_ON)
-    assert await begun(Work(time, 12).do(), pulse) == "done"
+    assert await attend(Work(time, 12).do(), pulse) == "done"
 
 
 @pytest.mark.parametrize(("seconds", "goes_on"), [(4, True), (10, False)])
@@ -150,13 +150,13 @@ async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, second
     """A process that stood still: another one may be at the same work since the sixth second."""
     suspended: list[float] = []
 
-    async def standing_still() -> None:
+    async def suspend_once() -> None:
         if not suspended:
             suspended.append(seconds)
             time.suspend(seconds)
 
     work = Work(time, 60)
-    attending = begun(work.do(), Pulse(time, GO_ON, standing_still))
+    attending = attend(work.do(), Pulse(time, GO_ON, suspend_once))
     if goes_on:
         assert await attending == "done"
         return
@@ -167,7 +167,7 @@ async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, second
 
 async def test_cancelling_it_waits_until_the_work_has_stopped(time: LoopTime) -> None:
     work = Work(time, stopping=3)
-    attending = asyncio.create_task(begun(work.do(), Pulse(time, GO_ON)))
+    attending = asyncio.create_task(attend(work.do(), Pulse(time, GO_ON)))
     await time.sleep(1.5)
     attending.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -178,13 +178,13 @@ async def test_cancelling_it_waits_until_the_work_has_stopped(time: LoopTime) ->
 async def test_what_it_does_to_stop_is_heard_of(time: LoopTime) -> None:
     work, pulse = Work(time, stopping=8), Pulse(time, GO_ON, ConductSignals(True, PendingRequest.ABORT))
     with pytest.raises(StoppedByRecord):
-        await begun(work.do(), pulse)
+        await attend(work.do(), pulse)
     assert work.stopped == 10
     assert pulse.beats == [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 async def test_a_sign_that_does_not_even_end_when_it_is_cancelled_is_left_behind(time: LoopTime) -> None:
-    async def hanging() -> None:
+    async def hang() -> None:
         try:
             await never()
         except asyncio.CancelledError:
@@ -193,7 +193,7 @@ async def test_a_sign_that_does_not_even_end_when_it_is_cancelled_is_left_behind
 
     work = Work(time)
     with pytest.raises(HeartbeatLost):
-        await begun(work.do(), Pulse(time, GO_ON, GO_ON, hanging))
+        await attend(work.do(), Pulse(time, GO_ON, GO_ON, hang))
     assert work.stopped == 5
 
 
@@ -208,7 +208,7 @@ class TestTheFence:
     """What work may still send to the plant."""
 
     async def test_it_is_open_until_the_last_sign_is_three_seconds_old(self, time: LoopTime) -> None:
-        fence = fence_of(lambda: time.passed)
+        fence = fence_of(lambda: time.elapsed_seconds)
         time.suspend(2.9)
         fence.check()
         time.suspend(0.1)
@@ -220,16 +220,16 @@ class TestTheFence:
             WriteFence(lambda: 0.0).check()
 
     async def test_what_was_refused_once_stays_refused(self, time: LoopTime) -> None:
-        fence = fence_of(lambda: time.passed, silence=4)
+        fence = fence_of(lambda: time.elapsed_seconds, silence=4)
         with pytest.raises(HeartbeatLost):
             fence.check()
-        fence.confirm(time.passed)
+        fence.confirm(time.elapsed_seconds)
         with pytest.raises(HeartbeatLost):
             fence.check()
 
     async def test_a_sign_counts_from_when_it_was_sent(self, time: LoopTime) -> None:
         """An answer that was long on its way says nothing of the time since."""
-        fence = fence_of(lambda: time.passed)
+        fence = fence_of(lambda: time.elapsed_seconds)
 
         async def slow() -> ConductSignals:
             await time.sleep(1.5)
@@ -244,13 +244,13 @@ class TestTheFence:
         self, time: LoopTime
     ) -> None:
         asleep = 0.0
-        fence = fence_of(lambda: time.passed + asleep)
+        fence = fence_of(lambda: time.elapsed_seconds + asleep)
         sent: list[float] = []
 
         async def body() -> None:
             await time.sleep(0.5)
             fence.check()
-            sent.append(time.passed)
+            sent.append(time.elapsed_seconds)
             await time.sleep(10)
 
         async def late() -> ConductSignals:
@@ -260,10 +260,10 @@ class TestTheFence:
 
         with pytest.raises(HeartbeatLost):
             await run_with_heartbeat(body(), late, fence)
-        assert (sent, time.passed) == ([0.5], 1.0), "the answer to its sign came a minute after it was sent"
+        assert (sent, time.elapsed_seconds) == ([0.5], 1.0), "the answer to its sign came a minute after it was sent"
 
     async def test_a_body_that_makes_light_of_a_refusal_is_stopped_nevertheless(self, time: LoopTime) -> None:
-        fence = fence_of(lambda: time.passed)
+        fence = fence_of(lambda: time.elapsed_seconds)
 
         async def body() -> str:
             time.suspend(8)
@@ -275,7 +275,7 @@ class TestTheFence:
             await run_with_heartbeat(body(), Pulse(time, GO_ON), fence)
 
     async def test_a_body_that_goes_on_after_a_refusal_is_stopped_within_a_second(self, time: LoopTime) -> None:
-        fence, work = fence_of(lambda: time.passed), Work(time)
+        fence, work = fence_of(lambda: time.elapsed_seconds), Work(time)
 
         async def body() -> str:
             time.suspend(4)
@@ -289,13 +289,13 @@ class TestTheFence:
         assert work.stopped <= 5
 
     async def test_what_a_body_left_behind_finds_it_closed(self, time: LoopTime) -> None:
-        fence = fence_of(lambda: time.passed)
+        fence = fence_of(lambda: time.elapsed_seconds)
         assert await run_with_heartbeat(Work(time, 0.5).do(), Pulse(time, GO_ON), fence) == "done"
         with pytest.raises(HeartbeatLost):
             fence.check()
 
     async def test_it_is_closed_while_a_body_is_stopped(self, time: LoopTime) -> None:
-        fence, open_then = fence_of(lambda: time.passed), []
+        fence, open_then = fence_of(lambda: time.elapsed_seconds), []
 
         async def body() -> None:
             try:
@@ -303,7 +303,7 @@ class TestTheFence:
             finally:
                 with suppress(HeartbeatLost):
                     fence.check()
-                    open_then.append(time.passed)
+                    open_then.append(time.elapsed_seconds)
 
         with pytest.raises(StoppedByRecord):
             await run_with_heartbeat(body(), Pulse(time, ConductSignals(True, PendingRequest.ABORT)), fence)

@@ -36,28 +36,28 @@ async def runtime(database_url: str) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-async def registered(runtime: Runtime) -> UUID:
+async def register_asset(runtime: Runtime) -> UUID:
     unit = RegisterAsset(name=f"Unit {uuid4()}", tier="Unit", facility_code="facility")
     executed = await runtime.service.commands.execute(unit, SYSTEM)
     assert executed.body
     return UUID(executed.body["asset_id"])
 
 
-async def begun(runtime: Runtime) -> UUID:
+async def begin_sweep(runtime: Runtime) -> UUID:
     """A sweep that the record knows and no engine carries."""
     executed = await runtime.service.commands.execute(MintMissingAssetExternalIds(), SYSTEM)
     assert executed.body
     return UUID(executed.body["sweep_id"])
 
 
-async def projected(runtime: Runtime) -> None:
+async def project(runtime: Runtime) -> None:
     assert runtime.settings.database_url
     async with await dedicated_connection(runtime.settings.database_url, owner=True) as connection:
         await Projector(runtime.settings.database_url).advance(connection)
 
 
 async def test_what_a_sweep_assigned_before_its_worker_died_counts_as_minted(runtime: Runtime) -> None:
-    asset_id, sweep_id = await registered(runtime), await begun(runtime)
+    asset_id, sweep_id = await register_asset(runtime), await begin_sweep(runtime)
     as_the_sweep = Caller(NIL, NIL, UUID(int=8), causation_id=sweep_id)
     assign = AssignAssetExternalId(external_id_scheme="DOI")
     executed = await runtime.service.commands.execute(assign, as_the_sweep, target_id=asset_id)
@@ -69,7 +69,7 @@ async def test_what_a_sweep_assigned_before_its_worker_died_counts_as_minted(run
 
 
 async def test_what_somebody_else_assigned_meanwhile_is_skipped(runtime: Runtime) -> None:
-    asset_id, sweep_id = await registered(runtime), await begun(runtime)
+    asset_id, sweep_id = await register_asset(runtime), await begin_sweep(runtime)
     assign = AssignAssetExternalId(external_id_scheme="DOI")
     await runtime.service.commands.execute(assign, SYSTEM, target_id=asset_id)
     await runtime.mint_sweeps.mint(sweep_id, asset_id)
@@ -78,9 +78,9 @@ async def test_what_somebody_else_assigned_meanwhile_is_skipped(runtime: Runtime
 
 
 async def test_a_finished_sweep_takes_no_further_assets(runtime: Runtime) -> None:
-    sweep_id = await begun(runtime)
-    asset_id = await registered(runtime)
-    await projected(runtime)
+    sweep_id = await begin_sweep(runtime)
+    asset_id = await register_asset(runtime)
+    await project(runtime)
     assert await runtime.mint_sweeps.candidates(sweep_id) == [asset_id]
     await runtime.mint_sweeps.finish(sweep_id)
     assert await runtime.mint_sweeps.candidates(sweep_id) == []
@@ -88,7 +88,7 @@ async def test_a_finished_sweep_takes_no_further_assets(runtime: Runtime) -> Non
 
 
 async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtime) -> None:
-    assets, sweep_id = [await registered(runtime) for _ in range(5)], await begun(runtime)
+    assets, sweep_id = [await register_asset(runtime) for _ in range(5)], await begin_sweep(runtime)
     await asyncio.gather(*(runtime.mint_sweeps.mint(sweep_id, asset_id) for asset_id in assets))
     sweep = await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)
     assert sorted(minted.asset_id for minted in sweep.minted) == sorted(assets)
@@ -96,7 +96,7 @@ async def test_attempts_that_overlap_lose_nothing_of_one_another(runtime: Runtim
 
 
 async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothing(runtime: Runtime) -> None:
-    asset_id, sweep_id = await registered(runtime), await begun(runtime)
+    asset_id, sweep_id = await register_asset(runtime), await begin_sweep(runtime)
     kept = await load_row(runtime.store, MintSweep, sweep_id=sweep_id)
     assert kept is not None
     refusal = UnauthorizedError("The grant was withdrawn.")
@@ -115,11 +115,11 @@ async def test_an_attempt_that_comes_late_counts_nothing_twice_and_reopens_nothi
 async def test_without_a_registry_nothing_is_minted_and_no_sweep_begins(database_url: str) -> None:
     async with Runtime(Settings(database_url=database_url)) as runtime:
         await runtime.plant_seeds()
-        asset_id = await registered(runtime)
+        asset_id = await register_asset(runtime)
         with pytest.raises(ExternalIdMintingNotConfiguredError):
-            await assigned(runtime, asset_id)
+            await assign_identifier(runtime, asset_id)
         with pytest.raises(ExternalIdMintingNotConfiguredError):
-            await begun(runtime)
+            await begin_sweep(runtime)
         assert await runtime.mint_sweeps.unfinished_ids() == []
         assert await identifier(runtime, asset_id) is None
 
@@ -137,20 +137,20 @@ async def test_a_registry_that_fails_records_nothing_and_the_next_try_finds_what
         )
         async with Runtime(settings) as runtime:
             await runtime.plant_seeds()
-            asset_id = await registered(runtime)
+            asset_id = await register_asset(runtime)
             for failure in ((500, b""), "lost"):
                 registry.failures.append(failure)
                 with pytest.raises(ExternalIdMintError):
-                    await assigned(runtime, asset_id)
+                    await assign_identifier(runtime, asset_id)
                 assert await identifier(runtime, asset_id) is None
-            sweep_id = await begun(runtime)
+            sweep_id = await begin_sweep(runtime)
             await runtime.mint_sweeps.mint(sweep_id, asset_id)
             (minted,) = (await runtime.service.ask(GetAssetMintSweep(sweep_id=sweep_id), SYSTEM)).minted
         assert [minted.external_id] == list(registry.records) == [f"{PREFIX}/{asset_id}"]
         assert registry.records[minted.external_id]["url"] == f"https://baton.example/assets/{asset_id}"
 
 
-async def assigned(runtime: Runtime, asset_id: UUID) -> None:
+async def assign_identifier(runtime: Runtime, asset_id: UUID) -> None:
     await runtime.service.commands.execute(AssignAssetExternalId(external_id_scheme="DOI"), SYSTEM, target_id=asset_id)
 
 

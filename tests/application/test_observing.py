@@ -22,55 +22,55 @@ SURFACES = {"in process": NIL, "HTTP": SYSTEM_HTTP, "MCP stdio": SYSTEM_MCP_STDI
 
 
 @pytest.fixture
-def calling() -> CommandCaller:
+def client() -> CommandCaller:
     return CommandCaller(MemoryStore())
 
 
-async def actor(calling: CommandCaller, kind: ActorKind) -> UUID:
+async def actor(client: CommandCaller, kind: ActorKind) -> UUID:
     id = new_id()
     registered = ActorRegistered(kind=kind).stamp(id, START)
     batch = Batch(
         Call(NIL, NIL, START, new_id(), new_id()), "Seed", [StreamAppend("Actor", id, 0, [(new_id(), registered)])]
     )
-    async with calling.store.session() as session:
+    async with client.store.session() as session:
         await session.append(batch)
     return id
 
 
-async def hutch_and_beam(calling: CommandCaller) -> tuple[UUID, UUID]:
-    await calling.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
-    hutch = await calling.create(RegisterEnclosure(name="Hutch", facility_code="lumen"))
-    beam = await calling.create(RegisterSupply(kind="photon_beam", name="Ring", facility_code="lumen"))
+async def hutch_and_beam(client: CommandCaller) -> tuple[UUID, UUID]:
+    await client.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
+    hutch = await client.create(RegisterEnclosure(name="Hutch", facility_code="lumen"))
+    beam = await client.create(RegisterSupply(kind="photon_beam", name="Ring", facility_code="lumen"))
     return hutch, beam
 
 
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("kind", [ActorKind.HUMAN, ActorKind.AGENT, None], ids=["human", "agent", "nobody known"])
-async def test_others_are_refused_on_every_surface(calling: CommandCaller, kind: ActorKind | None, surface: str) -> None:
-    hutch, beam = await hutch_and_beam(calling)
-    principal_id = new_id() if kind is None else await actor(calling, kind)
-    pretender = calling.acting_as(principal_id, SURFACES[surface])
+async def test_others_are_refused_on_every_surface(client: CommandCaller, kind: ActorKind | None, surface: str) -> None:
+    hutch, beam = await hutch_and_beam(client)
+    principal_id = new_id() if kind is None else await actor(client, kind)
+    pretender = client.acting_as(principal_id, SURFACES[surface])
     for command, target in ((PERMITTED, hutch), (UNAVAILABLE, beam), (PERMITTED, new_id()), (UNAVAILABLE, new_id())):
         with expect_refusal("UnauthorizedError", "caller_kind_not_permitted"):
             await pretender.do(command, on=target)
-    assert await calling.versions("Enclosure", hutch) == [1]
-    assert await calling.versions("Supply", beam) == [1]
+    assert await client.versions("Enclosure", hutch) == [1]
+    assert await client.versions("Supply", beam) == [1]
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-async def test_service_accounts_are_heard_on_every_surface(calling: CommandCaller, surface: str) -> None:
-    hutch, beam = await hutch_and_beam(calling)
-    monitor = calling.acting_as(await actor(calling, ActorKind.SERVICE_ACCOUNT), SURFACES[surface])
+async def test_service_accounts_are_heard_on_every_surface(client: CommandCaller, surface: str) -> None:
+    hutch, beam = await hutch_and_beam(client)
+    monitor = client.acting_as(await actor(client, ActorKind.SERVICE_ACCOUNT), SURFACES[surface])
     await monitor.do(PERMITTED, on=hutch)
     await monitor.do(UNAVAILABLE, on=beam)
-    assert await calling.versions("Enclosure", hutch) == [1, 2]
-    assert await calling.versions("Supply", beam) == [1, 2]
+    assert await client.versions("Enclosure", hutch) == [1, 2]
+    assert await client.versions("Supply", beam) == [1, 2]
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-async def test_the_service_itself_is_heard_in_process_alone(calling: CommandCaller, surface: str) -> None:
-    hutch, beam = await hutch_and_beam(calling)
-    service = calling.acting_as(NIL, SURFACES[surface])
+async def test_the_service_itself_is_heard_in_process_alone(client: CommandCaller, surface: str) -> None:
+    hutch, beam = await hutch_and_beam(client)
+    service = client.acting_as(NIL, SURFACES[surface])
     for command, target in ((PERMITTED, hutch), (UNAVAILABLE, beam)):
         if surface == "in process":
             await service.do(command, on=target)
@@ -79,18 +79,18 @@ async def test_the_service_itself_is_heard_in_process_alone(calling: CommandCall
                 await service.do(command, on=target)
 
 
-async def test_a_repeat_moves_the_contact_and_nothing_else(calling: CommandCaller) -> None:
-    hutch, beam = await hutch_and_beam(calling)
-    monitor = calling.acting_as(NIL, NIL)
+async def test_a_repeat_moves_the_contact_and_nothing_else(client: CommandCaller) -> None:
+    hutch, beam = await hutch_and_beam(client)
+    monitor = client.acting_as(NIL, NIL)
     first = await monitor.do(PERMITTED, on=hutch)
     for _ in range(3):
         again = await monitor.do(PERMITTED, on=hutch)
         assert again.position == first.position
-        async with calling.store.session() as session:
+        async with client.store.session() as session:
             assert await session.records(EnclosureContact, {"enclosure_id": hutch}) == (
-                EnclosureContact(hutch, calling.clock.now),
+                EnclosureContact(hutch, client.clock.now),
             )
-    assert await calling.versions(Enclosure.__name__, hutch) == [1, 2]
+    assert await client.versions(Enclosure.__name__, hutch) == [1, 2]
     reported = await monitor.do(UNAVAILABLE, on=beam)
     assert (await monitor.do(UNAVAILABLE, on=beam)).position == reported.position
-    assert await calling.versions(Supply.__name__, beam) == [1, 2]
+    assert await client.versions(Supply.__name__, beam) == [1, 2]

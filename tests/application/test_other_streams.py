@@ -38,32 +38,32 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def calling(store: MemoryStore) -> CommandCaller:
+def client(store: MemoryStore) -> CommandCaller:
     return CommandCaller(store)
 
 
 async def test_what_is_claimed_and_enlisted_for_another_stream_is_held_by_it(
-    store: MemoryStore, calling: CommandCaller
+    store: MemoryStore, client: CommandCaller
 ) -> None:
-    id = await calling.create(RegisterActor(name="Mira"))
-    body = (await calling.do(HandOver(), on=id)).body
+    id = await client.create(RegisterActor(name="Mira"))
+    body = (await client.do(HandOver(), on=id)).body
     assert body is not None
     heir_id = UUID(body["actor_id"])
-    assert await calling.versions("Actor", id) == [1, 2]
-    assert await calling.versions("Actor", heir_id) == [1]
+    assert await client.versions("Actor", id) == [1, 2]
+    assert await client.versions("Actor", heir_id) == [1]
     async with store.session() as session:
         assert await session.holders(BADGE, ["7"]) == {"7": heir_id}
         assert await session.members(TEAM, "night") == (heir_id,)
         assert await session.members(TEAM, "former") == (id,)
 
 
-async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, calling: CommandCaller) -> None:
-    first, second = [await calling.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
-    await calling.do(HandOver(), on=first)
+async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, client: CommandCaller) -> None:
+    first, second = [await client.create(RegisterActor(name=name)) for name in ("Mira", "Noor")]
+    await client.do(HandOver(), on=first)
     streams = set(store.streams)
     with expect_refusal(TakenBadge):
-        await calling.do(HandOver(), on=second)
-    assert await calling.versions("Actor", second) == [1]
+        await client.do(HandOver(), on=second)
+    assert await client.versions("Actor", second) == [1]
     assert set(store.streams) == streams
 
 

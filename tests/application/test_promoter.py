@@ -12,7 +12,7 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.caution.caution import Caution, RegisterCaution, RetireCaution
 from baton.domain.decision.decision import Decision
 from baton.domain.shared.refusals import Refusal
-from tests.application.test_model_agents import concluded
+from tests.application.test_model_agents import conclude
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
 from tests.support.application.memory_agents import order as told
 
@@ -37,7 +37,9 @@ def proposal(
     return {"choice": choice, "confidence": confidence, "reasoning": REASONING, "proposed_caution": proposed}
 
 
-async def proposed(choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> tuple[MemoryAgents, Decision]:
+async def facility_with_proposal(
+    choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any
+) -> tuple[MemoryAgents, Decision]:
     """A facility, and what its drafter has proposed."""
     facility = await memory_agents()
     return facility, await propose(facility, choice, confidence, **fields)
@@ -46,7 +48,7 @@ async def proposed(choice: str = "ProposeNotice", confidence: float = 0.9, **fie
 async def propose(facility: MemoryAgents, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> Decision:
     facility.models.model.answers.append(proposal(facility, choice, confidence, **fields))
     event = await facility.ended()
-    await concluded(facility, told(event, task=DRAFT))
+    await conclude(facility, told(event, task=DRAFT))
     decision = facility.decisions()[-1]
     assert decision.choice == choice
     return decision
@@ -68,7 +70,7 @@ async def promote(
 
 
 async def test_a_sure_notice_becomes_a_caution_with_its_decision() -> None:
-    facility, decision = await proposed()
+    facility, decision = await facility_with_proposal()
     choice, caution = await promote(facility, decision)
     assert choice == "Promote"
     assert caution is not None
@@ -86,12 +88,12 @@ async def test_a_sure_notice_becomes_a_caution_with_its_decision() -> None:
     ("choice", "confidence"), [("ProposeCaution", 0.99), ("ProposeWarning", 0.99), ("ProposeNotice", 0.69)]
 )
 async def test_what_a_person_must_decide_is_deferred(choice: str, confidence: float) -> None:
-    facility, decision = await proposed(choice, confidence)
+    facility, decision = await facility_with_proposal(choice, confidence)
     assert await promote(facility, decision) == ("PromotionDeferred", None)
 
 
 async def test_a_caution_in_effect_on_the_target_is_a_conflict() -> None:
-    facility, decision = await proposed()
+    facility, decision = await facility_with_proposal()
     await facility.do(
         RegisterCaution(
             target={"kind": "Asset", "id": facility.line.hutch.camera},
@@ -105,7 +107,7 @@ async def test_a_caution_in_effect_on_the_target_is_a_conflict() -> None:
 
 
 async def test_what_a_person_retired_does_not_come_back_by_rule() -> None:
-    facility, first = await proposed()
+    facility, first = await facility_with_proposal()
     _, caution = await promote(facility, first)
     assert caution is not None
     await facility.do(RetireCaution(reason="Resolved"), caution.id)
@@ -116,14 +118,14 @@ async def test_what_a_person_retired_does_not_come_back_by_rule() -> None:
 
 
 async def test_without_leave_to_promote_it_is_deferred() -> None:
-    facility, decision = await proposed()
+    facility, decision = await facility_with_proposal()
     await facility.revoke_all(PROMOTER)
     await facility.permit(PROMOTER, SEEDED["CautionPromoter"].commands - {"PromoteCautionProposal"})
     assert await promote(facility, decision) == ("PromotionDeferred", None)
 
 
 async def test_a_promoter_that_is_off_says_nothing() -> None:
-    facility, decision = await proposed()
+    facility, decision = await facility_with_proposal()
     await facility.suspend(PROMOTER)
     assert await promote(facility, decision) == ("", None)
 
@@ -132,19 +134,19 @@ async def test_what_is_no_proposal_is_passed_over() -> None:
     facility = await memory_agents(
         {"choice": "NoAction", "confidence": 0.9, "reasoning": REASONING, "proposed_caution": None}
     )
-    await concluded(facility, told(await facility.ended(), task=DRAFT))
+    await conclude(facility, told(await facility.ended(), task=DRAFT))
     assert await promote(facility, facility.decisions()[-1]) == ("", None)
 
 
 async def test_two_proposals_about_one_target_at_once_make_one_caution() -> None:
-    facility, first = await proposed()
+    facility, first = await facility_with_proposal()
     second = await propose(facility)
     said = await asyncio.gather(promote(facility, first), promote(facility, second))
     assert sorted(choice for choice, _ in said) == ["Promote", "PromotionConflicted"]
 
 
 async def test_a_drafter_with_the_grant_promotes_its_own_notice_once() -> None:
-    facility, decision = await proposed()
+    facility, decision = await facility_with_proposal()
     drafter = decision.decided_by
     choice, caution = await promote(facility, decision, agent_id=drafter)
     assert caution is not None
@@ -154,7 +156,7 @@ async def test_a_drafter_with_the_grant_promotes_its_own_notice_once() -> None:
 
 
 async def test_a_drafter_without_the_grant_promotes_nothing() -> None:
-    facility, decision = await proposed()
+    facility, decision = await facility_with_proposal()
     drafter = decision.decided_by
     await facility.revoke_all(drafter)
     await facility.permit(drafter, SEEDED["CautionDrafter"].commands - {"PromoteCautionProposal"})
@@ -163,7 +165,7 @@ async def test_a_drafter_without_the_grant_promotes_nothing() -> None:
 
 class TestTheOperator:
     async def test_promotes_once(self) -> None:
-        facility, decision = await proposed("ProposeWarning")
+        facility, decision = await facility_with_proposal("ProposeWarning")
         executed = await facility.do(PromoteCautionProposal(), decision.id)
         assert executed.body == {"caution_id": str(caution_id_of(decision))}
         with pytest.raises(Refusal) as caught:
@@ -171,7 +173,7 @@ class TestTheOperator:
         assert caught.value.code == "CautionProposalAlreadyPromotedError"
 
     async def test_and_the_promoter_at_once_make_one_caution(self) -> None:
-        facility, decision = await proposed()
+        facility, decision = await facility_with_proposal()
 
         async def operator() -> str:
             try:

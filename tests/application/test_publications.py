@@ -55,7 +55,7 @@ class Brittle(MemoryPublisher):
         await super().send(receipt_id, artifact)
 
 
-class Interfered(MemoryStore):
+class RacedStore(MemoryStore):
     """A store in which somebody else is faster, once."""
 
     interference: Callable[[], None] | None = None
@@ -71,8 +71,8 @@ class Interfered(MemoryStore):
 class Scene:
     """A service with a revision on its way to a peer, and no engine: the test does the steps."""
 
-    calling: CommandCaller
-    store: Interfered
+    client: CommandCaller
+    store: RacedStore
     keys: dict[str, Ed25519PrivateKey]
     publisher: Brittle
     publications: Publications
@@ -82,21 +82,21 @@ class Scene:
     publish: PublishCalibrationRevision
     receipt_id: UUID
 
-    def publishing(self, signer: Any, publisher: Any) -> Publications:
+    def publications_through(self, signer: Any, publisher: Any) -> Publications:
         """The same work through other hands."""
-        return Publications(self.calling.commands, signer, publisher)
+        return Publications(self.client.commands, signer, publisher)
 
     async def events(self, stream_type: str, id: UUID) -> list[str]:
-        async with self.calling.store.session() as session:
+        async with self.client.store.session() as session:
             return [row.event_type for row in await session.load(stream_type, [id])]
 
-    async def published(self) -> tuple[int, int]:
+    async def publication_counts(self) -> tuple[int, int]:
         """How often each stream tells of the publication."""
         told = await self.events(Calibration.__name__, self.calibration_id)
         receipts = await self.events(Permit.__name__, self.permit_id)
         return told.count("CalibrationRevisionPublished"), receipts.count("PermitReceiptRecorded")
 
-    async def walked(self) -> bool:
+    async def run_steps(self) -> bool:
         """Every step in order, until one refuses."""
         id = self.receipt_id
         if await self.publications.sign(id) and await self.publications.send(id):
@@ -107,38 +107,38 @@ class Scene:
 
 @pytest.fixture
 async def scene() -> Scene:
-    store = Interfered()
-    calling = CommandCaller(store, ports=SimpleNamespace(deployment=deployment))
-    mira = await calling.create(RegisterActor(name="Mira Okafor"))
-    calling = calling.acting_as(mira)
+    store = RacedStore()
+    client = CommandCaller(store, ports=SimpleNamespace(deployment=deployment))
+    mira = await client.create(RegisterActor(name="Mira Okafor"))
+    client = client.acting_as(mira)
     site = {"display_name": "Light Source", "kind": "Site"}
-    own = await calling.create(RegisterFacility(code="facility", **site))
-    peer = await calling.create(RegisterFacility(code="beta-source", **site))
-    key = await calling.create(
+    own = await client.create(RegisterFacility(code="facility", **site))
+    peer = await client.create(RegisterFacility(code="beta-source", **site))
+    key = await client.create(
         RegisterCredential(facility_id=own, audience="registry.example", purpose="Signing", secret_ref=SECRET)
     )
-    permit = await calling.create(DefinePermit(**permit_fields(peer, allowed_credential_ids=[key])))
-    await calling.do(ActivatePermit(), on=permit)
-    calibration = await calling.create(definition())
-    appended = await calling.do(measured_revision(status="Verified"), on=calibration)
+    permit = await client.create(DefinePermit(**permit_fields(peer, allowed_credential_ids=[key])))
+    await client.do(ActivatePermit(), on=permit)
+    calibration = await client.create(definition())
+    appended = await client.do(measured_revision(status="Verified"), on=calibration)
     assert appended.body
     publish = PublishCalibrationRevision(revision_id=UUID(appended.body["revision_id"]), peer_facility_id=peer)
-    accepted = await calling.do(publish, on=calibration)
+    accepted = await client.do(publish, on=calibration)
     assert accepted.body
     publisher = Brittle()
     keys = {SECRET: Ed25519PrivateKey.generate()}
-    publications = Publications(calling.commands, MemorySigner(keys), publisher)
+    publications = Publications(client.commands, MemorySigner(keys), publisher)
     receipt_id = UUID(accepted.body["receipt_id"])
-    return Scene(calling, store, keys, publisher, publications, calibration, permit, key, publish, receipt_id)
+    return Scene(client, store, keys, publisher, publications, calibration, permit, key, publish, receipt_id)
 
 
 async def test_step_by_step_a_revision_is_published(scene: Scene) -> None:
     assert await scene.publications.unfinished_ids() == [scene.receipt_id]
     assert await scene.publications.answer(scene.receipt_id) is None
-    assert await scene.walked()
+    assert await scene.run_steps()
     assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
     assert await scene.publications.unfinished_ids() == []
-    assert (await scene.published(), list(scene.publisher.artifacts)) == ((1, 1), [scene.receipt_id])
+    assert (await scene.publication_counts(), list(scene.publisher.artifacts)) == ((1, 1), [scene.receipt_id])
 
 
 async def test_every_step_may_be_repeated(scene: Scene) -> None:
@@ -151,39 +151,39 @@ async def test_every_step_may_be_repeated(scene: Scene) -> None:
         sent.append(scene.publisher.artifacts[id])
     for _ in range(2):
         await scene.publications.record(id)
-    assert (await scene.published(), sent[0]) == ((1, 1), sent[1])
+    assert (await scene.publication_counts(), sent[0]) == ((1, 1), sent[1])
     assert not await scene.publications.sign(id)
     assert not await scene.publications.send(id)
 
 
 async def test_a_permit_suspended_before_sending_stops_it(scene: Scene) -> None:
     await scene.publications.sign(scene.receipt_id)
-    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
+    await scene.client.do(SuspendPermit(), on=scene.permit_id)
     assert not await scene.publications.send(scene.receipt_id)
     with pytest.raises(OutboundPermitNotActiveError):
         await scene.publications.answer(scene.receipt_id)
-    assert (await scene.published(), scene.publisher.artifacts) == ((0, 0), {})
+    assert (await scene.publication_counts(), scene.publisher.artifacts) == ((0, 0), {})
 
 
 async def test_what_was_sent_is_recorded_whatever_becomes_of_the_permit(scene: Scene) -> None:
     await scene.publications.sign(scene.receipt_id)
     await scene.publications.send(scene.receipt_id)
-    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
-    assert await scene.walked(), "begun anew by another worker"
+    await scene.client.do(SuspendPermit(), on=scene.permit_id)
+    assert await scene.run_steps(), "begun anew by another worker"
     assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
-    assert (await scene.published(), len(scene.publisher.artifacts)) == ((1, 1), 1)
+    assert (await scene.publication_counts(), len(scene.publisher.artifacts)) == ((1, 1), 1)
 
 
 async def test_an_expired_permit_stops_it_too(scene: Scene) -> None:
-    scene.calling.clock.now += timedelta(days=400)
-    assert not await scene.walked()
+    scene.client.clock.now += timedelta(days=400)
+    assert not await scene.run_steps()
     with pytest.raises(OutboundPermitNotActiveError):
         await scene.publications.answer(scene.receipt_id)
 
 
 async def test_a_key_that_is_gone_by_then_is_told_as_at_the_gate(scene: Scene) -> None:
-    await scene.calling.do(RevokeCredential(), on=scene.credential_id)
-    assert not await scene.walked()
+    await scene.client.do(RevokeCredential(), on=scene.credential_id)
+    assert not await scene.run_steps()
     with pytest.raises(PublishCalibrationRevision.Cannot) as caught:
         await scene.publications.answer(scene.receipt_id)
     assert caught.value.reason == "no_signing_credential"
@@ -191,7 +191,7 @@ async def test_a_key_that_is_gone_by_then_is_told_as_at_the_gate(scene: Scene) -
 
 async def test_a_key_that_cannot_be_found_is_no_secret_told(scene: Scene) -> None:
     scene.keys.clear()
-    assert not await scene.walked()
+    assert not await scene.run_steps()
     with pytest.raises(CalibrationPublicationError) as caught:
         await scene.publications.answer(scene.receipt_id)
     assert (caught.value.status, caught.value.reason) == (502, "signing_failed")
@@ -200,19 +200,19 @@ async def test_a_key_that_cannot_be_found_is_no_secret_told(scene: Scene) -> Non
 
 async def test_what_was_certainly_not_sent_is_refused_and_may_be_asked_for_again(scene: Scene) -> None:
     scene.publisher.failure = SendingFailedError("The outbox is full; empty it.")
-    assert not await scene.walked()
+    assert not await scene.run_steps()
     with pytest.raises(CalibrationPublicationError, match="The outbox is full"):
         await scene.publications.answer(scene.receipt_id)
-    assert await scene.published() == (0, 0)
+    assert await scene.publication_counts() == (0, 0)
     scene.publisher.failure = None
-    again = await scene.calling.do(scene.publish, on=scene.calibration_id)
+    again = await scene.client.do(scene.publish, on=scene.calibration_id)
     assert again.body == {"receipt_id": str(scene.receipt_id), "work_id": str(scene.receipt_id)}
     assert await scene.publications.answer(scene.receipt_id) is None
-    assert await scene.walked()
-    assert await scene.published() == (1, 1)
+    assert await scene.run_steps()
+    assert await scene.publication_counts() == (1, 1)
 
 
-class Hesitant:
+class HesitantPort:
     """A signer or publisher whose first answer comes when it is let go, long after it was given up."""
 
     def __init__(self, real: Any) -> None:
@@ -237,11 +237,11 @@ class Hesitant:
 
 
 async def test_a_late_signature_does_not_take_back_what_was_published(scene: Scene) -> None:
-    signer = Hesitant(MemorySigner(scene.keys))
-    scene.publications = scene.publishing(signer, scene.publisher)
+    signer = HesitantPort(MemorySigner(scene.keys))
+    scene.publications = scene.publications_through(signer, scene.publisher)
     late = asyncio.create_task(scene.publications.sign(scene.receipt_id))
     await signer.asked.wait()
-    assert await scene.walked()
+    assert await scene.run_steps()
     signer.let_go.set()
     await late
     assert await scene.publications.answer(scene.receipt_id) == {"receipt_id": str(scene.receipt_id)}
@@ -249,22 +249,22 @@ async def test_a_late_signature_does_not_take_back_what_was_published(scene: Sce
 
 
 async def test_what_is_on_its_way_is_recorded_although_the_permit_is_gone(scene: Scene) -> None:
-    publisher = Hesitant(scene.publisher)
-    scene.publications = scene.publishing(MemorySigner(scene.keys), publisher)
+    publisher = HesitantPort(scene.publisher)
+    scene.publications = scene.publications_through(MemorySigner(scene.keys), publisher)
     await scene.publications.sign(scene.receipt_id)
     late = asyncio.create_task(scene.publications.send(scene.receipt_id))
     await publisher.asked.wait()
-    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
-    assert await scene.walked(), "the permit let it go before it was taken away"
+    await scene.client.do(SuspendPermit(), on=scene.permit_id)
+    assert await scene.run_steps(), "the permit let it go before it was taken away"
     publisher.let_go.set()
     await late
-    assert (await scene.published(), len(scene.publisher.artifacts)) == ((1, 1), 1)
+    assert (await scene.publication_counts(), len(scene.publisher.artifacts)) == ((1, 1), 1)
 
 
 async def test_what_may_have_been_sent_is_tried_again(scene: Scene) -> None:
     scene.publisher.failure = ConnectionError("the line went dead")
     with pytest.raises(ConnectionError):
-        await scene.walked()
+        await scene.run_steps()
     assert await scene.publications.answer(scene.receipt_id) is None
     assert await scene.publications.unfinished_ids() == [scene.receipt_id]
 
@@ -272,11 +272,11 @@ async def test_what_may_have_been_sent_is_tried_again(scene: Scene) -> None:
 async def test_streams_that_moved_meanwhile_are_followed_with_their_new_versions(scene: Scene) -> None:
     await scene.publications.sign(scene.receipt_id)
     await scene.publications.send(scene.receipt_id)
-    await scene.calling.do(measured_revision(), on=scene.calibration_id)
-    await scene.calling.do(SuspendPermit(), on=scene.permit_id)
-    await scene.calling.do(ResumePermit(), on=scene.permit_id)
+    await scene.client.do(measured_revision(), on=scene.calibration_id)
+    await scene.client.do(SuspendPermit(), on=scene.permit_id)
+    await scene.client.do(ResumePermit(), on=scene.permit_id)
     await scene.publications.record(scene.receipt_id)
-    assert await scene.published() == (1, 1)
+    assert await scene.publication_counts() == (1, 1)
 
 
 async def test_a_lost_race_records_nothing_and_the_next_attempt_everything(scene: Scene) -> None:
@@ -287,13 +287,13 @@ async def test_a_lost_race_records_nothing_and_the_next_attempt_everything(scene
     scene.store.interference = lambda: stream.append(stolen)
     with pytest.raises(ConcurrencyError):
         await scene.publications.record(scene.receipt_id)
-    assert await scene.published() == (0, 0)
+    assert await scene.publication_counts() == (0, 0)
     await scene.publications.record(scene.receipt_id)
-    assert await scene.published() == (1, 1)
+    assert await scene.publication_counts() == (1, 1)
 
 
 async def test_no_secret_reaches_the_record_of_a_publication(scene: Scene) -> None:
-    await scene.walked()
+    await scene.run_steps()
     assert SECRET not in str(scene.store.rows)
     told = [row for stream in scene.store.streams.values() for row in stream if SECRET in row.payload]
     assert [row.event_type for row in told] == ["CredentialRegistered"]

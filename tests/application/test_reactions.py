@@ -60,7 +60,7 @@ class Follower:
         return (Job("follow", f"follow:{event.event_id}", None, once=True, memo={"event_id": str(event.event_id)}),)
 
 
-class Following:
+class FollowedFacility:
     """A facility, an engine that only keeps what it is told, and the dispatcher between them."""
 
     def __init__(self, facility: MemoryAgents, *subscribers: Any) -> None:
@@ -82,12 +82,12 @@ class Following:
         self.written = 0
         """How often it has written a bookmark down."""
 
-        def counted() -> UUID:
+        def counted_id() -> UUID:
             self.written += 1
             return new_id()
 
         facility = self.facility
-        return Dispatcher(facility.store, self.engine, clock or facility.clock, counted, self.subscribers, news)
+        return Dispatcher(facility.store, self.engine, clock or facility.clock, counted_id, self.subscribers, news)
 
     async def caught_up(self) -> None:
         for subscriber in self.subscribers:
@@ -96,7 +96,7 @@ class Following:
             await self.dispatcher.advance(subscriber)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running_dispatcher(self) -> AsyncIterator[None]:
         """Have the dispatcher run by itself meanwhile."""
         running = asyncio.create_task(self.dispatcher.run())
         try:
@@ -111,53 +111,53 @@ class Following:
             DismissEventInReaction(subscriber_name=name, event_id=event.event_id, reason="unreadable")
         )
 
-    async def failed(self, times: int = 1, name: str = "follower") -> bool:
-        return (await self.seen(name)).consecutive_failures >= times
+    async def has_failed(self, times: int = 1, name: str = "follower") -> bool:
+        return (await self.view(name)).consecutive_failures >= times
 
     @property
     def started(self) -> list[str]:
         return [job.id for job in self.engine.started]
 
-    async def seen(self, name: str = "follower") -> ReactionView:
+    async def view(self, name: str = "follower") -> ReactionView:
         answer = await self.facility.people.ask(ListReactions(subscriber_name=name))
         (view,) = answer.items
         return view  # type: ignore[no-any-return]
 
 
-async def following(*subscribers: Any) -> Following:
-    made = Following(await memory_agents(), *subscribers)
+async def follow_facility(*subscribers: Any) -> FollowedFacility:
+    made = FollowedFacility(await memory_agents(), *subscribers)
     await made.dispatcher.begin()
     return made
 
 
 async def test_every_end_of_a_run_is_told_once_and_in_order() -> None:
-    made = await following(Follower())
+    made = await follow_facility(Follower())
     events = [await made.facility.ended() for _ in range(3)]
     await made.caught_up()
     await made.caught_up()
     assert made.started == [f"follow:{event.event_id}" for event in events]
-    view = await made.seen()
+    view = await made.view()
     assert (view.unprocessed, view.consecutive_failures, view.enabled) == (0, 0, True)
     assert [item.event_id for item in view.open_items or ()] == [event.event_id for event in events]
 
 
 async def test_a_dispatcher_that_died_between_start_and_bookmark_repeats_to_no_harm() -> None:
-    made = await following(Follower())
+    made = await follow_facility(Follower())
     event = await made.facility.ended()
     await made.engine.start(Job("follow", f"follow:{event.event_id}", None, once=True))
     made.engine.end(f"follow:{event.event_id}")
     made.dispatcher = made.another()
     await made.caught_up()
     assert made.started == [f"follow:{event.event_id}"]
-    assert (await made.seen()).unprocessed == 0
+    assert (await made.view()).unprocessed == 0
 
 
 async def test_whoever_is_off_passes_over_what_happens_for_good() -> None:
     follower = Follower(enabled=False)
-    made = await following(follower)
+    made = await follow_facility(follower)
     await made.facility.ended()
     await made.caught_up()
-    assert (await made.seen()).enabled is False
+    assert (await made.view()).enabled is False
     follower.enabled = True
     event = await made.facility.ended()
     await made.caught_up()
@@ -167,14 +167,14 @@ async def test_whoever_is_off_passes_over_what_happens_for_good() -> None:
 @pytest.mark.parametrize("first", ["worker", "api"])
 async def test_whoever_is_switched_on_after_a_standstill_does_not_react_to_what_happened_meanwhile(first: str) -> None:
     follower = Follower(enabled=False)
-    made = await following(follower)
+    made = await follow_facility(follower)
     await made.caught_up()
     for _ in range(2):
         await made.facility.ended()
     follower.enabled = True
     made.dispatcher = made.another()
     await (made.caught_up() if first == "worker" else made.dispatcher.begin())
-    view = await made.seen()
+    view = await made.view()
     assert (view.enabled, view.unprocessed) == (True, 0)
     event = await made.facility.ended()
     await made.caught_up()
@@ -182,7 +182,7 @@ async def test_whoever_is_switched_on_after_a_standstill_does_not_react_to_what_
 
 
 async def test_whoever_was_on_makes_up_for_a_standstill() -> None:
-    made = await following(Follower())
+    made = await follow_facility(Follower())
     await made.caught_up()
     event = await made.facility.ended()
     made.dispatcher = made.another()
@@ -192,7 +192,7 @@ async def test_whoever_was_on_makes_up_for_a_standstill() -> None:
 
 
 async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
-    made = Following(await memory_agents(), Follower(events=(ActorRegistered,)))
+    made = FollowedFacility(await memory_agents(), Follower(events=(ActorRegistered,)))
     store = made.facility.store
     call, id = Caller.system(new_id()).call(made.facility.clock(), new_id()), new_id()
     event = ActorRegistered(kind=ActorKind.HUMAN).stamp(id, call.now)
@@ -205,7 +205,7 @@ async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
 
 
 async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = await following(Follower(events=(RunCompleted,)))
+    made = await follow_facility(Follower(events=(RunCompleted,)))
     for _ in range(3):
         await made.facility.ended()
     monkeypatch.setattr("baton.application.reactions.BATCH", 2)
@@ -218,16 +218,16 @@ async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) ->
         await asyncio.Event().wait()
 
     made.dispatcher = made.another(news=none)
-    async with made.running():
+    async with made.running_dispatcher():
         await until(lambda: told)
-    assert tuple(dict((await made.seen()).bookmark).values()) == await made.facility.store.end()
+    assert tuple(dict((await made.view()).bookmark).values()) == await made.facility.store.end()
 
 
 async def test_a_bookmark_is_written_where_something_was_started_and_else_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     follower = Follower(enabled=False)
-    made = await following(follower)
+    made = await follow_facility(follower)
     made.dispatcher = made.another()
     await made.caught_up()
     before = made.written
@@ -243,11 +243,11 @@ async def test_a_bookmark_is_written_where_something_was_started_and_else_now_an
     follower.enabled = True
     await made.facility.ended()
     await made.caught_up()
-    assert (await made.seen()).unprocessed == 0
+    assert (await made.view()).unprocessed == 0
 
 
 async def test_whoever_subscribes_later_does_not_react_to_the_past() -> None:
-    made = Following(await memory_agents(), Follower())
+    made = FollowedFacility(await memory_agents(), Follower())
     await made.facility.ended()
     await made.dispatcher.begin()
     event = await made.facility.ended()
@@ -257,13 +257,13 @@ async def test_whoever_subscribes_later_does_not_react_to_the_past() -> None:
 
 @pytest.mark.parametrize("anew", [True, False])
 async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
-    made = await following(Follower())
+    made = await follow_facility(Follower())
     event = await made.facility.ended()
     made.engine.reachable = False
     with pytest.raises(Refusal):
         await made.caught_up()
-    assert (await made.seen()).open_items is None, "nobody can say what is open"
-    assert (await made.seen()).unprocessed == 1
+    assert (await made.view()).open_items is None, "nobody can say what is open"
+    assert (await made.view()).unprocessed == 1
     made.engine.reachable = True
     if anew:
         made.dispatcher = made.another()
@@ -274,23 +274,23 @@ async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
 class TestStumbling:
     async def test_what_one_cannot_get_past_keeps_no_other_from_going_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = Follower("first"), Follower("second", workflows=("other",))
-        made = await following(first, second)
+        made = await follow_facility(first, second)
         event = await made.facility.ended()
         first.stumbles_over.add(event.event_id)
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 0.001)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 0.001)
-        async with made.running():
-            await until(lambda: made.failed(3, "first"))
+        async with made.running_dispatcher():
+            await until(lambda: made.has_failed(3, "first"))
             await until(lambda: made.started)
-        stuck = await made.seen("first")
+        stuck = await made.view("first")
         assert stuck.unprocessed == 1
         assert re.fullmatch(r"ValueError at test_reactions.py:\d+", stuck.last_error_message or ""), "it may quote input"
-        assert (await made.seen("second")).unprocessed == 0
+        assert (await made.view("second")).unprocessed == 0
 
     @pytest.mark.parametrize("anew", [True, False])
     async def test_it_is_dismissed_by_a_person_and_the_rest_goes_on(self, anew: bool) -> None:
         follower = Follower()
-        made = await following(follower)
+        made = await follow_facility(follower)
         events = [await made.facility.ended() for _ in range(2)]
         follower.stumbles_over.add(events[0].event_id)
         with pytest.raises(ValueError, match="cannot be read"):
@@ -304,7 +304,7 @@ class TestStumbling:
         assert made.started == [f"follow:{events[1].event_id}"]
 
     async def test_a_dismissal_counts_for_a_dispatcher_that_goes_on_from_memory(self) -> None:
-        made = await following(Follower())
+        made = await follow_facility(Follower())
         first = await made.facility.ended()
         await made.caught_up()
         await made.dismiss(await made.facility.ended())
@@ -314,34 +314,34 @@ class TestStumbling:
 
     async def test_a_dismissal_ends_the_wait_for_another_try(self, monkeypatch: pytest.MonkeyPatch) -> None:
         follower = Follower()
-        made = await following(follower)
+        made = await follow_facility(follower)
         events = [await made.facility.ended() for _ in range(2)]
         follower.stumbles_over.add(events[0].event_id)
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 3600)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 3600)
         monkeypatch.setattr("baton.application.reactions.POLL_SECONDS", 0.001)
-        async with made.running():
-            await until(made.failed)
+        async with made.running_dispatcher():
+            await until(made.has_failed)
             await made.dismiss(events[0])
             await until(lambda: made.engine.started)
         assert made.started == [f"follow:{events[1].event_id}"]
 
     async def test_what_cannot_even_be_noted_ends_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = Follower("first"), Follower("second", workflows=("other",))
-        made = await following(first, second)
+        made = await follow_facility(first, second)
         event = await made.facility.ended()
         first.stumbles_over.add(event.event_id)
         asked: list[None] = []
 
-        def broken() -> datetime:
+        def broken_clock() -> datetime:
             asked.append(None)
             raise OverflowError
 
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 0.001)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 0.001)
         second.enabled = False
-        made.dispatcher = made.another(clock=broken)
-        async with made.running():
+        made.dispatcher = made.another(clock=broken_clock)
+        async with made.running_dispatcher():
             await until(lambda: len(asked) > 3)
 
     @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ class TestStumbling:
         ],
     )
     async def test_nothing_but_the_next_one_can_be_dismissed(self, which: str, code: str, reason: str | None) -> None:
-        made = await following(Follower())
+        made = await follow_facility(Follower())
         past = await made.facility.ended()
         await made.caught_up()
         await made.facility.ended()
@@ -362,26 +362,26 @@ class TestStumbling:
         run_id = await made.facility.people.create(StartRun(**made.facility.line.request))
         other = made.facility.store.streams["Run", run_id][0]
         ids = {"past": past.event_id, "second": second.event_id, "other": other.event_id, "absent": new_id()}
-        before = (await made.seen()).bookmark
+        before = (await made.view()).bookmark
         with pytest.raises(Refusal) as caught:
             await made.facility.do(DismissEventInReaction(subscriber_name="follower", event_id=ids[which], reason="no"))
         assert (caught.value.code, caught.value.reason) == (code, reason)
-        assert (await made.seen()).bookmark == before
+        assert (await made.view()).bookmark == before
 
     async def test_a_subscriber_that_does_not_exist_dismisses_nothing(self) -> None:
-        made = await following(Follower())
+        made = await follow_facility(Follower())
         with pytest.raises(Refusal) as caught:
             await made.facility.do(DismissEventInReaction(subscriber_name="nobody", event_id=new_id(), reason="no"))
         assert caught.value.code == "SubscriberBookmarkNotFoundError"
 
 
 async def test_where_it_stands_is_written_down_even_if_nothing_concerns_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = await following(Follower())
+    made = await follow_facility(Follower())
     await made.facility.people.create(StartRun(**made.facility.line.request))
     await made.caught_up()
     monkeypatch.setattr("baton.application.reactions.SAVE_SECONDS", 0)
     await made.caught_up()
-    assert await made.facility.store.end() == tuple(dict((await made.seen()).bookmark).values())
+    assert await made.facility.store.end() == tuple(dict((await made.view()).bookmark).values())
 
 
 class TestWhoReacts:

@@ -43,7 +43,7 @@ REVIEW = (
 
 
 @dataclass
-class Meeting:
+class MeetingStore:
     """A store whose sessions write only when every rival has decided."""
 
     store: Store
@@ -72,7 +72,7 @@ class Rival:
 class ClearanceSite:
     """A site with one clearance in force, for one asset."""
 
-    calling: CommandCaller
+    client: CommandCaller
     template_id: UUID
     clearance_id: UUID
 
@@ -81,8 +81,8 @@ class ClearanceSite:
 
     async def race(self, *commands: Command) -> tuple[list[CommandResult], list[Refusal]]:
         """What becomes of commands on the clearance that are all decided before one of them is written."""
-        meeting: Any = Meeting(self.calling.store, asyncio.Barrier(len(commands)))
-        rivals = replace(self.calling, store=meeting)
+        meeting: Any = MeetingStore(self.client.store, asyncio.Barrier(len(commands)))
+        rivals = replace(self.client, store=meeting)
         calls = (rivals.do(command, on=self.clearance_id) for command in commands)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         won = [outcome for outcome in outcomes if isinstance(outcome, CommandResult)]
@@ -91,12 +91,12 @@ class ClearanceSite:
         return won, lost
 
     async def log(self) -> list[EventRow]:
-        rows = await self.calling.store.follow(Bookmark(0, 0), 1000)
+        rows = await self.client.store.follow(Bookmark(0, 0), 1000)
         return [row for row in rows if row.stream_type == "Clearance"]
 
-    async def covering(self) -> dict[UUID, ClearanceStatus]:
-        async with self.calling.store.session() as session:
-            unit = UnitOfWork(session, self.calling.caller, self.calling.authorizer, self.calling.ports)
+    async def covering_statuses(self) -> dict[UUID, ClearanceStatus]:
+        async with self.client.store.session() as session:
+            unit = UnitOfWork(session, self.client.caller, self.client.authorizer, self.client.ports)
             return {one.id: one.status for one in await unit.fulfil(covering_clearances(None, None, [ASSET], START))}
 
 
@@ -106,7 +106,7 @@ def form(template_id: UUID, title: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def office(database_url: str) -> AsyncIterator[ClearanceSite]:
+async def clearance_site(database_url: str) -> AsyncIterator[ClearanceSite]:
     async with runtime_pool(database_url, 8) as pool:
         staff = CommandCaller(PostgresStore(pool))
         await staff.do(RegisterFacility(code="lumen", display_name="Lumen", kind="Site"))
@@ -118,34 +118,34 @@ async def office(database_url: str) -> AsyncIterator[ClearanceSite]:
         yield ClearanceSite(staff, template, clearance)
 
 
-async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(office: ClearanceSite) -> None:
-    before = await office.log()
-    won, lost = await office.race(*(office.amendment(f"Furnace {number}") for number in range(4)))
+async def test_of_rival_amendments_one_wins_and_the_others_leave_nothing(clearance_site: ClearanceSite) -> None:
+    before = await clearance_site.log()
+    won, lost = await clearance_site.race(*(clearance_site.amendment(f"Furnace {number}") for number in range(4)))
     (winner,) = won
     assert {(type(refusal), refusal.status) for refusal in lost} == {(ConcurrencyError, 409)}
     assert winner.status == 201
     assert winner.body is not None
     child = UUID(winner.body["clearance_id"])
-    written = (await office.log())[len(before) :]
+    written = (await clearance_site.log())[len(before) :]
     assert [(row.event_type, row.stream_id) for row in written] == [
-        ("ClearanceSuperseded", office.clearance_id),
+        ("ClearanceSuperseded", clearance_site.clearance_id),
         ("ClearanceRegistered", child),
     ]
     assert len({row.transaction_id for row in written}) == 1
     assert str(child) in written[0].payload
-    replaced = {office.clearance_id: ClearanceStatus.SUPERSEDED}
-    assert await office.covering() == {**replaced, child: ClearanceStatus.DEFINED}
+    replaced = {clearance_site.clearance_id: ClearanceStatus.SUPERSEDED}
+    assert await clearance_site.covering_statuses() == {**replaced, child: ClearanceStatus.DEFINED}
 
 
-async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(office: ClearanceSite) -> None:
-    await office.race(office.amendment("One"), office.amendment("Other"))
+async def test_who_lost_and_tries_again_is_told_that_the_form_was_replaced(clearance_site: ClearanceSite) -> None:
+    await clearance_site.race(clearance_site.amendment("One"), clearance_site.amendment("Other"))
     with expect_refusal("ClearanceCannotAmendError", "superseded"):
-        await office.calling.do(office.amendment("Again"), on=office.clearance_id)
+        await clearance_site.client.do(clearance_site.amendment("Again"), on=clearance_site.clearance_id)
 
 
-async def test_an_amendment_and_an_expiry_do_not_both_happen(office: ClearanceSite) -> None:
-    won, lost = await office.race(office.amendment("One"), ExpireClearance(reason="over"))
+async def test_an_amendment_and_an_expiry_do_not_both_happen(clearance_site: ClearanceSite) -> None:
+    won, lost = await clearance_site.race(clearance_site.amendment("One"), ExpireClearance(reason="over"))
     assert (len(won), len(lost)) == (1, 1)
-    statuses = set((await office.covering()).values())
+    statuses = set((await clearance_site.covering_statuses()).values())
     amended = {ClearanceStatus.SUPERSEDED, ClearanceStatus.DEFINED}
     assert statuses == (amended if won[0].status == 201 else {ClearanceStatus.EXPIRED})

@@ -130,12 +130,12 @@ class TestEachOnce:
     async def test_a_boot_that_was_interrupted_is_completed_by_the_next(self, clock: HandSetClock, appends: int) -> None:
         written: list[None] = []
 
-        def interrupted() -> None:
+        def interrupt() -> None:
             written.append(None)
             if len(written) == appends:
                 raise InterruptedError
 
-        store, whole = MemoryStore(interrupted), MemoryStore()
+        store, whole = MemoryStore(interrupt), MemoryStore()
         with pytest.raises(InterruptedError):
             await boot(store, clock, OPERATOR)
         await boot(store, clock, OPERATOR)

@@ -25,7 +25,7 @@ from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from baton.infrastructure.plugins import ActionRegistry
 from tests.support.application.memory_conduct import ROUTES
 from tests.support.fast_clock import LoopTime
-from tests.support.workflows.step_json import capture, captured, check, setpoint
+from tests.support.workflows.step_json import capture, captured_value, check, setpoint
 
 B = "bl7:b"
 
@@ -45,7 +45,7 @@ def over(plant: Simulator, time: LoopTime) -> StepEffects:
     return StepEffects(RoutedControl(ROUTES, {Substrate.IN_MEMORY: plant}), ActionRegistry({}), time, ROUTES, 3600.0)
 
 
-async def checked(
+async def run_check(
     effects: StepEffects, step: dict[str, Any], time: LoopTime | None = None, **captures: float
 ) -> EffectResult:
     """What a check finds; where a time is given, it waits as long as its step says."""
@@ -63,20 +63,20 @@ class TestChecks:
     async def test_it_reads_first_and_follows_nothing_where_that_is_enough(
         self, effects: StepEffects, plant: Simulator, time: LoopTime
     ) -> None:
-        done = await checked(effects, check(B, 1.5, timeout=60.0), time)
-        assert (done.says["reading"]["value"], done.says["waited"], time.passed) == (1.5, 0, 0)
+        done = await run_check(effects, check(B, 1.5, timeout=60.0), time)
+        assert (done.says["reading"]["value"], done.says["waited"], time.elapsed_seconds) == (1.5, 0, 0)
 
     async def test_without_a_deadline_it_judges_what_it_read(self, effects: StepEffects, time: LoopTime) -> None:
         with pytest.raises(DetailedFault) as failed:
-            await checked(effects, check(B, 7))
+            await run_check(effects, check(B, 7))
         assert (failed.value.label, failed.value.says["reading"]["value"]) == ("CheckFailedError", 1.5)
         assert str(failed.value) == "bl7:b reads 1.5 with quality Good, which does not meet the criterion."
-        assert time.passed == 0
+        assert time.elapsed_seconds == 0
 
     async def test_it_follows_the_signal_until_it_satisfies(
         self, effects: StepEffects, plant: Simulator, time: LoopTime
     ) -> None:
-        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        checking = asyncio.create_task(run_check(effects, check(B, 7, timeout=60.0), time))
         for value in (2, 3, 7, 8):
             await time.sleep(5)
             if not checking.done():
@@ -87,19 +87,19 @@ class TestChecks:
 
     async def test_an_axis_on_its_way_is_waited_for(self, effects: StepEffects, plant: Simulator, time: LoopTime) -> None:
         await plant.write("bl7:x", 10, wait=False)
-        done = await checked(effects, check("bl7:x.RBV", 10, 0.5, timeout=60.0), time)
+        done = await run_check(effects, check("bl7:x.RBV", 10, 0.5, timeout=60.0), time)
         assert done.says["waited"] == pytest.approx(9.5, abs=0.1)
         assert done.says["reading"]["value"] == pytest.approx(9.5, abs=0.1)
 
     async def test_at_the_deadline_the_last_reading_is_judged(
         self, effects: StepEffects, plant: Simulator, time: LoopTime
     ) -> None:
-        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        checking = asyncio.create_task(run_check(effects, check(B, 7, timeout=60.0), time))
         await time.sleep(50)
         plant.set_reading(B, reading(6.5))
         with pytest.raises(DetailedFault) as failed:
             await checking
-        assert (time.passed, failed.value.says["waited"], failed.value.says["reading"]["value"]) == (60, 60, 6.5)
+        assert (time.elapsed_seconds, failed.value.says["waited"], failed.value.says["reading"]["value"]) == (60, 60, 6.5)
         assert plant.subscriptions(B) == 0
 
     async def test_a_deadline_that_has_passed_leaves_one_look(
@@ -110,7 +110,7 @@ class TestChecks:
         assert done.says["waited"] == 0
         with pytest.raises(DetailedFault):
             await effects.check(CheckStep(**check(B, 7, timeout=60.0)), Memory(), past).body()
-        assert time.passed == 0
+        assert time.elapsed_seconds == 0
 
     @pytest.mark.parametrize("quality", [Quality.UNCERTAIN, Quality.BAD])
     async def test_only_a_good_value_satisfies(
@@ -118,8 +118,8 @@ class TestChecks:
     ) -> None:
         plant.set_reading(B, reading(7, quality=quality, quality_detail="HIGH"))
         with pytest.raises(DetailedFault, match=f"with quality {quality.value}"):
-            await checked(effects, check(B, 7))
-        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+            await run_check(effects, check(B, 7))
+        checking = asyncio.create_task(run_check(effects, check(B, 7, timeout=60.0), time))
         await time.sleep(5)
         plant.set_reading(B, reading(7))
         assert (await checking).says["waited"] == 5
@@ -128,40 +128,40 @@ class TestChecks:
         self, effects: StepEffects, time: LoopTime
     ) -> None:
         with pytest.raises(ControlNotConnectedError):
-            await checked(effects, check("bl7:absent", 7, timeout=60.0), time)
+            await run_check(effects, check("bl7:absent", 7, timeout=60.0), time)
 
     async def test_a_signal_that_does_not_answer_is_an_error_too(
         self, effects: StepEffects, plant: Simulator, time: LoopTime
     ) -> None:
         plant.simulate_fault(B, SimulatedFault.SILENT)
         with pytest.raises(ControlTimeoutError):
-            await checked(effects, check(B, 1.5, timeout=60.0), time)
-        assert time.passed == 5
+            await run_check(effects, check(B, 1.5, timeout=60.0), time)
+        assert time.elapsed_seconds == 5
 
     async def test_a_signal_that_is_lost_while_it_is_followed_is_an_error(
         self, effects: StepEffects, plant: Simulator, time: LoopTime
     ) -> None:
-        checking = asyncio.create_task(checked(effects, check(B, 7, timeout=60.0), time))
+        checking = asyncio.create_task(run_check(effects, check(B, 7, timeout=60.0), time))
         await time.sleep(5)
         plant.simulate_disconnect(B)
         with pytest.raises(ControlNotConnectedError):
             await checking
-        assert time.passed == 5
+        assert time.elapsed_seconds == 5
 
     async def test_a_time_out_of_the_control_system_is_not_taken_for_the_deadline(
         self, plant: Simulator, time: LoopTime
     ) -> None:
-        class Impatient(Simulator):
+        class ImpatientSimulator(Simulator):
             def subscribe(self, address: str) -> Any:
-                return failing_at_once()
+                return fail_at_once()
 
-        async def failing_at_once() -> Any:
+        async def fail_at_once() -> Any:
             raise TimeoutError("of the library's own")
             yield
 
-        effects = over(Impatient({B: 1.5}, time=time), time)
+        effects = over(ImpatientSimulator({B: 1.5}, time=time), time)
         with pytest.raises(TimeoutError):
-            await checked(effects, check(B, 7, timeout=60.0), time)
+            await run_check(effects, check(B, 7, timeout=60.0), time)
 
     @pytest.mark.parametrize(
         ("found", "expected", "tolerance", "meets"),
@@ -194,10 +194,10 @@ class TestChecks:
         plant.set_reading(B, reading(found))
         step = check(B, expected, tolerance)
         if meets:
-            await checked(effects, step)
+            await run_check(effects, step)
         else:
             with pytest.raises(DetailedFault, match="does not meet"):
-                await checked(effects, step)
+                await run_check(effects, step)
 
     @pytest.mark.parametrize(
         ("expected", "meets"), [("Open", True), (1, True), ("Closed", False), (0, False), (True, False)]
@@ -209,20 +209,20 @@ class TestChecks:
         assert (await plant.read("bl7:shutter")).kind is ReadingKind.CATEGORICAL
         step = check("bl7:shutter", expected)
         if meets:
-            await checked(effects, step)
+            await run_check(effects, step)
         else:
             with pytest.raises(DetailedFault):
-                await checked(effects, step)
+                await run_check(effects, step)
 
     async def test_a_choice_is_near_to_no_number(self, effects: StepEffects, plant: Simulator) -> None:
         await plant.write("bl7:shutter", "Open")
         with pytest.raises(DetailedFault):
-            await checked(effects, check("bl7:shutter", 1, 0.5))
+            await run_check(effects, check("bl7:shutter", 1, 0.5))
 
     async def test_what_was_captured_may_be_expected(self, effects: StepEffects) -> None:
-        await checked(effects, check(B, captured("n")), n=1.5)
+        await run_check(effects, check(B, captured_value("n")), n=1.5)
         with pytest.raises(StepFault, match="n"):
-            await checked(effects, check(B, captured("n")))
+            await run_check(effects, check(B, captured_value("n")))
 
 
 class TestSetpoints:

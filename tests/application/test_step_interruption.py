@@ -28,9 +28,9 @@ from tests.support.application.memory_conduct import (
     MemoryConduct,
     OpenedConduct,
     WorkAttempt,
-    endless,
-    raising,
-    rehearsed,
+    endless_body,
+    failing_body,
+    memory_conduct,
 )
 from tests.support.fast_clock import LoopTime
 from tests.support.workflows.step_json import action, compute, setpoint
@@ -39,16 +39,18 @@ from tests.support.workflows.step_json import action, compute, setpoint
 class TestCallingOff:
     """A step that is stopped from outside while its body runs."""
 
-    async def running(self, memory: MemoryConduct, attempt: WorkAttempt) -> tuple[OpenedConduct, Any, list[float]]:
+    async def start_endless_step(
+        self, memory: MemoryConduct, attempt: WorkAttempt
+    ) -> tuple[OpenedConduct, Any, list[float]]:
         stopped: list[float] = []
-        memory.actions["collect"] = endless(memory.time, stopped)
-        conduct = await memory.opened([action("collect"), setpoint("bl7:a", 1)])
+        memory.actions["collect"] = endless_body(memory.time, stopped)
+        conduct = await memory.open_conduct([action("collect"), setpoint("bl7:a", 1)])
         running = asyncio.create_task(memory.step(conduct, attempt=attempt))
         await memory.time.sleep(2.5)
         return conduct, running, stopped
 
     async def test_a_try_that_is_followed_by_another_leaves_its_row_alone(self, memory: MemoryConduct) -> None:
-        _, running, stopped = await self.running(memory, WorkAttempt())
+        _, running, stopped = await self.start_endless_step(memory, WorkAttempt())
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -57,7 +59,7 @@ class TestCallingOff:
     async def test_a_try_that_the_engine_has_lost_sight_of_is_seen_through_and_the_next_one_waits_for_it(
         self, memory: MemoryConduct
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         running = asyncio.create_task(memory.step(conduct, attempt=WorkAttempt(is_abandoned=True)))
         await memory.time.sleep(2.5)
         running.cancel()
@@ -67,7 +69,7 @@ class TestCallingOff:
         assert [(row["result"], row["attempt"]) for row in memory.rows()] == [("in_flight", 1), ("ok", 1)]
 
     async def test_what_nobody_waits_for_is_stopped_with_the_process(self, memory: MemoryConduct) -> None:
-        _, running, stopped = await self.running(memory, WorkAttempt(is_abandoned=True))
+        _, running, stopped = await self.start_endless_step(memory, WorkAttempt(is_abandoned=True))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -77,7 +79,7 @@ class TestCallingOff:
         assert (stopped, [mark for _, mark, _ in memory.marks()]) == ([4.5], ["in_flight"])
 
     async def test_work_that_is_not_wanted_any_more_is_settled(self, memory: MemoryConduct) -> None:
-        conduct, running, stopped = await self.running(memory, WorkAttempt(is_cancelled=True))
+        conduct, running, stopped = await self.start_endless_step(memory, WorkAttempt(is_cancelled=True))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -90,7 +92,7 @@ class TestCallingOff:
 
     async def test_a_job_that_is_not_wanted_any_more_is_cancelled(self, memory: MemoryConduct) -> None:
         memory.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
-        conduct = await memory.opened([compute("fit")])
+        conduct = await memory.open_conduct([compute("fit")])
         running = asyncio.create_task(memory.step(conduct, attempt=WorkAttempt(is_cancelled=True)))
         await memory.time.sleep(2.5)
         running.cancel()
@@ -101,7 +103,7 @@ class TestCallingOff:
         assert memory.rows()[-1]["error_class"] == "CancelledError"
 
     async def test_an_abort_stops_a_body_within_a_second(self, memory: MemoryConduct) -> None:
-        conduct, running, stopped = await self.running(memory, WorkAttempt())
+        conduct, running, stopped = await self.start_endless_step(memory, WorkAttempt())
         await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         assert (await running).verdict is ConductVerdict.ABORT
         assert stopped == [3.0], "at its next sign of life"
@@ -109,7 +111,7 @@ class TestCallingOff:
         assert (row["result"], row["error_class"], row["name"]) == ("failed", "CancelledError", "collect")
 
     async def test_a_hold_lets_it_end(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10), setpoint("bl7:a", 1)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10), setpoint("bl7:a", 1)])
         running = asyncio.create_task(memory.step(conduct))
         await memory.time.sleep(2.5)
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
@@ -128,14 +130,14 @@ class TestCallingOff:
         self, memory: MemoryConduct, event: Any, verdict: ConductVerdict
     ) -> None:
         run_id = await memory.run()
-        conduct = await memory.opened([setpoint("bl7:x", 10)], run_id=run_id)
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)], run_id=run_id)
         running = asyncio.create_task(memory.step(conduct))
         await memory.time.sleep(2.5)
-        await memory.happens(run_id, event.model_copy())
+        await memory.append_events(run_id, event.model_copy())
         assert (await running).verdict is verdict
 
     async def test_the_end_of_the_conduct_stops_a_body(self, memory: MemoryConduct) -> None:
-        conduct, running, stopped = await self.running(memory, WorkAttempt())
+        conduct, running, stopped = await self.start_endless_step(memory, WorkAttempt())
         await memory.conductor.end(conduct.end(STOOD_DOWN, closed=False))
         assert (await running).verdict is ConductVerdict.GONE
         assert stopped == [3.0]
@@ -148,9 +150,9 @@ class TestCallingOff:
                 await asyncio.sleep(20)
                 return job_id
 
-        slow = rehearsed(time, compute=Slow())
+        slow = memory_conduct(time, compute=Slow())
         slow.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
-        conduct = await slow.opened([compute("fit")])
+        conduct = await slow.open_conduct([compute("fit")])
         running = asyncio.create_task(slow.step(conduct, attempt=WorkAttempt(called_off)))
         await time.sleep(2.5)
         if called_off:
@@ -171,23 +173,23 @@ class TestCallingOff:
             async def await_terminal_state(self, job_id: str) -> JobStatus:
                 status = await super().await_terminal_state(job_id)
                 await asyncio.sleep(8)
-                ends.append(time.passed)
+                ends.append(time.elapsed_seconds)
                 return status
 
         ends: list[float] = []
-        stubborn = rehearsed(time, compute=Stubborn())
+        stubborn = memory_conduct(time, compute=Stubborn())
         stubborn.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
-        conduct, attempt = await stubborn.opened([compute("fit")]), WorkAttempt()
+        conduct, attempt = await stubborn.open_conduct([compute("fit")]), WorkAttempt()
         running = asyncio.create_task(stubborn.step(conduct, attempt=attempt))
         await time.sleep(2.5)
         await stubborn.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         assert (await running).verdict is ConductVerdict.ABORT
-        assert ends == [time.passed]
+        assert ends == [time.elapsed_seconds]
         assert attempt.signs >= 10, "it is heard of meanwhile"
 
     async def test_an_abort_cancels_the_job_that_is_waited_for(self, memory: MemoryConduct) -> None:
         memory.compute.seed(("fit",), SimulatedOutcome(until=asyncio.Event()))
-        conduct = await memory.opened([compute("fit")])
+        conduct = await memory.open_conduct([compute("fit")])
         running = asyncio.create_task(memory.step(conduct))
         await memory.time.sleep(2.5)
         await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
@@ -205,8 +207,8 @@ class TestCallingOff:
                 await asyncio.sleep(0.5)
                 return orders
 
-        slow = rehearsed(time, make_ledger=Slow)
-        conduct = await slow.opened([setpoint("bl7:x", 1.2)])
+        slow = memory_conduct(time, make_ledger=Slow)
+        conduct = await slow.open_conduct([setpoint("bl7:x", 1.2)])
         running = asyncio.create_task(slow.step(conduct))
         await time.sleep(0.5)
         await slow.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
@@ -240,7 +242,7 @@ class Unreachable(MemoryLedger):
 class TestAnUnreachableDatabase:
     @pytest.fixture
     def outage(self, memory: MemoryConduct, time: LoopTime) -> MemoryConduct:
-        return rehearsed(time, make_ledger=Unreachable)
+        return memory_conduct(time, make_ledger=Unreachable)
 
     def cut(self, memory: MemoryConduct, down: bool = True) -> None:
         assert isinstance(memory.ledger, Unreachable)
@@ -248,8 +250,8 @@ class TestAnUnreachableDatabase:
 
     async def test_a_body_that_is_not_heard_of_for_three_seconds_stops_itself(self, outage: MemoryConduct) -> None:
         stopped: list[float] = []
-        outage.actions["collect"] = endless(outage.time, stopped)
-        conduct = await outage.opened([action("collect")])
+        outage.actions["collect"] = endless_body(outage.time, stopped)
+        conduct = await outage.open_conduct([action("collect")])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(10.5)
         self.cut(outage)
@@ -259,17 +261,17 @@ class TestAnUnreachableDatabase:
         assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]
 
     async def test_an_outage_of_two_seconds_is_nothing(self, outage: MemoryConduct) -> None:
-        conduct = await outage.opened([setpoint("bl7:x", 10)])
+        conduct = await outage.open_conduct([setpoint("bl7:x", 10)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(4.5)
         self.cut(outage)
         await outage.time.sleep(2)
         self.cut(outage, down=False)
         assert (await running).verdict is ConductVerdict.DONE
-        assert outage.time.passed == pytest.approx(10, abs=0.1)
+        assert outage.time.elapsed_seconds == pytest.approx(10, abs=0.1)
 
     async def test_a_write_that_stopped_itself_is_sent_again(self, outage: MemoryConduct) -> None:
-        conduct = await outage.opened([setpoint("bl7:x", 10)])
+        conduct = await outage.open_conduct([setpoint("bl7:x", 10)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.5)
         self.cut(outage)
@@ -282,8 +284,8 @@ class TestAnUnreachableDatabase:
         assert [row["attempt"] for row in outage.rows()] == [1, 2, 2]
 
     async def test_an_action_that_stopped_itself_is_not_done_again(self, outage: MemoryConduct) -> None:
-        outage.actions["collect"] = endless(outage.time, [])
-        conduct = await outage.opened([action("collect")])
+        outage.actions["collect"] = endless_body(outage.time, [])
+        conduct = await outage.open_conduct([action("collect")])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.5)
         self.cut(outage)
@@ -295,7 +297,7 @@ class TestAnUnreachableDatabase:
         assert report.failure.error_class == "ActionOutcomeUnknown"
 
     async def test_an_outcome_is_kept_until_it_can_be_stored(self, outage: MemoryConduct) -> None:
-        conduct = await outage.opened([setpoint("bl7:x", 0.5)])
+        conduct = await outage.open_conduct([setpoint("bl7:x", 0.5)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.1)
         self.cut(outage)
@@ -305,7 +307,7 @@ class TestAnUnreachableDatabase:
         assert [row["attempt"] for row in outage.rows()] == [1, 1]
 
     async def test_an_outcome_that_cannot_be_stored_is_no_outcome(self, outage: MemoryConduct) -> None:
-        conduct = await outage.opened([setpoint("bl7:x", 0.5)])
+        conduct = await outage.open_conduct([setpoint("bl7:x", 0.5)])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(0.1)
         self.cut(outage)
@@ -320,7 +322,7 @@ class TestAnUnreachableDatabase:
     async def test_a_wait_for_a_job_stops_itself_and_leaves_the_job_alone(self, outage: MemoryConduct) -> None:
         ready = asyncio.Event()
         outage.compute.seed(("fit",), SimulatedOutcome(until=ready))
-        conduct = await outage.opened([compute("fit")])
+        conduct = await outage.open_conduct([compute("fit")])
         running = asyncio.create_task(outage.step(conduct))
         await outage.time.sleep(5.5)
         self.cut(outage)
@@ -332,8 +334,8 @@ class TestAnUnreachableDatabase:
         assert len(outage.compute.submissions) == 1
 
     async def test_a_body_that_loses_the_database_itself_is_tried_again(self, outage: MemoryConduct) -> None:
-        outage.actions["collect"] = raising(StoreUnavailableError("The database cannot be reached."))
-        conduct = await outage.opened([action("collect")])
+        outage.actions["collect"] = failing_body(StoreUnavailableError("The database cannot be reached."))
+        conduct = await outage.open_conduct([action("collect")])
         with pytest.raises(StoreUnavailableError):
             await outage.step(conduct)
         assert [mark for _, mark, _ in outage.marks()] == ["in_flight"]
@@ -364,7 +366,7 @@ class TestStandingStill:
     async def test_a_setpoint_that_stood_still_while_it_connected_writes_nothing(
         self, memory: MemoryConduct, control: SlowToConnect, time: LoopTime
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 5)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 5)])
         control.connecting, control.suspend = 0.5, lambda: time.suspend(20)
         with pytest.raises(HeartbeatLost):
             await memory.step(conduct)
@@ -374,7 +376,7 @@ class TestStandingStill:
     async def test_a_setpoint_that_connects_slowly_but_is_heard_of_is_written(
         self, memory: MemoryConduct, control: SlowToConnect
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 5)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 5)])
         control.connecting = 4.5
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert await memory.value("bl7:a") == 5
@@ -391,7 +393,7 @@ class TestStandingStill:
             return {}
 
         memory.actions["collect"] = body
-        conduct = await memory.opened([action("collect")])
+        conduct = await memory.open_conduct([action("collect")])
         if seconds < 3:
             assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         else:
@@ -413,20 +415,20 @@ class TestStandingStill:
             return {}
 
         memory.actions["collect"] = body
-        conduct = await memory.opened([action("collect")])
+        conduct = await memory.open_conduct([action("collect")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         with pytest.raises(HeartbeatLost):
             await left[0]
         assert await memory.value("bl7:a") == 0
 
     async def test_a_program_is_not_begun_by_a_worker_that_stood_still(self, time: LoopTime) -> None:
-        class Suspended(SimulatedCompute):
+        class SuspendedCompute(SimulatedCompute):
             async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
                 time.suspend(20)
                 return await super().submit(job, fence)
 
-        slept = rehearsed(time, compute=Suspended())
-        conduct = await slept.opened([compute("fit")])
+        slept = memory_conduct(time, compute=SuspendedCompute())
+        conduct = await slept.open_conduct([compute("fit")])
         with pytest.raises(HeartbeatLost):
             await slept.step(conduct)
         assert slept.compute.submissions == []

@@ -15,13 +15,13 @@ from tests.support.application.memory_conduct import (
     MemoryConduct,
     OpenedConduct,
     WorkAttempt,
-    nothing_to_do,
+    finish_at_once,
 )
-from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint
+from tests.support.workflows.step_json import action, capture, captured_value, check, compute, criterion, setpoint
 
 
 class TestObstacles:
-    async def stopped(self, memory: MemoryConduct, conduct: OpenedConduct, **where: Any) -> ConductVerdict:
+    async def verdict_of_untouched_step(self, memory: MemoryConduct, conduct: OpenedConduct, **where: Any) -> ConductVerdict:
         """What a step reports that must not touch anything."""
         before = len(memory.rows())
         report = await memory.step(conduct, **where)
@@ -31,32 +31,32 @@ class TestObstacles:
 
     @pytest.mark.parametrize("step", [setpoint("bl7:a", 3), check("bl7:b", 1.5), capture("bl7:b", "n"), action("act")])
     async def test_a_request_is_served_before_every_kind_of_step(self, memory: MemoryConduct, step: Any) -> None:
-        conduct = await memory.opened([step])
+        conduct = await memory.open_conduct([step])
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
-        assert await self.stopped(memory, conduct) is ConductVerdict.HOLD
+        assert await self.verdict_of_untouched_step(memory, conduct) is ConductVerdict.HOLD
         await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
-        assert await self.stopped(memory, conduct) is ConductVerdict.ABORT, "an abort counts before a hold"
+        assert await self.verdict_of_untouched_step(memory, conduct) is ConductVerdict.ABORT, "an abort counts before a hold"
 
     async def test_a_request_is_served_before_a_program(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([compute("fit")])
+        conduct = await memory.open_conduct([compute("fit")])
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
-        assert await self.stopped(memory, conduct) is ConductVerdict.HOLD
+        assert await self.verdict_of_untouched_step(memory, conduct) is ConductVerdict.HOLD
         assert memory.compute.submissions == []
 
     async def test_even_a_step_that_would_fail_serves_it_first(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", captured("n"))])
+        conduct = await memory.open_conduct([setpoint("bl7:a", captured_value("n"))])
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
-        assert await self.stopped(memory, conduct) is ConductVerdict.HOLD
+        assert await self.verdict_of_untouched_step(memory, conduct) is ConductVerdict.HOLD
 
     async def test_what_was_done_is_told_although_a_hold_is_asked_for(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3), setpoint("bl7:c", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3), setpoint("bl7:c", 3)])
         await memory.step(conduct)
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert (await memory.step(conduct, 1)).verdict is ConductVerdict.HOLD
 
     async def test_a_hold_is_void_while_closing_and_an_abort_is_not(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:c", 3)], [setpoint("bl7:shutter", 0), setpoint("bl7:a", 0)])
+        conduct = await memory.open_conduct([setpoint("bl7:c", 3)], [setpoint("bl7:shutter", 0), setpoint("bl7:a", 0)])
         await memory.reach(conduct, conduct.at(0, closing=True), {})
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
         assert (await memory.step(conduct, closing=True)).verdict is ConductVerdict.DONE
@@ -75,42 +75,42 @@ class TestObstacles:
         self, memory: MemoryConduct, event: Any, main: ConductVerdict, closing: ConductVerdict
     ) -> None:
         run_id = await memory.run()
-        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
-        await memory.happens(run_id, event.model_copy())
-        assert await self.stopped(memory, conduct) is main
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
+        await memory.append_events(run_id, event.model_copy())
+        assert await self.verdict_of_untouched_step(memory, conduct) is main
         assert (await memory.step(conduct, closing=True)).verdict is closing
 
     async def test_an_abort_of_the_run_counts_before_a_hold_and_a_hold_before_its_stop(self, memory: MemoryConduct) -> None:
         run_id = await memory.run()
-        conduct = await memory.opened([setpoint("bl7:a", 3)], run_id=run_id)
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], run_id=run_id)
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
-        await memory.happens(run_id, RunStopped(reason="enough", **ENDING))
-        assert await self.stopped(memory, conduct) is ConductVerdict.HOLD
-        await memory.happens(run_id, RunAborted(reason="smoke", **ENDING))
-        assert await self.stopped(memory, conduct) is ConductVerdict.RUN_ABORTED
+        await memory.append_events(run_id, RunStopped(reason="enough", **ENDING))
+        assert await self.verdict_of_untouched_step(memory, conduct) is ConductVerdict.HOLD
+        await memory.append_events(run_id, RunAborted(reason="smoke", **ENDING))
+        assert await self.verdict_of_untouched_step(memory, conduct) is ConductVerdict.RUN_ABORTED
 
     async def test_closing_alone_asks_no_run(self, memory: MemoryConduct) -> None:
         run_id = await memory.run()
         closing = [setpoint("bl7:shutter", 0)]
-        first = await memory.opened([setpoint("bl7:a", 3)], closing, how=ConductOrHoldProcedure, run_id=run_id)
+        first = await memory.open_conduct([setpoint("bl7:a", 3)], closing, how=ConductOrHoldProcedure, run_id=run_id)
         await memory.conductor.end(first.end(STOOD_DOWN, closed=False))
-        await memory.happens(run_id, RunAborted(reason="smoke", **ENDING))
+        await memory.append_events(run_id, RunAborted(reason="smoke", **ENDING))
         only = await memory.live(AbortProcedure(reason="put it away", run_closing=True), first.procedure_id)
         assert (await memory.step(only, closing=True)).verdict is ConductVerdict.DONE
         assert await memory.value("bl7:shutter") == 0
 
     async def test_a_conduct_that_has_ended_touches_nothing(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3), compute("fit")])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3), compute("fit")])
         await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         await memory.conductor.end(conduct.end(STOOD_DOWN, closed=False))
-        assert await self.stopped(memory, conduct, step_index=0) is ConductVerdict.GONE
-        assert await self.stopped(memory, conduct, step_index=1) is ConductVerdict.GONE
+        assert await self.verdict_of_untouched_step(memory, conduct, step_index=0) is ConductVerdict.GONE
+        assert await self.verdict_of_untouched_step(memory, conduct, step_index=1) is ConductVerdict.GONE
         report = await memory.steps.collect(JobRequest(place=conduct.at(1), job_id="7"), WorkAttempt())
         assert report.verdict is ConductVerdict.GONE
 
     @pytest.mark.parametrize("step", [setpoint("bl7:a", 3), check("bl7:b", 1.5), action("act"), capture("bl7:b", "n")])
     async def test_whoever_stood_still_for_too_long_touches_nothing(self, memory: MemoryConduct, step: Any) -> None:
-        conduct = await memory.opened([step])
+        conduct = await memory.open_conduct([step])
         await memory.time.sleep(301)
         report = await memory.step(conduct)
         assert report.failure is not None
@@ -118,12 +118,12 @@ class TestObstacles:
         assert (report.failure.source_kind, memory.rows()) == (step["kind"], [])
 
     async def test_a_checks_own_wait_is_granted_on_top(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([check("bl7:b", 1.5, timeout=60.0)])
+        conduct = await memory.open_conduct([check("bl7:b", 1.5, timeout=60.0)])
         await memory.time.sleep(350)
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
 
     async def test_closing_is_never_too_late(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
         await memory.time.sleep(10_000)
         assert (await memory.step(conduct, closing=True)).verdict is ConductVerdict.DONE
 
@@ -132,15 +132,15 @@ class TestGoingOn:
     """A conduct that takes up where an earlier one was held."""
 
     async def test_what_was_captured_before_the_boundary_is_still_there(self, memory: MemoryConduct) -> None:
-        steps = [capture("bl7:b", "n"), setpoint("bl7:a", 1), setpoint("bl7:c", captured("n"))]
-        first = await memory.opened(steps)
+        steps = [capture("bl7:b", "n"), setpoint("bl7:a", 1), setpoint("bl7:c", captured_value("n"))]
+        first = await memory.open_conduct(steps)
         await memory.step(first, 0)
         conduct = await self.taken_up(memory, first, 2)
         assert (await memory.step(conduct, 2)).verdict is ConductVerdict.DONE
         assert await memory.value("bl7:c") == 1.5
 
     async def test_what_was_captured_behind_it_is_captured_anew(self, memory: MemoryConduct) -> None:
-        first = await memory.opened([capture("bl7:b", "n"), setpoint("bl7:c", captured("n"))])
+        first = await memory.open_conduct([capture("bl7:b", "n"), setpoint("bl7:c", captured_value("n"))])
         await memory.step(first, 0)
         memory.plant.set_reading("bl7:b", Reading(value=9.0))
         conduct = await self.taken_up(memory, first, 0)
@@ -154,7 +154,7 @@ class TestGoingOn:
 
     async def test_what_was_published_before_the_boundary_is_still_there(self, memory: MemoryConduct) -> None:
         reducing = compute("reduce", output_uri="file:///a.h5", output_ref_name="reduced")
-        first = await memory.opened(
+        first = await memory.open_conduct(
             [
                 reducing,
                 compute("fit", input_uris=[{"__output__": "reduced"}], output_uri="file:///b.h5", output_ref_name="fitted"),
@@ -167,7 +167,7 @@ class TestGoingOn:
 
     @pytest.mark.parametrize("step", [action("collect"), compute("fit")])
     async def test_what_was_begun_is_not_begun_again(self, memory: MemoryConduct, step: Any) -> None:
-        first = await memory.opened([step, setpoint("bl7:a", 1)])
+        first = await memory.open_conduct([step, setpoint("bl7:a", 1)])
         await memory.step(first, 0)
         conduct = await self.taken_up(memory, first, 0)
         before = len(memory.rows())
@@ -176,14 +176,14 @@ class TestGoingOn:
 
     @pytest.mark.parametrize("step", [action("collect"), compute("fit")])
     async def test_what_never_was_is_done(self, memory: MemoryConduct, step: Any) -> None:
-        first = await memory.opened([setpoint("bl7:a", 1), step])
+        first = await memory.open_conduct([setpoint("bl7:a", 1), step])
         await memory.step(first, 0)
-        memory.actions["collect"] = nothing_to_do
+        memory.actions["collect"] = finish_at_once
         conduct = await self.taken_up(memory, first, 0)
         assert (await memory.step(conduct, 1)).verdict is ConductVerdict.DONE
 
     async def test_setpoints_are_written_again_and_checks_judged_anew(self, memory: MemoryConduct) -> None:
-        first = await memory.opened([setpoint("bl7:a", 1), check("bl7:b", 1.5)])
+        first = await memory.open_conduct([setpoint("bl7:a", 1), check("bl7:b", 1.5)])
         for index in range(2):
             await memory.step(first, index)
         memory.plant.set_reading("bl7:b", Reading(value=9.0))
@@ -199,9 +199,9 @@ class TestGoingOn:
         return await memory.live(again, first.procedure_id)
 
     async def test_each_pass_of_a_loop_captures_for_itself_and_closing_has_the_last(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened(
-            [capture("bl7:b", "n"), setpoint("bl7:a", captured("n"))],
-            [setpoint("bl7:c", captured("n"))],
+        conduct = await memory.open_conduct(
+            [capture("bl7:b", "n"), setpoint("bl7:a", captured_value("n"))],
+            [setpoint("bl7:c", captured_value("n"))],
             ConductUntilConverged,
             conduct={"convergence_capture_name": "n", "criterion": criterion(0, 0.5)},
         )

@@ -21,11 +21,11 @@ from tests.support.application.memory_conduct import (
     MemoryConduct,
     OpenedConduct,
     WorkAttempt,
-    endless,
-    measured,
-    nothing_to_do,
-    raising,
-    rehearsed,
+    endless_body,
+    failing_body,
+    finish_at_once,
+    measurement,
+    memory_conduct,
 )
 from tests.support.fast_clock import LoopTime
 from tests.support.workflows.step_json import action, capture, check, compute, setpoint
@@ -46,18 +46,18 @@ class TestWorkerLoss:
         assert memory.marks()[-1][1] == "in_flight"
 
     async def test_a_write_of_a_dead_worker_is_sent_again_at_once(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         await self.lost(memory, conduct)
         memory.dead.add(ELSEWHERE)
         report = await memory.step(conduct)
         assert report.verdict is ConductVerdict.DONE
-        assert memory.time.passed == pytest.approx(10.1, abs=0.6)
+        assert memory.time.elapsed_seconds == pytest.approx(10.1, abs=0.6)
         told = [(row["attempt"], row["result"], row.get("worker")) for row in memory.rows()]
         assert told == [(1, "in_flight", ELSEWHERE), (2, "in_flight", HERE), (2, "ok", None)]
         assert memory.plant.writes["bl7:x"] == 2
 
     async def test_a_failure_names_the_attempts_that_may_have_been_written(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         await self.lost(memory, conduct)
         memory.dead.add(ELSEWHERE)
         memory.plant.simulate_disconnect("bl7:x")
@@ -69,7 +69,7 @@ class TestWorkerLoss:
         assert written == {"bl7:x": {"outcome": "unknown", "values": [10]}}
 
     async def test_a_write_that_was_sent_and_not_confirmed_says_so_too(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 1), setpoint("bl7:a", 2)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 1), setpoint("bl7:a", 2)])
         await memory.step(conduct)
         memory.plant.simulate_fault("bl7:a", SimulatedFault.SILENT)
         report = await memory.step(conduct, 1)
@@ -82,7 +82,7 @@ class TestWorkerLoss:
     async def test_a_write_that_came_too_late_to_be_sent_again_does_not_say_that_nothing_was_touched(
         self, memory: MemoryConduct
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         await self.lost(memory, conduct)
         memory.dead.add(ELSEWHERE)
         await memory.time.sleep(400)
@@ -92,19 +92,19 @@ class TestWorkerLoss:
         assert "an attempt at it may have been written" in report.failure.message
 
     async def test_a_write_of_this_worker_that_was_cut_off_is_sent_again_at_once(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         cut = asyncio.create_task(memory.step(conduct))
         await memory.time.sleep(0.5)
         cut.cancel()
         await asyncio.gather(cut, return_exceptions=True)
         await memory.step(conduct)
         assert [row["attempt"] for row in memory.rows()] == [1, 2, 2]
-        assert memory.time.passed < 12
+        assert memory.time.elapsed_seconds < 12
 
     async def test_a_write_of_somebody_who_fell_silent_is_sent_again_when_its_time_is_over(
         self, memory: MemoryConduct
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         await self.lost(memory, conduct)
         attempt = WorkAttempt()
         await memory.step(conduct, attempt=attempt)
@@ -114,16 +114,16 @@ class TestWorkerLoss:
         assert attempt.signs > 100, "whoever waits is alive"
 
     async def test_a_write_of_somebody_who_is_heard_of_is_waited_for(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 20)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 20)])
         first = asyncio.create_task(memory.step(conduct, by=memory.worker()))
         await memory.time.sleep(5)
         second = await memory.step(conduct)
         assert second == await first
-        assert memory.time.passed == pytest.approx(20, abs=0.5)
+        assert memory.time.elapsed_seconds == pytest.approx(20, abs=0.5)
         assert memory.plant.writes["bl7:x"] == 1
 
     async def test_a_hold_is_served_instead_of_sending_a_write_again(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         await self.lost(memory, conduct)
         waiting = asyncio.create_task(memory.step(conduct))
         await memory.time.sleep(5)
@@ -132,7 +132,7 @@ class TestWorkerLoss:
         assert memory.plant.writes["bl7:x"] == 1
 
     async def test_a_hold_is_not_in_force_while_somebody_else_still_moves(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 10)])
         first = asyncio.create_task(memory.step(conduct, by=memory.worker()))
         await memory.time.sleep(5)
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
@@ -152,8 +152,8 @@ class TestWorkerLoss:
                     await asyncio.sleep(4)
                 return standing
 
-        tardy = rehearsed(time, make_ledger=Tardy)
-        conduct = await tardy.opened([setpoint("bl7:x", 1)])
+        tardy = memory_conduct(time, make_ledger=Tardy)
+        conduct = await tardy.open_conduct([setpoint("bl7:x", 1)])
         with pytest.raises(HeartbeatLost):
             await tardy.step(conduct)
         assert tardy.plant.writes["bl7:x"] == 0
@@ -167,9 +167,9 @@ class TestWorkerLoss:
                 await mended.wait()
                 return await super().settle(row)
 
-        mended, stuck = asyncio.Event(), rehearsed(time, make_ledger=Stuck)
-        stuck.actions["collect"] = nothing_to_do
-        conduct = await stuck.opened([action("collect")])
+        mended, stuck = asyncio.Event(), memory_conduct(time, make_ledger=Stuck)
+        stuck.actions["collect"] = finish_at_once
+        conduct = await stuck.open_conduct([action("collect")])
         first = asyncio.create_task(stuck.step(conduct))
         await time.sleep(20)
         second = asyncio.create_task(stuck.step(conduct))
@@ -188,7 +188,7 @@ class TestWorkerLoss:
             return {}
 
         memory.actions["collect"] = collect
-        conduct = await memory.opened([action("collect")])
+        conduct = await memory.open_conduct([action("collect")])
         await self.lost(memory, conduct, after=2.5)
         if known_dead:
             memory.dead.add(ELSEWHERE)
@@ -196,7 +196,7 @@ class TestWorkerLoss:
         assert report.failure is not None
         assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, "ActionOutcomeUnknown")
         assert begun == ["once"]
-        assert memory.time.passed == pytest.approx(2.5 if known_dead else 8, abs=0.3), "silent for six seconds"
+        assert memory.time.elapsed_seconds == pytest.approx(2.5 if known_dead else 8, abs=0.3), "silent for six seconds"
         assert memory.marks() == [("action", "in_flight", "in_flight"), ("action", "outcome", "failed")]
         assert await memory.step(conduct) == report
 
@@ -209,7 +209,7 @@ class TestWorkerLoss:
             return {"frames": 3}
 
         memory.actions["collect"] = collect
-        conduct = await memory.opened([action("collect")])
+        conduct = await memory.open_conduct([action("collect")])
         first = asyncio.create_task(memory.step(conduct, by=memory.worker()))
         await memory.time.sleep(5)
         second = await memory.step(conduct)
@@ -217,8 +217,8 @@ class TestWorkerLoss:
         assert memory.rows()[-1]["result_data"] == {"frames": 3}
 
     async def test_an_unknown_outcome_is_told_although_a_hold_is_asked_for(self, memory: MemoryConduct) -> None:
-        memory.actions["collect"] = endless(memory.time, [])
-        conduct = await memory.opened([action("collect")])
+        memory.actions["collect"] = endless_body(memory.time, [])
+        conduct = await memory.open_conduct([action("collect")])
         await self.lost(memory, conduct)
         memory.dead.add(ELSEWHERE)
         await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)
@@ -234,14 +234,14 @@ class TestWorkerLoss:
             await time.sleep(10)
             return {}
 
-        distant = rehearsed(time, actions={"collect": collect}, make_ledger=DistantLedger)
-        conduct = await distant.opened([action("collect")])
+        distant = memory_conduct(time, actions={"collect": collect}, make_ledger=DistantLedger)
+        conduct = await distant.open_conduct([action("collect")])
         reports = await asyncio.gather(*(distant.step(conduct) for _ in range(3)))
         assert [report.verdict for report in reports] == [ConductVerdict.DONE] * 3
         assert begun == ["once"]
 
     async def test_a_job_that_was_submitted_is_found_again(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([compute("fit")])
+        conduct = await memory.open_conduct([compute("fit")])
         place = conduct.at(0)
         first = await memory.worker().do(StepRequest(place=place), WorkAttempt())
         memory.dead.add(ELSEWHERE)
@@ -254,26 +254,26 @@ class TestWorkerLoss:
     async def test_a_submission_that_nobody_knows_of_is_not_repeated(
         self, memory: MemoryConduct, time: LoopTime, known_dead: bool
     ) -> None:
-        class Hanging(SimulatedCompute):
+        class HangingCompute(SimulatedCompute):
             async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
                 await asyncio.Event().wait()
                 raise AssertionError("it never comes back")
 
-        hanging = rehearsed(time, compute=Hanging())
-        conduct = await hanging.opened([compute("fit")])
+        hanging = memory_conduct(time, compute=HangingCompute())
+        conduct = await hanging.open_conduct([compute("fit")])
         await self.lost(hanging, conduct, after=2.5)
         if known_dead:
             hanging.dead.add(ELSEWHERE)
         report = await hanging.step(conduct)
         assert report.failure is not None
         assert report.failure.error_class == "ComputeOutcomeUnknown"
-        assert time.passed == pytest.approx(2.5 if known_dead else 8, abs=0.3)
+        assert time.elapsed_seconds == pytest.approx(2.5 if known_dead else 8, abs=0.3)
 
     async def test_a_wait_for_a_job_goes_on_in_another_worker(self, memory: MemoryConduct) -> None:
         ready = asyncio.Event()
-        found = SimulatedOutcome(measurements=(measured("offset", 3.2),), until=ready)
+        found = SimulatedOutcome(measurements=(measurement("offset", 3.2),), until=ready)
         memory.compute.seed(("find",), found)
-        conduct = await memory.opened([compute("find", capture_name="offset")])
+        conduct = await memory.open_conduct([compute("find", capture_name="offset")])
         submitted = await memory.worker().do(StepRequest(place=conduct.at(0)), WorkAttempt())
         assert submitted.job_id is not None
         cut = asyncio.create_task(
@@ -293,8 +293,8 @@ class TestWorkerLoss:
         assert [mark for _, mark, _ in memory.marks()] == ["in_flight", "outcome", "deposit"]
 
     async def test_an_outcome_without_its_deposit_is_deposited(self, memory: MemoryConduct) -> None:
-        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measured("offset", 3.2),)))
-        conduct = await memory.opened([compute("find", capture_name="offset")])
+        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measurement("offset", 3.2),)))
+        conduct = await memory.open_conduct([compute("find", capture_name="offset")])
         await memory.step(conduct)
         rows: Any = memory.store.entries["entries_procedure_activities"]
         assert rows.pop().mark == "deposit"
@@ -304,7 +304,7 @@ class TestWorkerLoss:
         assert memory.activities()[-1].slot == "offset"
 
     async def test_a_job_that_nobody_knows_of_any_more_has_an_unknown_outcome(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([compute("find")])
+        conduct = await memory.open_conduct([compute("find")])
         begun = await memory.steps.do(StepRequest(place=conduct.at(0)), WorkAttempt())
         assert begun.job_id is not None
         memory.compute = SimulatedCompute()
@@ -315,7 +315,7 @@ class TestWorkerLoss:
     @pytest.mark.parametrize("step", [check("bl7:b", 1.5), capture("bl7:b", "n")])
     async def test_what_only_reads_is_done_again(self, memory: MemoryConduct, step: Any) -> None:
         memory.plant.simulate_fault("bl7:b", SimulatedFault.SILENT)
-        conduct = await memory.opened([step])
+        conduct = await memory.open_conduct([step])
         cut = asyncio.create_task(memory.step(conduct, by=memory.worker()))
         await memory.time.sleep(2)
         cut.cancel()
@@ -325,7 +325,7 @@ class TestWorkerLoss:
         assert len(memory.rows()) == 1
 
     async def test_a_closing_step_is_repeated_as_its_kind_is(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)], [setpoint("bl7:x", 10)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:x", 10)])
         cut = asyncio.create_task(memory.step(conduct, closing=True, by=memory.worker()))
         await memory.time.sleep(0.5)
         cut.cancel()
@@ -345,8 +345,8 @@ class DistantLedger(MemoryLedger):
 
 
 async def test_whoever_is_done_is_at_work_on_nothing(memory: MemoryConduct) -> None:
-    memory.actions["collect"] = raising(RuntimeError("broken"))
-    conduct = await memory.opened([setpoint("bl7:a", 1), action("collect"), compute("fit"), setpoint("bl7:a", 2)])
+    memory.actions["collect"] = failing_body(RuntimeError("broken"))
+    conduct = await memory.open_conduct([setpoint("bl7:a", 1), action("collect"), compute("fit"), setpoint("bl7:a", 2)])
     for index in (0, 1, 2, 0):
         await memory.step(conduct, index)
     await memory.do(HoldProcedure(reason="shift change"), conduct.procedure_id)

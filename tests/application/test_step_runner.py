@@ -21,10 +21,18 @@ from baton.domain.operation.conduct.messages import (
 from baton.domain.operation.conduct.results import Measured
 from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOutcome
 from baton.infrastructure.control.simulator import SimulatedFault
-from tests.support.application.loop_cases import converging
-from tests.support.application.memory_conduct import HERE, MemoryConduct, WorkAttempt, endless, measured, raising, rehearsed
+from tests.support.application.loop_cases import open_loop
+from tests.support.application.memory_conduct import (
+    HERE,
+    MemoryConduct,
+    WorkAttempt,
+    endless_body,
+    failing_body,
+    measurement,
+    memory_conduct,
+)
 from tests.support.fast_clock import LoopTime
-from tests.support.workflows.step_json import action, capture, captured, check, compute, setpoint, steered
+from tests.support.workflows.step_json import action, capture, captured_value, check, compute, setpoint, steered_value
 
 FIT = {"output_uri": "file:///fit.h5", "output_ref_name": "fitted"}
 """The one output that stays unread."""
@@ -32,7 +40,7 @@ FIT = {"output_uri": "file:///fit.h5", "output_ref_name": "fitted"}
 
 class TestSetpoints:
     async def test_a_value_is_written_between_two_rows(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         report = await memory.step(conduct)
         assert (report.verdict, report.failure, report.next_step) == (ConductVerdict.DONE, None, None)
         assert await memory.value("bl7:a") == 3
@@ -44,7 +52,7 @@ class TestSetpoints:
         ]
 
     async def test_the_rows_say_whose_work_it_was_and_stand_at_their_place(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         await memory.step(conduct)
         begun, done = memory.activities()
         place, plan = conduct.at(0), conduct.plan
@@ -59,16 +67,16 @@ class TestSetpoints:
             assert (row.sampled_at, row.occurred_at) == (memory.time.now(), memory.time.now())
 
     async def test_it_takes_until_the_write_is_confirmed(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:x", 20)])
+        conduct = await memory.open_conduct([setpoint("bl7:x", 20)])
         attempt = WorkAttempt()
         await memory.step(conduct, attempt=attempt)
-        assert memory.time.passed == pytest.approx(20, abs=0.1)
+        assert memory.time.elapsed_seconds == pytest.approx(20, abs=0.1)
         assert attempt.signs == pytest.approx(20, abs=1), "one each second"
         begun, done = memory.activities()
         assert (done.occurred_at - begun.occurred_at).total_seconds() == pytest.approx(20, abs=0.1)
 
     async def test_a_captured_number_is_written_where_it_is_referred_to(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([capture("bl7:b", "n"), setpoint("bl7:a", captured("n"))])
+        conduct = await memory.open_conduct([capture("bl7:b", "n"), setpoint("bl7:a", captured_value("n"))])
         await memory.step(conduct, 0)
         await memory.step(conduct, 1)
         assert await memory.value("bl7:a") == 1.5
@@ -76,16 +84,16 @@ class TestSetpoints:
             assert (row["value"], row["capture_ref"]) == (1.5, "n")
 
     async def test_a_coordinate_is_written_where_it_is_referred_to(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", steered("focus"))])
+        conduct = await memory.open_conduct([setpoint("bl7:a", steered_value("focus"))])
         await memory.step(conduct, point={"focus": -2.0})
         assert await memory.value("bl7:a") == -2.0
         assert [(row["value"], row["steering_ref"]) for row in memory.rows()] == [(-2.0, "focus")] * 2
 
-    @pytest.mark.parametrize("operand", [captured("n"), steered("focus")])
+    @pytest.mark.parametrize("operand", [captured_value("n"), steered_value("focus")])
     async def test_what_refers_to_nothing_fails_before_anything_is_touched(
         self, memory: MemoryConduct, operand: Any
     ) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", operand)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", operand)])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, "UnresolvedCaptureRef")
@@ -109,17 +117,17 @@ class TestSetpoints:
     ) -> None:
         if fault is not None:
             memory.plant.simulate_fault(address, fault)
-        conduct = await memory.opened([setpoint(address, written)])
+        conduct = await memory.open_conduct([setpoint(address, written)])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert (report.failure.step_index, report.failure.source_kind, report.failure.target) == (0, "setpoint", address)
         assert report.failure.error_class == error_class
         assert address in report.failure.message, "the port's own sentence"
         assert memory.marks() == [("setpoint", "in_flight", "in_flight"), ("setpoint", "outcome", "failed")]
-        assert memory.time.passed == pytest.approx(30 if fault is SimulatedFault.SILENT else 0)
+        assert memory.time.elapsed_seconds == pytest.approx(30 if fault is SimulatedFault.SILENT else 0)
 
     async def test_reading_back_is_evidence(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", 3, verify=True)])
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3, verify=True)])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert memory.rows()[-1]["post_reading"] == {
             "value": 3,
@@ -143,14 +151,14 @@ class TestSetpoints:
             return {}
 
         memory.actions["touch"] = touch
-        conduct = await memory.opened([action("touch")])
+        conduct = await memory.open_conduct([action("touch")])
         await memory.step(conduct)
         begun, done = memory.rows()
         assert (begun.get("actuation_kind"), done["actuation_kind"]) == (None, kind)
 
     async def test_without_routes_nothing_is_said_of_that(self, memory: MemoryConduct, time: LoopTime) -> None:
         plain = MemoryConduct(time, memory.plant, memory.plant)
-        conduct = await plain.opened([setpoint("bl7:a", 3)])
+        conduct = await plain.open_conduct([setpoint("bl7:a", 3)])
         await plain.step(conduct)
         assert "actuation_kind" not in plain.rows()[-1]
 
@@ -164,7 +172,7 @@ class TestActions:
             return {"frames": params["frames"], "dropped": True}
 
         memory.actions["collect"] = collect
-        conduct = await memory.opened([action("collect", frames=2)])
+        conduct = await memory.open_conduct([action("collect", frames=2)])
         report = await memory.step(conduct)
         assert report.verdict is ConductVerdict.DONE, "a soft failure is told inside"
         begun, done = memory.rows()
@@ -173,7 +181,7 @@ class TestActions:
         assert (done["writes"], done["actuation_kind"]) == ([["bl7:a", 2]], "Physical")
 
     async def test_one_that_nobody_knows_fails(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([action("bake")])
+        conduct = await memory.open_conduct([action("bake")])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert (report.failure.error_class, report.failure.target) == ("UnknownActionError", "bake")
@@ -181,8 +189,8 @@ class TestActions:
 
     @pytest.mark.parametrize("refusal", [ActionRefusedError("Not now."), InvalidActionParametersError("No dwell.")])
     async def test_a_body_may_refuse(self, memory: MemoryConduct, refusal: Exception) -> None:
-        memory.actions["collect"] = raising(refusal)
-        conduct = await memory.opened([action("collect")])
+        memory.actions["collect"] = failing_body(refusal)
+        conduct = await memory.open_conduct([action("collect")])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert (report.failure.error_class, report.failure.message) == (type(refusal).__name__, str(refusal))
@@ -193,14 +201,14 @@ class TestActions:
             return {}
 
         memory.actions["touch"] = touch
-        report = await memory.step(await memory.opened([action("touch")]))
+        report = await memory.step(await memory.open_conduct([action("touch")]))
         assert report.failure is not None
         assert report.failure.error_class == "ControlNotConnectedError"
 
     async def test_one_that_takes_too_long_is_stopped(self, memory: MemoryConduct) -> None:
         stopped: list[float] = []
-        memory.actions["collect"] = endless(memory.time, stopped)
-        report = await memory.step(await memory.opened([action("collect")]))
+        memory.actions["collect"] = endless_body(memory.time, stopped)
+        report = await memory.step(await memory.open_conduct([action("collect")]))
         assert report.failure is not None
         assert (report.failure.error_class, stopped) == ("ActionTimeoutError", [3600.0])
 
@@ -208,8 +216,8 @@ class TestActions:
         "error", [RuntimeError("token=s3cret"), KeyError("s3cret"), TimeoutError("s3cret"), ValueError("s3cret \0")]
     )
     async def test_what_nobody_foresaw_is_told_by_its_class_alone(self, memory: MemoryConduct, error: Exception) -> None:
-        memory.actions["collect"] = raising(error)
-        report = await memory.step(await memory.opened([action("collect")]))
+        memory.actions["collect"] = failing_body(error)
+        report = await memory.step(await memory.open_conduct([action("collect")]))
         assert report.failure is not None
         assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, type(error).__name__)
         assert (report.failure.message, "s3cret" in str(memory.rows())) == (UNEXPECTED_FAILURE, False)
@@ -219,14 +227,14 @@ class TestActions:
             return {"frames": {1, 2}}
 
         memory.actions["collect"] = careless
-        report = await memory.step(await memory.opened([action("collect")]))
+        report = await memory.step(await memory.open_conduct([action("collect")]))
         assert report.failure is not None
         assert report.failure.error_class == "ActionResultError"
 
 
 class TestReadingSteps:
     async def test_a_check_leaves_one_row(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([check("bl7:b", 1.5, 0.1)])
+        conduct = await memory.open_conduct([check("bl7:b", 1.5, 0.1)])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         (row,) = memory.rows()
         assert row == {
@@ -242,7 +250,7 @@ class TestReadingSteps:
         }
 
     async def test_a_check_that_fails_tells_what_it_read(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([check("bl7:b", 7)])
+        conduct = await memory.open_conduct([check("bl7:b", 7)])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert report.failure.error_class == "CheckFailedError"
@@ -251,8 +259,8 @@ class TestReadingSteps:
         assert (row["reading"]["value"], row["message"]) == (1.5, report.failure.message)
 
     async def test_a_check_may_expect_what_was_captured_or_advised(self, memory: MemoryConduct) -> None:
-        steps = [capture("bl7:b", "n"), check("bl7:b", captured("n")), check("bl7:b", steered("focus"))]
-        conduct = await memory.opened(steps)
+        steps = [capture("bl7:b", "n"), check("bl7:b", captured_value("n")), check("bl7:b", steered_value("focus"))]
+        conduct = await memory.open_conduct(steps)
         for index in range(3):
             assert (await memory.step(conduct, index, point={"focus": 1.5})).verdict is ConductVerdict.DONE
         _, first, second = memory.rows()
@@ -260,13 +268,13 @@ class TestReadingSteps:
         assert second["steering_ref"] == "focus"
 
     async def test_a_check_that_expects_nothing_known_reads_nothing(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([check("bl7:absent", captured("n"))])
+        conduct = await memory.open_conduct([check("bl7:absent", captured_value("n"))])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert report.failure.error_class == "UnresolvedCaptureRef", "not that it is not connected"
 
     async def test_a_check_waits_until_its_deadline_however_often_it_is_begun(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([check("bl7:b", 7, timeout=60.0)])
+        conduct = await memory.open_conduct([check("bl7:b", 7, timeout=60.0)])
         deadline = memory.time.now() + timedelta(seconds=60)
         cut = asyncio.create_task(memory.step(conduct, deadline=deadline))
         await memory.time.sleep(40)
@@ -275,11 +283,11 @@ class TestReadingSteps:
             await cut
         assert memory.rows() == [], "it had no effect, so nothing is known of it"
         await memory.step(conduct, deadline=deadline, by=memory.worker())
-        assert memory.time.passed == 60
+        assert memory.time.elapsed_seconds == 60
         assert memory.rows()[0]["waited"] == 20
 
     async def test_a_capture_fills_its_slot(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([capture("bl7:b", "n")])
+        conduct = await memory.open_conduct([capture("bl7:b", "n")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         (activity,) = memory.activities()
         assert (activity.slot, activity.payload["captured_value"], activity.payload["capture_name"]) == ("n", 1.5, "n")
@@ -287,7 +295,7 @@ class TestReadingSteps:
 
     async def test_a_capture_that_fails_fills_none_and_tells_what_it_read(self, memory: MemoryConduct) -> None:
         memory.plant.set_reading("bl7:b", Reading(value=True))
-        conduct = await memory.opened([capture("bl7:b", "n")])
+        conduct = await memory.open_conduct([capture("bl7:b", "n")])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert report.failure.error_class == "ControlValueCoercionError"
@@ -295,7 +303,7 @@ class TestReadingSteps:
         assert (activity.slot, activity.payload["reading"]["value"]) == (None, True)
 
     async def test_a_slot_is_filled_once(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([capture("bl7:b", "n"), capture("bl7:absent", "m"), setpoint("bl7:a", 1)])
+        conduct = await memory.open_conduct([capture("bl7:b", "n"), capture("bl7:absent", "m"), setpoint("bl7:a", 1)])
         await memory.step(conduct, 0)
         await memory.ledger.settle(
             memory.activities()[0].model_copy(
@@ -310,7 +318,7 @@ class TestReadingSteps:
 class TestPlaces:
     async def test_a_pass_and_closing_are_named_in_the_rows(self, memory: MemoryConduct) -> None:
         steps = [setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)]
-        conduct, loop = await memory.opened(*steps), await converging(memory, closing_steps=steps[1])
+        conduct, loop = await memory.open_conduct(*steps), await open_loop(memory, closing_steps=steps[1])
         await memory.step(conduct)
         await memory.step(loop, iteration_index=2)
         await memory.step(loop, closing=True)
@@ -319,7 +327,7 @@ class TestPlaces:
 
     async def test_a_report_tells_what_comes_next_in_the_same_list(self, memory: MemoryConduct) -> None:
         steps = [setpoint("bl7:a", 3), check("bl7:b", 1.5, timeout=60.0), setpoint("bl7:absent", 1), capture("bl7:b", "n")]
-        conduct = await memory.opened(steps, [setpoint("bl7:shutter", 0), action("park")])
+        conduct = await memory.open_conduct(steps, [setpoint("bl7:shutter", 0), action("park")])
         ahead = [(await memory.step(conduct, index)).next_step for index in range(4)]
         assert ahead == [
             NextStep(label="check bl7:b", timeout_seconds=65.0, wait_seconds=60.0),
@@ -330,7 +338,7 @@ class TestPlaces:
         assert (await memory.step(conduct, 0, closing=True)).next_step == NextStep(label="do park", timeout_seconds=3600.0)
 
     async def test_what_was_done_is_told_again_with_what_comes_next(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:absent", 3), setpoint("bl7:a", 3)])
+        conduct = await memory.open_conduct([setpoint("bl7:absent", 3), setpoint("bl7:a", 3)])
         first = await memory.step(conduct)
         again = await memory.step(conduct, by=memory.worker())
         assert first == again
@@ -340,8 +348,8 @@ class TestPlaces:
 class TestPrograms:
     async def test_a_program_is_submitted_and_then_collected(self, memory: MemoryConduct) -> None:
         program = memory.compute
-        program.seed(("find", "offset"), SimulatedOutcome(measurements=(measured("offset", 3.2, units="px"),)))
-        conduct = await memory.opened([compute("find", "offset", parameters={"dwell": 0.1})])
+        program.seed(("find", "offset"), SimulatedOutcome(measurements=(measurement("offset", 3.2, units="px"),)))
+        conduct = await memory.open_conduct([compute("find", "offset", parameters={"dwell": 0.1})])
         place, attempt = conduct.at(0), WorkAttempt()
         submitted = await memory.steps.do(StepRequest(place=place), attempt)
         assert (submitted.verdict, submitted.next_step) == (ConductVerdict.DONE, None)
@@ -367,8 +375,10 @@ class TestPrograms:
 
     async def test_what_it_measured_is_deposited_for_later_steps(self, memory: MemoryConduct) -> None:
         program = memory.compute
-        program.seed(("find",), SimulatedOutcome(measurements=(measured("angle", 7), measured("offset", 3.2))))
-        conduct = await memory.opened([compute("find", capture_name="offset"), setpoint("bl7:a", captured("offset"))])
+        program.seed(("find",), SimulatedOutcome(measurements=(measurement("angle", 7), measurement("offset", 3.2))))
+        conduct = await memory.open_conduct(
+            [compute("find", capture_name="offset"), setpoint("bl7:a", captured_value("offset"))]
+        )
         await memory.step(conduct, 0)
         await memory.step(conduct, 1)
         assert await memory.value("bl7:a") == 3.2
@@ -384,11 +394,11 @@ class TestPrograms:
             compute(
                 "fit",
                 input_uris=["file:///raw.h5", {"__output__": "reduced"}],
-                parameters={"n": captured("n"), "at": steered("focus"), "k": 1},
+                parameters={"n": captured_value("n"), "at": steered_value("focus"), "k": 1},
                 **FIT,
             ),
         ]
-        conduct = await memory.opened(steps)
+        conduct = await memory.open_conduct(steps)
         for index in range(3):
             assert (await memory.step(conduct, index, point={"focus": -2.0})).verdict is ConductVerdict.DONE
         job = program.submissions[-1]
@@ -401,18 +411,18 @@ class TestPrograms:
     @pytest.mark.parametrize(
         ("step", "error_class"),
         [
-            (compute("fit", parameters={"n": captured("n")}), "UnresolvedCaptureRef"),
-            (compute("fit", parameters={"n": steered("focus")}), "UnresolvedCaptureRef"),
+            (compute("fit", parameters={"n": captured_value("n")}), "UnresolvedCaptureRef"),
+            (compute("fit", parameters={"n": steered_value("focus")}), "UnresolvedCaptureRef"),
             (compute("fit", input_uris=[{"__output__": "reduced"}], **FIT), "UnresolvedOutputRef"),
             (
-                compute("fit", input_uris=[{"__output__": "reduced"}], parameters={"n": captured("n")}, **FIT),
+                compute("fit", input_uris=[{"__output__": "reduced"}], parameters={"n": captured_value("n")}, **FIT),
                 "UnresolvedOutputRef",
             ),
         ],
     )
     async def test_what_refers_to_nothing_is_not_submitted(self, memory: MemoryConduct, step: Any, error_class: str) -> None:
         filling = [capture("bl7:b", "n"), compute("reduce", output_uri="file:///a.h5", output_ref_name="reduced")]
-        conduct = await memory.opened([*filling, step])
+        conduct = await memory.open_conduct([*filling, step])
         report = await memory.step(conduct, 2)
         assert report.failure is not None
         assert (report.failure.error_class, report.failure.target) == (error_class, "fit")
@@ -430,12 +440,12 @@ class TestPrograms:
     async def test_a_submission_that_is_refused_fails(
         self, memory: MemoryConduct, time: LoopTime, error: Exception, message: str
     ) -> None:
-        class Refusing(SimulatedCompute):
+        class RefusingCompute(SimulatedCompute):
             async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
                 raise error
 
-        refusing = rehearsed(time, compute=Refusing())
-        report = await refusing.step(await refusing.opened([compute("fit")]))
+        refusing = memory_conduct(time, compute=RefusingCompute())
+        report = await refusing.step(await refusing.open_conduct([compute("fit")]))
         assert report.failure is not None
         assert (report.failure.error_class, report.failure.message) == (type(error).__name__, message)
         assert refusing.marks() == [("compute", "in_flight", "in_flight"), ("compute", "outcome", "failed")]
@@ -452,7 +462,7 @@ class TestPrograms:
         self, memory: MemoryConduct, end: SimulatedOutcome, step: Any, error_class: str
     ) -> None:
         memory.compute.seed(("fit",), end)
-        report = await memory.step(await memory.opened([step]))
+        report = await memory.step(await memory.open_conduct([step]))
         assert report.failure is not None
         assert report.failure.error_class == error_class
         assert memory.rows()[-1]["job_id"]
@@ -461,21 +471,21 @@ class TestPrograms:
         ("found", "error_class"),
         [
             ((), "ComputeMeasurementNotFound"),
-            ((measured("angle", 1),), "ComputeMeasurementNotFound"),
-            ((measured("offset", 1), measured("offset", 1)), "ComputeMeasurementAmbiguous"),
-            ((measured("offset", 1, quality="Uncertain"),), "CheckFailedError"),
-            ((measured("offset", "3"),), "ControlValueCoercionError"),
-            ((measured("offset", True),), "ControlValueCoercionError"),
-            ((measured("offset", float("nan")),), "ControlValueCoercionError"),
-            ((measured("offset", float("inf")),), "ControlValueCoercionError"),
-            ((measured("offset", [1.0]),), "ControlValueCoercionError"),
+            ((measurement("angle", 1),), "ComputeMeasurementNotFound"),
+            ((measurement("offset", 1), measurement("offset", 1)), "ComputeMeasurementAmbiguous"),
+            ((measurement("offset", 1, quality="Uncertain"),), "CheckFailedError"),
+            ((measurement("offset", "3"),), "ControlValueCoercionError"),
+            ((measurement("offset", True),), "ControlValueCoercionError"),
+            ((measurement("offset", float("nan")),), "ControlValueCoercionError"),
+            ((measurement("offset", float("inf")),), "ControlValueCoercionError"),
+            ((measurement("offset", [1.0]),), "ControlValueCoercionError"),
         ],
     )
     async def test_a_deposit_that_fails_is_a_row_after_the_outcome(
         self, memory: MemoryConduct, found: tuple[Measured, ...], error_class: str
     ) -> None:
         memory.compute.seed(("find",), SimulatedOutcome(measurements=found))
-        conduct = await memory.opened([compute("find", capture_name="offset")])
+        conduct = await memory.open_conduct([compute("find", capture_name="offset")])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert (report.verdict, report.failure.error_class) == (ConductVerdict.FAILED, error_class)
@@ -495,8 +505,8 @@ class TestPrograms:
         ],
     )
     async def test_a_slot_that_is_filled_takes_no_deposit(self, memory: MemoryConduct, step: Any, error_class: str) -> None:
-        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measured("offset", 1.0),)))
-        conduct = await memory.opened([step, setpoint("bl7:a", 1)])
+        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measurement("offset", 1.0),)))
+        conduct = await memory.open_conduct([step, setpoint("bl7:a", 1)])
         await memory.step(conduct)
         deposit = memory.activities()[-1]
         elsewhere = {"event_id": conduct.at(1).row_id(Mark.DEPOSIT, 1), "step_index": 1}
@@ -509,7 +519,7 @@ class TestPrograms:
     async def test_a_job_gives_signs_of_life_while_it_is_waited_for(self, memory: MemoryConduct) -> None:
         ready = asyncio.Event()
         memory.compute.seed(("fit",), SimulatedOutcome(until=ready))
-        conduct = await memory.opened([compute("fit")])
+        conduct = await memory.open_conduct([compute("fit")])
         attempt = WorkAttempt()
         waiting = asyncio.create_task(memory.step(conduct, attempt=attempt))
         await memory.time.sleep(100.5)

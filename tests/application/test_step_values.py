@@ -12,7 +12,7 @@ from baton.domain.operation.conduct.results import Artifact
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from baton.infrastructure.control.devices import PlainSignal
 from baton.infrastructure.control.simulator import SimulatedFault
-from tests.support.application.memory_conduct import MemoryConduct, measured, raising
+from tests.support.application.memory_conduct import MemoryConduct, failing_body, measurement
 from tests.support.workflows.step_json import action, capture, check, compute, setpoint
 
 
@@ -52,7 +52,7 @@ class TestOddValues:
         memory.plant.set_reading("bl7:b", Reading(value=read, quality_detail="a\0b", kind=ReadingKind.ARRAY))
         tried = [(check("bl7:b", 7), "CheckFailedError"), (capture("bl7:b", "n"), "ControlValueCoercionError")]
         for step, error_class in tried:
-            report = await memory.step(await memory.opened([step]))
+            report = await memory.step(await memory.open_conduct([step]))
             failure = report.failure
             if read == 2**70 and step["kind"] == "capture":
                 assert report.verdict is ConductVerdict.DONE
@@ -66,7 +66,7 @@ class TestOddValues:
     async def test_evidence(self, memory: MemoryConduct, read: Any, stored: Any) -> None:
         memory.plant.add(PlainSignal("bl7:odd", Reading(value=read)))
         memory.plant.simulate_fault("bl7:odd", SimulatedFault.STUCK)
-        conduct = await memory.opened([setpoint("bl7:odd", 3, verify=True)])
+        conduct = await memory.open_conduct([setpoint("bl7:odd", 3, verify=True)])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert memory.rows()[-1]["post_reading"]["value"] == stored
 
@@ -77,22 +77,22 @@ class TestOddValues:
             return {}
 
         memory.actions["touch"] = touch
-        conduct = await memory.opened([action("touch")])
+        conduct = await memory.open_conduct([action("touch")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert memory.rows()[-1]["writes"] == [["bl7:a", stored]]
 
     @pytest.mark.parametrize(("measured_", "stored"), ODD_VALUES)
     async def test_what_a_program_measured(self, memory: MemoryConduct, measured_: Any, stored: Any) -> None:
-        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measured("m\0", measured_, units="\0"),)))
-        conduct = await memory.opened([compute("find")])
+        memory.compute.seed(("find",), SimulatedOutcome(measurements=(measurement("m\0", measured_, units="\0"),)))
+        conduct = await memory.open_conduct([compute("find")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         (found,) = memory.rows()[-1]["measurements"]
         assert (found["name"], found["value"], found["units"]) == ("m\ufffd", stored, "\ufffd")
 
     async def test_as_many_measurements_as_a_program_likes(self, memory: MemoryConduct) -> None:
-        many = tuple(measured(f"m{number}", number) for number in range(1500))
+        many = tuple(measurement(f"m{number}", number) for number in range(1500))
         memory.compute.seed(("find",), SimulatedOutcome(measurements=many))
-        conduct = await memory.opened([compute("find", capture_name="m7")])
+        conduct = await memory.open_conduct([compute("find", capture_name="m7")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         tally = await memory.ledger.tally(conduct.conduct_id, 0)
         assert len(tally.measurements) == 1500
@@ -101,12 +101,12 @@ class TestOddValues:
     async def test_an_artifact_with_an_odd_name(self, memory: MemoryConduct) -> None:
         odd = Artifact(uri="file:///a\ud800.h5", checksum_algorithm="sha256", checksum_value="0" * 64, byte_size=1)
         memory.compute.seed(("find",), SimulatedOutcome(artifact=odd))
-        conduct = await memory.opened([compute("find", output_uri="file:///a.h5", output_ref_name="found")])
+        conduct = await memory.open_conduct([compute("find", output_uri="file:///a.h5", output_ref_name="found")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert memory.rows()[-1]["artifact"]["uri"] == "file:///a\ufffd.h5"
 
     async def test_a_long_list_is_written_whole_and_told_by_its_shape(self, memory: MemoryConduct) -> None:
-        conduct = await memory.opened([setpoint("bl7:a", list(range(5000)))])
+        conduct = await memory.open_conduct([setpoint("bl7:a", list(range(5000)))])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert len(await memory.value("bl7:a")) == 5000
         written = (await memory.ledger.tally(conduct.conduct_id, 0)).substrate_writes["bl7:a"]
@@ -117,7 +117,7 @@ class TestOddValues:
             return {"mean": float("nan"), "name\0": "a\0b", "trace": list(range(5000))}
 
         memory.actions["collect"] = collect
-        conduct = await memory.opened([action("collect")])
+        conduct = await memory.open_conduct([action("collect")])
         assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
         assert memory.rows()[-1]["result_data"] == {
             "mean": "nan",
@@ -126,14 +126,14 @@ class TestOddValues:
         }
 
     async def test_the_sentence_of_an_error(self, memory: MemoryConduct) -> None:
-        memory.actions["collect"] = raising(ActionRefusedError("a\0b \ud800"))
-        report = await memory.step(await memory.opened([action("collect")]))
+        memory.actions["collect"] = failing_body(ActionRefusedError("a\0b \ud800"))
+        report = await memory.step(await memory.open_conduct([action("collect")]))
         assert report.failure is not None
         assert report.failure.message == "a\ufffdb \ufffd"
 
     async def test_a_sentence_as_long_as_a_book_is_cut(self, memory: MemoryConduct) -> None:
         memory.plant.set_reading("bl7:b", Reading(value="x" * 100_000))
-        conduct = await memory.opened([check("bl7:b", 7)])
+        conduct = await memory.open_conduct([check("bl7:b", 7)])
         report = await memory.step(conduct)
         assert report.failure is not None
         assert len(report.failure.message) == 500
@@ -142,6 +142,6 @@ class TestOddValues:
     @pytest.mark.parametrize("quality", [Quality.UNCERTAIN, Quality.BAD])
     async def test_what_is_not_to_be_believed_is_not_captured(self, memory: MemoryConduct, quality: Quality) -> None:
         memory.plant.set_reading("bl7:b", Reading(value=1.0, quality=quality))
-        report = await memory.step(await memory.opened([capture("bl7:b", "n")]))
+        report = await memory.step(await memory.open_conduct([capture("bl7:b", "n")]))
         assert report.failure is not None
         assert report.failure.error_class == "CheckFailedError"

@@ -30,10 +30,10 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.projections import rebuild
-from tests.bench.agents import DEBRIEFS, debriefs
-from tests.bench.client import Measured, load, open_connection, request
-from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, conducting, percentile
-from tests.bench.observations import BATCH, observing
+from tests.bench.agents import DEBRIEFS, measure_debriefs
+from tests.bench.client import Measurement, load, open_connection, request
+from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_bench, percentile
+from tests.bench.observations import BATCH, open_observation_bench
 from tests.bench.stock import ASSETS, EVENTS_EACH, fill, lengthen
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ class Bench:
         self.rows: list[dict[str, Any]] = []
         self.budgets: list[dict[str, Any]] = []
 
-    def note(self, name: str, measured: Measured, **more: Any) -> Measured:
+    def note(self, name: str, measured: Measurement, **more: Any) -> Measurement:
         row = {
             "name": name,
             "rate": round(measured.rate, 1),
@@ -76,7 +76,11 @@ class Bench:
         self.budgets.append({"name": name, "value": round(value, 3), "bound": bound, "at_least": at_least, "met": met})
 
     async def run(self) -> None:
-        with self.serving("tests.bench.baseline") as bare, self.serving("cli", "api") as port, self.working("projector"):
+        with (
+            self.running_server("tests.bench.baseline") as bare,
+            self.running_server("baton.cli", "api") as port,
+            self.running_process("projector"),
+        ):
             console.rule("beside it: bare FastAPI")
             echo = self.note("bare FastAPI echo, 32 clients", await self.load(bare, 32, lambda: request("GET", "/echo")))
             thing = request("POST", "/things", b'{"name": "Stage"}')
@@ -97,16 +101,16 @@ class Bench:
         console.rule(f"a store with a past: {ASSETS * EVENTS_EACH:,} events of {ASSETS:,} assets")
         await self.with_a_past(create)
 
-    async def load(self, port: int, clients: int, make: Any) -> Measured:
+    async def load(self, port: int, clients: int, make: Any) -> Measurement:
         return await load(port, clients, make, seconds=self.seconds)
 
-    async def commands(self, port: int, where: str) -> Measured:
+    async def commands(self, port: int, where: str) -> Measurement:
         body = b'{"name": "Stage", "tier": "Unit", "facility_code": "facility"}'
         create = request("POST", "/zones", b'{"name": "Stage"}')
         last = None
         for clients in (1, 8, 32):
             last = self.note(f"create, {clients} clients, {where}", await self.load(port, clients, lambda: create))
-        assets = await self.made(port, request("POST", "/assets", body), 500, "asset_id")
+        assets = await self.create_many(port, request("POST", "/assets", body), 500, "asset_id")
         numbers = itertools.count()
 
         def rename() -> bytes:
@@ -134,7 +138,7 @@ class Bench:
         with psycopg.connect(self.url) as connection:
             row = connection.execute("SELECT count(*) FROM proj_trust_zone_summary").fetchone()
             missing = max(0, 10_000 - (row[0] if row else 0))
-        await self.made(port, request("POST", "/zones", b'{"name": "Stage"}'), missing, "zone_id")
+        await self.create_many(port, request("POST", "/zones", b'{"name": "Stage"}'), missing, "zone_id")
         for clients in (1, 8, 32):
             page = request("GET", "/zones?limit=50&order=desc")
             self.note(f"list of 10k rows, {clients} clients", await self.load(port, clients, lambda page=page: page))
@@ -152,7 +156,7 @@ class Bench:
         medians = {}
         body = b'{"name": "Stage", "tier": "Unit", "facility_code": "facility"}'
         for length, streams in ((10, 400), (1_000, 50), (10_000, 5)):
-            assets = await self.made(port, request("POST", "/assets", body), streams, "asset_id")
+            assets = await self.create_many(port, request("POST", "/assets", body), streams, "asset_id")
             for asset in assets:
                 lengthen(self.url, asset, length)
             numbers = itertools.count()
@@ -202,14 +206,14 @@ class Bench:
         self.budget("list lag p99 (ms)", p99, 250, at_least=False)
 
     async def only_observations(self) -> None:
-        with self.serving("cli", "api") as port, self.working("projector"):
+        with self.running_server("baton.cli", "api") as port, self.running_process("projector"):
             await self.observations(port)
 
     async def observations(self, port: int) -> None:
         """Readings of one run, alone and then while the run is read and another one is written."""
         rows = 20_000 if self.quick else 200_000
-        alone = await (await observing(self.url, port)).appended(rows // 4, watched=False)
-        watched = await (await observing(self.url, port)).appended(rows, watched=True)
+        alone = await (await open_observation_bench(self.url, port)).append_readings(rows // 4, watched=False)
+        watched = await (await open_observation_bench(self.url, port)).append_readings(rows, watched=True)
         for where, measured in ((f"{rows // 4:,} readings alone", alone), (f"{rows:,} readings, watched", watched)):
             for name, seen in measured.items():
                 self.note(f"{name}, {where}", seen)
@@ -220,14 +224,14 @@ class Bench:
         with (
             tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
             EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as engine,
-            self.serving("cli", "api", TEMPORAL_ADDRESS=engine.address) as port,
+            self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address) as port,
         ):
             await self.conducts(port, engine.address)
 
     async def conducts(self, port: int, address: str) -> None:
         """Durable steps beside empty activities on the same engine; holds, many conducts at once, a killed worker."""
         few = 10 if self.quick else 1
-        async with conducting(self.url, port, address) as conducts:
+        async with open_conduct_bench(self.url, port, address) as conducts:
             empty = self.figure("empty activity", await conducts.empty_activity(STEPS // few), "ms")
             step = self.figure(f"setpoint in a conduct of {STEPS // few:,}", await conducts.durable_step(STEPS // few), "ms")
             self.budget("durable step / empty activity", step / empty, 1.5, at_least=False)
@@ -237,15 +241,15 @@ class Bench:
             self.budget("hold accepted, p95 (ms)", percentile(accepted, 0.95), 100, at_least=False)
             self.figure("hold in force, p50", percentile(in_force, 0.5), "ms")
             self.figure("hold in force, p95", percentile(in_force, 0.95), "ms")
-            rate = await conducts.many(CONCURRENT // few, EACH)
+            rate = await conducts.conduct_many(CONCURRENT // few, EACH)
             self.figure(f"{CONCURRENT // few} conducts at once", rate, "steps/s")
-            waited = await debriefs(conducts.client, DEBRIEFS // few)
+            waited = await measure_debriefs(conducts.client, DEBRIEFS // few)
             self.figure("run ended to its debrief in the logbook, p50", percentile(waited, 0.5), "ms")
             self.figure("run ended to its debrief in the logbook, p95", percentile(waited, 0.95), "ms")
-            killed = self.figure("worker killed to the next step of its successor", await conducts.killed(), "s")
+            killed = self.figure("worker killed to the next step of its successor", await conducts.restart_after_kill(), "s")
             self.budget("worker killed, restarted, next step (s)", killed, 10, at_least=False)
 
-    async def with_a_past(self, empty: Measured) -> None:
+    async def with_a_past(self, empty: Measurement) -> None:
         assets, each = (5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)
         started = time.perf_counter()
         total = fill(self.url, assets, each)
@@ -254,12 +258,12 @@ class Bench:
         events = await rebuild(self.url, ["proj_equipment_asset_summary"])
         rate = self.figure("projection rebuild", events / (time.perf_counter() - started), "events/s")
         self.budget("projection rebuild (events/s)", rate, 20_000, at_least=True)
-        with self.serving("cli", "api") as port, self.working("projector"):
-            await self.caught_up()
+        with self.running_server("baton.cli", "api") as port, self.running_process("projector"):
+            await self.wait_for_projector()
             full = await self.commands(port, "full store")
         self.budget("create, full store / empty store", full.rate / empty.rate, 0.8, at_least=True)
 
-    async def caught_up(self) -> None:
+    async def wait_for_projector(self) -> None:
         """Wait until the projector has passed everything there is."""
         async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
             started = time.perf_counter()
@@ -273,7 +277,7 @@ class Bench:
                 await asyncio.sleep(0.05)
         self.figure("projector catching up with the past", time.perf_counter() - started, "s")
 
-    async def made(self, port: int, create: bytes, count: int, id_name: str) -> list[str]:
+    async def create_many(self, port: int, create: bytes, count: int, id_name: str) -> list[str]:
         connections = [await open_connection(port) for _ in range(8)]
         ids: list[str] = []
 
@@ -287,7 +291,7 @@ class Bench:
         return ids
 
     @contextmanager
-    def serving(self, module: str, *arguments: str, **environment: str) -> Iterator[int]:
+    def running_server(self, module: str, *arguments: str, **environment: str) -> Iterator[int]:
         """A server process of its own on a free port."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -301,7 +305,7 @@ class Bench:
                 time.sleep(0.05)
             yield port
 
-    def working(self, name: str) -> Any:
+    def running_process(self, name: str) -> Any:
         return self.process([sys.executable, "-m", "baton.cli", name])
 
     @contextmanager

@@ -11,19 +11,19 @@ from tests.support.waiting import until
 DEBRIEFS = 50
 
 
-async def debriefs(client: httpx.AsyncClient, count: int) -> list[float]:
+async def measure_debriefs(client: httpx.AsyncClient, count: int) -> list[float]:
     """Milliseconds until each of so many runs, one after the other, had its debrief."""
     api = Api(client, str(client.base_url), "", {})
     line = await beamline(api)
     waited = []
     for _ in range(count):
-        run_id = await line.started()
+        run_id = await line.start_run()
         started = time.perf_counter()
-        await api.done(f"/runs/{run_id}/abort", {"reason": "encoder offline"})
+        await api.execute(f"/runs/{run_id}/abort", {"reason": "encoder offline"})
 
-        async def debriefed(run_id: str = run_id) -> bool:
+        async def has_debrief(run_id: str = run_id) -> bool:
             return bool((await api.get(f"/runs/{run_id}/logbook")).json()["items"])
 
-        await until(debriefed, within=30)
+        await until(has_debrief, within=30)
         waited.append((time.perf_counter() - started) * 1000)
     return waited

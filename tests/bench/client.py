@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass
-class Measured:
+class Measurement:
     """What a load of requests gave."""
 
     seconds: float
@@ -77,7 +77,7 @@ async def open_connection(port: int) -> Connection:
     return protocol
 
 
-async def load(port: int, clients: int, make: Callable[[], bytes], *, seconds: float) -> Measured:
+async def load(port: int, clients: int, make: Callable[[], bytes], *, seconds: float) -> Measurement:
     """Ask from so many clients at once for so long; a short warm-up before it does not count."""
     connections = [await open_connection(port) for _ in range(clients)]
     latencies: list[float] = []
@@ -95,4 +95,4 @@ async def load(port: int, clients: int, make: Callable[[], bytes], *, seconds: f
     await asyncio.gather(*(one(connection) for connection in connections))
     for connection in connections:
         connection.close()
-    return Measured(seconds, latencies, statuses)
+    return Measurement(seconds, latencies, statuses)

@@ -51,7 +51,7 @@ async def serve_empty_activities(address: str) -> None:
 
 
 @dataclass
-class Conducting:
+class ConductBench:
     """A service, its worker and the engine."""
 
     client: httpx.AsyncClient
@@ -62,24 +62,24 @@ class Conducting:
     async def empty_activity(self, count: int) -> float:
         """Milliseconds for each of so many empty activities in a row."""
         client = await Client.connect(self.address, data_converter=pydantic_data_converter)
-        beside = launched([sys.executable, "-m", "tests.bench.conducts", self.address], self.environment)
+        empty_worker = launch([sys.executable, "-m", "tests.bench.conducts", self.address], self.environment)
         try:
             await client.execute_workflow("empty-activities", 50, id="warm", task_queue=QUEUE)
             started = time.perf_counter()
             await client.execute_workflow("empty-activities", count, id="empty", task_queue=QUEUE)
             return (time.perf_counter() - started) / count * 1000
         finally:
-            beside.kill()
-            beside.wait()
+            empty_worker.kill()
+            empty_worker.wait()
 
     async def durable_step(self, count: int) -> float:
         """Milliseconds for each of so many setpoints in a row."""
         recipe = await self._recipe([{"kind": "setpoint", "address": "a", "value": n} for n in range(count)])
-        await self._conducted(await self._procedure([SET] * 50))
+        await self._conduct(await self._procedure([SET] * 50))
         body = {"name": "Long", "kind": "bench"}
         made = await self._post(f"/recipes/{recipe}/procedures", body)
         started = time.perf_counter()
-        await self._conducted((made["procedure_id"], []))
+        await self._conduct((made["procedure_id"], []))
         return (time.perf_counter() - started) / count * 1000
 
     async def holds(self, count: int) -> tuple[list[float], list[float]]:
@@ -88,35 +88,35 @@ class Conducting:
         for _ in range(count):
             procedure, steps = await self._procedure([SET] * 400)
             await self._post(f"/procedures/{procedure}/conduct", {"steps": steps, "wait": 0})
-            await until(lambda of=procedure: self._stands(f"{of}/conduct", lambda seen: seen["step_index"] is not None))
+            await until(lambda of=procedure: self._matches(f"{of}/conduct", lambda seen: seen["step_index"] is not None))
             started = time.perf_counter()
             await self._post(f"/procedures/{procedure}/hold", {"reason": "bench"})
             accepted.append((time.perf_counter() - started) * 1000)
-            await until(lambda of=procedure: self._stands(of, lambda seen: seen["status"] == "Held"))
+            await until(lambda of=procedure: self._matches(of, lambda seen: seen["status"] == "Held"))
             in_force.append((time.perf_counter() - started) * 1000)
         return accepted, in_force
 
-    async def many(self, conducts: int, steps: int) -> float:
+    async def conduct_many(self, conducts: int, steps: int) -> float:
         """Steps a second over so many conducts at once."""
         waiting = [await self._procedure([SET] * steps) for _ in range(conducts)]
         started = time.perf_counter()
-        await asyncio.gather(*map(self._conducted, waiting))
+        await asyncio.gather(*map(self._conduct, waiting))
         return conducts * steps / (time.perf_counter() - started)
 
-    async def killed(self) -> float:
+    async def restart_after_kill(self) -> float:
         """Seconds from the kill of the worker to the next step that its successor does."""
         procedure, steps = await self._procedure([SET] * 400)
         await self._post(f"/procedures/{procedure}/conduct", {"steps": steps, "wait": 0})
-        await until(lambda: self._stands(f"{procedure}/conduct", lambda seen: (seen["step_index"] or 0) > 20))
+        await until(lambda: self._matches(f"{procedure}/conduct", lambda seen: (seen["step_index"] or 0) > 20))
         self.worker.send_signal(signal.SIGKILL)
         self.worker.wait()
         started = time.perf_counter()
         reached = (await self.client.get(f"/procedures/{procedure}/conduct")).json()["step_index"]
-        self.worker = launched(WORKER, self.environment)
-        await until(lambda: self._stands(f"{procedure}/conduct", lambda seen: seen["step_index"] > reached))
+        self.worker = launch(WORKER, self.environment)
+        await until(lambda: self._matches(f"{procedure}/conduct", lambda seen: seen["step_index"] > reached))
         return time.perf_counter() - started
 
-    async def _stands(self, path: str, wanted: Callable[[Any], bool]) -> bool:
+    async def _matches(self, path: str, wanted: Callable[[Any], bool]) -> bool:
         return wanted((await self.client.get(f"/procedures/{path}")).json())
 
     async def _recipe(self, steps: list[Any]) -> str:
@@ -129,16 +129,16 @@ class Conducting:
                 "executor_shapes": ["PROCEDURE"],
             },
         )
-        asked = {"name": "bench", "capability_id": capability["capability_id"], "steps": steps}
-        return str((await self._post("/recipes", asked))["recipe_id"])
+        request_body = {"name": "bench", "capability_id": capability["capability_id"], "steps": steps}
+        return str((await self._post("/recipes", request_body))["recipe_id"])
 
     async def _procedure(self, steps: list[Any]) -> tuple[str, list[Any]]:
         made = await self._post("/procedures", {"name": "Bench", "kind": "bench"})
         return str(made["procedure_id"]), steps
 
-    async def _conducted(self, asked: tuple[str, list[Any]]) -> None:
+    async def _conduct(self, procedure_and_steps: tuple[str, list[Any]]) -> None:
         """Wait for a conduct, however long it takes."""
-        procedure, steps = asked
+        procedure, steps = procedure_and_steps
         key = {"Idempotency-Key": f"bench-{procedure}"}
         while True:
             answer = await self.client.post(
@@ -159,12 +159,12 @@ WORKER = [sys.executable, "-m", "baton.cli", "worker"]
 SET = {"kind": "setpoint", "address": "a", "value": 1}
 
 
-def launched(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+def launch(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, env=environment)
 
 
 @asynccontextmanager
-async def conducting(url: str, port: int, address: str) -> AsyncIterator[Conducting]:
+async def open_conduct_bench(url: str, port: int, address: str) -> AsyncIterator[ConductBench]:
     """A worker on a plant in memory, beside an API that serves already."""
     environment = {
         **os.environ,
@@ -174,7 +174,7 @@ async def conducting(url: str, port: int, address: str) -> AsyncIterator[Conduct
         "SIMULATED_SIGNALS": '{"a": 0}',
     }
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=90) as client:
-        conducts = Conducting(client, address, environment, launched(WORKER, environment))
+        conducts = ConductBench(client, address, environment, launch(WORKER, environment))
         try:
             yield conducts
         finally:

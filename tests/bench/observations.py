@@ -10,7 +10,7 @@ import httpx
 import orjson
 import uuid_utils.compat
 
-from tests.bench.client import Measured, open_connection, request
+from tests.bench.client import Measurement, open_connection, request
 from tests.support.api.rest_beamline import beamline
 from tests.support.service import Api
 
@@ -20,14 +20,14 @@ APPENDERS = 4
 
 
 @dataclass(frozen=True)
-class Observing:
+class ObservationBench:
     """A service with a run that is observed, and one that somebody holds and resumes meanwhile."""
 
     port: int
     observed: str
     other: str
 
-    async def appended(self, rows: int, *, watched: bool) -> dict[str, Measured]:
+    async def append_readings(self, rows: int, *, watched: bool) -> dict[str, Measurement]:
         """What everybody saw, from the first reading to the last."""
         path = f"/runs/{self.observed}/observations"
         appends = iter([request("POST", path, batch()) for _ in range(rows // BATCH)])
@@ -39,9 +39,9 @@ class Observing:
         seconds = time.perf_counter() - started
         over.set()
         latencies = [latency for part in parts for latency in part.latencies]
-        seen = {f"append_observations, {BATCH} each": Measured(seconds, latencies, {200: len(latencies)})}
+        seen = {f"append_observations, {BATCH} each": Measurement(seconds, latencies, {200: len(latencies)})}
         for names, task in watching.items():
-            seen |= in_turn(names, await task)
+            seen |= split_by_name(names, await task)
         return seen
 
     def _watchers(self) -> dict[tuple[str, ...], Iterator[bytes]]:
@@ -60,7 +60,7 @@ class Observing:
             ("hold_run, another run", "resume_run, another run"): itertools.cycle(verbs),
         }
 
-    async def _ask(self, requests: Iterator[bytes], over: asyncio.Event) -> Measured:
+    async def _ask(self, requests: Iterator[bytes], over: asyncio.Event) -> Measurement:
         """Ask one after the other, until there is nothing more to ask or it is over."""
         connection = await open_connection(self.port)
         latencies: list[float] = []
@@ -75,22 +75,22 @@ class Observing:
             latencies.append(time.perf_counter() - before)
             statuses[status] = statuses.get(status, 0) + 1
         connection.close()
-        return Measured(time.perf_counter() - started, latencies, statuses)
+        return Measurement(time.perf_counter() - started, latencies, statuses)
 
 
-def in_turn(names: tuple[str, ...], measured: Measured) -> dict[str, Measured]:
+def split_by_name(names: tuple[str, ...], measured: Measurement) -> dict[str, Measurement]:
     """What was measured of requests that took turns, each for itself."""
     parts = {name: measured.latencies[place :: len(names)] for place, name in enumerate(names)}
     [status] = measured.statuses
-    return {name: Measured(measured.seconds, part, {status: len(part)}) for name, part in parts.items()}
+    return {name: Measurement(measured.seconds, part, {status: len(part)}) for name, part in parts.items()}
 
 
-async def observing(url: str, port: int) -> Observing:
+async def open_observation_bench(url: str, port: int) -> ObservationBench:
     """Two runs on a beamline of their own."""
     base_url = f"http://127.0.0.1:{port}"
     async with httpx.AsyncClient(base_url=base_url, timeout=30) as client:
         line = await beamline(Api(client, base_url, url, {}))
-        return Observing(port, await line.started(), await line.started())
+        return ObservationBench(port, await line.start_run(), await line.start_run())
 
 
 def batch() -> bytes:

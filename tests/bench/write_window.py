@@ -18,25 +18,25 @@ WRITES = 5000
 SIGNAL = "bench:x"
 
 
-async def windows() -> list[float]:
+async def write_windows() -> list[float]:
     """Microseconds of each write, from the fence's answer to the call that hands the bytes to the kernel."""
-    asked, found = 0, []
+    fence_time, found = 0, []
     send = socket.socket.send
 
     def fence() -> None:
-        nonlocal asked
-        asked = time.perf_counter_ns()
+        nonlocal fence_time
+        fence_time = time.perf_counter_ns()
 
-    def timed(own: socket.socket, *given: Any) -> int:
-        nonlocal asked
-        if asked:
-            found.append((time.perf_counter_ns() - asked) / 1000)
-            asked = 0
+    def send_timed(own: socket.socket, *given: Any) -> int:
+        nonlocal fence_time
+        if fence_time:
+            found.append((time.perf_counter_ns() - fence_time) / 1000)
+            fence_time = 0
         return send(own, *given)
 
     control = ChannelAccess(CaprotoClient())
     await control.write(SIGNAL, 0.0)
-    socket.socket.send = timed  # type: ignore[method-assign]
+    socket.socket.send = send_timed  # type: ignore[method-assign]
     try:
         for number in range(WRITES):
             await control.write(SIGNAL, float(number), fence=fence)
@@ -55,7 +55,7 @@ def main() -> None:
     }
     with channel_access_server(port) as server:
         server.tell("set", address=SIGNAL, value=0.0)
-        found = asyncio.run(windows())
+        found = asyncio.run(write_windows())
     assert len(found) == WRITES, "every write is seen in the socket"
     high = found[int(0.99 * WRITES)]
     print(

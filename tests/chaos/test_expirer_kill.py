@@ -10,23 +10,23 @@ from baton.application.ports import Job
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.temporal.engine import TemporalEngine
-from tests.support.api.rest_beamline import brought_into_force
+from tests.support.api.rest_beamline import bring_into_force
 from tests.support.domain.world import new_id
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.agent_stack import EXPIRER, AgentStack, agent_stack
 
 
-async def running_out(facility: AgentStack) -> str:
+async def register_short_clearance(facility: AgentStack) -> str:
     """A clearance in force that runs out within a second."""
     api = facility.api
     template = await api.create("/clearance-templates", {"code": "S", "title": "S", "facility_code": "facility"})
-    await api.done(f"/clearance-templates/{template}/activate")
+    await api.execute(f"/clearance-templates/{template}/activate")
     bindings = [{"kind": "Asset", "id": str(new_id())}]
     form = {"template_id": template, "facility_code": "facility", "title": "Short", "bindings": bindings}
     end = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
     clearance = await api.create("/clearances", {**form, "valid_until": end})
-    await brought_into_force(api, clearance)
+    await bring_into_force(api, clearance)
     return clearance
 
 
@@ -42,16 +42,16 @@ def doomed_worker(database_url: str, temporal_address: str) -> Iterator["subproc
 
 async def test_the_owed_decision_is_written_once(database_url: str, temporal: EmbeddedTemporal) -> None:
     async with agent_stack(database_url, temporal.address, working=False) as facility:
-        clearance = await running_out(facility)
+        clearance = await register_short_clearance(facility)
         with doomed_worker(database_url, temporal.address) as doomed:
             engine = TemporalEngine(Settings(temporal_address=temporal.address, app_env="test"))
 
-            async def looked_and_died() -> bool:
+            async def has_died() -> bool:
                 await engine.start(Job("expire-clearances", f"expire-clearances:{clearance}", None))
                 return doomed.poll() is not None
 
-            await until(looked_and_died, within=60)
-        assert await facility.stands(f"/clearances/{clearance}", "Expired")
+            await until(has_died, within=60)
+        assert await facility.has_status(f"/clearances/{clearance}", "Expired")
         assert await facility.decisions(0, context="ClearanceExpiry") == []
         await facility.start_worker()
         (decision,) = await facility.decisions(context="ClearanceExpiry")

@@ -41,7 +41,7 @@ class Writers:
     def __init__(self, stack: Stack) -> None:
         self.answers: Counter[tuple[int, str | None]] = Counter()
         self.acknowledged: set[str] = set()
-        self._url = stack.place("url")
+        self._url = stack.address("url")
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(4)]
 
@@ -72,7 +72,7 @@ class Writers:
                     code = answer.json().get("code") if "json" in answer.headers.get("content-type", "") else answer.text
                     self.answers[answer.status_code, code] += 1
 
-    def written(self) -> int:
+    def written_count(self) -> int:
         return len(self.acknowledged)
 
 
@@ -92,26 +92,26 @@ def fill(disk: Path) -> Path:
 @pytest.mark.timeout(300)
 def test_everything_goes_on_when_there_is_space_again(small_disk: Path) -> None:
     with running_stack(small_disk / "data") as stack, Writers(stack) as writers:
-        eventually(lambda: writers.written() > 50, what=stack.said)
+        eventually(lambda: writers.written_count() > 50, what=stack.output)
         filler = fill(small_disk)
 
-        def refused() -> bool:
+        def is_refused() -> bool:
             with filler.open("ab", buffering=0) as file, suppress(OSError):  # what others gave back
                 file.write(BLOCK)
             return writers.answers[503, "StoreUnavailableError"] > 20
 
         try:
-            eventually(refused, 90, lambda: writers.answers)
+            eventually(is_refused, 90, lambda: writers.answers)
         finally:
             filler.unlink()
-        before = writers.written()
-        eventually(lambda: writers.written() > before + 50, 90, lambda: (writers.answers, stack.said()))
+        before = writers.written_count()
+        eventually(lambda: writers.written_count() > before + 50, 90, lambda: (writers.answers, stack.output()))
 
-        def whole() -> bool:
+        def is_whole() -> bool:
             answer = stack.client.get("/readyz")
             return answer.status_code == 200 and "unled_tasks" not in answer.json()
 
-        eventually(whole, 60, lambda: (stack.client.get("/readyz").text, stack.said()))
+        eventually(is_whole, 60, lambda: (stack.client.get("/readyz").text, stack.output()))
         assert stack.process.poll() is None
         assert {status for status, _ in writers.answers} <= {201, 503}, writers.answers
         assert {code for status, code in writers.answers if status == 503} == {"StoreUnavailableError"}

@@ -1,14 +1,14 @@
 """Rival agents of two kinds on runs that end at once, while their workers are killed: each run is concluded about once."""
 
 import asyncio
+import itertools
 import json
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
+from tests.conftest import ONE_PARTITION
 from tests.support.api.rest_beamline import beamline
+from tests.support.forked_commands import forked_command
 from tests.support.infrastructure.model_server import ModelServer, OpenAi, ReceivedRequest
 from tests.support.service import Api, running_api
 from tests.support.stack import clean_environment
@@ -50,48 +52,39 @@ def run_of(asked: ReceivedRequest) -> str:
 class Workers:
     """Worker processes, one of which is killed now and then and replaced."""
 
-    def __init__(self, log: Path, environment: dict[str, str]) -> None:
-        self._log = log.open("ab")
+    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
+        self._directory = directory
         self._environment = environment
-        self._processes = [self._started() for _ in range(2)]
+        self._numbers = itertools.count()
+        self._running = ExitStack()
+        self._processes = [self._start_worker() for _ in range(2)]
 
-    def _started(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "baton.cli", "worker"]
-        return subprocess.Popen(command, env=self._environment, stdout=self._log, stderr=self._log)
+    def _start_worker(self) -> ForkServerProcess:
+        output = self._directory / f"worker-{next(self._numbers)}"
+        paths = output.with_suffix(".out"), output.with_suffix(".log")
+        return self._running.enter_context(forked_command(("worker",), self._environment, *paths))
 
     def kill_one(self) -> None:
         victim = random.randrange(len(self._processes))
         self._processes[victim].kill()
-        self._processes[victim].wait()
-        self._processes[victim] = self._started()
+        self._processes[victim].join()
+        self._processes[victim] = self._start_worker()
 
     def close(self) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-        self._log.close()
+        self._running.close()
 
 
-@contextmanager
-def at_work(log: Path, **environment: str) -> Iterator[Workers]:
-    workers = Workers(log, clean_environment(**environment))
-    try:
-        yield workers
-    finally:
-        workers.close()
-
-
-async def rivals(api: Api) -> dict[str, dict[str, str]]:
+async def register_rivals(api: Api) -> dict[str, dict[str, str]]:
     """So many agents of each kind, in service, each with a model of its own; the seeded ones keep out of it."""
     for seeded in (DEBRIEFER, DRAFTER):
-        await api.done(f"/agents/{seeded}/suspend", {"reason": "others are tried"})
+        await api.execute(f"/agents/{seeded}/suspend", {"reason": "others are tried"})
     found: dict[str, dict[str, str]] = {}
     for task in TASKS:
         for number in range(RIVALS):
             model = {"provider": "openai", "model": f"{task.kind}-{number}"}
             named = {"kind": task.kind, "name": f"Rival {number}", "version": "1", "model_ref": model}
             agent_id = await api.create("/agents", {**named, "prompt_template_id": str(task.prompt.id)})
-            await api.done(f"/agents/{agent_id}/version")
+            await api.execute(f"/agents/{agent_id}/version")
             found.setdefault(task.context, {})[agent_id] = model["model"]
     return found
 
@@ -110,7 +103,9 @@ def rows(database_url: str, query: str) -> list[Any]:
 @pytest.fixture
 def own_temporal(tmp_path: Path) -> Iterator[EmbeddedTemporal]:
     """A server that nobody else has workflows in."""
-    with EmbeddedTemporal(tmp_path / "temporal", headless=True, search_attributes=SEARCH_ATTRIBUTES) as server:
+    with EmbeddedTemporal(
+        tmp_path / "temporal", headless=True, search_attributes=SEARCH_ATTRIBUTES, settings=ONE_PARTITION
+    ) as server:
         yield server
 
 
@@ -122,13 +117,14 @@ async def test_each_run_is_concluded_about_once_by_one_agent_of_each_kind(
         server.rule = lambda asked: OpenAi().answer(ANSWERS[kind_of(asked)])
         reached = {"temporal_address": own_temporal.address, "openai_base_url": server.url}
         async with running_api(database_url, **reached) as api:
-            agents = await rivals(api)
+            agents = await register_rivals(api)
             line = await beamline(api)
-            runs = [await line.started() for _ in range(RUNS)]
+            runs = [await line.start_run() for _ in range(RUNS)]
             environment = {name.upper(): value for name, value in reached.items()}
-            with at_work(tmp_path / "worker.log", DATABASE_URL=database_url, **environment) as workers:
+            settings = clean_environment(DATABASE_URL=database_url, **environment)
+            with closing(Workers(tmp_path, settings)) as workers:
                 fault = {"reason": "rotary stage encoder offline"}
-                await asyncio.gather(*(api.done(f"/runs/{run_id}/abort", fault) for run_id in runs))
+                await asyncio.gather(*(api.execute(f"/runs/{run_id}/abort", fault) for run_id in runs))
                 wanted = RUNS * RIVALS * len(TASKS)
                 for kill in range(KILLS):
                     so_many = wanted * (kill + 1) // (KILLS + 2)

@@ -44,7 +44,7 @@ RUNNING, HELD, COMPLETED, ABORTED = (
 SIGNALS = {"simulated_signals": {"a": 0, "b": 0, "first gate": 0, "second gate": 0}}
 
 
-def waiting_for(gate: str) -> dict[str, Any]:
+def gate_check(gate: str) -> dict[str, Any]:
     return check(gate, 1, timeout=100)
 
 
@@ -88,14 +88,14 @@ def kill(server: EmbeddedPostgres | EmbeddedTemporal) -> None:
     os.kill(server.pid, signal.SIGKILL)
 
 
-async def back(server: EmbeddedPostgres | EmbeddedTemporal) -> None:
+async def restart(server: EmbeddedPostgres | EmbeddedTemporal) -> None:
     """Start a killed server again, on the same files and at the same address."""
     await asyncio.to_thread(server.stop)
     await asyncio.to_thread(server.start)
 
 
 @contextmanager
-def away(server: EmbeddedTemporal) -> Iterator[None]:
+def suspended_server(server: EmbeddedTemporal) -> Iterator[None]:
     """Nobody answers until the end of the block."""
     process = psutil.Process(server.pid)
     process.suspend()
@@ -105,24 +105,24 @@ def away(server: EmbeddedTemporal) -> Iterator[None]:
         process.resume()
 
 
-async def begun(stack: ConductStack, *steps: Any) -> UUID:
+async def start_conduct(stack: ConductStack, *steps: Any) -> UUID:
     """A procedure that is being conducted."""
-    id = await stack.registered()
+    id = await stack.register_procedure()
     executed = await stack.do(ConductProcedure(steps=steps, wait=0), id)
     assert executed.status == 202
     return id
 
 
-async def written(stack: ConductStack, *writes: tuple[str, Any]) -> None:
+async def wait_for_writes(stack: ConductStack, *writes: tuple[str, Any]) -> None:
     """Wait until just this was written."""
 
-    async def all_written() -> bool:
+    async def are_all_written() -> bool:
         return sorted(stack.control.writes) == sorted(writes)
 
-    await until(all_written)
+    await until(are_all_written)
 
 
-async def ended(stack: ConductStack, id: UUID, status: ProcedureStatus) -> ConductResult:
+async def wait_for_result(stack: ConductStack, id: UUID, status: ProcedureStatus) -> ConductResult:
     """What came of the conduct, which leaves the procedure so."""
 
     async def is_over() -> bool:
@@ -135,7 +135,7 @@ async def ended(stack: ConductStack, id: UUID, status: ProcedureStatus) -> Condu
 
 
 @asynccontextmanager
-async def served(settings: Mapping[str, str]) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+async def running_api_process(settings: Mapping[str, str]) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     """The API as a process of its own, and where it is."""
     program = [sys.executable, "-m", "baton.cli", "api", "--port=0"]
     process = await asyncio.create_subprocess_exec(
@@ -155,13 +155,13 @@ async def test_a_conduct_goes_on_without_the_api_and_a_repeat_attaches_to_it(
 ) -> None:
     settings = {"database_url": database_url, "temporal_address": temporal.address}
     async with open_conduct_stack(**settings, **SIGNALS) as stack:
-        id = await stack.registered()
-        asked = {"steps": [setpoint("a", 1), waiting_for("first gate"), setpoint("a", 2)], "wait": 60}
+        id = await stack.register_procedure()
+        asked = {"steps": [setpoint("a", 1), gate_check("first gate"), setpoint("a", 2)], "wait": 60}
         sent = {"url": f"/procedures/{id}/conduct", "json": asked, "headers": {"Idempotency-Key": "once"}, "timeout": 70}
         environment = {name.upper(): value for name, value in settings.items()}
-        async with served(environment) as (api, url), httpx.AsyncClient(base_url=url, verify=False) as client:
+        async with running_api_process(environment) as (api, url), httpx.AsyncClient(base_url=url, verify=False) as client:
             waiting = asyncio.create_task(client.post(**sent))
-            await written(stack, ("a", 1))
+            await wait_for_writes(stack, ("a", 1))
             api.kill()
             with pytest.raises(httpx.TransportError):
                 await waiting
@@ -169,7 +169,7 @@ async def test_a_conduct_goes_on_without_the_api_and_a_repeat_attaches_to_it(
         async with running_api(projecting=False, **settings) as another:
             answer = await another.client.post(**sent)
         assert (answer.status_code, answer.headers.get("Idempotency-Replayed")) == (200, "true"), answer.text
-        assert answer.json() == (await ended(stack, id, COMPLETED)).model_dump(mode="json")
+        assert answer.json() == (await wait_for_result(stack, id, COMPLETED)).model_dump(mode="json")
         assert stack.control.writes == [("a", 1), ("a", 2)]
 
 
@@ -177,10 +177,10 @@ async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal
     camera = Camera()
     actions = ActionRegistry({"expose": camera.expose})
     async with open_conduct_stack(database_url, mortal_temporal.address, actions=actions, **SIGNALS) as stack:
-        exposing = await begun(stack, action("expose"), setpoint("a", 1))
-        waiting = await begun(stack, waiting_for("first gate"), setpoint("b", 1))
+        exposing = await start_conduct(stack, action("expose"), setpoint("a", 1))
+        waiting = await start_conduct(stack, gate_check("first gate"), setpoint("b", 1))
 
-        async def both_are_under_way() -> bool:
+        async def are_both_under_way() -> bool:
             return camera.begun == 1 and stack.plant.subscriptions("first gate") == 1
 
         async def is_tried_or_heard_of_again() -> bool:
@@ -191,23 +191,23 @@ async def test_a_conduct_goes_on_when_temporal_is_back(database_url: str, mortal
                 for activity in described.raw_description.pending_activities
             )
 
-        async def the_engine_has_been_blind() -> bool:
+        async def has_engine_been_blind() -> bool:
             """Whether the worker has been heard of in the record for longer than the engine lets it be silent."""
             async with stack.runtime.store.session() as session:
                 (progress,) = await session.records(ConductProgress, {"procedure_id": exposing})
             heard: datetime = progress.heartbeat_at  # type: ignore[attr-defined]
             return heard > killed_at + timedelta(seconds=8)
 
-        await until(both_are_under_way)
+        await until(are_both_under_way)
         kill(mortal_temporal)
         killed_at = datetime.now(UTC)
         await stack.plant.write("first gate", 1)
-        await until(the_engine_has_been_blind)
-        await back(mortal_temporal)
-        assert (await ended(stack, waiting, COMPLETED)).succeeded
+        await until(has_engine_been_blind)
+        await restart(mortal_temporal)
+        assert (await wait_for_result(stack, waiting, COMPLETED)).succeeded
         await until(is_tried_or_heard_of_again, 60)
         camera.enough.set()
-        assert (await ended(stack, exposing, COMPLETED)).succeeded
+        assert (await wait_for_result(stack, exposing, COMPLETED)).succeeded
         assert (camera.begun, camera.cut_short, sorted(stack.control.writes)) == (1, 0, [("a", 1), ("b", 1)])
 
 
@@ -218,20 +218,20 @@ async def test_what_is_asked_for_while_temporal_is_away_is_recorded_at_once_and_
         open_conduct_stack(database_url, mortal_temporal.address, **SIGNALS) as stack,
         reconcile_in_background(stack.runtime),
     ):
-        held = await begun(stack, setpoint("a", 1), waiting_for("first gate"), setpoint("a", 2))
-        aborted = await begun(stack, setpoint("b", 1), waiting_for("second gate"), setpoint("b", 2))
-        await written(stack, ("a", 1), ("b", 1))
-        with away(mortal_temporal):
+        held = await start_conduct(stack, setpoint("a", 1), gate_check("first gate"), setpoint("a", 2))
+        aborted = await start_conduct(stack, setpoint("b", 1), gate_check("second gate"), setpoint("b", 2))
+        await wait_for_writes(stack, ("a", 1), ("b", 1))
+        with suspended_server(mortal_temporal):
             assert (await stack.do(HoldProcedure(reason="shift change"), held)).status == 202
             assert (await stack.do(AbortProcedure(reason="smoke"), aborted)).status == 202
-            assert (await stack.happened(held))[-1] == "ProcedureHoldRequested"
-            assert (await stack.happened(aborted))[-1] == "ProcedureAbortRequested"
-            new = await begun(stack, setpoint("a", 3))
-            assert (await stack.happened(new))[-1] == "ProcedureStarted"
-        assert (await ended(stack, aborted, ABORTED)).failure is not None
-        assert (await ended(stack, new, COMPLETED)).succeeded
+            assert (await stack.event_types(held))[-1] == "ProcedureHoldRequested"
+            assert (await stack.event_types(aborted))[-1] == "ProcedureAbortRequested"
+            new = await start_conduct(stack, setpoint("a", 3))
+            assert (await stack.event_types(new))[-1] == "ProcedureStarted"
+        assert (await wait_for_result(stack, aborted, ABORTED)).failure is not None
+        assert (await wait_for_result(stack, new, COMPLETED)).succeeded
         await stack.plant.write("first gate", 1)
-        assert (await ended(stack, held, HELD)).held
+        assert (await wait_for_result(stack, held, HELD)).held
         assert sorted(stack.control.writes) == [("a", 1), ("a", 3), ("b", 1)]
 
 
@@ -241,26 +241,28 @@ async def test_without_postgres_an_action_stops_itself_and_everything_else_goes_
     endless, finishing = Camera(), Camera()
     actions = ActionRegistry({"endless": endless.expose, "finishing": finishing.expose})
     async with open_conduct_stack(mortal_postgres.url, temporal.address, actions=actions, **SIGNALS) as stack:
-        stopped = await begun(stack, action("endless"), setpoint("b", 1))
-        finished = await begun(stack, action("finishing"), setpoint("b", 2))
-        setting = await begun(stack, *(setpoint("a", number) for number in range(60)))
+        stopped = await start_conduct(stack, action("endless"), setpoint("b", 1))
+        finished = await start_conduct(stack, action("finishing"), setpoint("b", 2))
+        setting = await start_conduct(stack, *(setpoint("a", number) for number in range(60)))
 
-        async def all_are_under_way() -> bool:
+        async def are_all_under_way() -> bool:
             return endless.begun == finishing.begun == 1 and len(stack.control.writes) > 5
 
-        async def stopped_itself() -> bool:
+        async def has_stopped_itself() -> bool:
             return endless.cut_short == 1
 
-        await until(all_are_under_way)
+        await until(are_all_under_way)
         kill(mortal_postgres)
         finishing.enough.set()
-        await until(stopped_itself)
-        await back(mortal_postgres)
-        failure = (await ended(stack, stopped, ABORTED)).failure
+        await until(has_stopped_itself)
+        await restart(mortal_postgres)
+        failure = (await wait_for_result(stack, stopped, ABORTED)).failure
         assert failure is not None
         assert (failure.step_index, failure.error_class) == (0, "ActionOutcomeUnknown")
-        assert (await ended(stack, finished, COMPLETED)).succeeded, "what came of it was known, and waited to be stored"
-        assert (await ended(stack, setting, COMPLETED)).completed_count == 60
+        assert (await wait_for_result(stack, finished, COMPLETED)).succeeded, (
+            "what came of it was known, and waited to be stored"
+        )
+        assert (await wait_for_result(stack, setting, COMPLETED)).completed_count == 60
         values = [value for address, value in stack.control.writes if address == "a"]
         assert (sorted(values), sorted(set(values))) == (values, list(range(60))), "each in its turn"
         assert len(values) <= 61, "only the step that was in progress is done again"

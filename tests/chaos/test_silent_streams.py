@@ -13,6 +13,7 @@ from baton.cli.doctor.database import examine_processes, remedy_for_unled
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.postgres.leadership import LEADERS, running_processes, unled_tasks
 from baton.infrastructure.postgres.pool import Connection, dedicated_connection
+from tests.support.forked_commands import forked_command
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 
@@ -23,7 +24,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 
 
 @contextmanager
-def worker(
+def running_worker(
     database_url: str, temporal: EmbeddedTemporal, error: int | None, **settings: str
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """A real worker with this standard error, or with none."""
@@ -39,7 +40,7 @@ def worker(
         assert process.wait(30) == 0
 
 
-async def leads(connection: Connection) -> bool:
+async def is_leading(connection: Connection) -> bool:
     return await unled_tasks(connection) == ["projections"]
 
 
@@ -52,13 +53,13 @@ async def test_a_worker_whose_lines_nobody_reads_leads_again_after_it_lost_its_s
         assert [await remedy_for_unled(connection, task) for task in WORKER_LEADS] == 3 * [
             "start `baton worker`, or `baton up`"
         ]
-        with worker(database_url, temporal, None if closed_at_start else writing) as process:
+        with running_worker(database_url, temporal, None if closed_at_start else writing) as process:
             os.close(writing)
             os.close(reading)
-            await until(lambda: leads(connection), 60)
+            await until(lambda: is_leading(connection), 60)
             await connection.execute(LOSE_SESSIONS)
             await until(lambda: is_troubled(connection), 30)
-            await until(lambda: leads(connection), 30)
+            await until(lambda: is_leading(connection), 30)
             assert process.poll() is None
             await until(lambda: drops_lines(connection))
             finding = await examine_processes(connection)
@@ -79,7 +80,8 @@ async def test_a_worker_that_does_not_lead_is_told_from_none(
 ) -> None:
     async with await dedicated_connection(database_url, owner=True) as connection:
         await connection.execute("SELECT pg_advisory_lock(%s)", (LEADERS["reactions"],))
-        with (tmp_path / "log").open("wb") as log, worker(database_url, temporal, log.fileno()) as process:
+        settings = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal.address)
+        with forked_command(("worker",), settings, tmp_path / "out", tmp_path / "log") as process:
             await until(lambda: running_processes(connection), 60)
             remedy = await remedy_for_unled(connection, "reactions")
         assert remedy.startswith(f"worker {process.pid} on ")

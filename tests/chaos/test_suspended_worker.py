@@ -30,7 +30,7 @@ from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import action, setpoint
 
-PATIENCE = 120.0
+TIMEOUT_SECONDS = 120.0
 SLEEPER, OTHER = "sleeper", "other"
 BEFORE = "before"
 """The signal that conducts write whose closing step is suspended."""
@@ -51,7 +51,7 @@ SETPOINT_POINTS = (
 
 @dataclass(frozen=True)
 class Suspended:
-    """A step to be suspended at a point: of the main list or closing, and what becomes of its conduct meanwhile."""
+    """A step to be suspended at a point: of the main list or closing, and whether another worker continues its conduct."""
 
     kind: str
     point: SuspensionPoint
@@ -81,7 +81,7 @@ SLOWLY_TAKEN_OVER = [
 """A write that nobody knows to be lost is sent again after its time-out only."""
 
 
-def rounds() -> Iterator[list[Suspended]]:
+def case_rounds() -> Iterator[list[Suspended]]:
     """The steps to suspend, as many at a time as one worker has at hand."""
     wanted = int(os.environ.get("SUSPENSIONS", "0"))
     if not wanted:
@@ -110,10 +110,10 @@ class Process:
         self._process = process
         self._log = log
 
-    async def says(self, word: str) -> float:
+    async def wait_for(self, word: str) -> float:
         """Wait for a word, and return the time that comes with it."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while True:
                 line = (await self._process.stdout.readline()).decode().split()
                 assert line, f"the worker ended by itself: {self._log.read_text()}"
@@ -125,7 +125,9 @@ class Process:
 
 
 @asynccontextmanager
-async def working(name: str, plan: dict[str, str], directory: Path, environment: dict[str, str]) -> AsyncIterator[Process]:
+async def running_worker(
+    name: str, plan: dict[str, str], directory: Path, environment: dict[str, str]
+) -> AsyncIterator[Process]:
     """A worker whose conducts are suspended as planned; by its name the plant knows it."""
     (path := directory / f"{name}.json").write_text(json.dumps(plan))
     program = [sys.executable, "-m", "tests.support.chaos.suspended_worker", str(path)]
@@ -154,7 +156,7 @@ async def test_a_worker_that_was_suspended_writes_nothing_of_what_it_had_begun(
     suspended = 0
     async with open_conduct_stack(database_url, temporal.address) as stack:
         await stack.stop_worker()
-        for number, cases in enumerate(rounds()):
+        for number, cases in enumerate(case_rounds()):
             named = {f"round{number}:step{index}": case for index, case in enumerate(cases)}
             late += await suspend(stack, named, plant, tmp_path, environment)
             suspended += len(cases)
@@ -170,20 +172,20 @@ async def suspend(
     plant.tell("set", address=BEFORE, value=0)
     for signal_name, case in named.items():
         plant.tell("set", address=signal_name, value=0)
-        conducts[signal_name] = await stack.from_recipe(*case.steps(signal_name))
+        conducts[signal_name] = await stack.register_from_recipe(*case.steps(signal_name))
         await stack.do(ConductProcedure(wait=0), conducts[signal_name])
     plan = {signal_name: case.point.value for signal_name, case in named.items()}
-    async with working(SLEEPER, plan, directory, environment) as sleeper:
-        stopped_at = await sleeper.says("stopped")
+    async with running_worker(SLEEPER, plan, directory, environment) as sleeper:
+        stopped_at = await sleeper.wait_for("stopped")
         for signal_name, case in named.items():
             if not case.taken_over:
                 await truncate(stack, conducts[signal_name])
-        async with working(OTHER, {}, directory, environment):
-            await until(lambda: all_over(stack, list(conducts.values())), PATIENCE)
+        async with running_worker(OTHER, {}, directory, environment):
+            await until(lambda: are_all_over(stack, list(conducts.values())), TIMEOUT_SECONDS)
         await until(lambda: boot_time() - stopped_at > STOP_AFTER_SECONDS)
         woken_at = boot_time()
         sleeper.wake()
-        await sleeper.says("idle")
+        await sleeper.wait_for("idle")
     for signal_name, case in named.items():
         status = (await stack.procedure(conducts[signal_name])).status
         assert case.taken_over or status is ProcedureStatus.TRUNCATED, (case, status)
@@ -202,7 +204,7 @@ async def truncate(stack: ConductStack, procedure_id: UUID) -> None:
     await stack.do(TruncateProcedure(reason="its worker is gone"), procedure_id)
 
 
-async def all_over(stack: ConductStack, procedure_ids: list[UUID]) -> bool:
+async def are_all_over(stack: ConductStack, procedure_ids: list[UUID]) -> bool:
     async with stack.runtime.pool.connection() as connection:
         live = await connection.execute(
             "SELECT FROM conduct_progress WHERE phase <> 'Ended' AND procedure_id = ANY(%s) LIMIT 1", [procedure_ids]

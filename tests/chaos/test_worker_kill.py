@@ -37,7 +37,7 @@ from tests.support.chaos.crash_moments import (
     StepInQuestion,
     chosen_cases,
 )
-from tests.support.chaos.worker_kills import ADVICE, KilledConduct, WorkerKills, kills
+from tests.support.chaos.worker_kills import ADVICE, KilledConduct, WorkerKills, open_worker_kills
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, open_conduct_stack
 from tests.support.workflows.step_json import setpoint
@@ -51,9 +51,9 @@ async def test_whatever_a_killed_worker_was_at_another_does_what_is_left_and_not
     database_url: str, temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
     cases = chosen_cases()
-    async with kills(database_url, temporal, tmp_path, cases) as house:
-        conducts = await house.played(cases)
-        aftermath = Aftermath(house)
+    async with open_worker_kills(database_url, temporal, tmp_path, cases) as kills:
+        conducts = await kills.play(cases)
+        aftermath = Aftermath(kills)
         found = {one.case: faults for one in conducts if (faults := await aftermath.faults(one))}
     assert not found, "\n".join(f"{case}\n    " + "\n    ".join(faults) for case, faults in found.items())
 
@@ -64,20 +64,20 @@ async def test_a_conduct_that_no_worker_took_up_in_time_is_aborted_untouched(
     plant = {"simulated_signals": {"a": 0, "shutter": 1}, "conduct_restart_limit_seconds": 1}
     async with open_conduct_stack(database_url, temporal.address, **plant) as stack:
         await stack.stop_worker()
-        id = await stack.from_recipe([setpoint("a", 1)], [setpoint("shutter", 0)])
+        id = await stack.register_from_recipe([setpoint("a", 1)], [setpoint("shutter", 0)])
         await stack.do(ConductProcedure(wait=0), id)
         (opened,) = [event for event in await stack.events(id) if isinstance(event, ProcedureStarted)]
 
-        async def too_late() -> bool:
+        async def is_too_late() -> bool:
             return clock() - opened.occurred_at > timedelta(seconds=1)
 
-        await until(too_late)
+        await until(is_too_late)
         await stack.start_worker()
 
-        async def given_up() -> bool:
+        async def is_given_up() -> bool:
             return (await stack.procedure(id)).live_conduct_id is None
 
-        await until(given_up)
+        await until(is_given_up)
         (ended,) = [event.result for event in await stack.events(id) if isinstance(event, ProcedureConducted)]
         assert ended.failure is not None
         assert (ended.failure.target, ended.failure.error_class) == ("start", "ConductStartExpired")
@@ -88,31 +88,31 @@ async def test_a_conduct_that_no_worker_took_up_in_time_is_aborted_untouched(
 class Aftermath:
     """Everything there is to know of conducts that are over."""
 
-    def __init__(self, house: WorkerKills) -> None:
-        self._stage = house.stack
-        self._tallied = Counter(house.tally.read_text().splitlines())
-        deeds = FileJournal(house.journal).read_new()
+    def __init__(self, kills: WorkerKills) -> None:
+        self._stack = kills.stack
+        self._tallied = Counter(kills.tally.read_text().splitlines())
+        deeds = FileJournal(kills.journal).read_new()
         self._written = Counter((entry["address"], entry["value"]) for entry in deeds if entry["kind"] == EntryKind.WRITE)
 
     async def faults(self, one: KilledConduct) -> list[str]:
         """What is not as it must be."""
-        events = await self._stage.events(one.procedure_id)
-        rows = [row for row in await self._stage.ledger(one.procedure_id) if row["conduct_id"] == str(one.conduct_id)]
+        events = await self._stack.events(one.procedure_id)
+        rows = [row for row in await self._stack.ledger(one.procedure_id) if row["conduct_id"] == str(one.conduct_id)]
         ends = [event for event in events if isinstance(event, ProcedureConducted) and event.conduct_id == one.conduct_id]
         if len(ends) != 1:
             return [f"it ended {len(ends)} times"]
         result = ends[0].result
-        procedure = await self._stage.procedure(one.procedure_id)
-        answer = await self._stage.runtime.conducts.answer(one.conduct_id)
+        procedure = await self._stack.procedure(one.procedure_id)
+        answer = await self._stack.runtime.conducts.answer(one.conduct_id)
         return [
-            *differs("status", procedure.status, one.case.status),
-            *differs("open pass", procedure.current_iteration_index, None),
-            *differs("answer to whoever asks", answer, result.model_dump(mode="json")),
-            *differs("left behind", await self._left(one), []),
+            *difference("status", procedure.status, one.case.status),
+            *difference("open pass", procedure.current_iteration_index, None),
+            *difference("answer to a reader", answer, result.model_dump(mode="json")),
+            *difference("left behind", await self._left(one), []),
             *self._plant(one),
-            *on_the_stream(one.case, events, events.index(ends[0])),
-            *in_the_ledger(one.case, rows),
-            *in_the_result(one.case, result, rows),
+            *stream_differences(one.case, events, events.index(ends[0])),
+            *ledger_differences(one.case, rows),
+            *result_differences(one.case, result, rows),
         ]
 
     def _plant(self, one: KilledConduct) -> Iterator[str]:
@@ -123,14 +123,14 @@ class Aftermath:
             StepInQuestion.DONE_ACTION: self._tallied[f"action {one.number}"],
             StepInQuestion.COMPUTE: self._tallied[f"compute {one.number}"],
         }
-        yield from differs("executions", seen.get(one.case.kind, one.case.executions), one.case.executions)
+        yield from difference("executions", seen.get(one.case.kind, one.case.executions), one.case.executions)
         goes_on = one.case.error_class is None and one.case.way not in (*LOOPS, OpeningCommand.CLOSING)
-        yield from differs("next steps", self._written["next", one.number], int(goes_on))
-        yield from differs("closing steps", self._written["shutter", one.number], int(one.case.closes))
+        yield from difference("next steps", self._written["next", one.number], int(goes_on))
+        yield from difference("closing steps", self._written["shutter", one.number], int(one.case.closes))
 
     async def _left(self, one: KilledConduct) -> list[str]:
         """What the conduct still has to itself, or is still asked for."""
-        async with self._stage.runtime.pool.connection() as connection:
+        async with self._stack.runtime.pool.connection() as connection:
             found = await connection.execute(
                 "SELECT kind FROM claims WHERE kind = %s AND key = %s "
                 "UNION ALL SELECT kind FROM lookups WHERE kind = ANY(%s) AND key = %s",
@@ -139,25 +139,25 @@ class Aftermath:
             return [kind for (kind,) in await found.fetchall()]
 
 
-def on_the_stream(case: CrashCase, events: Sequence[Event], end: int) -> Iterator[str]:
+def stream_differences(case: CrashCase, events: Sequence[Event], end: int) -> Iterator[str]:
     """Passes follow each other, each measured once where they are steered; and the end is the end."""
     ending = [ENDINGS[case.status].__name__] if case.status in ENDINGS else []
-    yield from differs("after the end", [type(event).__name__ for event in events[end + 1 :]], ending)
+    yield from difference("after the end", [type(event).__name__ for event in events[end + 1 :]], ending)
     begun = [event.iteration_index for event in events if isinstance(event, ProcedureIterationStarted)]
     ended = [event for event in events if isinstance(event, ProcedureIterationEnded)]
-    yield from differs("passes begun", begun, list(range(1, len(case.iterations) + 1)))
-    yield from differs("passes ended", [event.iteration_index for event in ended], begun)
-    yield from differs("how passes ended", [event.converged for event in ended], case.iterations)
+    yield from difference("passes begun", begun, list(range(1, len(case.iterations) + 1)))
+    yield from difference("passes ended", [event.iteration_index for event in ended], begun)
+    yield from difference("how passes ended", [event.converged for event in ended], case.iterations)
     if case.way in (OpeningCommand.ADVISED, OpeningCommand.ADVISED_FROM):
         measured = [event.iteration_index for event in events if isinstance(event, ProcedureOutcomeRecorded)]
-        yield from differs("passes measured", measured, begun[:-1] if case.error_class else begun)
+        yield from difference("passes measured", measured, begun[:-1] if case.error_class else begun)
     if case.by_caller:
         advised = [event.advice.rationale for event in events if isinstance(event, ProcedureAdvised)]
-        yield from differs("advice", advised, [ADVICE["rationale"]])
-        yield from differs("adviser", (ended[-1].reasoning, ended[-1].advised_by), (ADVICE["rationale"], OPERATOR))
+        yield from difference("advice", advised, [ADVICE["rationale"]])
+        yield from difference("adviser", (ended[-1].reasoning, ended[-1].advised_by), (ADVICE["rationale"], OPERATOR))
 
 
-def in_the_ledger(case: CrashCase, rows: Sequence[Row]) -> Iterator[str]:
+def ledger_differences(case: CrashCase, rows: Sequence[Row]) -> Iterator[str]:
     """What was begun came to one outcome, that of its last attempt; only what was interrupted was begun again, or never
     came to anything because it was too late."""
     attempts: dict[tuple[int, bool, int], dict[str, list[int]]] = {}
@@ -166,17 +166,17 @@ def in_the_ledger(case: CrashCase, rows: Sequence[Row]) -> Iterator[str]:
         at[row["mark"]].append(row["attempt"])
     for place, at in attempts.items():
         begun = [1, 2] if place == case.place and case.begins_again else [1]
-        yield from differs(f"begun at {place}", at["in_flight"], begun if at["in_flight"] else [])
+        yield from difference(f"begun at {place}", at["in_flight"], begun if at["in_flight"] else [])
         given_up = place == case.place and case.error_class == "StepInterrupted"
-        yield from differs(f"outcomes at {place}", at["outcome"], [] if given_up else begun[-1:])
+        yield from difference(f"outcomes at {place}", at["outcome"], [] if given_up else begun[-1:])
     unknown = [row["error_class"] for row in rows if row.get("error_class") in UNREPEATED.values()]
-    yield from differs("unknown outcomes", unknown, [UNREPEATED[case.kind]] if case.loses_the_outcome else [])
+    yield from difference("unknown outcomes", unknown, [UNREPEATED[case.kind]] if case.loses_the_outcome else [])
     if case.kind is StepInQuestion.UNMET_CHECK and case.moment.call == "begin":
         waited = [row["waited"] < 1 for row in rows if "waited" in row]
-        yield from differs("whether the check kept its deadline", waited, [True])
+        yield from difference("whether the check kept its deadline", waited, [True])
 
 
-def in_the_result(case: CrashCase, result: ConductResult, rows: Sequence[Row]) -> Iterator[str]:
+def result_differences(case: CrashCase, result: ConductResult, rows: Sequence[Row]) -> Iterator[str]:
     """The result says what the ledger says."""
     outcomes = [row for row in rows if row["mark"] == "outcome"]
     last_pass = max((row.get("iteration_index", 0) for row in rows), default=0)
@@ -188,22 +188,22 @@ def in_the_result(case: CrashCase, result: ConductResult, rows: Sequence[Row]) -
     lost = [row for row in rows if row["kind"] == "setpoint" and place_of(row) not in settled]
     written |= {row["address"]: {"outcome": "unknown", "values": [row["value"]]} for row in lost}
     failed = [row["error_class"] for row in outcomes if row["is_closing"] and row["result"] == "failed"]
-    yield from differs("failure told", result.failure and result.failure.error_class, case.error_class)
-    yield from differs("success told", result.succeeded, case.error_class is None)
-    yield from differs("hold told", result.held, case.status is HELD)
-    yield from differs("passes told", result.iteration_count, len(case.iterations) or None)
-    yield from differs("steps told", result.completed_count, sum(row["result"] == "ok" for row in main))
-    yield from differs("writes told", result.substrate_writes, written)
+    yield from difference("failure told", result.failure and result.failure.error_class, case.error_class)
+    yield from difference("success told", result.succeeded, case.error_class is None)
+    yield from difference("hold told", result.held, case.status is HELD)
+    yield from difference("passes told", result.iteration_count, len(case.iterations) or None)
+    yield from difference("steps told", result.completed_count, sum(row["result"] == "ok" for row in main))
+    yield from difference("writes told", result.substrate_writes, written)
     brought = [item["name"] for row in main for item in row.get("measurements", ())]
-    yield from differs("measurements told", [item.name for item in result.measurements], brought)
-    yield from differs("closing failures told", [failure.error_class for failure in result.closing_failures], failed)
+    yield from difference("measurements told", [item.name for item in result.measurements], brought)
+    yield from difference("closing failures told", [failure.error_class for failure in result.closing_failures], failed)
 
 
 def place_of(row: Row) -> tuple[int, bool, int]:
     return row.get("iteration_index", 0), bool(row["is_closing"]), row["step_index"]
 
 
-def differs(what: str, found: object, wanted: object) -> Iterator[str]:
+def difference(what: str, found: object, wanted: object) -> Iterator[str]:
     """What to say where something is not as wanted."""
     if found != wanted:
         yield f"{what}: {found!r} instead of {wanted!r}"

@@ -14,11 +14,26 @@ ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ENTRY = re.compile(r"^\| \*\*(?P<word>[^*]+)\*\* \| (?P<meaning>.+?) \| (?P<place>.+?) \| (?P<other>.*?) \|$")
 NAME = re.compile(r"`(?:(?P<path>src/[\w/.]+|worker\.py)(?::(?P<name>\w+))?)`")
-BARE_PARTICIPLES = re.compile(
-    "_*(told|asked|found|had|seen|kept|shown|noted|given|taken|brought|carried|opened|named|offered|stamped|attended|folded|heard|known"
-    "|left|made|met|said|listed|measured|registered|denied|unfinished|scheduled|captured|ended|ending|waiting|closing|standing|being|doing|going|having|telling|looking)"
+BARE_PARTICIPLE = re.compile(
+    "_*([a-z]+(ed|ing)|told|found|had|seen|kept|shown|given|taken|brought|known|left|made|met|said|written|driven|heard|led|begun)_*"
 )
 """Names that say of a function neither what it does nor what it returns."""
+NOUNS = {
+    "binding",
+    "feed",
+    "listing",
+    "pending",
+    "reading",
+    "ring",
+    "seed",
+    "string",
+    "heed",
+    "succeed",
+    "need",
+    "exceed",
+    "disconnected",
+}
+"""Words that end like participles and are none, and a method of caproto."""
 AVOIDED = re.compile(r"\b(whoever|what comes of|be had|its affair|told of|the affair of)\b", re.IGNORECASE)
 """Phrases that readers stumble over; refusal sentences are not touched by this, docstrings are."""
 
@@ -47,10 +62,16 @@ def unclear_names(modules: list[Path]) -> Iterator[str]:
     for path in modules:
         for node in definitions(path):
             place = f"{path.relative_to(ROOT)}:{node.lineno}"
-            if not isinstance(node, ast.ClassDef) and BARE_PARTICIPLES.fullmatch(node.name):
+            if not isinstance(node, ast.ClassDef) and is_bare_participle(node):
                 yield f"{place}: {node.name} says neither what it does nor what it returns"
             if phrase := AVOIDED.search(ast.get_docstring(node) or ""):
                 yield f"{place}: the docstring says {phrase[0]!r}; say it plainly"
+
+
+def is_bare_participle(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a function is named by a participle alone; a property may be, since it is read like an adjective."""
+    is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in node.decorator_list)
+    return bool(BARE_PARTICIPLE.fullmatch(node.name)) and node.name.strip("_") not in NOUNS and not is_property
 
 
 def lost_words() -> Iterator[str]:

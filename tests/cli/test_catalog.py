@@ -1,4 +1,4 @@
-"""Loading the starter catalog as a client: once, again, side by side, and where it is not let in."""
+"""Loading the starter catalog as a client: once, again, twice at once, and where it is refused."""
 
 import asyncio
 from typing import Any
@@ -12,34 +12,35 @@ from tests.support.service import Api, running_api
 EVERYTHING = len(STARTER_FAMILIES) + len(STARTER_MODELS) + len(STARTER_ASSEMBLIES)
 
 
-async def load(api: Api, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a load says at its end."""
+async def load_summary(api: Api, capsys: pytest.CaptureFixture[str]) -> str:
+    """Load the catalog, and return the counts that are printed at its end."""
     await asyncio.to_thread(load_catalog, api.base_url, None)
     return capsys.readouterr().out.strip().rpartition(": ")[2]
 
 
-async def by_name(api: Api, path: str) -> dict[str, dict[str, Any]]:
-    position = await api.done("/actors", {"name": "Probe"})
+async def items_by_name(api: Api, path: str) -> dict[str, dict[str, Any]]:
+    """Return the items of a list, each of another name, once all commands so far show in it."""
+    position = await api.execute("/actors", {"name": "Probe"})
     items = (await api.get(path, limit=100, min_position=position)).json()["items"]
     assert len(items) == len({item["name"] for item in items}), "nothing is there twice"
     return {item["name"]: item for item in items}
 
 
 async def test_a_load_defines_everything_and_the_next_one_nothing(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await load(api, capsys) == f"{EVERYTHING} defined, 0 found and left alone."
-    families = await by_name(api, "/families")
-    roles = {role["role_id"]: name for name, role in (await by_name(api, "/roles")).items()}
+    assert await load_summary(api, capsys) == f"{EVERYTHING} defined, 0 found and left alone."
+    families = await items_by_name(api, "/families")
+    roles = {role["role_id"]: name for name, role in (await items_by_name(api, "/roles")).items()}
     presented = {name: {roles[id] for id in family["presented_role_ids"]} for name, family in families.items()}
     assert presented == {family.name: set(family.presents) for family in STARTER_FAMILIES}
-    assert set(await by_name(api, "/models")) == {model.name for model in STARTER_MODELS}
-    assemblies = await by_name(api, "/assemblies")
+    assert set(await items_by_name(api, "/models")) == {model.name for model in STARTER_MODELS}
+    assemblies = await items_by_name(api, "/assemblies")
     microscope = (await api.get(f"/assemblies/{assemblies['Microscope']['assembly_id']}")).json()
     assert [
         (sub["slot_name"], sub["sub_assembly_id"], sub["content_hash"]) for sub in microscope["required_sub_assemblies"]
     ] == [("optics", assemblies["Optics"]["assembly_id"], assemblies["Optics"]["content_hash"])]
 
-    assert await load(api, capsys) == f"0 defined, {EVERYTHING} found and left alone."
-    assert len(await by_name(api, "/assemblies")) == len(STARTER_ASSEMBLIES)
+    assert await load_summary(api, capsys) == f"0 defined, {EVERYTHING} found and left alone."
+    assert len(await items_by_name(api, "/assemblies")) == len(STARTER_ASSEMBLIES)
 
 
 async def test_two_loads_at_once_define_nothing_twice(api: Api) -> None:
@@ -49,7 +50,7 @@ async def test_two_loads_at_once_define_nothing_twice(api: Api) -> None:
         "/models": STARTER_MODELS,
         "/assemblies": STARTER_ASSEMBLIES,
     }.items():
-        assert len(await by_name(api, path)) == len(entries)
+        assert len(await items_by_name(api, path)) == len(entries)
 
 
 async def test_what_is_there_already_is_left_alone_and_what_was_cut_off_is_completed(
@@ -57,13 +58,14 @@ async def test_what_is_there_already_is_left_alone_and_what_was_cut_off_is_compl
 ) -> None:
     own = await api.create("/families", {"name": "camera", "affordances": ["Reportable"]})
     cut_off = await api.create("/families", {"name": "Slit", "affordances": ["Translatable", "Homeable", "Limitable"]})
-    assert await load(api, capsys) == f"{EVERYTHING - 2} defined, 2 found and left alone."
+    assert await load_summary(api, capsys) == f"{EVERYTHING - 2} defined, 2 found and left alone."
     camera = (await api.get(f"/families/{own}")).json()
     assert (camera["affordances"], camera["presented_role_ids"]) == (["Reportable"], [])
     assert len((await api.get(f"/families/{cut_off}")).json()["presented_role_ids"]) == 1
 
 
-async def refusal(url: str, capsys: pytest.CaptureFixture[str], token: str | None = None) -> str:
+async def load_refusal(url: str, capsys: pytest.CaptureFixture[str], token: str | None = None) -> str:
+    """Return the one sentence that a load is refused with."""
     with pytest.raises(SystemExit) as refused:
         await asyncio.to_thread(load_catalog, url, token)
     assert refused.value.code == 2
@@ -72,10 +74,10 @@ async def refusal(url: str, capsys: pytest.CaptureFixture[str], token: str | Non
 
 
 async def test_nobody_at_the_address_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    said = await refusal("http://127.0.0.1:1", capsys)
-    assert said.startswith("baton: No service answers at http://127.0.0.1:1")
-    assert said.endswith("start it with `baton up`, or name its address with --url.")
-    assert (await refusal("nonsense", capsys)).startswith("baton: nonsense is no URL")
+    sentence = await load_refusal("http://127.0.0.1:1", capsys)
+    assert sentence.startswith("baton: No service answers at http://127.0.0.1:1")
+    assert sentence.endswith("start it with `baton up`, or name its address with --url.")
+    assert (await load_refusal("nonsense", capsys)).startswith("baton: nonsense is no URL")
 
 
 async def test_a_service_that_wants_a_token_is_told_apart_from_one_that_forbids(
@@ -87,8 +89,8 @@ async def test_a_service_that_wants_a_token_is_told_apart_from_one_that_forbids(
         "audiences": {"00000000-0000-0000-0000-000000000020": "baton"},
     }
     async with running_api(database_url, require_authenticated_principal=True, identity_providers=(provider,)) as api:
-        assert (await refusal(api.base_url, capsys)).endswith("Put a bearer token into BATON_TOKEN.")
-        assert "wants to know who asks" in await refusal(api.base_url, capsys, "not-a-token")
+        assert (await load_refusal(api.base_url, capsys)).endswith("Put a bearer token into BATON_TOKEN.")
+        assert "wants to know who asks" in await load_refusal(api.base_url, capsys, "not-a-token")
     async with running_api(database_url, authorization_mode="policy") as api:
-        said = await refusal(api.base_url, capsys)
-        assert said.startswith("baton: This principal may not load the catalog: ")
+        sentence = await load_refusal(api.base_url, capsys)
+        assert sentence.startswith("baton: This principal may not load the catalog: ")

@@ -21,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE", "src"):
         (copy / name).symlink_to(ROOT / name)
     (copy / "baton").symlink_to("src")
-    run(
+    output_of(
         [sys.executable, "-c", "import sys; from setuptools import build_meta as b; b.build_wheel(sys.argv[1])", str(place)],
         copy,
     )
@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def run(command: Sequence[str], directory: Path, **environment: str) -> str:
+def output_of(command: Sequence[str], directory: Path, **environment: str) -> str:
     """Return what a command prints; it must succeed."""
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, env=environment or None)
     assert done.returncode == 0, done.stderr
@@ -51,9 +51,9 @@ def test_it_works_away_from_the_repository(wheel: Path, tmp_path: Path) -> None:
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     program = "import baton, baton.domain.contexts, baton.cli.main; print(baton.__file__); print(baton.__version__)"
-    printed = run([sys.executable, "-c", program], tmp_path, PYTHONPATH=str(tmp_path / "site")).splitlines()
+    printed = output_of([sys.executable, "-c", program], tmp_path, PYTHONPATH=str(tmp_path / "site")).splitlines()
     assert Path(printed[0]).is_relative_to(tmp_path)
-    version = run([sys.executable, "-m", "baton.cli", "--version"], tmp_path, PYTHONPATH=str(tmp_path / "site"))
+    version = output_of([sys.executable, "-m", "baton.cli", "--version"], tmp_path, PYTHONPATH=str(tmp_path / "site"))
     assert version.strip() == printed[1]
 
 

@@ -1,4 +1,4 @@
-"""The doctor in bad states: each is recognised, called by its name and comes with what mends it."""
+"""`baton doctor` in bad states: each is recognised, named and shown with its remedy."""
 
 import asyncio
 import re
@@ -37,27 +37,27 @@ from tests.support.domain.conducts import STEPS
 from tests.support.infrastructure.temporal_namespaces import new_namespace
 from tests.support.waiting import until
 
-CLOSED = "127.0.0.1:1"
+CLOSED_PORT = "127.0.0.1:1"
 MINTS_NOTHING = "PID_MINTER=none: persistent identifiers are not minted, and requests for one are refused."
 
 
 @dataclass
-class Examined:
-    """What the doctor said."""
+class DoctorReport:
+    """What the doctor printed, and its exit code."""
 
     code: int
     lines: dict[str, tuple[str, str]]
     text: str
 
 
-Examine = Callable[..., Examined]
+Doctor = Callable[..., DoctorReport]
 
 
 @pytest.fixture
-def examined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Examine:
-    """Asks the doctor under these settings and no others."""
+def doctor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    """A function that runs the doctor under these settings and no others."""
 
-    def ask(only: str | None = None, **settings: str) -> Examined:
+    def ask(only: str | None = None, **settings: str) -> DoctorReport:
         for name in {name.upper() for name in Settings.model_fields}:
             monkeypatch.delenv(name, raising=False)
         for name, value in settings.items():
@@ -65,28 +65,28 @@ def examined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Cap
         code = examine(only, tmp_path)
         text = capsys.readouterr().out
         words = [line.split(None, 2) for line in text.splitlines() if not line.startswith(" ")]
-        return Examined(code, {name: (verdict, sentence) for verdict, name, sentence in words}, text)
+        return DoctorReport(code, {name: (verdict, sentence) for verdict, name, sentence in words}, text)
 
     return ask
 
 
 @pytest.fixture(scope="module")
 def bare_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedTemporal]:
-    """A Temporal that nobody prepared and no worker asks."""
+    """A Temporal without search attributes and without workers."""
     with EmbeddedTemporal(tmp_path_factory.mktemp("temporal"), headless=True) as temporal:
         yield temporal
 
 
 @pytest.fixture
-def leader(database_url: str) -> Iterator[None]:
-    """Somebody who leads and does nothing."""
+def projection_leader(database_url: str) -> Iterator[None]:
+    """A connection that holds the lock of the projector and does nothing."""
     with psycopg.connect(database_url) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", (PROJECTIONS_LOCK,))
         yield
 
 
-async def seed(database_url: str) -> None:
-    """Put something into the log."""
+async def seed_log(database_url: str) -> None:
+    """Put the seeds into the log."""
     async with Runtime(Settings(database_url=database_url)) as runtime:
         await runtime.plant_seeds()
 
@@ -96,18 +96,18 @@ def execute(url: str, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_path: Path) -> None:
-    found = examined()
-    assert found.code == 1
-    assert list(found.lines) == list(CHECKS)
-    assert found.lines["settings"][0] == "ok"
+def test_without_servers_every_check_says_what_it_lacks(doctor: Doctor, tmp_path: Path) -> None:
+    report = doctor()
+    assert report.code == 1
+    assert list(report.lines) == list(CHECKS)
+    assert report.lines["settings"][0] == "ok"
     none = f"is not set and no stack runs on {tmp_path}; set it, or start one with `baton up`."
-    assert found.lines["database"] == ("wrong", f"DATABASE_URL {none}")
-    assert found.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
-    assert found.lines["minter"] == ("ok", MINTS_NOTHING)
-    assert found.lines["actuation"] == ("ok", "Actuation is inert: no route can be written to, so nothing is moved.")
+    assert report.lines["database"] == ("wrong", f"DATABASE_URL {none}")
+    assert report.lines["temporal"] == ("wrong", f"TEMPORAL_ADDRESS {none}")
+    assert report.lines["minter"] == ("ok", MINTS_NOTHING)
+    assert report.lines["actuation"] == ("ok", "Actuation is inert: no route can be written to, so nothing is moved.")
     for dependent in set(CHECKS) - {"settings", "database", "temporal", "minter", "actuation", "plugins"}:
-        verdict, sentence = found.lines[dependent]
+        verdict, sentence = report.lines[dependent]
         assert (verdict, sentence.startswith("Not looked at, because ")) == ("warning", True)
 
 
@@ -121,62 +121,62 @@ def test_without_servers_every_check_says_what_it_lacks(examined: Examine, tmp_p
         ),
     ],
 )
-def test_the_minter_is_named(examined: Examine, settings: dict[str, str], words: str) -> None:
-    assert examined("minter", **settings).lines["minter"] == ("ok", words)
+def test_the_minter_is_named(doctor: Doctor, settings: dict[str, str], words: str) -> None:
+    assert doctor("minter", **settings).lines["minter"] == ("ok", words)
 
 
-def test_servers_that_do_not_answer_are_wrong(examined: Examine) -> None:
-    found = examined(DATABASE_URL=f"postgresql://baton:hush@{CLOSED}/baton", TEMPORAL_ADDRESS=CLOSED)
-    assert found.code == 1
-    assert found.lines["database"][0] == "wrong"
-    assert found.lines["database"][1].endswith("Start it, or correct DATABASE_URL.")
+def test_servers_that_do_not_answer_are_wrong(doctor: Doctor) -> None:
+    report = doctor(DATABASE_URL=f"postgresql://baton:hush@{CLOSED_PORT}/baton", TEMPORAL_ADDRESS=CLOSED_PORT)
+    assert report.code == 1
+    assert report.lines["database"][0] == "wrong"
+    assert report.lines["database"][1].endswith("Start it, or correct DATABASE_URL.")
     mend = "start it, or correct TEMPORAL_ADDRESS."
-    assert found.lines["temporal"] == ("wrong", f"Temporal does not answer at {CLOSED}; {mend}")
-    assert "hush" not in found.text
+    assert report.lines["temporal"] == ("wrong", f"Temporal does not answer at {CLOSED_PORT}; {mend}")
+    assert "hush" not in report.text
 
 
-def test_settings_are_shown_without_their_secrets_and_objections_with_their_remedy(examined: Examine) -> None:
+def test_settings_are_shown_without_their_secrets_and_objections_with_their_remedy(doctor: Doctor) -> None:
     providers = (
         '[{"issuer": "https://id.example.org", "introspection_url": "https://id.example.org/introspect", '
         '"introspection_client_id": "baton", "introspection_client_secret": "hush", "audiences": {}}]'
     )
-    found = examined("settings", IDENTITY_PROVIDERS=providers, SELF_FACILITY_CODE="north-ring")
-    assert (found.code, list(found.lines)) == (1, ["settings"])
-    assert "has no audiences, so all its tokens would be refused; give one" in found.lines["settings"][1]
-    assert "SELF_FACILITY_CODE north-ring" in found.text
-    assert "DATABASE_URL unset" in found.text
-    assert "hush" not in found.text
+    report = doctor("settings", IDENTITY_PROVIDERS=providers, SELF_FACILITY_CODE="north-ring")
+    assert (report.code, list(report.lines)) == (1, ["settings"])
+    assert "has no audiences, so all its tokens would be refused; give one" in report.lines["settings"][1]
+    assert "SELF_FACILITY_CODE north-ring" in report.text
+    assert "DATABASE_URL unset" in report.text
+    assert "hush" not in report.text
 
 
-def test_settings_that_cannot_be_read_do_not_keep_it_from_looking_at_the_rest(examined: Examine, database_url: str) -> None:
-    found = examined(IDENTITY_PROVIDERS="{garbage", DATABASE_URL=database_url)
-    assert found.lines["settings"] == ("wrong", "IDENTITY_PROVIDERS is no valid JSON; correct it or unset it.")
-    assert found.lines["migrations"][0] == "ok"
+def test_settings_that_cannot_be_read_do_not_keep_it_from_looking_at_the_rest(doctor: Doctor, database_url: str) -> None:
+    report = doctor(IDENTITY_PROVIDERS="{garbage", DATABASE_URL=database_url)
+    assert report.lines["settings"] == ("wrong", "IDENTITY_PROVIDERS is no valid JSON; correct it or unset it.")
+    assert report.lines["migrations"][0] == "ok"
 
 
-def test_a_server_that_may_forget_is_warned_of(examined: Examine, database_url: str) -> None:
-    found = examined("database", DATABASE_URL=database_url)
-    assert (found.code, found.lines["database"][0]) == (0, "warning")
-    assert "a power cut loses acknowledged commands; set both to on." in found.lines["database"][1]
+def test_a_server_that_may_forget_is_warned_of(doctor: Doctor, database_url: str) -> None:
+    report = doctor("database", DATABASE_URL=database_url)
+    assert (report.code, report.lines["database"][0]) == (0, "warning")
+    assert "a power cut loses acknowledged commands; set both to on." in report.lines["database"][1]
 
 
-def test_a_database_that_was_never_migrated_lacks_its_migrations(examined: Examine, postgres: EmbeddedPostgres) -> None:
+def test_a_database_that_was_never_migrated_lacks_its_migrations(doctor: Doctor, postgres: EmbeddedPostgres) -> None:
     name = f"bare_{uuid4().hex}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        found = examined(DATABASE_URL=with_database(postgres.url, name))
+        report = doctor(DATABASE_URL=with_database(postgres.url, name))
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    verdict, sentence = found.lines["migrations"]
+    verdict, sentence = report.lines["migrations"]
     assert (verdict, sentence.startswith("Migrations 0001")) == ("wrong", True)
-    assert found.lines["projections"] == ("warning", "Not looked at, because migrations are missing; mend that first.")
+    assert report.lines["projections"] == ("warning", "Not looked at, because migrations are missing; mend that first.")
 
 
-def test_projections_declared_otherwise_and_later_databases_are_told_apart(examined: Examine, database_url: str) -> None:
+def test_projections_declared_otherwise_and_later_databases_are_told_apart(doctor: Doctor, database_url: str) -> None:
     execute(database_url, "UPDATE projections SET definition = 'another' WHERE relation = 'proj_equipment_role_summary'")
-    otherwise = examined("migrations", DATABASE_URL=database_url).lines["migrations"]
+    otherwise = doctor("migrations", DATABASE_URL=database_url).lines["migrations"]
     assert otherwise[1].startswith("Projections are declared otherwise than by this build; start any process")
     execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
-    later = examined("migrations", DATABASE_URL=database_url).lines["migrations"]
+    later = doctor("migrations", DATABASE_URL=database_url).lines["migrations"]
     assert later[1].startswith("The database was migrated to 9999 by a later Baton")
     assert {otherwise[0], later[0]} == {"wrong"}
 
@@ -189,68 +189,66 @@ def test_projections_declared_otherwise_and_later_databases_are_told_apart(exami
     ],
 )
 def test_rights_that_break_the_log_or_the_service_are_wrong(
-    examined: Examine, database_url: str, statement: str, remedy: str
+    doctor: Doctor, database_url: str, statement: str, remedy: str
 ) -> None:
-    assert examined("rights", DATABASE_URL=database_url).code == 0
+    assert doctor("rights", DATABASE_URL=database_url).code == 0
     execute(database_url, statement)
-    found = examined("rights", DATABASE_URL=database_url)
-    assert (found.code, found.lines["rights"][0]) == (1, "wrong")
-    assert found.lines["rights"][1].endswith(remedy)
+    report = doctor("rights", DATABASE_URL=database_url)
+    assert (report.code, report.lines["rights"][0]) == (1, "wrong")
+    assert report.lines["rights"][1].endswith(remedy)
 
 
-def test_projections_that_nobody_keeps_are_wrong(examined: Examine, database_url: str) -> None:
-    found = examined("projections", DATABASE_URL=database_url)
-    assert (found.code, found.lines["projections"][0]) == (1, "wrong")
-    assert found.lines["projections"][1].startswith("Nobody keeps the projections (0 events behind")
+def test_projections_that_nobody_keeps_are_wrong(doctor: Doctor, database_url: str) -> None:
+    report = doctor("projections", DATABASE_URL=database_url)
+    assert (report.code, report.lines["projections"][0]) == (1, "wrong")
+    assert report.lines["projections"][1].startswith("Nobody keeps the projections (0 events behind")
 
 
-@pytest.mark.usefixtures("leader")
-def test_a_projection_that_is_not_built_is_named_with_the_command_that_builds_it(
-    examined: Examine, database_url: str
-) -> None:
+@pytest.mark.usefixtures("projection_leader")
+def test_a_projection_that_is_not_built_is_named_with_the_command_that_builds_it(doctor: Doctor, database_url: str) -> None:
     execute(database_url, "UPDATE projections SET built_at = NULL WHERE relation = 'proj_equipment_role_summary'")
-    found = examined("projections", DATABASE_URL=database_url)
-    assert found.code == 1
-    assert "`baton projections rebuild proj_equipment_role_summary`" in found.lines["projections"][1]
+    report = doctor("projections", DATABASE_URL=database_url)
+    assert report.code == 1
+    assert "`baton projections rebuild proj_equipment_role_summary`" in report.lines["projections"][1]
 
 
-@pytest.mark.usefixtures("leader")
+@pytest.mark.usefixtures("projection_leader")
 @pytest.mark.parametrize(("age", "verdict", "code"), [(10, "warning", 0), (100, "wrong", 1)])
 async def test_projections_that_fall_behind_tell_how_far(
-    examined: Examine, database_url: str, age: int, verdict: str, code: int
+    doctor: Doctor, database_url: str, age: int, verdict: str, code: int
 ) -> None:
-    await seed(database_url)
+    await seed_log(database_url)
     execute(database_url, f"UPDATE events SET recorded_at = clock_timestamp() - interval '{age} seconds'")
-    found = await asyncio.to_thread(examined, "projections", DATABASE_URL=database_url)
-    assert (found.code, found.lines["projections"][0]) == (code, verdict)
-    assert f"events behind by {age}." in found.lines["projections"][1]
+    report = await asyncio.to_thread(doctor, "projections", DATABASE_URL=database_url)
+    assert (report.code, report.lines["projections"][0]) == (code, verdict)
+    assert f"events behind by {age}." in report.lines["projections"][1]
 
 
-@pytest.mark.usefixtures("leader")
-async def test_an_open_transaction_that_holds_the_projections_back_is_named(examined: Examine, database_url: str) -> None:
-    await seed(database_url)
+@pytest.mark.usefixtures("projection_leader")
+async def test_an_open_transaction_that_holds_the_projections_back_is_named(doctor: Doctor, database_url: str) -> None:
+    await seed_log(database_url)
     execute(database_url, "UPDATE events SET recorded_at = clock_timestamp() - interval '100 seconds'")
     with psycopg.connect(database_url) as forgotten:
         forgotten.execute("SELECT pg_current_xact_id(), pg_sleep(2.1)")
-        found = await asyncio.to_thread(examined, "projections", DATABASE_URL=database_url)
-        assert f"end it with SELECT pg_terminate_backend({forgotten.info.backend_pid})" in found.lines["projections"][1]
+        report = await asyncio.to_thread(doctor, "projections", DATABASE_URL=database_url)
+        assert f"end it with SELECT pg_terminate_backend({forgotten.info.backend_pid})" in report.lines["projections"][1]
 
 
 def test_a_temporal_that_nobody_prepared_lacks_attributes_and_workers(
-    examined: Examine, bare_temporal: EmbeddedTemporal
+    doctor: Doctor, bare_temporal: EmbeddedTemporal
 ) -> None:
-    found = examined(TEMPORAL_ADDRESS=bare_temporal.address)
-    assert found.lines["temporal"][0] == found.lines["namespace"][0] == "ok"
-    verdict, sentence = found.lines["attributes"]
+    report = doctor(TEMPORAL_ADDRESS=bare_temporal.address)
+    assert report.lines["temporal"][0] == report.lines["namespace"][0] == "ok"
+    verdict, sentence = report.lines["attributes"]
     assert verdict == "warning", "work is done without them too"
     assert "`temporal operator search-attribute create --namespace default --name BatonFacility --type Keyword" in sentence
-    assert found.lines["workers"] == (
+    assert report.lines["workers"] == (
         "wrong",
         "No worker asks for work on the task queue baton; start `baton worker`, or `baton up`.",
     )
 
 
-async def test_a_deployment_that_is_given_no_workflows_is_wrong(examined: Examine, bare_temporal: EmbeddedTemporal) -> None:
+async def test_a_deployment_that_is_given_no_workflows_is_wrong(doctor: Doctor, bare_temporal: EmbeddedTemporal) -> None:
     @activity.defn
     async def nothing() -> None: ...
 
@@ -259,23 +257,23 @@ async def test_a_deployment_that_is_given_no_workflows_is_wrong(examined: Examin
     place = {"TEMPORAL_ADDRESS": bare_temporal.address, "TEMPORAL_NAMESPACE": client.namespace, **names}
     settings = Settings(worker_deployment_name="beamline-7", worker_build_id="2.4.0")
 
-    async def said() -> tuple[str, str]:
-        return (await asyncio.to_thread(examined, "workers", **place)).lines["workers"]
+    async def worker_line() -> tuple[str, str]:
+        return (await asyncio.to_thread(doctor, "workers", **place)).lines["workers"]
 
     async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing]):
 
         async def is_unknown() -> bool:
-            return (await said())[1].startswith("No worker of the deployment beamline-7 has asked for work;")
+            return (await worker_line())[1].startswith("No worker of the deployment beamline-7 has asked for work;")
 
         await until(is_unknown, within=60)
     async with Worker(client, task_queue=TASK_QUEUE, activities=[nothing], deployment_config=worker_deployment(settings)):
 
         async def is_idle() -> bool:
-            verdict, sentence = await said()
+            verdict, sentence = await worker_line()
             return verdict == "wrong" and "has no current build, so nobody is given new workflows;" in sentence
 
         async def is_in_use() -> bool:
-            return (await said())[0] == "ok"
+            return (await worker_line())[0] == "ok"
 
         await until(is_idle, within=60)
         await client.workflow_service.set_worker_deployment_current_version(
@@ -286,14 +284,14 @@ async def test_a_deployment_that_is_given_no_workflows_is_wrong(examined: Examin
         await until(is_in_use, within=60)
 
 
-def test_a_namespace_that_is_not_there_is_wrong(examined: Examine, bare_temporal: EmbeddedTemporal) -> None:
-    found = examined("namespace", TEMPORAL_ADDRESS=bare_temporal.address, TEMPORAL_NAMESPACE="elsewhere")
-    assert (found.code, found.lines["namespace"][0]) == (1, "wrong")
-    assert "`temporal operator namespace create --namespace elsewhere`" in found.lines["namespace"][1]
+def test_a_namespace_that_is_not_there_is_wrong(doctor: Doctor, bare_temporal: EmbeddedTemporal) -> None:
+    report = doctor("namespace", TEMPORAL_ADDRESS=bare_temporal.address, TEMPORAL_NAMESPACE="elsewhere")
+    assert (report.code, report.lines["namespace"][0]) == (1, "wrong")
+    assert "`temporal operator namespace create --namespace elsewhere`" in report.lines["namespace"][1]
 
 
 def unfinished_sweep(database_url: str) -> str:
-    """A sweep that the record calls running."""
+    """Insert a running sweep, and return its id."""
     sweep_id = str(uuid4())
     execute(
         database_url,
@@ -304,18 +302,18 @@ def unfinished_sweep(database_url: str) -> str:
 
 
 def test_a_sweep_that_no_workflow_carries_is_wrong(
-    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+    doctor: Doctor, database_url: str, bare_temporal: EmbeddedTemporal
 ) -> None:
     places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
-    assert examined("sweeps", **places).lines["sweeps"] == ("ok", "No mint sweep is unfinished.")
+    assert doctor("sweeps", **places).lines["sweeps"] == ("ok", "No mint sweep is unfinished.")
     sweep_id = unfinished_sweep(database_url)
-    found = examined("sweeps", **places)
-    assert (found.code, found.lines["sweeps"][0]) == (1, "wrong")
-    assert f"No workflow carries the unfinished mint sweeps {sweep_id}" in found.lines["sweeps"][1]
+    report = doctor("sweeps", **places)
+    assert (report.code, report.lines["sweeps"][0]) == (1, "wrong")
+    assert f"No workflow carries the unfinished mint sweeps {sweep_id}" in report.lines["sweeps"][1]
 
 
 async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
-    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+    doctor: Doctor, database_url: str, bare_temporal: EmbeddedTemporal
 ) -> None:
     @activity.defn(name="mint_sweep_candidates")
     async def fail(sweep_id: str) -> list[str]:
@@ -327,11 +325,11 @@ async def test_a_sweep_that_does_not_get_on_is_wrong_and_tells_why(
         await client.start_workflow(MintSweepWorkflow.run, sweep_id, id=f"mint-sweep:{sweep_id}", task_queue="elsewhere")
         places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
 
-        async def wrong() -> str | None:
-            verdict, sentence = (await asyncio.to_thread(examined, "sweeps", **places)).lines["sweeps"]
+        async def wrong_sentence() -> str | None:
+            verdict, sentence = (await asyncio.to_thread(doctor, "sweeps", **places)).lines["sweeps"]
             return sentence if verdict == "wrong" else None
 
-        sentence = await until(wrong, 60)
+        sentence = await until(wrong_sentence, 60)
     assert re.search(rf"{sweep_id} \(mint_sweep_candidates, attempt \d+: the registry is on strike\)", str(sentence))
 
 
@@ -348,14 +346,14 @@ def unfinished_publication(database_url: str, status: str) -> str:
 
 @pytest.mark.parametrize("status", ["Running", "Sending"])
 def test_a_publication_that_no_workflow_carries_is_wrong(
-    examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal, status: str
+    doctor: Doctor, database_url: str, bare_temporal: EmbeddedTemporal, status: str
 ) -> None:
     places = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": bare_temporal.address}
     unfinished_publication(database_url, "Published")
-    assert examined("publications", **places).lines["publications"] == ("ok", "No publication is unfinished.")
+    assert doctor("publications", **places).lines["publications"] == ("ok", "No publication is unfinished.")
     receipt_id = unfinished_publication(database_url, status)
-    found = examined("publications", **places)
-    assert (found.code, found.lines["publications"]) == (
+    report = doctor("publications", **places)
+    assert (report.code, report.lines["publications"]) == (
         1,
         (
             "wrong",
@@ -366,8 +364,10 @@ def test_a_publication_that_no_workflow_carries_is_wrong(
 
 
 class TestConducts:
-    def live(self, database_url: str, phase: str, age: float, silence: float | None = None, of: str = "procedure") -> str:
-        """A conduct that was opened so many seconds ago, and last heard of so many seconds ago."""
+    def insert_conduct(
+        self, database_url: str, phase: str, age: float, silence: float | None = None, of: str = "procedure"
+    ) -> str:
+        """Insert a conduct of this age and silence in seconds, and return its name."""
         id, conduct_id = uuid4(), uuid4()
         heard = "NULL" if silence is None else f"clock_timestamp() - interval '{silence} seconds'"
         opened = f"clock_timestamp() - interval '{age} seconds'"
@@ -382,70 +382,73 @@ class TestConducts:
         execute(database_url, f"INSERT INTO {rows[of]}")
         return f"{of} {id}"
 
-    def found(self, examined: Examine, database_url: str, address: str = CLOSED) -> tuple[str, str]:
-        return examined("conducts", DATABASE_URL=database_url, TEMPORAL_ADDRESS=address).lines["conducts"]
+    def report_line(self, doctor: Doctor, database_url: str, address: str = CLOSED_PORT) -> tuple[str, str]:
+        return doctor("conducts", DATABASE_URL=database_url, TEMPORAL_ADDRESS=address).lines["conducts"]
 
-    def test_those_that_are_heard_of_are_well(self, examined: Examine, database_url: str) -> None:
-        assert self.found(examined, database_url) == ("ok", "No conduct is live.")
-        self.live(database_url, "Ended", 9000, 8000)
-        self.live(database_url, "Opened", 2)
-        self.live(database_url, "Walking", 9000, 3, of="run")
-        self.live(database_url, "Waiting", 9000, 50)
-        assert self.found(examined, database_url) == ("ok", "3 live, each heard of.")
+    def test_those_that_are_heard_of_are_well(self, doctor: Doctor, database_url: str) -> None:
+        assert self.report_line(doctor, database_url) == ("ok", "No conduct is live.")
+        self.insert_conduct(database_url, "Ended", 9000, 8000)
+        self.insert_conduct(database_url, "Opened", 2)
+        self.insert_conduct(database_url, "Walking", 9000, 3, of="run")
+        self.insert_conduct(database_url, "Waiting", 9000, 50)
+        assert self.report_line(doctor, database_url) == ("ok", "3 live, each heard of.")
 
     @pytest.mark.parametrize("of", ["procedure", "run"])
-    def test_one_that_nobody_took_up_is_wrong(self, examined: Examine, database_url: str, of: str) -> None:
-        conduct = self.live(database_url, "Opened", 40, of=of)
-        assert self.found(examined, database_url) == (
+    def test_one_that_nobody_took_up_is_wrong(self, doctor: Doctor, database_url: str, of: str) -> None:
+        conduct = self.insert_conduct(database_url, "Opened", 40, of=of)
+        assert self.report_line(doctor, database_url) == (
             "wrong",
             f"No worker has taken up the conduct of {conduct} (opened 40 s ago); see that one runs, because after "
             "CONDUCT_RESTART_LIMIT_SECONDS it is given up.",
         )
 
     @pytest.mark.parametrize(("phase", "of"), [("Walking", "procedure"), ("Closing", "procedure"), ("Waiting", "run")])
-    def test_one_that_fell_silent_is_wrong(self, examined: Examine, database_url: str, phase: str, of: str) -> None:
-        conduct = self.live(database_url, phase, 300, 75, of=of)
-        assert self.found(examined, database_url) == (
+    def test_one_that_fell_silent_is_wrong(self, doctor: Doctor, database_url: str, phase: str, of: str) -> None:
+        conduct = self.insert_conduct(database_url, phase, 300, 75, of=of)
+        assert self.report_line(doctor, database_url) == (
             "wrong",
             f"Nothing is heard of the conduct of {conduct} (silent for 75 s); see that a worker and Temporal run and it "
             "goes on, or end it with truncate_procedure or abort_run.",
         )
 
     def test_the_engine_tells_why_where_it_answers(
-        self, examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+        self, doctor: Doctor, database_url: str, bare_temporal: EmbeddedTemporal
     ) -> None:
-        silent, stalled = self.live(database_url, "Walking", 300, 75), self.live(database_url, "Stalled", 300, 3)
-        verdict, sentence = self.found(examined, database_url, bare_temporal.address)
+        silent, stalled = (
+            self.insert_conduct(database_url, "Walking", 300, 75),
+            self.insert_conduct(database_url, "Stalled", 300, 3),
+        )
+        verdict, sentence = self.report_line(doctor, database_url, bare_temporal.address)
         assert verdict == "wrong"
         assert f"{silent} (silent for 75 s, no workflow is open)" in sentence
         assert f"The conduct of {stalled} (no workflow is open) fails to go on again and again;" in sentence
 
-    def test_of_many_a_few_are_named(self, examined: Examine, database_url: str) -> None:
-        conducts = [self.live(database_url, "Opened", 100 - number) for number in range(7)]
-        _, sentence = self.found(examined, database_url)
+    def test_of_many_a_few_are_named(self, doctor: Doctor, database_url: str) -> None:
+        conducts = [self.insert_conduct(database_url, "Opened", 100 - number) for number in range(7)]
+        _, sentence = self.report_line(doctor, database_url)
         assert [conduct in sentence for conduct in conducts] == [True] * 5 + [False] * 2
         assert " and 2 more;" in sentence
 
 
 class TestSchedules:
     @pytest.fixture
-    def keeper(self, database_url: str) -> Iterator[None]:
-        """Somebody who keeps the calendars, and does nothing about it."""
+    def schedule_leader(self, database_url: str) -> Iterator[None]:
+        """A connection that holds the lock of the calendars and does nothing."""
         with psycopg.connect(database_url) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", (SCHEDULES_LOCK,))
             yield
 
-    def defined(self, database_url: str, address: str) -> str:
-        """A schedule of which the engine knows."""
+    def define_schedule(self, database_url: str, address: str) -> str:
+        """Define a schedule that the engine knows, and return its id."""
 
         async def define() -> str:
             async with Runtime(Settings(database_url=database_url, temporal_address=address)) as runtime:
-                return await scheduled_darks(runtime)
+                return await create_dark_schedule(runtime)
 
         return asyncio.run(define())
 
-    def engine(self, address: str, id: str, verb: str) -> None:
-        """Somebody pauses or deletes a schedule in the engine."""
+    def change_in_engine(self, address: str, id: str, verb: str) -> None:
+        """Pause or delete a schedule in the engine."""
 
         async def change() -> None:
             client = await Client.connect(address)
@@ -453,31 +456,31 @@ class TestSchedules:
 
         asyncio.run(change())
 
-    def found(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal, **settings: str) -> tuple[str, str]:
+    def report_line(self, doctor: Doctor, database_url: str, temporal: EmbeddedTemporal, **settings: str) -> tuple[str, str]:
         servers = {"DATABASE_URL": database_url, "TEMPORAL_ADDRESS": temporal.address}
         agents = {"CLEARANCE_EXPIRER_ENABLED": "false"}
-        return examined("schedules", **{**servers, **agents, **settings}).lines["schedules"]
+        return doctor("schedules", **{**servers, **agents, **settings}).lines["schedules"]
 
-    def test_none_is_well(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> None:
-        assert self.found(examined, database_url, temporal) == ("ok", "No schedule is defined, and no agent has turns.")
+    def test_none_is_well(self, doctor: Doctor, database_url: str, temporal: EmbeddedTemporal) -> None:
+        assert self.report_line(doctor, database_url, temporal) == ("ok", "No schedule is defined, and no agent has turns.")
 
     def test_turns_of_agents_that_nobody_keeps_are_wrong(
-        self, examined: Examine, database_url: str, temporal: EmbeddedTemporal
+        self, doctor: Doctor, database_url: str, temporal: EmbeddedTemporal
     ) -> None:
-        verdict, sentence = self.found(examined, database_url, temporal, CLEARANCE_EXPIRER_ENABLED="true")
+        verdict, sentence = self.report_line(doctor, database_url, temporal, CLEARANCE_EXPIRER_ENABLED="true")
         # Whether the calendars are there too depends on who used this engine before.
-        told, _, _ = sentence.partition("; start ")
-        assert (verdict, told.split(" (")[0]) == ("wrong", "Nobody keeps the engine's calendars of 1 agent")
+        message, _, _ = sentence.partition("; start ")
+        assert (verdict, message.split(" (")[0]) == ("wrong", "Nobody keeps the engine's calendars of 1 agent")
 
-    @pytest.mark.usefixtures("keeper")
-    def test_turns_that_the_engine_lacks_or_somebody_paused_are_told_of(
-        self, examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+    @pytest.mark.usefixtures("schedule_leader")
+    def test_turns_that_the_engine_lacks_or_somebody_paused_are_warned_of(
+        self, doctor: Doctor, database_url: str, bare_temporal: EmbeddedTemporal
     ) -> None:
         on = {"CLEARANCE_EXPIRER_ENABLED": "true"}
-        lacking = self.found(examined, database_url, bare_temporal, **on)
+        lacking = self.report_line(doctor, database_url, bare_temporal, **on)
         assert (lacking[0], "clearance-expirer (missing)" in lacking[1]) == ("warning", True)
 
-        async def turns(verb: str | None = None) -> None:
+        async def reconcile_turns(verb: str | None = None) -> None:
             settings = Settings(database_url=database_url, temporal_address=bare_temporal.address)
             async with Runtime(settings) as runtime:
                 await runtime.agent_schedules.reconcile()
@@ -485,48 +488,46 @@ class TestSchedules:
                 client = await Client.connect(bare_temporal.address)
                 await getattr(client.get_schedule_handle("clearance-expirer"), verb)()
 
-        asyncio.run(turns())
+        asyncio.run(reconcile_turns())
         as_recorded = "1 agent, the engine's calendar of each as recorded."
-        assert self.found(examined, database_url, bare_temporal, **on) == ("ok", as_recorded)
-        asyncio.run(turns("pause"))
-        paused = self.found(examined, database_url, bare_temporal, **on)
+        assert self.report_line(doctor, database_url, bare_temporal, **on) == ("ok", as_recorded)
+        asyncio.run(reconcile_turns("pause"))
+        paused = self.report_line(doctor, database_url, bare_temporal, **on)
         resume = "`temporal schedule toggle --unpause --schedule-id clearance-expirer`"
-        told = f"Somebody paused the turns of clearance-expirer in the engine; let them go on with {resume}."
-        assert paused == ("warning", told)
-        asyncio.run(turns("delete"))
+        message = f"Somebody paused the turns of clearance-expirer in the engine; let them go on with {resume}."
+        assert paused == ("warning", message)
+        asyncio.run(reconcile_turns("delete"))
 
-    def test_those_that_nobody_keeps_are_wrong(
-        self, examined: Examine, database_url: str, temporal: EmbeddedTemporal
-    ) -> None:
-        id = self.defined(database_url, temporal.address)
+    def test_those_that_nobody_keeps_are_wrong(self, doctor: Doctor, database_url: str, temporal: EmbeddedTemporal) -> None:
+        id = self.define_schedule(database_url, temporal.address)
         advice = "start `baton worker`, or `baton up`."
         kept = f"Nobody keeps the engine's calendars of 1 schedule; {advice}"
-        assert self.found(examined, database_url, temporal) == ("wrong", kept)
-        self.engine(temporal.address, id, "delete")
-        told = f"Nobody keeps the engine's calendars of 1 schedule (not as recorded: {id} (missing)); {advice}"
-        assert self.found(examined, database_url, temporal) == ("wrong", told)
+        assert self.report_line(doctor, database_url, temporal) == ("wrong", kept)
+        self.change_in_engine(temporal.address, id, "delete")
+        message = f"Nobody keeps the engine's calendars of 1 schedule (not as recorded: {id} (missing)); {advice}"
+        assert self.report_line(doctor, database_url, temporal) == ("wrong", message)
 
-    @pytest.mark.usefixtures("keeper")
-    def test_one_that_differs_is_told_of(self, examined: Examine, database_url: str, temporal: EmbeddedTemporal) -> None:
-        id = self.defined(database_url, temporal.address)
+    @pytest.mark.usefixtures("schedule_leader")
+    def test_one_that_differs_is_warned_of(self, doctor: Doctor, database_url: str, temporal: EmbeddedTemporal) -> None:
+        id = self.define_schedule(database_url, temporal.address)
         as_recorded = ("ok", "1 schedule, the engine's calendar of each as recorded.")
-        assert self.found(examined, database_url, temporal) == as_recorded
+        assert self.report_line(doctor, database_url, temporal) == as_recorded
         for verb, what in (("pause", "paused"), ("delete", "missing")):
-            self.engine(temporal.address, id, verb)
-            verdict, sentence = self.found(examined, database_url, temporal)
+            self.change_in_engine(temporal.address, id, verb)
+            verdict, sentence = self.report_line(doctor, database_url, temporal)
             assert (verdict, f"differ from the record: {id} ({what});" in sentence) == ("warning", True)
 
-    @pytest.mark.usefixtures("keeper")
+    @pytest.mark.usefixtures("schedule_leader")
     def test_one_without_the_attributes_that_the_server_lacks_is_well(
-        self, examined: Examine, database_url: str, bare_temporal: EmbeddedTemporal
+        self, doctor: Doctor, database_url: str, bare_temporal: EmbeddedTemporal
     ) -> None:
-        self.defined(database_url, bare_temporal.address)
-        verdict, sentence = self.found(examined, database_url, bare_temporal)
+        self.define_schedule(database_url, bare_temporal.address)
+        verdict, sentence = self.report_line(doctor, database_url, bare_temporal)
         assert (verdict, sentence) == ("ok", "1 schedule, the engine's calendar of each as recorded.")
 
 
-async def scheduled_darks(runtime: Runtime) -> str:
-    """A schedule that does not fire while anybody looks."""
+async def create_dark_schedule(runtime: Runtime) -> str:
+    """Define a schedule that does not fire during the test, and return its id."""
     caller = Caller(new_id(), SYSTEM_HTTP, new_id())
 
     async def create(command: Command) -> str:
@@ -546,14 +547,14 @@ class TestMonitors:
     PERMITS = '{"Hutch B": "PSS:B", "Hutch C": "PSS:C"}'
 
     @pytest.fixture
-    def monitor(self, database_url: str) -> Iterator[None]:
-        """Somebody who leads the monitors and observes nothing."""
+    def monitor_leader(self, database_url: str) -> Iterator[None]:
+        """A connection that holds the lock of the monitors and observes nothing."""
         with psycopg.connect(database_url) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", (MONITOR_LOCK,))
             yield
 
-    def observed(self, database_url: str, name: str, age: float) -> None:
-        """An enclosure whose permit was observed so many seconds ago."""
+    def record_observation(self, database_url: str, name: str, age: float) -> None:
+        """Insert an enclosure whose permit was observed so many seconds ago."""
         key = enclosure_key(RegisterEnclosure(name=name, facility_code="facility"))
         with psycopg.connect(database_url) as connection:
             id = uuid4()
@@ -561,13 +562,13 @@ class TestMonitors:
             contact = "INSERT INTO enclosure_contact VALUES (%s, clock_timestamp() - make_interval(secs => %s))"
             connection.execute(contact, (id, age))
 
-    def test_nothing_configured_is_well(self, examined: Examine, database_url: str) -> None:
-        found = examined("monitors", DATABASE_URL=database_url)
-        assert found.lines["monitors"] == ("ok", "No enclosure and no supply is configured to be monitored.")
+    def test_nothing_configured_is_well(self, doctor: Doctor, database_url: str) -> None:
+        report = doctor("monitors", DATABASE_URL=database_url)
+        assert report.lines["monitors"] == ("ok", "No enclosure and no supply is configured to be monitored.")
 
-    def test_configured_without_anybody_who_observes_is_wrong(self, examined: Examine, database_url: str) -> None:
-        found = examined("monitors", DATABASE_URL=database_url, MONITORED_ENCLOSURES=self.PERMITS)
-        assert (found.code, found.lines["monitors"]) == (
+    def test_configured_without_anybody_who_observes_is_wrong(self, doctor: Doctor, database_url: str) -> None:
+        report = doctor("monitors", DATABASE_URL=database_url, MONITORED_ENCLOSURES=self.PERMITS)
+        assert (report.code, report.lines["monitors"]) == (
             1,
             (
                 "wrong",
@@ -575,69 +576,70 @@ class TestMonitors:
             ),
         )
 
-    @pytest.mark.usefixtures("monitor")
-    def test_ages_are_told_and_old_ones_are_wrong(self, examined: Examine, database_url: str) -> None:
-        self.observed(database_url, "Hutch B", 4)
+    @pytest.mark.usefixtures("monitor_leader")
+    def test_ages_are_told_and_old_ones_are_wrong(self, doctor: Doctor, database_url: str) -> None:
+        self.record_observation(database_url, "Hutch B", 4)
         settings = {"DATABASE_URL": database_url, "MONITORED_ENCLOSURES": self.PERMITS}
-        verdict, sentence = examined("monitors", **settings).lines["monitors"]
+        verdict, sentence = doctor("monitors", **settings).lines["monitors"]
         assert (verdict, "(last: Hutch B 4 s ago, Hutch C never)" in sentence) == ("wrong", True)
-        self.observed(database_url, "Hutch C", 90)
-        assert examined("monitors", **settings).lines["monitors"] == (
+        self.record_observation(database_url, "Hutch C", 90)
+        assert doctor("monitors", **settings).lines["monitors"] == (
             "ok",
             "2 enclosures and 0 supplies are monitored (permits last observed: Hutch B 4 s ago, Hutch C 90 s ago).",
         )
-        short = examined("monitors", ENCLOSURE_OBSERVATION_TTL_SECONDS="60", **settings).lines["monitors"]
+        short = doctor("monitors", ENCLOSURE_OBSERVATION_TTL_SECONDS="60", **settings).lines["monitors"]
         assert (short[0], "not every permit was observed within 60 s" in short[1]) == ("wrong", True)
 
 
 class TestReactions:
     @pytest.fixture
-    def dispatcher(self, database_url: str) -> Iterator[None]:
-        """Somebody who leads the subscribers."""
+    def reaction_leader(self, database_url: str) -> Iterator[None]:
+        """A connection that holds the lock of the subscribers."""
         with psycopg.connect(database_url) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", (REACTIONS_LOCK,))
             yield
 
-    def follows(self, database_url: str, name: str, *, enabled: bool = True, failures: int = 0) -> None:
-        said = "EngineUnavailableError: it does not answer." if failures else None
+    def add_subscriber(self, database_url: str, name: str, *, enabled: bool = True, failures: int = 0) -> None:
+        """Insert the row of a subscriber."""
+        error = "EngineUnavailableError: it does not answer." if failures else None
         with psycopg.connect(database_url) as connection:
             row = "INSERT INTO reactions VALUES (%s, %s, 0, 0, NULL, %s, NULL, %s)"
-            connection.execute(row, (name, enabled, failures, said))
+            connection.execute(row, (name, enabled, failures, error))
 
     async def test_every_subscriber_of_this_build_is_looked_at(self, database_url: str) -> None:
         async with Runtime(Settings(database_url=database_url)) as runtime:
             assert tuple(subscriber.name for subscriber in runtime.agents.subscribers) == SUBSCRIBERS
 
-    def test_where_nobody_subscribed_all_is_well(self, examined: Examine, database_url: str) -> None:
-        assert examined("reactions", DATABASE_URL=database_url).lines["reactions"][0] == "ok"
+    def test_where_nobody_subscribed_all_is_well(self, doctor: Doctor, database_url: str) -> None:
+        assert doctor("reactions", DATABASE_URL=database_url).lines["reactions"][0] == "ok"
 
-    def test_without_anybody_who_leads_it_is_wrong(self, examined: Examine, database_url: str) -> None:
-        self.follows(database_url, "run_debriefer")
-        verdict, sentence = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
+    def test_without_anybody_who_leads_it_is_wrong(self, doctor: Doctor, database_url: str) -> None:
+        self.add_subscriber(database_url, "run_debriefer")
+        verdict, sentence = doctor("reactions", DATABASE_URL=database_url).lines["reactions"]
         assert (verdict, sentence.split(",")[0]) == ("wrong", "Nobody reacts to what happens")
 
-    @pytest.mark.usefixtures("dispatcher")
-    def test_who_stumbles_is_named_with_what_it_stumbles_over(self, examined: Examine, database_url: str) -> None:
-        self.follows(database_url, "run_debriefer")
-        self.follows(database_url, "caution_promoter", enabled=False)
-        well = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
+    @pytest.mark.usefixtures("reaction_leader")
+    def test_who_stumbles_is_named_with_what_it_stumbles_over(self, doctor: Doctor, database_url: str) -> None:
+        self.add_subscriber(database_url, "run_debriefer")
+        self.add_subscriber(database_url, "caution_promoter", enabled=False)
+        well = doctor("reactions", DATABASE_URL=database_url).lines["reactions"]
         assert well == ("ok", "2 subscribers follow the log; switched off: caution_promoter.")
-        self.follows(database_url, "of_an_older_build", failures=7)
-        assert examined("reactions", DATABASE_URL=database_url).lines["reactions"] == well
-        self.follows(database_url, "caution_drafter", failures=3)
-        verdict, sentence = examined("reactions", DATABASE_URL=database_url).lines["reactions"]
+        self.add_subscriber(database_url, "of_an_older_build", failures=7)
+        assert doctor("reactions", DATABASE_URL=database_url).lines["reactions"] == well
+        self.add_subscriber(database_url, "caution_drafter", failures=3)
+        verdict, sentence = doctor("reactions", DATABASE_URL=database_url).lines["reactions"]
         assert verdict == "wrong"
         assert "caution_drafter (3 times: EngineUnavailableError: it does not answer)" in sentence
 
 
-def test_a_check_that_does_not_exist_is_refused(examined: Examine) -> None:
+def test_a_check_that_does_not_exist_is_refused(doctor: Doctor) -> None:
     with pytest.raises(SystemExit) as refused:
-        examined("humours")
+        doctor("humours")
     assert refused.value.code == 2
 
 
 def test_a_running_stack_is_looked_at_under_its_own_settings_and_a_shell_that_differs_is_told(
-    examined: Examine, tmp_path: Path, database_url: str
+    doctor: Doctor, tmp_path: Path, database_url: str
 ) -> None:
     providers = '[{"issuer": "https://id.example.org", "jwks_url": "https://id.example.org/keys", "audiences": {}}]'
     stack = Settings(self_facility_code="north-ring", openai_api_key="hush", monitored_enclosures={"Hutch B": "PSS:B"})
@@ -646,22 +648,22 @@ def test_a_running_stack_is_looked_at_under_its_own_settings_and_a_shell_that_di
     try:
         write_note(tmp_path, settings=shown_settings(stack), database_url=database_url)
         assert "hush" not in (tmp_path / "stack.json").read_text()
-        found = examined("settings")
-        assert found.lines["settings"][0] == "ok"
-        assert "SELF_FACILITY_CODE north-ring" in found.text
-        verdict, sentence = examined("monitors").lines["monitors"]
+        report = doctor("settings")
+        assert report.lines["settings"][0] == "ok"
+        assert "SELF_FACILITY_CODE north-ring" in report.text
+        verdict, sentence = doctor("monitors").lines["monitors"]
         assert (verdict, sentence.startswith("Nobody monitors the 1 enclosures")) == ("wrong", True)
         outside = "postgresql://nobody@127.0.0.1:1/nothing"
-        found = examined("settings", SELF_FACILITY_CODE="south", DATABASE_URL=outside, IDENTITY_PROVIDERS=providers)
-        verdict, sentence = found.lines["settings"]
+        report = doctor("settings", SELF_FACILITY_CODE="south", DATABASE_URL=outside, IDENTITY_PROVIDERS=providers)
+        verdict, sentence = report.lines["settings"]
         assert verdict == "warning"
         assert sentence.startswith(
             "This shell sets DATABASE_URL, IDENTITY_PROVIDERS, SELF_FACILITY_CODE otherwise than the "
         )
-        assert examined("database", DATABASE_URL=outside).lines["database"][0] != "wrong"
+        assert doctor("database", DATABASE_URL=outside).lines["database"][0] != "wrong"
     finally:
         owned.release()
-    assert examined("settings").text.count("SELF_FACILITY_CODE facility") == 1
+    assert doctor("settings").text.count("SELF_FACILITY_CODE facility") == 1
 
 
 def test_shown_settings_can_be_read_back_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -676,10 +678,10 @@ def test_shown_settings_can_be_read_back_whatever_the_environment_says(monkeypat
 
 
 def test_a_login_that_can_rewrite_the_log_is_warned_of_and_that_of_the_service_is_not(
-    examined: Examine, postgres: EmbeddedPostgres, database_url: str
+    doctor: Doctor, postgres: EmbeddedPostgres, database_url: str
 ) -> None:
-    verdict, sentence = examined("rights", DATABASE_URL=database_url).lines["rights"]
+    verdict, sentence = doctor("rights", DATABASE_URL=database_url).lines["rights"]
     assert verdict == "warning"
     assert sentence.endswith("log in as baton_runtime, and give the owner's login to the projector as DATABASE_OWNER_URL.")
     service = with_database(postgres.runtime_url, database_url.partition("?")[0].rpartition("/")[2])
-    assert examined("rights", DATABASE_URL=service).lines["rights"][0] == "ok"
+    assert doctor("rights", DATABASE_URL=service).lines["rights"][0] == "ok"

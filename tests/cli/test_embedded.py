@@ -34,7 +34,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.schema_version import has_current_form
 from tests.support.forked_commands import FORKS
-from tests.support.stack import alive
+from tests.support.stack import is_alive
 
 pytestmark = pytest.mark.server
 AS_ROOT = os.geteuid() == 0
@@ -118,7 +118,7 @@ def query_value(url: str, query: str) -> object:
 
 
 def are_gone(processes: list[psutil.Process]) -> bool:
-    return not any(alive(process) for process in processes)
+    return not any(is_alive(process) for process in processes)
 
 
 def file_stats(directory: Path) -> dict[str, tuple[int, int, int]]:
@@ -348,7 +348,7 @@ def test_an_ordinary_user_starts_postgres_as_well() -> None:
 def test_a_killed_owner_leaves_no_process_behind(owner: Owner) -> None:
     assert {server.name() for server in owner.servers} == {"postgres", "temporal"}
     owner.process.kill()
-    assert wait_until(lambda: are_gone(owner.servers), DEADLINE), [running for running in owner.servers if alive(running)]
+    assert wait_until(lambda: are_gone(owner.servers), DEADLINE), [running for running in owner.servers if is_alive(running)]
 
 
 async def test_a_directory_is_refused_while_its_owner_lives_and_taken_over_whole_once_he_is_killed(

@@ -11,23 +11,23 @@ import baton
 from baton.cli.main import app
 
 pytestmark = pytest.mark.server
-DEAF = """
+UNSTOPPABLE = """
 import asyncio
 from baton.cli import startup
 
 startup.STOP_SECONDS = 1
 
-async def deaf():
+async def wait():
     startup.stop_on_signals(lambda: None)
     print("here", flush=True)
     await asyncio.sleep(3600)
 
-asyncio.run(deaf())
+asyncio.run(wait())
 """
 
 
 def test_a_process_that_cannot_stop_ends_all_the_same() -> None:
-    with subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", UNSTOPPABLE], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "here\n"
         process.terminate()

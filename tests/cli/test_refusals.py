@@ -12,7 +12,7 @@ import pytest
 
 from baton.cli.embedded.process import OwnedDirectory
 from baton.cli.startup import stack_address, write_note
-from tests.support.stack import clean_environment, run_baton, spawn_baton
+from tests.support.stack import DEADLINE, clean_environment, run_baton
 
 pytestmark = pytest.mark.server
 FREE_PORTS = ("--port=0", "--temporal-port=0", "--temporal-ui-port=0")
@@ -65,8 +65,10 @@ def test_a_setting_that_cannot_be_read_is_named_and_its_value_is_not(
 
 
 def test_settings_that_must_not_meet_are_refused_by_every_process(tmp_path: Path) -> None:
-    for command in (["up", f"--data-dir={tmp_path}", *FREE_PORTS], ["api", "--port=0"], ["projector"], ["mcp"]):
-        ran = spawn_baton(*command, REQUIRE_AUTHENTICATED_PRINCIPAL="true", DATABASE_URL=NO_DATABASE)
+    environment = clean_environment(REQUIRE_AUTHENTICATED_PRINCIPAL="true", DATABASE_URL=NO_DATABASE)
+    commands = (["up", f"--data-dir={tmp_path}", *FREE_PORTS], ["api", "--port=0"], ["projector"], ["mcp"])
+    for command in ([sys.executable, "worker.py"], *([sys.executable, "-m", "baton.cli", *command] for command in commands)):
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
         assert "would lock everyone out; configure IDENTITY_PROVIDERS." in refusal(ran)
 
 
@@ -133,13 +135,7 @@ def test_a_database_that_does_not_answer_is_said() -> None:
 
 def test_pieces_on_their_own_ask_for_their_servers(database_url: str) -> None:
     assert refusal(run_baton("api", "--port=0")).startswith("DATABASE_URL is not set; point it at a PostgreSQL")
-    worker = subprocess.run(
-        [sys.executable, "worker.py"],
-        env=clean_environment(DATABASE_URL=database_url),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    worker = run_baton("worker", DATABASE_URL=database_url)
     assert refusal(worker).startswith("TEMPORAL_ADDRESS is not set; point it at a Temporal server")
 
 

@@ -53,10 +53,10 @@ async def test_every_built_in_action_is_conducted_from_json(
     params, answered = CONDUCTS[name]
     step = action(name, **params)
     if from_recipe:
-        procedure_id = await conduct_service.stack.from_recipe([step])
+        procedure_id = await conduct_service.stack.register_from_recipe([step])
         conduct_id = await conduct_service.conduct(procedure_id)
     else:
-        procedure_id, conduct_id = await conduct_service.conducting(step)
+        procedure_id, conduct_id = await conduct_service.start_conduct(step)
     result = await conduct_service.result(conduct_id)
     assert (result["succeeded"], result["failure"]) == (True, None)
     said = await answer_of(conduct_service, procedure_id)

@@ -36,10 +36,10 @@ async def test_an_axis_is_confirmed_when_it_has_arrived(control: Control) -> Non
 async def test_a_halted_axis_stands_still_on_the_way(control: Control) -> None:
     going = asyncio.create_task(control.write("bl7:hexapod:x", 5.0))
 
-    async def on_its_way() -> bool:
+    async def is_moving() -> bool:
         return await value(control, "bl7:hexapod:x.DMOV") == 0
 
-    await until(on_its_way)
+    await until(is_moving)
     await control.write("bl7:hexapod:x.STOP", 1)
     await going
     assert 0 <= float(str(await value(control, "bl7:hexapod:x.RBV"))) < 5

@@ -42,7 +42,7 @@ def test_the_service_can_read_every_recipe(steps: list[beamline_records.Step]) -
     assert read_closing_steps(beamline_records.SAMPLE_BACK)
 
 
-def taken(path: Path, beamline: Beamline, count: int = 1) -> Path:
+def write_pictures(path: Path, beamline: Beamline, count: int = 1) -> Path:
     """A file of pictures, as the beamline's writer makes it."""
     seen = [beamline.picture(0.02, np.random.default_rng(number)) for number in range(count)]
     save(path, np.array(seen), np.full(count, beamline.angle), np.full(count, beamline.current))
@@ -50,7 +50,7 @@ def taken(path: Path, beamline: Beamline, count: int = 1) -> Path:
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def give_task(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Give a program its task."""
 
     def give(*inputs: Path, output: Path | None = None, **parameters: float) -> None:
@@ -62,32 +62,34 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_the_programs_measure_the_axis_and_say_where_to_go(
-    tmp_path: Path, given: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, give_task: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     stands = {"hexapod": AXIS_AT + 0.1, "focus": FOCUS_AT}
-    darks = taken(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
-    flats = taken(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
-    turned = [taken(tmp_path / f"{angle}.h5", Beamline(angle=angle, shutter_open=True, **stands)) for angle in (0, 180)]
-    given(darks, flats, *turned)
+    darks = write_pictures(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
+    flats = write_pictures(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
+    turned = [
+        write_pictures(tmp_path / f"{angle}.h5", Beamline(angle=angle, shutter_open=True, **stands)) for angle in (0, 180)
+    ]
+    give_task(darks, flats, *turned)
     programs.find_axis()
     (offset,) = json.loads(capsys.readouterr().out)["measurements"]
     assert (offset["name"], offset["value"], offset["units"]) == ("offset", pytest.approx(10, abs=0.5), "px")
-    given(position=AXIS_AT + 0.1, offset=10.0)
+    give_task(position=AXIS_AT + 0.1, offset=10.0)
     programs.aim_axis()
     (target,) = json.loads(capsys.readouterr().out)["measurements"]
     assert (target["name"], target["units"]) == ("target", "mm")
     assert AXIS_AT < target["value"] < AXIS_AT + 0.1, "nearer, and not there yet"
 
 
-def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, given: Callable[..., None]) -> None:
+def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, give_task: Callable[..., None]) -> None:
     stands = {"hexapod": AXIS_AT, "focus": FOCUS_AT}
-    darks = taken(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
-    flats = taken(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
+    darks = write_pictures(tmp_path / "darks.h5", Beamline(sample_in=False, **stands), 3)
+    flats = write_pictures(tmp_path / "flats.h5", Beamline(sample_in=False, shutter_open=True, **stands), 3)
     for number in range(6):
         current = 0.0 if number == 2 else 100.0
         seen = Beamline(angle=30.0 * number, shutter_open=True, current=current, **stands)
-        taken(tmp_path / f"projection_{number:04}.h5", seen)
-    given(darks, flats, tmp_path, output=tmp_path / "slice.h5")
+        write_pictures(tmp_path / f"projection_{number:04}.h5", seen)
+    give_task(darks, flats, tmp_path, output=tmp_path / "slice.h5")
     programs.reconstruct()
     with h5py.File(tmp_path / "slice.h5") as file:
         assert (file.attrs["projections"], file.attrs["without_beam"]) == (5, 1)
@@ -104,7 +106,7 @@ class Onlooker:
         return self.view
 
 
-def night_of(tmp_path: Path, **view: Any) -> Night:
+def open_night(tmp_path: Path, **view: Any) -> Night:
     """A night in which a conduct looks like this."""
     processes = BeamlineProcesses(tmp_path)
     processes.stop()
@@ -120,9 +122,9 @@ FAILED = {**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupt
 
 @pytest.mark.parametrize("result", [ENDED, FAILED])
 def test_a_conduct_that_is_over_does_not_go_on(tmp_path: Path, result: dict[str, Any]) -> None:
-    assert night_of(tmp_path).wait_for_share("scan", "p", 0.3)["step_index"] == 3
+    assert open_night(tmp_path).wait_for_share("scan", "p", 0.3)["step_index"] == 3
     with pytest.raises(StageError, match="should still go on"):
-        night_of(tmp_path, result=result).wait_for_share("scan", "p", 0.3)
+        open_night(tmp_path, result=result).wait_for_share("scan", "p", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +132,9 @@ def test_a_conduct_that_is_over_does_not_go_on(tmp_path: Path, result: dict[str,
     [{**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}, {**ENDED, "closing_failures": [1]}],
 )
 def test_only_a_conduct_that_closed_well_has_succeeded(tmp_path: Path, result: dict[str, Any]) -> None:
-    assert night_of(tmp_path, result=ENDED).wait_for_success("scan", "p") == ENDED
+    assert open_night(tmp_path, result=ENDED).wait_for_success("scan", "p") == ENDED
     with pytest.raises(StageError, match="should succeed"):
-        night_of(tmp_path, result=result).wait_for_success("scan", "p")
+        open_night(tmp_path, result=result).wait_for_success("scan", "p")
 
 
 def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -145,18 +147,18 @@ def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_stage_that_fails_is_named_and_ends_the_night() -> None:
-    def well(night: list[str]) -> None:
+    def succeed(night: list[str]) -> None:
         night.append("well")
 
-    def badly(night: list[str]) -> None:
+    def fail(night: list[str]) -> None:
         raise StageError("the shutter is stuck")
 
-    def lost(night: list[str]) -> None:
+    def lose(night: list[str]) -> None:
         raise httpx.ConnectError("nobody there")
 
     said = StringIO()
     narrator, night = Narrator(Console(file=said, width=120)), []
-    stages = narrator.run_stages([("first", well), ("second", badly), ("third", lost)], night)
+    stages = narrator.run_stages([("first", succeed), ("second", fail), ("third", lose)], night)
     narrator.print_summary(stages)
     assert [(stage.succeeded, stage.fault) for stage in stages] == [
         (True, None),
@@ -166,5 +168,5 @@ def test_a_stage_that_fails_is_named_and_ends_the_night() -> None:
     assert night == ["well"]
     lines = said.getvalue().splitlines()
     assert [line.split()[0] for line in lines[-3:]] == ["done", "failed", "not"]
-    (gone,) = narrator.run_stages([("third", lost)], night)
+    (gone,) = narrator.run_stages([("third", lose)], night)
     assert gone.fault == "ConnectError: nobody there"

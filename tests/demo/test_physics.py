@@ -22,7 +22,7 @@ def reference(chance: np.random.Generator, **stands: float) -> tuple[Image, Imag
     return darks, pictures(beamline, 5, chance)
 
 
-def slice_seen(**stands: float) -> Image:
+def reconstructed_slice(**stands: float) -> Image:
     chance = np.random.default_rng(3)
     darks, flats = reference(chance, **stands)
     beamline, angles = Beamline(shutter_open=True, **stands), np.linspace(0, 180, 90, endpoint=False)
@@ -33,12 +33,12 @@ def slice_seen(**stands: float) -> Image:
 
 
 def test_a_slice_of_an_aligned_beamline_is_like_the_sample() -> None:
-    assert likeness(slice_seen(hexapod=AXIS_AT, focus=FOCUS_AT), cross_section()) > 0.98
+    assert likeness(reconstructed_slice(hexapod=AXIS_AT, focus=FOCUS_AT), cross_section()) > 0.98
 
 
 @pytest.mark.parametrize("off", [{"hexapod": AXIS_AT + 0.2, "focus": FOCUS_AT}, {"hexapod": AXIS_AT, "focus": FOCUS_AT - 2}])
 def test_a_slice_of_one_that_is_not_is_not(off: dict[str, float]) -> None:
-    assert likeness(slice_seen(**off), cross_section()) < 0.9
+    assert likeness(reconstructed_slice(**off), cross_section()) < 0.9
 
 
 @pytest.mark.parametrize("pixels", [-20.0, -3.0, 0.0, 0.4, 12.0])

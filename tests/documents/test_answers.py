@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.printed_answers import MisfitError, fitted, laid_out, parts_of, shown
-from tests.support.documents.transcript_comparison import TranscriptMatch, alike
+from tests.support.documents.printed_answers import MisfitError, fit_answer, json_lines, page_lines, parts_of
+from tests.support.documents.transcript_comparison import TranscriptMatch, are_alike
 
 ONE, TWO, THREE = (f"01a1dd05-0000-7000-8000-00000000000{digit}" for digit in "123")
 LONG: dict[str, Any] = {
@@ -15,8 +15,8 @@ LONG: dict[str, Any] = {
 }
 
 
-def renewed(before: str, answer: str) -> str:
-    return "\n".join(shown(fitted(before, answer, alike)))
+def renewed_answer(before: str, answer: str) -> str:
+    return "\n".join(page_lines(fit_answer(before, answer, are_alike)))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def renewed(before: str, answer: str) -> str:
     ],
 )
 def test_what_was_left_out_stays_left_out(before: str, answer: str, after: str) -> None:
-    assert renewed(before, answer) == after
+    assert renewed_answer(before, answer) == after
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_what_was_left_out_stays_left_out(before: str, answer: str, after: str) 
 )
 def test_what_is_not_as_shown_does_not_fit(before: str, answer: str) -> None:
     with pytest.raises(MisfitError):
-        fitted(before, answer, alike)
+        fit_answer(before, answer, are_alike)
 
 
 def test_json_is_laid_out_to_fit_the_page_and_can_be_read_back() -> None:
-    lines = laid_out(LONG)
+    lines = json_lines(LONG)
     assert len(lines) > 3
     assert [line for line in lines if len(line) > 120 and "word" not in line] == []
     [read] = parts_of("\n".join(lines))
@@ -62,11 +62,15 @@ def test_json_is_laid_out_to_fit_the_page_and_can_be_read_back() -> None:
 
 
 def test_an_id_of_the_document_is_one_id_of_the_run() -> None:
-    likeness = TranscriptMatch()
-    assert likeness.differences(f"asset {ONE} of {ONE} at position 7", f"asset {TWO} of {TWO} at position 9") == []
-    assert likeness.in_run(f"/assets/{ONE}?min_position=7&limit=7") == f"/assets/{TWO}?min_position=9&limit=7"
-    assert likeness.differences(f"asset {ONE}", f"asset {THREE}") == [f"the id {ONE} was {TWO} before, and is {THREE} now"]
-    assert likeness.differences(f"asset {THREE}", f"asset {TWO}") == [f"the id {THREE} is the one that is {ONE} elsewhere"]
+    transcript_match = TranscriptMatch()
+    assert transcript_match.differences(f"asset {ONE} of {ONE} at position 7", f"asset {TWO} of {TWO} at position 9") == []
+    assert transcript_match.in_run(f"/assets/{ONE}?min_position=7&limit=7") == f"/assets/{TWO}?min_position=9&limit=7"
+    assert transcript_match.differences(f"asset {ONE}", f"asset {THREE}") == [
+        f"the id {ONE} was {TWO} before, and is {THREE} now"
+    ]
+    assert transcript_match.differences(f"asset {THREE}", f"asset {TWO}") == [
+        f"the id {THREE} is the one that is {ONE} elsewhere"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What takes the place of curl answers what curl answers."""
+"""The replacement of curl answers what curl answers."""
 
 import shutil
 import subprocess
@@ -13,19 +13,19 @@ from tests.support.documents.fenced_blocks import ROOT
 
 
 class Mirror(BaseHTTPRequestHandler):
-    """Answers what was asked of it; a stream goes on until whoever listens has had enough."""
+    """Answers with what it was asked; a stream stays open until the client closes it."""
 
     protocol_version = "HTTP/1.1"
 
     def answer(self) -> None:
-        asked = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        said = f"{self.command} {self.path} {self.headers.get('X-Principal-Id')} {self.headers.get('Content-Type')} {asked}"
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        text = f"{self.command} {self.path} {self.headers.get('X-Principal-Id')} {self.headers.get('Content-Type')} {body}"
         self.send_response_only(204 if "nothing" in self.path else 201)
         self.send_header("x-baton-position", "7")
         self.send_header("connection", "close")
         self.end_headers()
         if "nothing" not in self.path:
-            self.wfile.write(said.encode())
+            self.wfile.write(text.encode())
         if "stream" in self.path:
             self.wfile.flush()
             self.server.over.wait(20)  # type: ignore[attr-defined]
@@ -37,7 +37,8 @@ class Mirror(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[str]:
+def address() -> Iterator[str]:
+    """The address of a server that answers with what it was asked."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
         server.over = threading.Event()  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever).start()
@@ -50,17 +51,17 @@ def place() -> Iterator[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["-s", "{place}/runs?plan_id=1&limit=2"],
-        ["-si", "{place}/runs", "-H", "X-Principal-Id: mira", "-d", '{"name": "é"}'],
-        ["-si", "-X", "POST", "http://{place}/nothing"],
-        ["-s", "-X", "PATCH", "{place}/plans", "-d", "{}", "-H", "Content-Type: application/json"],
-        ["-sN", "--max-time", "0.5", "{place}/stream"],
+        ["-s", "{address}/runs?plan_id=1&limit=2"],
+        ["-si", "{address}/runs", "-H", "X-Principal-Id: mira", "-d", '{"name": "é"}'],
+        ["-si", "-X", "POST", "http://{address}/nothing"],
+        ["-s", "-X", "PATCH", "{address}/plans", "-d", "{}", "-H", "Content-Type: application/json"],
+        ["-sN", "--max-time", "0.5", "{address}/stream"],
     ],
 )
-def test_it_answers_what_curl_answers(place: str, arguments: list[str]) -> None:
-    asked = [argument.format(place=place) if "{place}" in argument else argument for argument in arguments]
+def test_it_answers_what_curl_answers(address: str, arguments: list[str]) -> None:
+    command_options = [argument.format(address=address) if "{address}" in argument else argument for argument in arguments]
     ours = subprocess.run(
-        [sys.executable, "-m", "tests.support.documents.curl", *asked], cwd=ROOT, capture_output=True, check=False
+        [sys.executable, "-m", "tests.support.documents.curl", *command_options], cwd=ROOT, capture_output=True, check=False
     )
-    curls = subprocess.run(["curl", *asked], capture_output=True, check=False)
+    curls = subprocess.run(["curl", *command_options], capture_output=True, check=False)
     assert (ours.stdout, ours.returncode) == (curls.stdout, curls.returncode), ours.stderr

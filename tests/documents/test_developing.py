@@ -71,17 +71,18 @@ class MemoryService:
 
 
 class NoBindings:
-    """Nobody has a token."""
+    """No token is bound to an actor."""
 
     async def actor_of(self, issuer: str, subject: str) -> None:
         return None
 
 
 @pytest.fixture
-async def served(registry: Registry) -> AsyncIterator[MemoryService]:
-    store, everybody = MemoryStore(), PermissiveAuthorizer()
-    commands = Commands(store, everybody, clock, new_id, {})
-    service = Service(commands, Queries(store, everybody, clock, new_id, {}), everybody, MemoryEngine(), {})
+async def memory_service(registry: Registry) -> AsyncIterator[MemoryService]:
+    """The service in memory with the operations of the page."""
+    store, authorizer = MemoryStore(), PermissiveAuthorizer()
+    commands = Commands(store, authorizer, clock, new_id, {})
+    service = Service(commands, Queries(store, authorizer, clock, new_id, {}), authorizer, MemoryEngine(), {})
     client = ProviderClient()
     authentication = Authentication(Settings(app_env="test"), ProviderRegistry((), NoBindings(), client, clock))
     edge = Edge(None, authentication, 1_000_000, asyncio.Event())
@@ -93,43 +94,43 @@ async def served(registry: Registry) -> AsyncIterator[MemoryService]:
     await client.aclose()
 
 
-async def test_the_aggregate_and_its_verb_are_there_over_rest_and_mcp(served: MemoryService) -> None:
-    leader_id = await served.create("/actors", name="Mira Okafor")
-    shift_id = await served.create("/shifts", name="Nigth", leader_id=leader_id, hours=8)
-    renamed = await served.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})
+async def test_the_aggregate_and_its_verb_are_there_over_rest_and_mcp(memory_service: MemoryService) -> None:
+    leader_id = await memory_service.create("/actors", name="Mira Okafor")
+    shift_id = await memory_service.create("/shifts", name="Nigth", leader_id=leader_id, hours=8)
+    renamed = await memory_service.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})
     assert renamed.status_code == 204
-    await served.call("begin_shift", shift_id=shift_id)
-    assert (await served.rest.get(f"/shifts/{shift_id}")).json() == {
+    await memory_service.call("begin_shift", shift_id=shift_id)
+    assert (await memory_service.rest.get(f"/shifts/{shift_id}")).json() == {
         "id": shift_id,
         "name": "Night",
         "leader_id": leader_id,
         "hours": 8,
         "status": "On",
     }
-    (listed,) = (await served.call("list_shifts", status="On"))["items"]
+    (listed,) = (await memory_service.call("list_shifts", status="On"))["items"]
     assert (listed["shift_id"], listed["name"]) == (shift_id, "Night")
-    history = (await served.rest.get(f"/shifts/{shift_id}/history")).json()["items"]
+    history = (await memory_service.rest.get(f"/shifts/{shift_id}/history")).json()["items"]
     assert [event["event_type"] for event in history] == ["ShiftPlanned", "ShiftRenamed", "ShiftBegun"]
-    assert (await served.rest.get(f"/shifts/{shift_id}", params={"as_of_version": 1})).json()["name"] == "Nigth"
+    assert (await memory_service.rest.get(f"/shifts/{shift_id}", params={"as_of_version": 1})).json()["name"] == "Nigth"
 
 
-async def test_what_the_aggregate_refuses_it_refuses_in_its_own_words(served: MemoryService) -> None:
-    nobody = await served.rest.post("/shifts", json={"name": "Night", "leader_id": str(UUID(int=7)), "hours": 8})
+async def test_what_the_aggregate_refuses_it_refuses_in_its_own_words(memory_service: MemoryService) -> None:
+    nobody = await memory_service.rest.post("/shifts", json={"name": "Night", "leader_id": str(UUID(int=7)), "hours": 8})
     assert (nobody.status_code, nobody.json()["code"]) == (404, "ActorNotFoundError")
-    leader_id = await served.create("/actors", name="Mira Okafor")
-    blank = await served.rest.post("/shifts", json={"name": " ", "leader_id": leader_id, "hours": 8})
+    leader_id = await memory_service.create("/actors", name="Mira Okafor")
+    blank = await memory_service.rest.post("/shifts", json={"name": " ", "leader_id": leader_id, "hours": 8})
     assert (blank.status_code, blank.json()["code"]) == (400, "InvalidShiftNameError")
-    shift_id = await served.create("/shifts", name="Night", leader_id=leader_id, hours=8)
-    await served.call("begin_shift", shift_id=shift_id)
-    late = await served.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Late"})
+    shift_id = await memory_service.create("/shifts", name="Night", leader_id=leader_id, hours=8)
+    await memory_service.call("begin_shift", shift_id=shift_id)
+    late = await memory_service.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Late"})
     assert (late.status_code, late.json()["code"], late.json()["context"]) == (409, "ShiftCannotRenameError", "shift")
 
 
-async def test_a_verb_that_changes_nothing_records_nothing(served: MemoryService) -> None:
-    leader_id = await served.create("/actors", name="Mira Okafor")
-    shift_id = await served.create("/shifts", name="Night", leader_id=leader_id, hours=8)
-    assert (await served.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})).status_code == 204
-    assert len((await served.call("get_shift_history", shift_id=shift_id))["items"]) == 1
+async def test_a_verb_that_changes_nothing_records_nothing(memory_service: MemoryService) -> None:
+    leader_id = await memory_service.create("/actors", name="Mira Okafor")
+    shift_id = await memory_service.create("/shifts", name="Night", leader_id=leader_id, hours=8)
+    assert (await memory_service.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})).status_code == 204
+    assert len((await memory_service.call("get_shift_history", shift_id=shift_id))["items"]) == 1
 
 
 def test_surfaces_permissions_and_documentation_follow_from_the_declarations(registry: Registry) -> None:
@@ -148,7 +149,7 @@ def test_the_life_in_the_table_is_the_life_of_the_aggregate(registry: Registry) 
     names: dict[str, Any] = {}
     exec(BLOCKS["A verb"][2], names)
     life = names["SHIFT"]
-    for standing in life.standings():
+    for standing in life.states():
         for name in life.verbs:
             unwrap(tables.test_a_verb_succeeds_exactly_where_it_is_allowed)(life, standing, name)
         unwrap(tables.test_every_state_is_reached_by_its_own_verbs)(life, standing)

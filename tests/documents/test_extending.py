@@ -29,7 +29,7 @@ from tests.support.infrastructure.site_package import install_site_package
 from tests.support.service import running_api
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import open_conduct_stack
-from tests.support.workflows.step_json import capture, setpoint, steered
+from tests.support.workflows.step_json import capture, setpoint, steered_value
 
 BLOCKS = code_of(Path("docs/extending.md"))
 MODULES = {"An action": "actions", "A control adapter": "control", "A decider": "deciders", "A minter": "minters"}
@@ -68,7 +68,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Mod
 @pytest.fixture
 async def controller(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LineController]:
     """The controller that the page's adapter speaks to, where its environment says."""
-    async with LineController.running() as controller:
+    async with LineController.open_controller() as controller:
         monkeypatch.setenv("BL7_CONTROLLER_HOST", "127.0.0.1")
         monkeypatch.setenv("BL7_CONTROLLER_PORT", str(controller.port))
         yield controller
@@ -88,7 +88,7 @@ async def test_a_package_offers_the_action_and_the_plant_is_baked(package: Mappi
     plant = Simulator({"bl7:heater": 20}, time=time)
     params = {"heater": "bl7:heater", "temperature": 120}
     assert await perform(actions, "bake", params, plant, time, 7200) == {"temperature": 120}
-    assert time.passed >= 3600
+    assert time.elapsed_seconds >= 3600
     assert plant.writes["bl7:heater"] == 2
     assert (await plant.read("bl7:heater")).value == 20
     with pytest.raises(InvalidActionParametersError, match="up to 200"):
@@ -96,13 +96,13 @@ async def test_a_package_offers_the_action_and_the_plant_is_baked(package: Mappi
 
 
 @pytest.fixture
-async def wired(package: Mapping[str, ModuleType], controller: LineController) -> WiredPlant:
+async def wired_plant(package: Mapping[str, ModuleType], controller: LineController) -> WiredPlant:
     """The control adapter of the page, and a controller that speaks its language."""
     control = package["control"].line_control()
     return WiredPlant(control, control, controller, tells_silence=False, counts=False)
 
 
-KEPT = [
+KEPT_PROMISES = [
     (control_contract.TestReading, "test_a_time_the_source_does_not_give_is_not_invented"),
     (control_contract.TestReading, "test_an_unknown_address_is_not_connected"),
     (control_contract.TestReading, "test_a_lost_signal_has_no_value_any_more"),
@@ -125,10 +125,17 @@ KEPT = [
 """What the page's adapter keeps of our own contract; it polls, so what comes and goes between two polls is lost."""
 
 
-@pytest.mark.parametrize(("promises", "name"), KEPT, ids=lambda part: getattr(part, "__name__", part))
-async def test_the_control_adapter_keeps_promises_of_the_port(wired: WiredPlant, promises: type[Any], name: str) -> None:
+@pytest.mark.parametrize(("promises", "name"), KEPT_PROMISES, ids=lambda part: getattr(part, "__name__", part))
+async def test_the_control_adapter_keeps_promises_of_the_port(
+    wired_plant: WiredPlant, promises: type[Any], name: str
+) -> None:
     promise = getattr(promises(), name)
-    known = {"control": wired.control, "impatient": wired.impatient, "plant": wired.plant, "wired": wired}
+    known = {
+        "control": wired_plant.control,
+        "impatient_control": wired_plant.impatient,
+        "plant": wired_plant.plant,
+        "wired_plant": wired_plant,
+    }
     for case in cases_of(promise):
         given = {
             parameter: value for parameter, value in known.items() if parameter in inspect.signature(promise).parameters
@@ -154,12 +161,12 @@ async def test_the_control_adapter_serves_a_route(package: Mapping[str, ModuleTy
         await routed.write("bl7:m1.RBV", 3)
 
 
-async def test_the_control_adapter_tells_a_controller_that_is_gone_from_one_that_is_slow(wired: WiredPlant) -> None:
-    shown = type(wired.control)
+async def test_the_control_adapter_tells_a_controller_that_is_gone_from_one_that_is_slow(wired_plant: WiredPlant) -> None:
+    shown = type(wired_plant.control)
     with pytest.raises(ControlNotConnectedError, match="does not answer"):
         await shown("127.0.0.1", 1).read("bl7:m1")
     with pytest.raises(ControlTimeoutError, match="within 0 s"):
-        await wired.control.write("bl7:m1", 1, timeout=0)
+        await wired_plant.control.write("bl7:m1", 1, timeout=0)
 
 
 async def test_the_plugins_keep_the_contracts(package: Mapping[str, ModuleType], controller: LineController) -> None:
@@ -179,10 +186,10 @@ async def test_a_conduct_is_steered_by_the_decider_of_the_package(
         decide={"substrate": "plugin", "name": "centre", "options": {"rationale": "Enough."}},
         wait=60,
     )
-    steps = [setpoint("a", steered("focus")), capture("a", "sharpness")]
+    steps = [setpoint("a", steered_value("focus")), capture("a", "sharpness")]
     settings = {"simulated_signals": {"a": 0.0}, "decide_substrates": ["centre"]}
     async with open_conduct_stack(database_url, temporal.address, **settings) as stage:
-        result = await stage.conduct(search, await stage.from_recipe(steps))
+        result = await stage.conduct(search, await stage.register_from_recipe(steps))
     assert result["succeeded"], result
     assert stage.control.writes == [("a", -2.0), ("a", 1.0)]
 
@@ -199,7 +206,7 @@ async def test_an_older_database_is_opened_by_a_newer_version_of_an_event(databa
         async with running_api(database_url) as api:
             leader_id = await api.create("/actors", {"name": "Mira Okafor"})
             night = await api.create("/shifts", {"name": "Night", "leader_id": leader_id, "hours": 8})
-            position = await api.done(f"/shifts/{night}/begin")
+            position = await api.execute(f"/shifts/{night}/begin")
             assert (await api.get("/shifts", min_position=position)).json()["items"][0]["hours"] == 8
 
     with declared_aggregate(newer, tmp_path / "newer"):
@@ -215,11 +222,11 @@ async def test_an_older_database_is_opened_by_a_newer_version_of_an_event(databa
                 assert (planned["schema_version"], planned["payload"]["minutes"]) == (2, 480)
                 assert "hours" not in planned["payload"]
 
-            async def listed() -> dict[str, int]:
+            async def listed_minutes() -> dict[str, int]:
                 items = (await api.get("/shifts")).json()["items"]
                 return {item["shift_id"]: item.get("minutes") for item in items}
 
-            async def rebuilt() -> bool:
-                return await listed() == {night: 480, late: 90}
+            async def is_rebuilt() -> bool:
+                return await listed_minutes() == {night: 480, late: 90}
 
-            await until(rebuilt)
+            await until(is_rebuilt)

@@ -16,6 +16,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
 from tests.support.documents.document_player import PLANT
 from tests.support.documents.fenced_blocks import ROOT, documents
+from tests.support.documents.shift_aggregate import subclasses
 from tests.support.tables import for_each
 
 assert baton.api.app, "the operations and refusals of the edge are declared by importing it"
@@ -66,40 +67,33 @@ def test_the_plant_of_the_tours_is_one_that_the_service_takes() -> None:
 @for_each("request_line", sorted({" ".join(found) for found in REQUEST.findall(SERVED)}))
 def test_a_request_can_be_made(request_line: str) -> None:
     method, path = request_line.split()
-    known = {(operation.method, anonymous(operation.path)) for operation in REGISTRY}
-    assert path in EDGE or (method, anonymous(path.rstrip("."))) in known
+    known = {(operation.method, without_names(operation.path)) for operation in REGISTRY}
+    assert path in EDGE or (method, without_names(path.rstrip("."))) in known
 
 
 @for_each("code", sorted(set(CODE.findall(PAGES[Path("docs/operating.md")])) - FOREIGN))
 def test_a_refusal_can_be_met_with(code: str) -> None:
-    assert code in {refusal.__name__ for refusal in refusals(Refusal)}
+    assert code in {refusal.__name__ for refusal in subclasses(Refusal)}
 
 
-def refusals(of: type[Refusal]) -> Iterator[type[Refusal]]:
-    """Every kind of refusal there is."""
-    for kind in of.__subclasses__():
-        yield kind
-        yield from refusals(kind)
-
-
-def anonymous(path: str) -> str:
-    """A path whose parts that vary have no names; a page may call them what it likes."""
+def without_names(path: str) -> str:
+    """Return a path without the names of its placeholders, which differ between pages."""
     return re.sub(r"{\w+}", "{}", path)
 
 
-def commands(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
-    """Every command of the command line, with the names of the groups it is in."""
+def command_names(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
+    """Yield every command of the command line, with the names of its groups."""
     for command in group.registered_commands:
         assert command.callback is not None
         yield (*above, command.name or command.callback.__name__)
     for inner in group.registered_groups:
         assert inner.typer_instance is not None
-        yield from commands(inner.typer_instance, *above, str(inner.name))
+        yield from command_names(inner.typer_instance, *above, str(inner.name))
 
 
 @for_each("words", sorted(set(COMMAND.findall(DOCUMENTS))))
 def test_a_command_can_be_given(words: tuple[str, str]) -> None:
-    known = set(commands(app))
+    known = set(command_names(app))
     assert words in known or words[:1] in known
 
 
@@ -113,10 +107,10 @@ def test_a_link_leads_somewhere(page: Path) -> None:
     for link, place in LINK.findall(PAGES[page]):
         target = (ROOT / page).parent / link if link else ROOT / page
         assert target.exists(), link
-        assert not place or place in places(target), f"{link}#{place}"
+        assert not place or place in anchors_of(target), f"{link}#{place}"
 
 
-def places(page: Path) -> set[str]:
+def anchors_of(page: Path) -> set[str]:
     """Return the names that the headings of a page, or the lines of a module, can be linked by."""
     if page.suffix == ".py":
         return {f"L{number}" for number, _ in enumerate(page.read_text().splitlines(), start=1)}

@@ -25,22 +25,13 @@ from baton.domain.registry import snake_case
 from baton.domain.shared.refusals import Refusal
 from tests.support.domain.lifecycle_table import Lifecycle
 from tests.support.domain.lifecycles.every import LIVES, STATELESS
-from tests.support.domain.stored_sets import stored_sets
+from tests.support.domain.stored_bytes import stored_bytes
 from tests.support.domain.world import START, World, new_id
+from tests.support.tables import for_each
 
 AGGREGATES = list(REGISTRY.aggregates.values())
 EVENTS = [event for aggregate in AGGREGATES for event in aggregate.events.values()]
 ALL_LIVES = (*LIVES, *STATELESS)
-
-
-def name_of(thing: Lifecycle | Aggregate[Any] | type[Event]) -> str:
-    match thing:
-        case Lifecycle():
-            return thing.aggregate
-        case Aggregate():
-            return thing.name
-        case _:
-            return thing.__name__
 
 
 def test_every_aggregate_has_a_life() -> None:
@@ -50,8 +41,7 @@ def test_every_aggregate_has_a_life() -> None:
 @st.composite
 def lives(draw: st.DrawFn, life: Lifecycle) -> tuple[World, UUID]:
     """A world in which an aggregate went through any of its verbs in any order, refused ones included."""
-    world = life.world()
-    id, scene = life.begin(world)
+    world, id, scene = life.reach_state({})
     verbs = st.lists(st.sampled_from(sorted(life.verbs)), max_size=12) if life.verbs else st.just([])
     for name in draw(verbs):
         command = life.command(name, scene)
@@ -63,7 +53,7 @@ def lives(draw: st.DrawFn, life: Lifecycle) -> tuple[World, UUID]:
 
 
 def check_documented(command: Any, refusal: Refusal) -> None:
-    """Whatever a verb is refused with stands in its documentation, and so does the reason."""
+    """Check that a refusal and its reason stand in the verb's documentation."""
     operation = command.operation
     assert type(refusal) in operation.refusals, refusal
     if isinstance(refusal, command.Cannot):
@@ -80,9 +70,9 @@ def read_back(aggregate: Aggregate[Any], id: UUID, rows: list[tuple[str, str, da
         yield aggregate.decode(event_type, payload, id, occurred_at)
 
 
-@settings(max_examples=12)
+@for_each("life", ALL_LIVES)
+@settings(max_examples=settings().max_examples // 5)
 @given(data=st.data())
-@pytest.mark.parametrize("life", ALL_LIVES, ids=name_of)
 def test_any_life_folds_in_parts_and_from_the_store_as_it_was_lived(life: Lifecycle, data: st.DataObject) -> None:
     world, id = data.draw(lives(life))
     aggregate = REGISTRY.aggregates[life.aggregate]
@@ -98,10 +88,9 @@ def test_any_life_folds_in_parts_and_from_the_store_as_it_was_lived(life: Lifecy
     assert aggregate.fold(again) == whole
 
 
-@pytest.mark.parametrize("life", ALL_LIVES, ids=name_of)
+@for_each("life", ALL_LIVES)
 def test_a_payload_names_its_aggregate_and_its_time(life: Lifecycle) -> None:
-    world = life.world()
-    id, _ = life.begin(world)
+    world, id, _ = life.reach_state({})
     aggregate = REGISTRY.aggregates[life.aggregate]
     for event in world.streams[life.aggregate, id]:
         payload = json.loads(event.payload())
@@ -176,16 +165,16 @@ def fields_of(event: type[Event]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def make_event(event: type[Event], fields: dict[str, Any]) -> Event:
-    """An event of these fields; what the type does not admit is passed over."""
+    """Make an event of these fields, or reject the example where its type does not admit them."""
     try:
         return event(**fields).stamp(new_id(), START)
     except ValidationError:
         reject()
 
 
-@settings(max_examples=10)
+@for_each("event", EVENTS)
+@settings(max_examples=settings().max_examples // 8)
 @given(data=st.data())
-@pytest.mark.parametrize("event", EVENTS, ids=name_of)
 def test_any_event_is_read_back_as_it_was_written_whatever_key_a_later_release_added(
     event: type[Event], data: st.DataObject
 ) -> None:
@@ -199,7 +188,7 @@ def test_any_event_is_read_back_as_it_was_written_whatever_key_a_later_release_a
     assert event.aggregate.decode(event.__name__, with_later_key, written.stream_id, written.occurred_at) == written
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES, ids=name_of)
+@for_each("aggregate", AGGREGATES)
 def test_an_event_nobody_knows_fails_the_load(aggregate: Aggregate[Any]) -> None:
     stranger = "ZoneDefined" if aggregate.name != "Zone" else "SurfaceDefined"
     for event_type in ("SomethingHappened", stranger):
@@ -207,14 +196,14 @@ def test_an_event_nobody_knows_fails_the_load(aggregate: Aggregate[Any]) -> None
             aggregate.decode(event_type, "{}", new_id(), START)
 
 
-def test_equal_sets_have_equal_bytes_in_every_process() -> None:
+def test_sets_and_expansions_have_equal_bytes_in_every_process() -> None:
     elsewhere = subprocess.run(
-        [sys.executable, "-m", "tests.support.domain.stored_sets"],
+        [sys.executable, "-m", "tests.support.domain.stored_bytes"],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout.strip()
-    assert elsewhere == stored_sets()
+    assert elsewhere == stored_bytes()
     assert elsewhere.count("=") >= 8

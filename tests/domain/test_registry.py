@@ -4,7 +4,6 @@ import ast
 import inspect
 import json
 import re
-import textwrap
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
-import pytest
 from pydantic import AwareDatetime, BaseModel, JsonValue, PlainSerializer
 
 import baton.application.identity
@@ -59,7 +57,7 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]+\}", "{}", path)
 
 
-@pytest.mark.parametrize("name", [one.name for one in COMMANDS if re.match("hold_|abort_|stop_run$", one.name)])
+@for_each("name", [one.name for one in COMMANDS if re.match("hold_|abort_|stop_run$", one.name)])
 def test_who_holds_or_aborts_does_not_lose_to_a_rival_at_once(name: str) -> None:
     assert REGISTRY.operations[name].attempts == 3
 
@@ -115,8 +113,8 @@ def test_an_operation_says_in_one_line_what_it_does(operation: Operation) -> Non
 
 @for_each("aggregate", REGISTRY.aggregates.values())
 def test_an_aggregate_and_each_of_its_events_say_in_a_sentence_what_they_are(aggregate: Aggregate[Any]) -> None:
-    for told in (aggregate.state, *aggregate.events.values()):
-        assert (vars(told)["__doc__"] or "").strip().endswith("."), told
+    for model in (aggregate.state, *aggregate.events.values()):
+        assert (vars(model)["__doc__"] or "").strip().endswith("."), model
 
 
 def refusals() -> Iterator[type[Refusal]]:
@@ -160,8 +158,8 @@ def test_a_command_documents_every_class_it_can_be_refused_with(operation: Opera
 @for_each("operation", COMMANDS)
 def test_a_command_documents_every_reason_it_can_be_refused_for(operation: Operation) -> None:
     cannot = operation.input.Cannot  # type: ignore[union-attr]
-    said = {reason for function in functions_of(operation.input) for reason in reasons_in(function, cannot)}
-    assert said == set(operation.own_reasons) - {operation.state_reason}
+    reasons = {reason for function in functions_of(operation.input) for reason in reasons_in(function, cannot)}
+    assert reasons == set(operation.own_reasons) - {operation.state_reason}
 
 
 def functions_of(command: type[Any]) -> Iterator[Callable[..., Any]]:
@@ -184,32 +182,48 @@ def functions_of(command: type[Any]) -> Iterator[Callable[..., Any]]:
 
 
 @cache
+def functions_in(file: str) -> dict[int, ast.AST]:
+    """The functions that are written in a file, by the line each begins in."""
+    found = (node for node in ast.walk(ast.parse(Path(file).read_text())) if isinstance(node, ast.FunctionDef))
+    return {min([node.lineno, *(mark.lineno for mark in node.decorator_list)]): node for node in found}
+
+
 def tree_of(function: Callable[..., Any]) -> ast.AST:
-    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    code = inspect.unwrap(function).__code__
+    return functions_in(code.co_filename)[code.co_firstlineno]
 
 
 def named_in(function: Any, node: ast.expr) -> Any:
-    """What a dotted name stands for where the function is written."""
-    try:
-        return eval(ast.unparse(node), function.__globals__)
-    except (NameError, AttributeError, SyntaxError):  # an attribute of what a port answers is no name
-        return None
+    """What a dotted name stands for where the function is written, or None."""
+    match node:
+        case ast.Name(name):
+            return function.__globals__.get(name)
+        case ast.Attribute(value, name):
+            return getattr(named_in(function, value), name, None)
+    return None
 
 
-def called_in(function: Any) -> Iterator[Callable[..., Any]]:
-    for node in ast.walk(tree_of(function)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            called = named_in(function, node.func)
-            if inspect.isfunction(called) and called.__module__.startswith("baton.domain.") and not is_read(called):
-                yield called
+@cache
+def called_in(function: Any) -> tuple[Callable[..., Any], ...]:
+    """The functions of the domain that a function calls by name."""
+    calls = (node for node in ast.walk(tree_of(function)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    called = [named_in(function, call.func) for call in calls]
+    return tuple(
+        one for one in called if inspect.isfunction(one) and one.__module__.startswith("baton.domain.") and not is_read(one)
+    )
 
 
 def is_read(function: Any) -> bool:
     return bool(function.__module__ in ("baton.domain.shared.reads", "baton.domain.kernel"))
 
 
-def refusals_in(function: Any) -> Iterator[type[Refusal]]:
+@cache
+def refusals_in(function: Any) -> frozenset[type[Refusal]]:
     """The classes a function raises or hands on, and those of the references it requires."""
+    return frozenset(mentioned_in(function))
+
+
+def mentioned_in(function: Any) -> Iterator[type[Refusal]]:
     for node in ast.walk(tree_of(function)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("required", "required_all"):
             yield from missing_in(function, node)

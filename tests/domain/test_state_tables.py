@@ -14,7 +14,6 @@ from tests.support.domain.world import World
 from tests.support.tables import for_each
 
 CELLS = [(life, standing, name) for life in (*LIVES, *STATELESS) for standing in life.states() for name in life.verbs]
-BEGINNINGS = [pytest.param(life, id=life.creation) for life in LIVES]
 REACHED = [(life, standing) for life in LIVES for standing in life.states()]
 
 
@@ -51,7 +50,7 @@ def is_refused(life: Lifecycle, standing: StateByAxis, name: str) -> None:
     assert written_state(world) == before
 
 
-@pytest.mark.parametrize("life", BEGINNINGS)
+@for_each("life", LIVES)
 def test_an_aggregate_begins_in_its_first_state(life: Lifecycle) -> None:
     world, id, _ = life.reach_state(next(life.states()))
     first = world.streams[life.aggregate, id][0]
@@ -65,7 +64,7 @@ def test_every_state_is_reached_by_its_own_verbs(life: Lifecycle, standing: Stat
     assert state_by_axis(world, life, id) == standing
 
 
-@pytest.mark.parametrize("life", BEGINNINGS)
+@for_each("life", LIVES)
 def test_no_state_is_missing_from_the_tables(life: Lifecycle) -> None:
     world, id, _ = life.reach_state(next(life.states()))
     state = world.state(REGISTRY.aggregates[life.aggregate].state, id)
@@ -73,14 +72,14 @@ def test_no_state_is_missing_from_the_tables(life: Lifecycle) -> None:
         assert {option.value for option in type(getattr(state, axis))} == set(ways)
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY.aggregates))
+@for_each("name", sorted(REGISTRY.aggregates))
 def test_no_verb_is_missing_from_the_tables(name: str) -> None:
     tabulated = {life.aggregate: {life.creation, *life.also_by, *life.verbs} for life in (*LIVES, *STATELESS)}
     declared = {operation.name for operation in commands_of(name)} - OF_NO_STREAM
-    assert declared == tabulated.get(name), f"{name} has no complete table in tests/domain/lifecycles.py"
+    assert declared == tabulated.get(name), f"{name} has no complete table in tests/support/domain/lifecycles"
 
 
-@pytest.mark.parametrize("life", STATELESS, ids=lambda life: life.aggregate)
+@for_each("life", STATELESS)
 def test_a_stateless_aggregate_has_no_states(life: Lifecycle) -> None:
     world, id, _ = life.reach_state({})
     aggregate = REGISTRY.aggregates[life.aggregate]
@@ -88,7 +87,7 @@ def test_a_stateless_aggregate_has_no_states(life: Lifecycle) -> None:
     assert not [operation.name for operation in commands_of(life.aggregate) if operation.allowed is not None]
 
 
-@pytest.mark.parametrize("life", BEGINNINGS)
+@for_each("life", LIVES)
 def test_what_the_documentation_says_is_allowed_is_what_the_table_says(life: Lifecycle) -> None:
     axis, states = next(iter(life.ways.items()))
     for operation in commands_of(life.aggregate):

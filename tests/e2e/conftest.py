@@ -33,5 +33,5 @@ def wait_until_whole(stack: Stack) -> Stack:
     """Return the stack once every piece of it runs and it is ready."""
     for name in (*PIECES, "postgres"):
         stack.piece(name)
-    eventually(lambda: stack.client.get("/readyz").status_code == 200, what=stack.said)
+    eventually(lambda: stack.client.get("/readyz").status_code == 200, what=stack.output)
     return stack

@@ -20,6 +20,7 @@ from baton.cli.embedded.postgres import MAJOR_VERSION, WHEEL, EmbeddedPostgres
 from baton.cli.embedded.process import available_ports
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.conftest import UNSAFE_BUT_FAST
+from tests.support.forked_commands import run_command
 from tests.support.stack import clean_environment, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ PASSWORDS = {
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
-def filled(text: str) -> str:
+def fill_variables(text: str) -> str:
     """What compose makes of a text: variables replaced by what is set, or by their defaults."""
 
     def value(found: re.Match[str]) -> str:
@@ -42,7 +43,7 @@ def filled(text: str) -> str:
 
 
 def services(name: str = "docker-compose.temporal.yml") -> dict[str, Any]:
-    read: dict[str, Any] = yaml.safe_load(filled((ROOT / name).read_text()))["services"]
+    read: dict[str, Any] = yaml.safe_load(fill_variables((ROOT / name).read_text()))["services"]
     return read
 
 
@@ -109,10 +110,12 @@ def test_its_processes_start_and_their_health_checks_pass(database: str, tempora
             own = {variable: value.replace(name, place) for variable, value in own.items()}
         return clean_environment(**counted, **own)
 
-    def healthy(name: str) -> bool:
-        words = composed[name]["healthcheck"]["test"]
-        assert words[0] == "CMD"
-        ran = subprocess.run(command(words[1:]), env=environment(composed[name]), cwd=ROOT, capture_output=True, check=False)
+    def is_healthy(name: str) -> bool:
+        first, *words = composed[name]["healthcheck"]["test"]
+        assert first == "CMD"
+        if words[0] == "baton":
+            return run_command(tuple(words[1:]), environment(composed[name]), 60).returncode == 0
+        ran = subprocess.run(command(words), env=environment(composed[name]), cwd=ROOT, capture_output=True, check=False)
         return ran.returncode == 0
 
     with ExitStack() as running:
@@ -126,7 +129,7 @@ def test_its_processes_start_and_their_health_checks_pass(database: str, tempora
             running.callback(process.wait, 30)
             running.callback(process.terminate)
         for name in ("projector", "api", "worker"):
-            eventually(lambda name=name: healthy(name), 90, (tmp_path / f"{name}.log").read_text)  # type: ignore[misc]
+            eventually(lambda name=name: is_healthy(name), 90, (tmp_path / f"{name}.log").read_text)  # type: ignore[misc]
     url = f"postgresql://baton_runtime:{PASSWORDS['BATON_RUNTIME_PASSWORD']}@{database}/baton"
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT tableowner FROM pg_tables WHERE tablename = 'events'").fetchone() == (

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import uvicorn
 
-from tests.support.api.module_service import served
+from tests.support.api.module_service import running_module_service
 from tests.support.waiting import until
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 ALONE = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
-PATIENCE = 90_000
+TIMEOUT_MILLISECONDS = 90_000
 """Milliseconds that a page has on a busy machine."""
 ATTACKS = """
 async (service) => {
@@ -51,7 +51,7 @@ PAGE = b"""<!doctype html><title>Elsewhere</title>
 
 
 @asynccontextmanager
-async def elsewhere(service: str) -> AsyncIterator[str]:
+async def foreign_page(service: str) -> AsyncIterator[str]:
     """A page of another port of this machine."""
 
     async def page(scope: Any, receive: Any, send: Any) -> None:
@@ -74,14 +74,14 @@ def events(database_url: str) -> list[Any]:
 
 
 async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(database_url: str) -> None:
-    with served(database_url, projecting=False) as service:
+    with running_module_service(database_url, projecting=False) as service:
         service.run(service.api.create("/zones", {"name": "Secret hall"}))
         before = events(database_url)
         for url in (service.api.base_url, service.api.base_url.replace("127.0.0.1", "localhost")):
-            async with elsewhere(url) as page_url, playwright.async_playwright() as started:
+            async with foreign_page(url) as page_url, playwright.async_playwright() as started:
                 browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
                 page = await browser.new_page()
-                page.set_default_timeout(PATIENCE)
+                page.set_default_timeout(TIMEOUT_MILLISECONDS)
                 await page.goto(page_url)
                 tried = await page.evaluate(ATTACKS, url)
                 assert len(tried) == 8
@@ -96,11 +96,11 @@ async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(databa
 
 
 async def test_the_services_own_page_works_under_its_policy(database_url: str) -> None:
-    with served(database_url, projecting=False) as service:
+    with running_module_service(database_url, projecting=False) as service:
         async with playwright.async_playwright() as started:
             browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
             page = await browser.new_page()
-            page.set_default_timeout(PATIENCE)
+            page.set_default_timeout(TIMEOUT_MILLISECONDS)
             said: list[str] = []
             page.on("console", lambda message: said.append(message.text))
             await page.goto(f"{service.api.base_url}/docs")

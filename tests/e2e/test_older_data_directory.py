@@ -28,7 +28,7 @@ OVER = ("Completed", "Aborted", "Stopped", "Truncated", "Retired")
 
 
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def older_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack of this version on the older directory."""
     directory = tmp_path_factory.mktemp("older")
     with lzma.open(HELD_BACK / "directory.tar.xz") as unpacked, tarfile.open(fileobj=unpacked) as tar:
@@ -74,7 +74,7 @@ def procedure(name: str) -> str:
     return f"/procedures/{FACTS['procedures'][name]['id']}"
 
 
-def completed(stack: Stack, path: str) -> bool:
+def is_completed(stack: Stack, path: str) -> bool:
     """Whether something has come to its good end; no other end is to come."""
     status = read(stack, path)["status"]
     assert status in ("Defined", "Running", "Held", "Completed"), f"{path} is {status}: {read(stack, f'{path}/history')}"
@@ -91,7 +91,7 @@ def outcomes(stack: Stack, name: str) -> dict[tuple[bool, int], Counter[str]]:
 
 
 def writes(stack: Stack, address: str) -> list[float]:
-    """What the plant was told of an address, in order, by its own journal."""
+    """Return what was written to an address, in order, by the plant's own journal."""
     lines = (stack.directory / FACTS["journal"]).read_text().splitlines()
     entries = (json.loads(line) for line in lines)
     return [entry["value"] for entry in entries if (entry["kind"], entry["address"]) == ("write", address)]
@@ -110,22 +110,22 @@ def angles(name: str) -> list[float]:
     return [20.0 * number for number in range(1, FACTS["procedures"][name]["step_count"] + 1)]
 
 
-def test_every_list_has_what_it_had(older: Stack) -> None:
-    assert read(older, "/health")
-    assert read(older, "/readyz")
+def test_every_list_has_what_it_had(older_stack: Stack) -> None:
+    assert read(older_stack, "/health")
+    assert read(older_stack, "/readyz")
     listed = json.loads(lzma.decompress((HELD_BACK / "lists.json.xz").read_bytes()))
     assert {path: len(found) for path, found in listed.items()} == FACTS["lists"]
     for path, before in listed.items():
-        now = by_id(rows(older, path))
+        now = by_id(rows(older_stack, path))
         for id, row in by_id(before).items():
             assert id in now, f"{path} has lost {row}"
             if path not in MOVING or row.get("status") in OVER:
                 assert row.items() <= now[id].items(), f"{path}: {row} has become {now[id]}"
 
 
-def test_the_log_and_every_history_have_the_old_events(older: Stack) -> None:
+def test_the_log_and_every_history_have_the_old_events(older_stack: Stack) -> None:
     count = sum(FACTS["events"].values())
-    events = rows(older, "/events")[:count]
+    events = rows(older_stack, "/events")[:count]
     assert Counter(event["event_type"] for event in events) == FACTS["events"]
     streams: dict[tuple[str, str], list[str]] = defaultdict(list)
     for event in events:
@@ -136,35 +136,35 @@ def test_the_log_and_every_history_have_the_old_events(older: Stack) -> None:
         if not operation["path"].endswith("_id}/history") or path not in FACTS["lists"]:
             continue
         id, before = next((id, streams[kind, id]) for kind, id in streams if kind == operation["aggregate"])
-        history = [item["event_type"] for item in rows(older, f"{path}/{id}/history")]
+        history = [item["event_type"] for item in rows(older_stack, f"{path}/{id}/history")]
         assert history[: len(before)] == before, f"{path}/{id}"
         shown += 1
     assert shown > 20
 
 
-def test_a_conduct_under_way_goes_on_and_does_nothing_twice(older: Stack) -> None:
+def test_a_conduct_under_way_goes_on_and_does_nothing_twice(older_stack: Stack) -> None:
     fact = FACTS["procedures"]["scan"]
     assert (fact["status"], 0 < fact["step_index"] < fact["step_count"]) == ("Running", True)
-    eventually(lambda: completed(older, procedure("scan")), what=older.said)
-    result = read(older, f"{procedure('scan')}/conduct")["result"]
+    eventually(lambda: is_completed(older_stack, procedure("scan")), what=older_stack.output)
+    result = read(older_stack, f"{procedure('scan')}/conduct")["result"]
     assert (result["conduct_id"], result["completed_count"]) == (fact["conduct_id"], fact["step_count"])
-    assert_done_once(older, "scan", "bl7:scan", angles("scan"))
-    assert writes(older, "bl7:lamp") == [0]
+    assert_done_once(older_stack, "scan", "bl7:scan", angles("scan"))
+    assert writes(older_stack, "bl7:lamp") == [0]
 
 
-def test_a_step_that_was_cut_off_is_taken_up(older: Stack) -> None:
-    eventually(lambda: completed(older, procedure("slow move")), what=older.said)
-    told = outcomes(older, "slow move")
+def test_a_step_that_was_cut_off_is_taken_up(older_stack: Stack) -> None:
+    eventually(lambda: is_completed(older_stack, procedure("slow move")), what=older_stack.output)
+    told = outcomes(older_stack, "slow move")
     assert [told[False, index]["ok"] for index in (0, 1)] == [1, 1]
-    assert set(writes(older, "bl7:slow")) == {25.0}
+    assert set(writes(older_stack, "bl7:slow")) == {25.0}
 
 
-def test_the_conduct_of_a_run_goes_on_with_its_phase(older: Stack) -> None:
+def test_the_conduct_of_a_run_goes_on_with_its_phase(older_stack: Stack) -> None:
     run = f"/runs/{FACTS['runs']['run']['id']}"
-    eventually(lambda: completed(older, run), what=older.said)
-    assert_done_once(older, "first phase", "bl7:darks", angles("first phase"))
-    assert_done_once(older, "second phase", "bl7:tomo", angles("second phase"))
-    assert read(older, f"{run}/conduct")["result"]
+    eventually(lambda: is_completed(older_stack, run), what=older_stack.output)
+    assert_done_once(older_stack, "first phase", "bl7:darks", angles("first phase"))
+    assert_done_once(older_stack, "second phase", "bl7:tomo", angles("second phase"))
+    assert read(older_stack, f"{run}/conduct")["result"]
 
 
 def search_hutch(stack: Stack) -> None:
@@ -175,36 +175,40 @@ def search_hutch(stack: Stack) -> None:
     ask(stack, path, {**permitted, **source}, **{"X-Principal-Id": FACTS["hutch"]["monitor_id"]})
 
 
-def test_a_run_that_was_held_goes_on_when_it_is_resumed(older: Stack) -> None:
+def test_a_run_that_was_held_goes_on_when_it_is_resumed(older_stack: Stack) -> None:
     run = f"/runs/{FACTS['runs']['waiting run']['id']}"
-    assert read(older, run)["status"] == FACTS["runs"]["waiting run"]["status"] == "Held"
-    assert read(older, f"{procedure('waiting phase')}/conduct")["waiting_for"] == "run"
-    search_hutch(older)
-    ask(older, f"{run}/resume", {})
-    eventually(lambda: completed(older, run), what=older.said)
-    assert_done_once(older, "waiting phase", "bl7:theta", angles("waiting phase"))
+    assert read(older_stack, run)["status"] == FACTS["runs"]["waiting run"]["status"] == "Held"
+    assert read(older_stack, f"{procedure('waiting phase')}/conduct")["waiting_for"] == "run"
+    search_hutch(older_stack)
+    ask(older_stack, f"{run}/resume", {})
+    eventually(lambda: is_completed(older_stack, run), what=older_stack.output)
+    assert_done_once(older_stack, "waiting phase", "bl7:theta", angles("waiting phase"))
 
 
-def test_a_held_conduct_is_taken_up_at_the_first_step_that_is_not_done(older: Stack) -> None:
-    assert read(older, procedure("held"))["status"] == FACTS["procedures"]["held"]["status"] == "Held"
-    ask(older, f"{procedure('held')}/reconduct", {"wait": 0})
-    eventually(lambda: completed(older, procedure("held")), what=older.said)
-    assert_done_once(older, "held", "bl7:held", angles("held"))
+def test_a_held_conduct_is_taken_up_at_the_first_step_that_is_not_done(older_stack: Stack) -> None:
+    assert read(older_stack, procedure("held"))["status"] == FACTS["procedures"]["held"]["status"] == "Held"
+    ask(older_stack, f"{procedure('held')}/reconduct", {"wait": 0})
+    eventually(lambda: is_completed(older_stack, procedure("held")), what=older_stack.output)
+    assert_done_once(older_stack, "held", "bl7:held", angles("held"))
 
 
-def test_a_search_that_waited_for_advice_longer_than_it_may_is_held_and_goes_on_with_what_it_measured(older: Stack) -> None:
+def test_a_search_that_waited_for_advice_longer_than_it_may_is_held_and_goes_on_with_what_it_measured(
+    older_stack: Stack,
+) -> None:
     path = procedure("search")
     assert FACTS["procedures"]["search"]["waiting_for"] == "advice"
     patience = FACTS["search"]["decide"]["advice_timeout"]
-    eventually(lambda: read(older, path)["status"] == "Held", patience, what=older.said)
-    assert read(older, path)["hold_cause"] == "DriverStoodDown"
-    ask(older, f"{path}/steering/resume", {**FACTS["search"], "wait": 0})
-    question = eventually(lambda: (asked := read(older, f"{path}/steering"))["waiting"] and asked, what=older.said)
+    eventually(lambda: read(older_stack, path)["status"] == "Held", patience, what=older_stack.output)
+    assert read(older_stack, path)["hold_cause"] == "DriverStoodDown"
+    ask(older_stack, f"{path}/steering/resume", {**FACTS["search"], "wait": 0})
+    question = eventually(
+        lambda: (asked := read(older_stack, f"{path}/steering"))["waiting"] and asked, what=older_stack.output
+    )
     assert len(question["evidence"]["observations"]) == 2
     advice = {"iteration_index": question["iteration_index"], "advice": {"verdict": "Stop"}}
-    ask(older, f"{path}/steering/advise", advice)
-    eventually(lambda: completed(older, path), what=older.said)
-    assert len(writes(older, "bl7:focus")) == 2, "what was measured is not measured again"
+    ask(older_stack, f"{path}/steering/advise", advice)
+    eventually(lambda: is_completed(older_stack, path), what=older_stack.output)
+    assert len(writes(older_stack, "bl7:focus")) == 2, "what was measured is not measured again"
 
 
 def fire(stack: Stack, name: str, verb: str) -> None:
@@ -213,25 +217,25 @@ def fire(stack: Stack, name: str, verb: str) -> None:
     path = f"/schedules/{fact['id']}"
     ask(stack, f"{path}/{verb}", {})
 
-    def done() -> bool:
+    def has_fired() -> bool:
         shown = read(stack, path)
         return bool(shown["firing_count"] > fact["firing_count"] and shown["last_firings"][0]["outcome"] == "Completed")
 
-    eventually(done, what=stack.said)
+    eventually(has_fired, what=stack.output)
     fired = [item["payload"] for item in rows(stack, f"{path}/history") if item["event_type"] == "ScheduleFired"]
     assert [one["count"] for one in fired] == list(range(1, len(fired) + 1))
     assert len({one["scheduled_at"] for one in fired}) == len(fired) > fact["firing_count"]
 
 
-def test_an_active_schedule_is_still_on_the_calendar_and_counts_on_when_it_fires(older: Stack) -> None:
-    shown = read(older, f"/schedules/{FACTS['schedules']['active schedule']['id']}")
+def test_an_active_schedule_is_still_on_the_calendar_and_counts_on_when_it_fires(older_stack: Stack) -> None:
+    shown = read(older_stack, f"/schedules/{FACTS['schedules']['active schedule']['id']}")
     assert shown["status"] == "Active"
     assert shown["next_firings"]
-    fire(older, "active schedule", "trigger")
+    fire(older_stack, "active schedule", "trigger")
 
 
-def test_a_held_schedule_has_stayed_held_and_fires_by_its_calendar_once_it_is_resumed(older: Stack) -> None:
+def test_a_held_schedule_has_stayed_held_and_fires_by_its_calendar_once_it_is_resumed(older_stack: Stack) -> None:
     fact = FACTS["schedules"]["held schedule"]
-    shown = read(older, f"/schedules/{fact['id']}")
+    shown = read(older_stack, f"/schedules/{fact['id']}")
     assert (shown["status"], shown["firing_count"], shown["next_firings"]) == ("Held", fact["firing_count"], [])
-    fire(older, "held schedule", "resume")
+    fire(older_stack, "held schedule", "resume")

@@ -9,24 +9,14 @@ from baton.cli.doctor.examination import CHECKS
 from tests.support.stack import Stack, eventually, run_baton
 
 
-def test_up_serves_and_says_where(stack: Stack) -> None:
-    url = stack.place("url")
-    assert stack.client.get("/health").json() == {"status": "ok"}
-    ready = {"status": "ready", "actuation": "inert"}
-    eventually(lambda: stack.client.get("/readyz").json() == ready, what=stack.said)
-    for line in (f"API          {url}", f"API docs     {url}/docs", f"MCP          {url}/mcp", "Temporal UI  http://"):
-        assert line in stack.said()
-    assert (stack.directory / "stack.json").stat().st_mode & 0o077 == 0
-
-
 def test_the_doctor_finds_nothing_wrong_with_a_whole_stack(stack: Stack) -> None:
-    def examined() -> bool:
+    def is_healthy() -> bool:
         nonlocal ran
         ran = run_baton("doctor", f"--data-dir={stack.directory}")
         return ran.returncode == 0
 
     ran = None
-    eventually(examined, what=lambda: ran)
+    eventually(is_healthy, what=lambda: ran)
     assert ran
     verdicts = [line.split()[:2] for line in ran.stdout.splitlines() if not line.startswith(" ")]
     assert verdicts == [["ok", name] for name in CHECKS]
@@ -82,7 +72,7 @@ def test_projections_are_rebuilt_while_the_service_writes_and_lists(stack: Stack
     assert ran.returncode == 0, ran
     assert ran.stdout.startswith("proj_access_actor_summary: ")
     assert set(lists) == {200}
-    with psycopg.connect(stack.place("database_url")) as connection:
+    with psycopg.connect(stack.address("database_url")) as connection:
         eventually(
             lambda: (
                 connection.execute("SELECT count(*) FROM proj_access_actor_summary").fetchone()

@@ -19,9 +19,9 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from tests.support.api.rest_beamline import Beamline, beamline, brought_into_force
+from tests.support.api.rest_beamline import Beamline, beamline, bring_into_force
 from tests.support.service import Api
-from tests.support.stack import Stack, alive, eventually, running_stack
+from tests.support.stack import Stack, eventually, is_alive, running_stack
 from tests.support.waiting import until
 from tests.support.workflows.agent_stack import EXPIRER, SUPERVISOR
 from tests.support.workflows.step_json import check, setpoint
@@ -68,20 +68,20 @@ async def power_cut(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[P
     try:
         for piece in ("postgres", "api", "worker"):
             stack.kill(piece)
-        stack.ready()
+        stack.wait_until_ready()
         assert stack.client.get("/readyz").status_code == 200
         actor_id = stack.create("/actors", {"name": "Mira Okafor"})
-        hutch = eventually(lambda: find_hutch(stack), what=stack.said)
+        hutch = eventually(lambda: find_hutch(stack), what=stack.output)
         assert hutch["permit_status"] == "Permitted"
         async with open_api(stack) as api:
             line, run_id = await let_agents_act_through_kills(stack, api)
         schedule_id = await start_schedule(stack)
         position, ports, children = newest_position(stack), stack.ports, stack.children()
-        first_output = stack.said()
+        first_output = stack.output()
         cut_power(stack)
     finally:
         stack.remove()
-    eventually(lambda: not any(map(alive, children)), what="a killed parent takes everybody with it")
+    eventually(lambda: not any(map(is_alive, children)), what="a killed parent takes everybody with it")
     dark_at = time.time()
     # By then the next firing of the calendar is missed for longer than it may be caught up.
     eventually(lambda: time.time() > ceil(dark_at / SCHEDULE_SECONDS) * SCHEDULE_SECONDS + CATCHUP_SECONDS + 1)
@@ -94,8 +94,8 @@ async def power_cut(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[P
 @asynccontextmanager
 async def open_api(stack: Stack) -> AsyncIterator[Api]:
     """The stack's API for helpers that await their answers."""
-    async with httpx.AsyncClient(base_url=stack.place("url"), timeout=30, verify=False) as client:
-        yield Api(client, stack.place("url"), "", {})
+    async with httpx.AsyncClient(base_url=stack.address("url"), timeout=30, verify=False) as client:
+        yield Api(client, stack.address("url"), "", {})
 
 
 def cut_power(stack: Stack) -> None:
@@ -149,22 +149,22 @@ async def let_agents_act_through_kills(stack: Stack, api: Api) -> tuple[Beamline
     """A beamline with a run that an agent held while its worker and the engine were killed, and that was then aborted."""
     line = await beamline(api)
     template = await api.create("/clearance-templates", {"code": "S", "title": "S", "facility_code": "facility"})
-    await api.done(f"/clearance-templates/{template}/activate")
-    run_id = await line.started()
+    await api.execute(f"/clearance-templates/{template}/activate")
+    run_id = await line.start_run()
     stack.piece("worker").kill()
     stack.piece("temporal").kill()
     end = (datetime.now(UTC) + timedelta(seconds=3)).isoformat()
     form = {"template_id": template, "facility_code": "facility", "title": "Short", "valid_until": end}
     clearance = await api.create("/clearances", {**form, "bindings": [{"kind": "Asset", "id": line.unit_id}]})
-    await brought_into_force(api, clearance)
-    await api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+    await bring_into_force(api, clearance)
+    await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
     await until(lambda: has_status(api, f"/runs/{run_id}", "Held"), TIMEOUT_SECONDS)
     await until(lambda: has_status(api, f"/clearances/{clearance}", "Expired"), TIMEOUT_SECONDS)
     await until(lambda: list_decisions(api, "ClearanceExpiry"), TIMEOUT_SECONDS)
-    await api.done(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "refill"})
-    await api.done(f"/supplies/{line.supply_id}/restore", {"reason": "stored beam"})
-    await api.done(f"/runs/{run_id}/resume")
-    await api.done(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
+    await api.execute(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "refill"})
+    await api.execute(f"/supplies/{line.supply_id}/restore", {"reason": "stored beam"})
+    await api.execute(f"/runs/{run_id}/resume")
+    await api.execute(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
     return line, run_id
 
 
@@ -179,14 +179,14 @@ async def start_schedule(stack: Stack) -> str:
     schedule_id = stack.create("/schedules", {"name": "Darks", **calendar, "target": target})
     await until(lambda: is_in_engine(stack, schedule_id), TIMEOUT_SECONDS)
     assert stack.client.post(f"/schedules/{schedule_id}/trigger", json={}).status_code == 204
-    procedure_id = eventually(lambda: list_firings(stack, schedule_id), what=stack.said)[0]["procedure_id"]
-    eventually(lambda: "ProcedureStarted" in event_types(stack, procedure_id), what=stack.said)
+    procedure_id = eventually(lambda: list_firings(stack, schedule_id), what=stack.output)[0]["procedure_id"]
+    eventually(lambda: "ProcedureStarted" in event_types(stack, procedure_id), what=stack.output)
     return schedule_id
 
 
 async def is_in_engine(stack: Stack, schedule_id: str) -> bool:
     """Whether the engine has the calendar of a schedule."""
-    client = await Client.connect(stack.place("temporal_address"))
+    client = await Client.connect(stack.address("temporal_address"))
     try:
         await client.get_schedule_handle(f"schedule:{schedule_id}").describe()
     except RPCError as error:
@@ -246,9 +246,9 @@ async def test_agents_go_on_with_no_memory_of_their_own(power_cut: PowerCut) -> 
     async with open_api(power_cut.stack) as api:
         line = replace(power_cut.beamline, api=api, monitor=replace(power_cut.beamline.monitor, client=api.client))
         await line.observe("Permitted")
-        second = await line.started()
+        second = await line.start_run()
         await until(lambda: list_decisions(api, "RunDebrief"), TIMEOUT_SECONDS)
-        await api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "another dump"})
+        await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "another dump"})
         await until(lambda: has_status(api, f"/runs/{second}", "Held"), TIMEOUT_SECONDS)
         await until(lambda: are_decided(api, "RunSupervision", [(SUPERVISOR, "Hold")] * 2), TIMEOUT_SECONDS)
         await until(lambda: are_decided(api, "ClearanceExpiry", [(EXPIRER, "Expire")]), TIMEOUT_SECONDS)
@@ -266,7 +266,7 @@ def test_a_schedule_goes_on_counts_what_it_missed_and_fires_nothing_twice(power_
     def missed_count() -> int:
         return int(stack.client.get(f"/schedules/{schedule_id}").json()["missed_count"])
 
-    eventually(fired_on_time, what=stack.said)
+    eventually(fired_on_time, what=stack.output)
     assert eventually(missed_count, what="nothing was counted as missed") >= 1
     held = stack.client.post(f"/schedules/{schedule_id}/hold", json={"reason": "seen enough"})
     assert held.status_code == 204, held.text
@@ -278,8 +278,8 @@ def test_a_schedule_goes_on_counts_what_it_missed_and_fires_nothing_twice(power_
         listed = stack.client.get("/procedures", params=asked).json()["items"]
         return fired if sorted(item["procedure_id"] for item in listed) == fired else []
 
-    for id in eventually(procedure_ids, what=stack.said):
-        types = eventually(partial(event_types_of_ended, stack, id), what=stack.said)
+    for id in eventually(procedure_ids, what=stack.output):
+        types = eventually(partial(event_types_of_ended, stack, id), what=stack.output)
         assert types.count("ProcedureStarted") == types.count("ProcedureConducted") == 1
     times = Counter(one["payload"]["scheduled_at"] for one in list_outcomes(stack, schedule_id))
     assert set(times.values()) == {1}, f"fired twice: {times}"
@@ -289,6 +289,6 @@ def test_it_stops_in_order_and_leaves_nobody_behind(power_cut: PowerCut) -> None
     stack = power_cut.stack
     assert stack.end(signal.SIGTERM) == []
     assert stack.process.returncode == 0
-    assert stack.said().splitlines()[-1] == "stopping"
+    assert stack.output().splitlines()[-1] == "stopping"
     assert [port for port in power_cut.ports if not is_free(port)] == []
     assert not (stack.directory / "stack.json").exists()

@@ -1,4 +1,4 @@
-"""Publishing on the whole stack: sent once and recorded once, whoever waits for it and whatever dies meanwhile."""
+"""Publishing on the whole stack: sent once and recorded once, waited for or not, also when a worker is killed meanwhile."""
 
 import base64
 import json
@@ -45,13 +45,13 @@ class Post:
         asked = {"peer_facility_id": self.peer, "wait": wait, **body}
         return self.stack.client.post(address, json=asked, headers=headers, timeout=70)
 
-    def told(self, address: str) -> list[dict[str, Any]]:
-        """What the calibration's stream tells of publications."""
+    def publications(self, address: str) -> list[dict[str, Any]]:
+        """Return what the calibration's stream has of publications."""
         history = self.stack.client.get(f"{address.partition('/revisions/')[0]}/history").json()["items"]
         return [event["payload"] for event in history if event["event_type"] == "CalibrationRevisionPublished"]
 
     def receipts(self, receipt_id: str) -> list[dict[str, Any]]:
-        """What the permit's stream tells of one receipt."""
+        """Return what the permit's stream has of one receipt."""
         history = self.stack.client.get(f"/federation/permits/{self.permit}/history", params={"limit": 100}).json()["items"]
         payloads = [event["payload"] for event in history if event["event_type"] == "PermitReceiptRecorded"]
         return [payload for payload in payloads if payload["receipt_id"] == receipt_id]
@@ -86,7 +86,7 @@ def test_a_publication_that_is_waited_for_answers_with_its_receipt(post: Post) -
     assert answer.json() == {"receipt_id": receipt_id}
     artifact = json.loads((post.outbox / f"{receipt_id}.json").read_bytes())
     content = base64.b64decode(artifact["canonical_bytes"])
-    [published] = post.told(address)
+    [published] = post.publications(address)
     KEY.public_key().verify(bytes.fromhex(published["signature_bytes_hex"]), content)
     assert (published["published_by"], published["outbound_permit_id"]) == (post.mira, post.permit)
     [receipt] = post.receipts(receipt_id)
@@ -101,7 +101,7 @@ def test_a_publication_that_is_not_waited_for_is_accepted_and_goes_on(post: Post
     assert answer.status_code == 202, answer.text
     accepted = answer.json()
     assert accepted["work_id"] == accepted["receipt_id"]
-    [published] = eventually(lambda: post.told(address))
+    [published] = eventually(lambda: post.publications(address))
     assert published["receipt_id"] == accepted["receipt_id"]
     repeated = post.publish(address, wait=0, key=f"once {address}")
     assert (repeated.status_code, repeated.headers["Idempotency-Replayed"]) == (200, "true")
@@ -130,16 +130,16 @@ def test_a_failure_on_the_way_is_the_answer_and_can_be_mended(post: Post) -> Non
         away.rename(post.outbox)
     assert (failed.status_code, failed.json()["code"]) == (502, "CalibrationPublicationError"), failed.text
     assert failed.json()["reason"] == "sending_failed"
-    assert post.told(address) == []
+    assert post.publications(address) == []
     mended = post.publish(address)
     assert mended.status_code == 201, mended.text
-    assert len(post.told(address)) == 1
+    assert len(post.publications(address)) == 1
 
 
 @pytest.mark.timeout(240)
 def test_a_worker_killed_between_sending_and_recording_leaves_one_publication(post: Post) -> None:
     address = post.revision()
-    owner, service = post.stack.place("database_owner_url"), post.stack.place("database_url")
+    owner, service = post.stack.address("database_owner_url"), post.stack.address("database_url")
     with psycopg.connect(owner) as rival, psycopg.connect(service, autocommit=True) as onlooker:
         rival.execute("LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE")
         receipt_id = post.publish(address, wait=0).json()["receipt_id"]
@@ -150,8 +150,8 @@ def test_a_worker_killed_between_sending_and_recording_leaves_one_publication(po
         post.stack.kill("worker")
         for pid in stuck:
             onlooker.execute("SELECT pg_terminate_backend(%s)", (pid,))
-        assert post.told(address) == []
-    [published] = eventually(lambda: post.told(address), within=100)
+        assert post.publications(address) == []
+    [published] = eventually(lambda: post.publications(address), within=100)
     assert published["receipt_id"] == receipt_id
     assert len(post.receipts(receipt_id)) == 1
     assert (artifact.stat().st_ino, artifact.stat().st_mtime_ns) == (sent.st_ino, sent.st_mtime_ns)

@@ -17,7 +17,7 @@ from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.progress import ConductProgress
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, SIGNALS, StartedRun, furnished
+from tests.support.workflows.run_cases import PLANT, SIGNALS, StartedRun, build_run_stack
 from tests.support.workflows.step_json import check, setpoint
 
 playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
@@ -34,7 +34,7 @@ ALONE = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
-PATIENCE = 90_000
+TIMEOUT_MILLISECONDS = 90_000
 """Milliseconds that a page has on a busy machine."""
 WIDTH = 1440
 
@@ -61,48 +61,50 @@ async def browser() -> AsyncIterator[playwright.Browser]:
         await browser.close()
 
 
-async def waiting_phase(series: StartedRun) -> UUID:
+async def start_waiting_phase(series: StartedRun) -> UUID:
     """A phase that has done its first step and waits for its run."""
     stack = series.stack
     arrived = check("bl7:energy:rbv", 25, timeout=60)
     phase = await series.recipe_phase([setpoint("bl7:energy", 25), arrived, setpoint("bl7:shutter", 1)])
     await stack.do(ConductProcedure(wait=0), phase)
-    await series.at_step(phase, 2)
+    await series.wait_for_ledger_rows(phase, 2)
     await series.give("hold_run", reason="beam dump")
     await stack.plant.write("bl7:energy:rbv", 25)
 
-    async def waits() -> bool:
+    async def is_waiting() -> bool:
         async with stack.runtime.store.session() as session:
             rows = await session.records(ConductProgress, {"procedure_id": phase})
         return bool(rows) and vars(rows[0])["waiting_for"] == "run"
 
-    await until(waits)
+    await until(is_waiting)
     return phase
 
 
 async def test_a_waiting_conduct_says_what_it_waits_for_and_which_steps_it_did(
     stack: ConductStack, pages: EmbeddedTemporal, browser: playwright.Browser
 ) -> None:
-    phase = await waiting_phase(await (await furnished(stack)).start())
+    phase = await start_waiting_phase(await (await build_run_stack(stack)).start())
     known = await stack.client.get_workflow_handle(conduct_workflow_id(phase)).describe()
     page = await browser.new_page(viewport={"width": WIDTH, "height": 1100})
-    page.set_default_timeout(PATIENCE)
+    page.set_default_timeout(TIMEOUT_MILLISECONDS)
     outside: list[str] = []
 
-    async def only_here(route: playwright.Route) -> None:
+    async def block_outside(route: playwright.Route) -> None:
         if route.request.url.startswith((str(pages.ui_url), "data:", "blob:")):
             await route.continue_()
         else:
             outside.append(route.request.url)
             await route.abort()
 
-    await page.route("**/*", only_here)
+    await page.route("**/*", block_outside)
     address = f"{pages.ui_url}/namespaces/default/workflows/{quote(known.id, safe='')}/{known.run_id}"
 
     await page.goto(f"{address}/user-metadata")
     told = [page.frame_locator("iframe").nth(place).locator("body") for place in (0, 1)]
-    await playwright.expect(told[0]).to_contain_text(f"ConductProcedure of procedure {phase}", timeout=PATIENCE)
-    await playwright.expect(told[1]).to_contain_text("Waiting: waiting for the run to be resumed", timeout=PATIENCE)
+    await playwright.expect(told[0]).to_contain_text(f"ConductProcedure of procedure {phase}", timeout=TIMEOUT_MILLISECONDS)
+    await playwright.expect(told[1]).to_contain_text(
+        "Waiting: waiting for the run to be resumed", timeout=TIMEOUT_MILLISECONDS
+    )
     details = await page.screenshot(clip={"x": 0, "y": 0, "width": WIDTH, "height": 660})
 
     await page.goto(f"{address}/timeline")

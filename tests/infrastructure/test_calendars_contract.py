@@ -27,7 +27,7 @@ FOUND_BY = {"BatonFacility": "facility", "BatonCommand": "ConductProcedure", "Ba
 
 
 @dataclass
-class Machine:
+class CalendarsUnderTest:
     """Calendars under test, and whoever changes them past the service."""
 
     calendars: Calendars
@@ -38,21 +38,21 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-async def temporal_machine(temporal: EmbeddedTemporal) -> Machine:
+async def temporal_machine(temporal: EmbeddedTemporal) -> CalendarsUnderTest:
     settings = Settings(temporal_address=temporal.address, app_env="test")
     client = await connect(settings)
     (nowhere,) = free_ports(1)
     away = TemporalEngine(Settings(temporal_address=f"127.0.0.1:{nowhere}", app_env="test"))
-    return Machine(
+    return CalendarsUnderTest(
         TemporalCalendars(TemporalEngine(settings).connected_client, clock),
         TemporalCalendars(away.connected_client, clock),
         lambda id: client.get_schedule_handle(id).pause(note="by hand"),
         lambda id: client.get_schedule_handle(id).unpause(note="by hand"),
-        lambda id: edited(client, id),
+        lambda id: edit_calendar(client, id),
     )
 
 
-async def edited(client: Client, id: str) -> None:
+async def edit_calendar(client: Client, id: str) -> None:
     """Somebody makes a calendar fire at other times."""
 
     def change(known: ScheduleUpdateInput) -> ScheduleUpdate:
@@ -63,25 +63,25 @@ async def edited(client: Client, id: str) -> None:
 
 
 @pytest.fixture
-def memory_machine() -> Machine:
+def memory_machine() -> CalendarsUnderTest:
     calendars, away = MemoryCalendars(clock), MemoryCalendars(clock)
     away.reachable = False
 
-    async def changed(id: str, **fields: Any) -> None:
+    async def change_entry(id: str, **fields: Any) -> None:
         calendars.entries[id] = replace(calendars.entries[id], **fields)
 
-    return Machine(
+    return CalendarsUnderTest(
         calendars,
         away,
-        lambda id: changed(id, paused=True, note="by hand"),
-        lambda id: changed(id, paused=False, note="by hand"),
-        lambda id: changed(id, jitter=7),
+        lambda id: change_entry(id, paused=True, note="by hand"),
+        lambda id: change_entry(id, paused=False, note="by hand"),
+        lambda id: change_entry(id, jitter=7),
     )
 
 
 @pytest.fixture(params=["memory_machine", "temporal_machine"])
-def machine(request: pytest.FixtureRequest) -> Machine:
-    found: Machine = request.getfixturevalue(request.param)
+def machine(request: pytest.FixtureRequest) -> CalendarsUnderTest:
+    found: CalendarsUnderTest = request.getfixturevalue(request.param)
     return found
 
 
@@ -115,7 +115,9 @@ def tick() -> CalendarEntry:
     )
 
 
-async def test_what_was_put_is_there_as_it_was_put(machine: Machine, entry: CalendarEntry, tick: CalendarEntry) -> None:
+async def test_what_was_put_is_there_as_it_was_put(
+    machine: CalendarsUnderTest, entry: CalendarEntry, tick: CalendarEntry
+) -> None:
     for one in (entry, tick):
         assert await machine.calendars.look(one) is None
         await machine.calendars.put(one)
@@ -144,77 +146,79 @@ async def test_what_was_put_is_there_as_it_was_put(machine: Machine, entry: Cale
     ids=lambda change: next(iter(change)),
 )
 async def test_whatever_differs_is_seen_and_put_right(
-    machine: Machine, entry: CalendarEntry, change: dict[str, Any]
+    machine: CalendarsUnderTest, entry: CalendarEntry, change: dict[str, Any]
 ) -> None:
     await machine.calendars.put(replace(entry, **change))
     view = await machine.calendars.look(entry)
     assert view is not None
     assert not view.as_defined
     await machine.calendars.put(entry)
-    assert (await seen(machine, entry)).as_defined
+    assert (await calendar_view(machine, entry)).as_defined
     await machine.calendars.remove(entry.id)
 
 
-async def seen(machine: Machine, entry: CalendarEntry) -> Any:
+async def calendar_view(machine: CalendarsUnderTest, entry: CalendarEntry) -> Any:
     view = await machine.calendars.look(entry)
     assert view is not None
     return view
 
 
-async def test_an_edit_in_the_engine_is_seen_and_put_right(machine: Machine, entry: CalendarEntry) -> None:
+async def test_an_edit_in_the_engine_is_seen_and_put_right(machine: CalendarsUnderTest, entry: CalendarEntry) -> None:
     await machine.calendars.put(entry)
     await machine.edit(entry.id)
-    assert not (await seen(machine, entry)).as_defined
+    assert not (await calendar_view(machine, entry)).as_defined
     await machine.calendars.put(entry)
-    assert (await seen(machine, entry)).as_defined
+    assert (await calendar_view(machine, entry)).as_defined
     await machine.calendars.remove(entry.id)
 
 
-async def test_a_pause_is_told_by_itself_and_is_no_change_of_what_was_put(machine: Machine, entry: CalendarEntry) -> None:
+async def test_a_pause_is_told_by_itself_and_is_no_change_of_what_was_put(
+    machine: CalendarsUnderTest, entry: CalendarEntry
+) -> None:
     await machine.calendars.put(entry)
     await machine.pause(entry.id)
-    view = await seen(machine, entry)
+    view = await calendar_view(machine, entry)
     assert (view.as_defined, view.paused, view.note) == (True, True, "by hand")
     await machine.calendars.put(replace(entry, jitter=3))
-    view = await seen(machine, replace(entry, jitter=3))
+    view = await calendar_view(machine, replace(entry, jitter=3))
     assert (view.as_defined, view.paused, view.note) == (True, True, "by hand"), "it is not ours to lift"
     await machine.calendars.put(replace(entry, lifts=frozenset({"by hand"})))
-    view = await seen(machine, entry)
+    view = await calendar_view(machine, entry)
     assert (view.as_defined, view.paused, view.note) == (True, False, "kept")
     await machine.calendars.put(replace(entry, paused=True, note="ours"))
-    view = await seen(machine, entry)
+    view = await calendar_view(machine, entry)
     assert (view.paused, view.note) == (True, "ours")
     await machine.unpause(entry.id)
-    assert not (await seen(machine, entry)).paused
+    assert not (await calendar_view(machine, entry)).paused
     await machine.calendars.remove(entry.id)
 
 
-async def test_what_is_removed_is_gone_and_may_be_removed_again(machine: Machine, entry: CalendarEntry) -> None:
+async def test_what_is_removed_is_gone_and_may_be_removed_again(machine: CalendarsUnderTest, entry: CalendarEntry) -> None:
     await machine.calendars.put(entry)
     await machine.calendars.remove(entry.id)
     assert await machine.calendars.look(entry) is None
     await machine.calendars.remove(entry.id)
     await machine.calendars.put(entry)
-    assert (await seen(machine, entry)).as_defined, "deleted, it comes back as recorded"
+    assert (await calendar_view(machine, entry)).as_defined, "deleted, it comes back as recorded"
     await machine.calendars.remove(entry.id)
 
 
 async def test_entries_are_listed_by_how_their_ids_begin(
-    machine: Machine, entry: CalendarEntry, tick: CalendarEntry
+    machine: CalendarsUnderTest, entry: CalendarEntry, tick: CalendarEntry
 ) -> None:
     for one in (entry, tick):
         await machine.calendars.put(one)
 
-    async def listed() -> bool:
+    async def is_listed() -> bool:
         return entry.id in await machine.calendars.list_ids("schedule:")
 
-    await until(listed)
+    await until(is_listed)
     assert tick.id not in await machine.calendars.list_ids("schedule:")
     for one in (entry, tick):
         await machine.calendars.remove(one.id)
 
 
-async def test_nothing_is_done_without_an_engine(machine: Machine, entry: CalendarEntry) -> None:
+async def test_nothing_is_done_without_an_engine(machine: CalendarsUnderTest, entry: CalendarEntry) -> None:
     for asked in (
         machine.unreachable.put(entry),
         machine.unreachable.look(entry),

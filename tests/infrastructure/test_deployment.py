@@ -17,7 +17,7 @@ from baton.domain.trust.zone import DefineZone
 from tests.support.domain.world import OPERATOR, new_id
 
 
-class Asking(DefineZone):
+class DeploymentProbe(DefineZone):
     """Decides nothing and says what it was told."""
 
     def gather(self, call: Call) -> Reads[Any]:
@@ -32,5 +32,5 @@ async def test_a_decision_is_told_how_long_an_observation_counts(
     database_url: str, settings: dict[str, Any], ttl: int
 ) -> None:
     async with Runtime(Settings(database_url=database_url, **settings)) as runtime:
-        told = await runtime.service.execute(Asking(name="Hall"), Caller(OPERATOR, SYSTEM_HTTP, new_id()))
+        told = await runtime.service.execute(DeploymentProbe(name="Hall"), Caller(OPERATOR, SYSTEM_HTTP, new_id()))
     assert told.body == {"ttl": timedelta(seconds=ttl), "facility": "facility"}

@@ -28,12 +28,12 @@ QUICKLY = RetryPolicy(initial_interval=timedelta(milliseconds=1), maximum_interv
 
 
 @activity.defn(name="contract_failing")
-async def failing() -> None:
+async def fail() -> None:
     raise RuntimeError("again and again")
 
 
 @activity.defn(name="contract_recovering")
-async def recovering() -> None:
+async def fail_then_recover() -> None:
     if activity.info().attempt < MANY_ATTEMPTS + 2:
         raise RuntimeError("not yet")
     await asyncio.Event().wait()
@@ -60,7 +60,7 @@ class ScriptedWorkflow:
 
 
 @dataclass
-class Machine:
+class EngineUnderTest:
     """An engine under test, and whoever plays the workflows in it."""
 
     engine: Engine
@@ -71,7 +71,7 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[Machine]:
+async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[EngineUnderTest]:
     settings = Settings(temporal_address=temporal.address, app_env="test")
     client = await connect(settings)
     (nowhere,) = free_ports(1)
@@ -87,10 +87,10 @@ async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[Machine]
 
     async def recover(id: str) -> None:
         await client.get_workflow_handle(id).signal("tell", "recovering")
-        await until(lambda: goes_on(client, id), within=60)
+        await until(lambda: is_under_way_again(client, id), within=60)
 
-    async with Worker(client, task_queue=TASK_QUEUE, workflows=[ScriptedWorkflow], activities=[failing, recovering]):
-        yield Machine(TemporalEngine(settings), away, end, stall, recover)
+    async with Worker(client, task_queue=TASK_QUEUE, workflows=[ScriptedWorkflow], activities=[fail, fail_then_recover]):
+        yield EngineUnderTest(TemporalEngine(settings), away, end, stall, recover)
 
 
 async def failed_often(client: Client, id: str) -> bool:
@@ -98,12 +98,12 @@ async def failed_often(client: Client, id: str) -> bool:
     return any(one.attempt >= MANY_ATTEMPTS for one in known.raw_description.pending_activities)
 
 
-async def goes_on(client: Client, id: str) -> bool:
+async def is_under_way_again(client: Client, id: str) -> bool:
     known = await client.get_workflow_handle(id).describe()
     return any(one.attempt == MANY_ATTEMPTS + 2 and one.state == STARTED for one in known.raw_description.pending_activities)
 
 
-def in_memory() -> Machine:
+def memory_machine() -> EngineUnderTest:
     engine, away = MemoryEngine(), MemoryEngine()
     away.reachable = False
 
@@ -113,16 +113,16 @@ def in_memory() -> Machine:
     async def stall(id: str) -> None:
         engine.stall(id)
 
-    return Machine(engine, away, end, stall)
+    return EngineUnderTest(engine, away, end, stall)
 
 
 @pytest.fixture(params=["memory", "temporal"])
-def machine(request: pytest.FixtureRequest, temporal_machine: Machine) -> Machine:
-    return in_memory() if request.param == "memory" else temporal_machine
+def machine(request: pytest.FixtureRequest, temporal_machine: EngineUnderTest) -> EngineUnderTest:
+    return memory_machine() if request.param == "memory" else temporal_machine
 
 
 @pytest.fixture
-async def job(machine: Machine) -> AsyncIterator[Job]:
+async def job(machine: EngineUnderTest) -> AsyncIterator[Job]:
     """A job with an id of its own; nothing of it is left behind."""
     id = f"contract:{new_id()}"
     yield Job("contract", id, {"of": "a test"}, attributes={"BatonFacility": "facility"}, summary="a test of the engine")
@@ -130,59 +130,63 @@ async def job(machine: Machine) -> AsyncIterator[Job]:
 
 
 class TestStarting:
-    async def test_what_was_started_is_open(self, machine: Machine, job: Job) -> None:
+    async def test_what_was_started_is_open(self, machine: EngineUnderTest, job: Job) -> None:
         assert await machine.engine.look(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
         assert await machine.engine.look(job.id) is EngineView.OPEN
 
-    async def test_what_is_to_run_once_is_not_started_again_after_its_end(self, machine: Machine, job: Job) -> None:
+    async def test_what_is_to_run_once_is_not_started_again_after_its_end(self, machine: EngineUnderTest, job: Job) -> None:
         once = replace(job, once=True, memo={"event_id": "an event"})
         assert await machine.engine.start(once)
         await machine.end(job.id)
         assert not await machine.engine.start(once)
         assert await machine.engine.look(job.id) is EngineView.ABSENT
 
-    async def test_what_is_open_is_left_alone(self, machine: Machine, job: Job) -> None:
+    async def test_what_is_open_is_left_alone(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         assert not await machine.engine.start(job)
         assert await machine.engine.look(job.id) is EngineView.OPEN
 
-    async def test_of_many_that_start_it_at_once_one_does(self, machine: Machine, job: Job) -> None:
+    async def test_of_many_that_start_it_at_once_one_does(self, machine: EngineUnderTest, job: Job) -> None:
         started = await asyncio.gather(*(machine.engine.start(job) for _ in range(5)))
         assert sorted(started) == [False] * 4 + [True]
 
-    async def test_after_its_end_the_id_is_free_again(self, machine: Machine, job: Job) -> None:
+    async def test_after_its_end_the_id_is_free_again(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         await machine.end(job.id)
         assert await machine.engine.look(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
 
-    async def test_others_have_ids_of_their_own(self, machine: Machine, job: Job) -> None:
+    async def test_others_have_ids_of_their_own(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         assert await machine.engine.look(f"{job.id}:other") is EngineView.ABSENT
 
 
 class TestWhatIsOpen:
-    async def test_it_is_listed_with_the_event_it_was_started_for_until_its_end(self, machine: Machine, job: Job) -> None:
+    async def test_it_is_listed_with_the_event_it_was_started_for_until_its_end(
+        self, machine: EngineUnderTest, job: Job
+    ) -> None:
         event_id, other = new_id(), replace(job, id=f"{job.id}:other")
         await machine.engine.start(other)
         await machine.engine.start(replace(job, memo={"event_id": str(event_id)}))
 
-        async def listed() -> list[OpenItem]:
+        async def is_listed() -> list[OpenItem]:
             return [item for item in await machine.engine.open_items(["contract"]) if item.workflow_id == job.id]
 
-        (item,) = await until(listed)
+        (item,) = await until(is_listed)
         assert (item.event_id, item.attempt, item.last_error) == (event_id, 1, None)
         assert await machine.engine.open_items(["another"]) == []
         found = {item.workflow_id for item in await machine.engine.open_items(["contract"])}
         assert other.id not in found, "it was started for no event"
         await machine.engine.terminate(other.id, "the test is over")
         await machine.end(job.id)
-        assert await listed() == []
+        assert await is_listed() == []
 
 
 class TestStalling:
-    async def test_what_fails_again_and_again_is_stalled_until_it_is_terminated(self, machine: Machine, job: Job) -> None:
+    async def test_what_fails_again_and_again_is_stalled_until_it_is_terminated(
+        self, machine: EngineUnderTest, job: Job
+    ) -> None:
         await machine.engine.start(job)
         await machine.stall(job.id)
         assert await machine.engine.look(job.id) is EngineView.STALLED
@@ -191,7 +195,7 @@ class TestStalling:
         assert await machine.engine.look(job.id) is EngineView.ABSENT
 
 
-async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_machine: Machine) -> None:
+async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_machine: EngineUnderTest) -> None:
     """As a long wait is, which begins anew with every worker."""
     job = Job("contract", f"contract:{new_id()}", {"of": "a test"})
     await temporal_machine.engine.start(job)
@@ -201,29 +205,31 @@ async def test_what_failed_often_and_is_under_way_again_is_not_stalled(temporal_
 
 
 class TestTerminating:
-    async def test_what_was_terminated_is_gone(self, machine: Machine, job: Job) -> None:
+    async def test_what_was_terminated_is_gone(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)
         await machine.engine.terminate(job.id, "given up")
         assert await machine.engine.look(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
 
-    async def test_what_is_not_there_may_be_terminated(self, machine: Machine, job: Job) -> None:
+    async def test_what_is_not_there_may_be_terminated(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.terminate(job.id, "given up")
         await machine.engine.start(job)
         for _ in range(2):
             await machine.engine.terminate(job.id, "given up")
 
 
-async def test_what_is_gone_since_it_was_listed_is_left_out(temporal_machine: Machine, temporal: EmbeddedTemporal) -> None:
+async def test_what_is_gone_since_it_was_listed_is_left_out(
+    temporal_machine: EngineUnderTest, temporal: EmbeddedTemporal
+) -> None:
     engine, job = temporal_machine.engine, Job("contract", f"contract:{new_id()}", {"of": "a test"})
     assert isinstance(engine, TemporalEngine)
     await engine.start(job)
     client = await connect(Settings(temporal_address=temporal.address, app_env="test"))
 
-    async def listed() -> list[WorkflowExecution]:
+    async def is_listed() -> list[WorkflowExecution]:
         return [known async for known in client.list_workflows(f"WorkflowId = '{job.id}'")]
 
-    (known,) = await until(listed)
+    (known,) = await until(is_listed)
     assert await describe_open(client, known.id, str(new_id())) is None
     await engine.terminate(job.id, "the test is over")
     assert await describe_open(client, known.id, known.run_id) is None
@@ -237,7 +243,7 @@ async def test_an_engine_that_answers_and_refuses_says_with_what(temporal: Embed
 
 
 @pytest.mark.parametrize("asking", ["open_items", "start", "look", "terminate"])
-async def test_an_engine_that_cannot_be_reached_says_so(machine: Machine, asking: str) -> None:
+async def test_an_engine_that_cannot_be_reached_says_so(machine: EngineUnderTest, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
         "open_items": lambda: engine.open_items(["contract"]),

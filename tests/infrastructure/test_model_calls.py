@@ -48,7 +48,7 @@ def some_call(chance: random.Random) -> Inference:
     return Inference(**{**empty, **known, **said})
 
 
-def wanted(provider: str, model: str) -> list[Where]:
+def conditions_for(provider: str, model: str) -> list[Where]:
     return [Where("provider_name", "is", provider), Where("model", "is", model)]
 
 
@@ -64,11 +64,12 @@ async def test_a_model_is_found_behind_the_same_decisions_everywhere(store: Stor
             rows = [row for row in expected if (row.provider_name, row.model) == (provider, model)]
             rows.sort(key=lambda row: (row.occurred_at, row.decision_id), reverse=order == "desc")
             assert [row.model_dump(include=shown) for row in rows] == [
-                {name: getattr(item, name) for name in shown} for item in await paged(store, order, wanted(provider, model))
+                {name: getattr(item, name) for name in shown}
+                for item in await read_pages(store, order, conditions_for(provider, model))
             ]
 
 
-async def paged(store: Store, order: str, where: list[Where]) -> list[Any]:
+async def read_pages(store: Store, order: str, where: list[Where]) -> list[Any]:
     """Every row, two at a time."""
     items: list[Any] = []
     cursor = None
@@ -84,7 +85,7 @@ async def test_a_model_is_looked_up_without_reading_every_call(database_url: str
     chance = random.Random(7)
     async with runtime_pool(database_url, 1) as pool:
         await append(PostgresStore(pool), *(some_call(chance) for _ in range(60)))
-    statement, values, _ = page_statement(ModelCall, ListAtRiskResults(), wanted("acme", "m-1"))
+    statement, values, _ = page_statement(ModelCall, ListAtRiskResults(), conditions_for("acme", "m-1"))
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         await connection.execute("SET enable_seqscan = off")
         plan = await (await connection.execute(f"EXPLAIN {statement}", values)).fetchall()

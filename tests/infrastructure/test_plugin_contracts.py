@@ -56,7 +56,7 @@ class Inventive(Simulator):
             return Reading(value=0)
 
 
-class Silent(Simulator):
+class SilentControl(Simulator):
     """Yields the present value and then nothing more."""
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:  # type: ignore[override]
@@ -80,7 +80,7 @@ async def test_our_own_adapters_pass() -> None:
         (Deaf, "called its fence 0 times"),
         (Hasty, "a write whose fence was closed was sent all the same"),
         (Inventive, "a read of an absent signal raises"),
-        (Silent, "a subscription yields what was written"),
+        (SilentControl, "a subscription yields what was written"),
     ],
 )
 async def test_a_control_adapter_that_breaks_a_promise_is_named(kind: type[Simulator], promise: str) -> None:
@@ -111,7 +111,7 @@ async def test_a_decider_that_remembers_or_leads_outside_is_named() -> None:
         await check_decider(lambda: Forgetful({"focus": 9}), FOCUS, lambda point: 1.0)
 
 
-class Numbering(DeterministicMinter):
+class NumberingMinter(DeterministicMinter):
     """Counts instead of using the suffix."""
 
     def __init__(self, value: Callable[[int, str], str]) -> None:
@@ -131,4 +131,4 @@ class Numbering(DeterministicMinter):
 )
 async def test_a_minter_that_issues_twice_is_named(value: Callable[[int, str], str], promise: str) -> None:
     with pytest.raises(ContractBrokenError, match=promise):
-        await check_minter(Numbering(value), PAGE)
+        await check_minter(NumberingMinter(value), PAGE)

@@ -46,7 +46,7 @@ BEGINNING = Bookmark(0, 0)
 
 
 @dataclass
-class Kept:
+class StoreUnderTest:
     """A store under test, everything it holds, and how its lists catch up with its log."""
 
     store: Store
@@ -71,16 +71,16 @@ class Kept:
 
 
 @pytest.fixture(params=["memory", "postgres"])
-async def kept(request: pytest.FixtureRequest) -> AsyncIterator[Kept]:
+async def tested_store(request: pytest.FixtureRequest) -> AsyncIterator[StoreUnderTest]:
     announced: list[None] = []
     if request.param == "memory":
         memory = MemoryStore(lambda: announced.append(None))
-        yield Kept(memory, lambda: contents_in_memory(memory), nothing_to_do, announced)
+        yield StoreUnderTest(memory, lambda: contents_in_memory(memory), nothing_to_do, announced)
         return
     url = request.getfixturevalue("database_url")
     async with runtime_pool(url, 8) as pool:
         store = PostgresStore(pool, lambda: announced.append(None))
-        yield Kept(store, lambda: contents_on_postgres(url), lambda: projected(url), announced)
+        yield StoreUnderTest(store, lambda: contents_on_postgres(url), lambda: project(url), announced)
 
 
 async def nothing_to_do() -> None:
@@ -101,7 +101,7 @@ async def contents_on_postgres(url: str) -> Any:
         }
 
 
-async def projected(url: str) -> None:
+async def project(url: str) -> None:
     projector = Projector(url)
     async with await dedicated_connection(url, owner=True) as connection:
         while await projector.advance(connection):
@@ -118,7 +118,7 @@ def to(id: UUID, after: int, *events: Event, now: datetime = NOW) -> StreamAppen
     return StreamAppend(events[0].aggregate.name, id, after, [(new_id(), event.stamp(id, now)) for event in events])
 
 
-def registered() -> ActorRegistered:
+def actor_registered() -> ActorRegistered:
     return ActorRegistered(kind=ActorKind.HUMAN)
 
 
@@ -126,20 +126,20 @@ def profile(id: UUID, name: str = "Mira Okafor") -> ActorProfile:
     return ActorProfile(id, name, None, None, None, None, None, created_at=NOW, updated_at=NOW)
 
 
-def binding(subject: str, actor_id: UUID) -> SubjectBinding:
+def subject_binding(subject: str, actor_id: UUID) -> SubjectBinding:
     return SubjectBinding("https://login.example.org", subject, actor_id, created_at=NOW)
 
 
-def claimed(key: str = "retry-1", **changes: Any) -> KeyClaim:
+def key_claim(key: str = "retry-1", **changes: Any) -> KeyClaim:
     return replace(KeyClaim(OPERATOR, key, SYSTEM_HTTP, "RegisterActor", "a" * 64, NOW), **changes)
 
 
-def taken(what: str = "the name") -> Conflict:
+def conflict(what: str = "the name") -> Conflict:
     return Conflict(f"Somebody holds {what} already; choose another.", reason="taken")
 
 
 class TestStreams:
-    async def test_appended_events_come_back_byte_for_byte(self, kept: Kept) -> None:
+    async def test_appended_events_come_back_byte_for_byte(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
         events = [
             VisitRegistered(
@@ -155,8 +155,8 @@ class TestStreams:
             VisitHeld(reason="beam dump \u2028 \x7f 🛑"),
         ]
         written = [event.stamp(id, NOW).payload() for event in events]
-        position = await kept.append(to(id, 0, *events))
-        rows = await kept.load(id, "Visit")
+        position = await tested_store.append(to(id, 0, *events))
+        rows = await tested_store.load(id, "Visit")
         assert [row.payload for row in rows] == written
         assert [(row.stream_id, row.version, row.event_type, row.occurred_at) for row in rows] == [
             (id, 1, "VisitRegistered", NOW),
@@ -165,324 +165,347 @@ class TestStreams:
         ]
         assert rows[0].position < rows[1].position < rows[2].position == position
 
-    async def test_the_envelope_holds_who_what_and_why(self, kept: Kept) -> None:
+    async def test_the_envelope_holds_who_what_and_why(self, tested_store: StoreUnderTest) -> None:
         id, cause = new_id(), new_id()
         call = Call(OPERATOR, SYSTEM_HTTP, NOW, new_id(), new_id(), causation_id=cause)
-        append = to(id, 0, registered())
-        async with kept.store.session() as session:
+        append = to(id, 0, actor_registered())
+        async with tested_store.store.session() as session:
             await session.append(Batch(call, "RegisterActor", [append]))
             (row,) = await session.history("Actor", id, 0, 10)
         assert (row.event_id, row.principal_id, row.command_name) == (append.events[0][0], OPERATOR, "RegisterActor")
         assert (row.correlation_id, row.causation_id, row.schema_version) == (call.correlation_id, cause, 1)
         assert row.recorded_at.tzinfo is not None
 
-    async def test_versions_are_dense_over_many_appends(self, kept: Kept) -> None:
+    async def test_versions_are_dense_over_many_appends(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered(), ActorDeactivated()))
-        await kept.append(to(id, 2, ActorReactivated()))
-        await kept.append(to(id, 3, ActorDeactivated(), ActorReactivated()))
-        assert await kept.versions(id) == [1, 2, 3, 4, 5]
+        await tested_store.append(to(id, 0, actor_registered(), ActorDeactivated()))
+        await tested_store.append(to(id, 2, ActorReactivated()))
+        await tested_store.append(to(id, 3, ActorDeactivated(), ActorReactivated()))
+        assert await tested_store.versions(id) == [1, 2, 3, 4, 5]
 
-    async def test_several_streams_load_together_each_in_order(self, kept: Kept) -> None:
+    async def test_several_streams_load_together_each_in_order(self, tested_store: StoreUnderTest) -> None:
         first, second, absent = new_id(), new_id(), new_id()
-        await kept.append(to(second, 0, registered(), ActorDeactivated()))
-        await kept.append(to(first, 0, registered()))
-        async with kept.store.session() as session:
+        await tested_store.append(to(second, 0, actor_registered(), ActorDeactivated()))
+        await tested_store.append(to(first, 0, actor_registered()))
+        async with tested_store.store.session() as session:
             rows = await session.load("Actor", [second, absent, first])
         assert [(row.stream_id, row.version) for row in rows] == [(first, 1), (second, 1), (second, 2)]
 
-    async def test_streams_of_different_types_may_share_an_id(self, kept: Kept) -> None:
+    async def test_streams_of_different_types_may_share_an_id(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered()), to(id, 0, ZoneDefined(name="Hutch")))
-        assert await kept.versions(id) == await kept.versions(id, "Zone") == [1]
+        await tested_store.append(to(id, 0, actor_registered()), to(id, 0, ZoneDefined(name="Hutch")))
+        assert await tested_store.versions(id) == await tested_store.versions(id, "Zone") == [1]
 
-    async def test_a_stale_version_loses(self, kept: Kept) -> None:
+    async def test_a_stale_version_loses(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered()))
+        await tested_store.append(to(id, 0, actor_registered()))
         with pytest.raises(ConcurrencyError) as lost:
-            await kept.append(to(id, 0, ActorDeactivated()))
+            await tested_store.append(to(id, 0, ActorDeactivated()))
         assert lost.value.reason == "version_taken"
-        assert await kept.versions(id) == [1]
+        assert await tested_store.versions(id) == [1]
 
-    async def test_a_repeated_event_id_loses(self, kept: Kept) -> None:
-        append = to(new_id(), 0, registered())
-        await kept.append(append)
+    async def test_a_repeated_event_id_loses(self, tested_store: StoreUnderTest) -> None:
+        append = to(new_id(), 0, actor_registered())
+        await tested_store.append(append)
         other = new_id()
-        repeated = StreamAppend("Actor", other, 0, [(append.events[0][0], registered().stamp(other, NOW))])
+        repeated = StreamAppend("Actor", other, 0, [(append.events[0][0], actor_registered().stamp(other, NOW))])
         with pytest.raises(ConcurrencyError):
-            await kept.append(repeated)
-        assert await kept.versions(other) == []
+            await tested_store.append(repeated)
+        assert await tested_store.versions(other) == []
 
-    async def test_an_append_to_several_streams_is_one_transaction(self, kept: Kept) -> None:
+    async def test_an_append_to_several_streams_is_one_transaction(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        position = await kept.append(to(first, 0, registered()), to(second, 0, registered(), ActorDeactivated()))
-        rows = await kept.store.follow(BEGINNING, 10)
+        position = await tested_store.append(
+            to(first, 0, actor_registered()), to(second, 0, actor_registered(), ActorDeactivated())
+        )
+        rows = await tested_store.store.follow(BEGINNING, 10)
         assert [(row.stream_id, row.version) for row in rows] == [(first, 1), (second, 1), (second, 2)]
         assert len({row.transaction_id for row in rows}) == 1
         assert rows[-1].position == position
 
-    async def test_an_append_to_several_streams_is_all_or_nothing(self, kept: Kept) -> None:
+    async def test_an_append_to_several_streams_is_all_or_nothing(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(second, 0, registered()))
-        before = await kept.contents()
+        await tested_store.append(to(second, 0, actor_registered()))
+        before = await tested_store.contents()
         with pytest.raises(ConcurrencyError):
-            await kept.append(to(first, 0, registered()), to(second, 0, registered()))
-        assert await kept.contents() == before
+            await tested_store.append(to(first, 0, actor_registered()), to(second, 0, actor_registered()))
+        assert await tested_store.contents() == before
 
 
 class TestAllOrNothing:
     """A batch that is refused for one reason leaves none of its other parts behind."""
 
-    async def settled_before(self, kept: Kept) -> tuple[UUID, UUID]:
+    async def write_actor(self, tested_store: StoreUnderTest) -> tuple[UUID, UUID]:
         """An actor with a claim, a look-up, a profile and a binding, and a key in flight."""
         holder, rival = new_id(), new_id()
-        await kept.append(
-            to(holder, 0, registered()),
-            claims=[(Claim("name", "gate", taken()), holder)],
+        await tested_store.append(
+            to(holder, 0, actor_registered()),
+            claims=[(Claim("name", "gate", conflict()), holder)],
             enlistments=[(Enlist("kind", "human"), holder)],
-            puts=[Put(profile(holder)), Put(binding("mira", holder))],
+            puts=[Put(profile(holder)), Put(subject_binding("mira", holder))],
         )
-        assert await kept.store.claim_key(claimed(), NOW - SECOND) is None
+        assert await tested_store.store.claim_key(key_claim(), NOW - SECOND) is None
         return holder, rival
 
-    def everything(self, holder: UUID, rival: UUID, *appends: StreamAppend, **more: Any) -> dict[str, Any]:
+    def batch_parts(self, holder: UUID, rival: UUID, *appends: StreamAppend, **more: Any) -> dict[str, Any]:
         return {
-            "claims": [(Claim("name", "door", taken()), rival), *more.get("claims", ())],
+            "claims": [(Claim("name", "door", conflict()), rival), *more.get("claims", ())],
             "releases": [(Release("name", "gate"), holder)] if not more.get("claims") else [],
             "enlistments": [(Enlist("kind", "human"), rival)],
             "delistments": [(Delist("kind", "human"), holder)],
             "puts": [Put(profile(rival, "Rival")), *more.get("puts", ())],
             "drops": [Drop(ActorProfile, {"actor_id": holder})],
-            "outcome": (more.get("key", claimed()), CommandResult(201, {"actor_id": str(rival)}, 0)),
+            "outcome": (more.get("key", key_claim()), CommandResult(201, {"actor_id": str(rival)}, 0)),
         }
 
-    async def test_when_a_version_is_taken(self, kept: Kept) -> None:
-        holder, rival = await self.settled_before(kept)
-        before = await kept.contents()
+    async def test_when_a_version_is_taken(self, tested_store: StoreUnderTest) -> None:
+        holder, rival = await self.write_actor(tested_store)
+        before = await tested_store.contents()
         with pytest.raises(ConcurrencyError):
-            await kept.append(
-                to(rival, 0, registered()), to(holder, 0, ActorDeactivated()), **self.everything(holder, rival)
+            await tested_store.append(
+                to(rival, 0, actor_registered()), to(holder, 0, ActorDeactivated()), **self.batch_parts(holder, rival)
             )
-        assert await kept.contents() == before
+        assert await tested_store.contents() == before
 
-    async def test_when_a_claim_is_held(self, kept: Kept) -> None:
-        holder, rival = await self.settled_before(kept)
-        refusal = taken("the gate")
-        parts = self.everything(holder, rival, claims=[(Claim("name", "gate", refusal), rival)])
-        before = await kept.contents()
+    async def test_when_a_claim_is_held(self, tested_store: StoreUnderTest) -> None:
+        holder, rival = await self.write_actor(tested_store)
+        refusal = conflict("the gate")
+        parts = self.batch_parts(holder, rival, claims=[(Claim("name", "gate", refusal), rival)])
+        before = await tested_store.contents()
         with pytest.raises(Conflict) as caught:
-            await kept.append(to(rival, 0, registered()), **parts)
+            await tested_store.append(to(rival, 0, actor_registered()), **parts)
         assert caught.value is refusal
-        assert await kept.contents() == before
+        assert await tested_store.contents() == before
 
-    async def test_when_a_row_has_a_rival(self, kept: Kept) -> None:
-        holder, rival = await self.settled_before(kept)
-        refusal = taken("the subject")
-        parts = self.everything(holder, rival, puts=[Put(binding("mira", rival), rival=refusal)])
-        before = await kept.contents()
+    async def test_when_a_row_has_a_rival(self, tested_store: StoreUnderTest) -> None:
+        holder, rival = await self.write_actor(tested_store)
+        refusal = conflict("the subject")
+        parts = self.batch_parts(holder, rival, puts=[Put(subject_binding("mira", rival), rival=refusal)])
+        before = await tested_store.contents()
         with pytest.raises(Conflict) as caught:
-            await kept.append(to(rival, 0, registered()), **parts)
+            await tested_store.append(to(rival, 0, actor_registered()), **parts)
         assert caught.value is refusal
-        assert await kept.contents() == before
+        assert await tested_store.contents() == before
 
-    async def test_when_the_key_was_taken_over(self, kept: Kept) -> None:
-        holder, rival = await self.settled_before(kept)
-        later = claimed(claimed_at=NOW + 61 * SECOND)
-        assert await kept.store.claim_key(later, NOW + SECOND) is None
-        before = await kept.contents()
+    async def test_when_the_key_was_taken_over(self, tested_store: StoreUnderTest) -> None:
+        holder, rival = await self.write_actor(tested_store)
+        later = key_claim(claimed_at=NOW + 61 * SECOND)
+        assert await tested_store.store.claim_key(later, NOW + SECOND) is None
+        before = await tested_store.contents()
         with pytest.raises(IdempotencyClaimLostError):
-            await kept.append(to(rival, 0, registered()), **self.everything(holder, rival))
-        assert await kept.contents() == before
+            await tested_store.append(to(rival, 0, actor_registered()), **self.batch_parts(holder, rival))
+        assert await tested_store.contents() == before
 
-    async def test_and_the_same_batch_without_a_rival_is_written_whole(self, kept: Kept) -> None:
-        holder, rival = await self.settled_before(kept)
-        await kept.append(to(rival, 0, registered()), **self.everything(holder, rival))
-        async with kept.store.session() as session:
+    async def test_and_the_same_batch_without_a_rival_is_written_whole(self, tested_store: StoreUnderTest) -> None:
+        holder, rival = await self.write_actor(tested_store)
+        await tested_store.append(to(rival, 0, actor_registered()), **self.batch_parts(holder, rival))
+        async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate", "door"]) == {"door": rival}
             assert await session.members("kind", "human") == (rival,)
             found: Any = await session.records(ActorProfile, {"actor_id": (holder, rival)})
             assert [row.name for row in found] == ["Rival"]
-        replayed = await kept.store.claim_key(claimed(), NOW - SECOND)
+        replayed = await tested_store.store.claim_key(key_claim(), NOW - SECOND)
         assert replayed is not None
         assert replayed.body == {"actor_id": str(rival)}
 
-    async def test_followers_are_told_of_what_was_written_and_of_nothing_else(self, kept: Kept) -> None:
+    async def test_followers_are_told_of_what_was_written_and_of_nothing_else(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered()))
-        assert len(kept.announced) == 1
+        await tested_store.append(to(id, 0, actor_registered()))
+        assert len(tested_store.announced) == 1
         with pytest.raises(ConcurrencyError):
-            await kept.append(to(id, 0, registered()))
-        await kept.load(id)
-        assert len(kept.announced) == 1
+            await tested_store.append(to(id, 0, actor_registered()))
+        await tested_store.load(id)
+        assert len(tested_store.announced) == 1
 
 
 class TestClaims:
-    async def test_a_released_key_can_be_claimed_by_another(self, kept: Kept) -> None:
+    async def test_a_released_key_can_be_claimed_by_another(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
+        await tested_store.append(to(first, 0, actor_registered()), claims=[(Claim("name", "gate", conflict()), first)])
         with pytest.raises(Conflict):
-            await kept.append(to(second, 0, registered()), claims=[(Claim("name", "gate", taken()), second)])
-        await kept.append(to(first, 1, ActorDeactivated()), releases=[(Release("name", "gate"), first)])
-        await kept.append(to(second, 0, registered()), claims=[(Claim("name", "gate", taken()), second)])
-        async with kept.store.session() as session:
+            await tested_store.append(
+                to(second, 0, actor_registered()), claims=[(Claim("name", "gate", conflict()), second)]
+            )
+        await tested_store.append(to(first, 1, ActorDeactivated()), releases=[(Release("name", "gate"), first)])
+        await tested_store.append(to(second, 0, actor_registered()), claims=[(Claim("name", "gate", conflict()), second)])
+        async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate"]) == {"gate": second}
 
-    async def test_nobody_releases_what_another_holds(self, kept: Kept) -> None:
+    async def test_nobody_releases_what_another_holds(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
-        await kept.append(to(second, 0, registered()), releases=[(Release("name", "gate"), second)])
-        async with kept.store.session() as session:
+        await tested_store.append(to(first, 0, actor_registered()), claims=[(Claim("name", "gate", conflict()), first)])
+        await tested_store.append(to(second, 0, actor_registered()), releases=[(Release("name", "gate"), second)])
+        async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate"]) == {"gate": first}
 
-    async def test_the_refusal_is_that_of_the_key_that_is_held(self, kept: Kept) -> None:
+    async def test_the_refusal_is_that_of_the_key_that_is_held(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(first, 0, registered()), claims=[(Claim("serial", "7 (a, b)", taken()), first)])
-        refusals = {key: taken(key) for key in ("7", "7 (a, b)", "a, b")}
+        await tested_store.append(
+            to(first, 0, actor_registered()), claims=[(Claim("serial", "7 (a, b)", conflict()), first)]
+        )
+        refusals = {key: conflict(key) for key in ("7", "7 (a, b)", "a, b")}
         claims = [(Claim("serial", key, refusal), second) for key, refusal in refusals.items()]
         with pytest.raises(Conflict) as caught:
-            await kept.append(to(second, 0, registered()), claims=claims)
+            await tested_store.append(to(second, 0, actor_registered()), claims=claims)
         assert caught.value is refusals["7 (a, b)"]
 
-    async def test_the_same_key_of_another_kind_is_free(self, kept: Kept) -> None:
+    async def test_the_same_key_of_another_kind_is_free(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(first, 0, registered()), claims=[(Claim("name", "gate", taken()), first)])
-        await kept.append(to(second, 0, registered()), claims=[(Claim("code", "gate", taken()), second)])
-        async with kept.store.session() as session:
+        await tested_store.append(to(first, 0, actor_registered()), claims=[(Claim("name", "gate", conflict()), first)])
+        await tested_store.append(to(second, 0, actor_registered()), claims=[(Claim("code", "gate", conflict()), second)])
+        async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate", "unclaimed"]) == {"gate": first}
             assert await session.holders("code", ["gate"]) == {"gate": second}
 
-    async def test_of_many_rivals_for_one_key_one_wins(self, kept: Kept) -> None:
+    async def test_of_many_rivals_for_one_key_one_wins(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(8)]
-        claims = [kept.append(to(id, 0, registered()), claims=[(Claim("name", "gate", taken()), id)]) for id in ids]
+        claims = [
+            tested_store.append(to(id, 0, actor_registered()), claims=[(Claim("name", "gate", conflict()), id)])
+            for id in ids
+        ]
         outcomes = await asyncio.gather(*claims, return_exceptions=True)
         winners = [id for id, outcome in zip(ids, outcomes, strict=True) if isinstance(outcome, int)]
         losers = [outcome for outcome in outcomes if not isinstance(outcome, int)]
         assert len(winners) == 1
         assert [getattr(loser, "reason", loser) for loser in losers] == ["taken"] * 7
-        async with kept.store.session() as session:
+        async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate"]) == {"gate": winners[0]}
             assert {row.stream_id for row in await session.load("Actor", ids)} == set(winners)
 
 
 class TestLookUps:
-    async def test_enlisted_streams_are_found_in_ascending_order(self, kept: Kept) -> None:
+    async def test_enlisted_streams_are_found_in_ascending_order(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(3)]
         for id in reversed(ids):
-            await kept.append(to(id, 0, registered()), enlistments=[(Enlist("policy-of", "http"), id)])
-        async with kept.store.session() as session:
+            await tested_store.append(to(id, 0, actor_registered()), enlistments=[(Enlist("policy-of", "http"), id)])
+        async with tested_store.store.session() as session:
             assert await session.members("policy-of", "http") == tuple(ids)
             assert await session.members("policy-of", "mcp") == ()
             assert await session.members("supply-of", "http") == ()
 
-    async def test_several_keys_are_looked_up_at_once_and_each_stream_is_found_once(self, kept: Kept) -> None:
+    async def test_several_keys_are_looked_up_at_once_and_each_stream_is_found_once(
+        self, tested_store: StoreUnderTest
+    ) -> None:
         first, second, other = sorted(new_id() for _ in range(3))
         places = [(second, "a"), (second, "b"), (first, "b"), (other, "c")]
         enlistments = [(Enlist("kind", key), id) for id, key in places]
-        await kept.append(*(to(id, 0, registered()) for id in (first, second, other)), enlistments=enlistments)
-        async with kept.store.session() as session:
+        await tested_store.append(*(to(id, 0, actor_registered()) for id in (first, second, other)), enlistments=enlistments)
+        async with tested_store.store.session() as session:
             assert await session.members("kind", "b", "a", "unheard") == (first, second)
             assert await session.members("kind") == ()
             assert await session.all_members("kind") == (first, second, other)
             assert await session.all_members("unheard") == ()
 
-    async def test_enlisting_twice_is_enlisting_once(self, kept: Kept) -> None:
+    async def test_enlisting_twice_is_enlisting_once(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered()), enlistments=[(Enlist("kind", "k"), id)])
-        await kept.append(to(id, 1, ActorDeactivated()), enlistments=[(Enlist("kind", "k"), id)])
-        async with kept.store.session() as session:
+        await tested_store.append(to(id, 0, actor_registered()), enlistments=[(Enlist("kind", "k"), id)])
+        await tested_store.append(to(id, 1, ActorDeactivated()), enlistments=[(Enlist("kind", "k"), id)])
+        async with tested_store.store.session() as session:
             assert await session.members("kind", "k") == (id,)
 
-    async def test_delisting_takes_out_one_stream_from_one_key(self, kept: Kept) -> None:
+    async def test_delisting_takes_out_one_stream_from_one_key(self, tested_store: StoreUnderTest) -> None:
         stays, goes = new_id(), new_id()
         both = [(Enlist("kind", key), id) for key in ("a", "b") for id in (stays, goes)]
-        await kept.append(to(stays, 0, registered()), to(goes, 0, registered()), enlistments=both)
-        await kept.append(to(goes, 1, ActorDeactivated()), delistments=[(Delist("kind", "a"), goes)])
-        async with kept.store.session() as session:
+        await tested_store.append(to(stays, 0, actor_registered()), to(goes, 0, actor_registered()), enlistments=both)
+        await tested_store.append(to(goes, 1, ActorDeactivated()), delistments=[(Delist("kind", "a"), goes)])
+        async with tested_store.store.session() as session:
             assert await session.members("kind", "a") == (stays,)
             assert await session.members("kind", "b") == tuple(sorted((stays, goes)))
 
 
 class TestRecords:
-    async def test_a_put_row_comes_back_as_its_record(self, kept: Kept) -> None:
+    async def test_a_put_row_comes_back_as_its_record(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
         whole = ActorProfile(id, "Mira", "m@example.org", None, "Institut für Physik", "0000-1", "orcid", NOW, NOW + SECOND)
-        await kept.append(to(id, 0, registered()), puts=[Put(whole)])
-        async with kept.store.session() as session:
+        await tested_store.append(to(id, 0, actor_registered()), puts=[Put(whole)])
+        async with tested_store.store.session() as session:
             assert await session.records(ActorProfile, {"actor_id": id}) == (whole,)
             assert await session.records(ActorProfile, {"actor_id": new_id()}) == ()
 
-    async def test_putting_again_replaces(self, kept: Kept) -> None:
+    async def test_putting_again_replaces(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered()), puts=[Put(profile(id, "Old"))])
+        await tested_store.append(to(id, 0, actor_registered()), puts=[Put(profile(id, "Old"))])
         update = to(id, 1, ActorProfileUpdated(updated_fields=("name",)))
-        await kept.append(update, puts=[Put(profile(id, "New"))])
-        async with kept.store.session() as session:
+        await tested_store.append(update, puts=[Put(profile(id, "New"))])
+        async with tested_store.store.session() as session:
             assert await session.records(ActorProfile, {"actor_id": id}) == (profile(id, "New"),)
 
-    async def test_a_rival_refuses_only_where_the_row_exists(self, kept: Kept) -> None:
+    async def test_a_rival_refuses_only_where_the_row_exists(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(first, 0, registered()), puts=[Put(binding("mira", first), rival=taken())])
+        await tested_store.append(
+            to(first, 0, actor_registered()), puts=[Put(subject_binding("mira", first), rival=conflict())]
+        )
         with pytest.raises(Conflict) as caught:
-            await kept.append(to(second, 0, registered()), puts=[Put(binding("mira", second), rival=taken("mira"))])
+            await tested_store.append(
+                to(second, 0, actor_registered()), puts=[Put(subject_binding("mira", second), rival=conflict("mira"))]
+            )
         assert "mira" in caught.value.detail
-        await kept.append(to(second, 0, registered()), puts=[Put(binding("noor", second), rival=taken())])
-        async with kept.store.session() as session:
+        await tested_store.append(
+            to(second, 0, actor_registered()), puts=[Put(subject_binding("noor", second), rival=conflict())]
+        )
+        async with tested_store.store.session() as session:
             rows: Any = await session.records(SubjectBinding, {"actor_id": (first, second)})
         assert [(row.subject, row.actor_id) for row in rows] == [("mira", first), ("noor", second)]
 
-    async def test_rows_are_found_by_every_condition_together(self, kept: Kept) -> None:
+    async def test_rows_are_found_by_every_condition_together(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        rows = [binding("a", first), binding("b", first), binding("c", second)]
-        await kept.append(to(first, 0, registered()), to(second, 0, registered()), puts=[Put(row) for row in reversed(rows)])
-        async with kept.store.session() as session:
+        rows = [subject_binding("a", first), subject_binding("b", first), subject_binding("c", second)]
+        await tested_store.append(
+            to(first, 0, actor_registered()), to(second, 0, actor_registered()), puts=[Put(row) for row in reversed(rows)]
+        )
+        async with tested_store.store.session() as session:
             assert await session.records(SubjectBinding, {"actor_id": first, "subject": "b"}) == (rows[1],)
             assert await session.records(SubjectBinding, {"subject": ("c", "a", "z")}) == (rows[0], rows[2])
             assert await session.records(SubjectBinding, {"subject": ()}) == ()
             assert await session.records(SubjectBinding, {"actor_id": second, "subject": "b"}) == ()
 
-    async def test_dropping_deletes_every_row_that_matches(self, kept: Kept) -> None:
+    async def test_dropping_deletes_every_row_that_matches(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        rows = [binding("a", first), binding("b", first), binding("c", second)]
+        rows = [subject_binding("a", first), subject_binding("b", first), subject_binding("c", second)]
         profiles = [profile(first), profile(second)]
-        await kept.append(
-            to(first, 0, registered()), to(second, 0, registered()), puts=[Put(row) for row in (*rows, *profiles)]
+        await tested_store.append(
+            to(first, 0, actor_registered()),
+            to(second, 0, actor_registered()),
+            puts=[Put(row) for row in (*rows, *profiles)],
         )
         forgotten = {"actor_id": first}
-        await kept.append(
+        await tested_store.append(
             to(first, 1, ActorDeactivated()), drops=[Drop(SubjectBinding, forgotten), Drop(ActorProfile, forgotten)]
         )
-        async with kept.store.session() as session:
+        async with tested_store.store.session() as session:
             assert await session.records(SubjectBinding, {"actor_id": (first, second)}) == (rows[2],)
             assert await session.records(ActorProfile, {"actor_id": (first, second)}) == (profiles[1],)
 
 
 class TestThePast:
-    async def life(self, kept: Kept) -> UUID:
+    async def life(self, tested_store: StoreUnderTest) -> UUID:
         """Three versions, the third dated before the second: clocks of two processes differ."""
         id = new_id()
-        for after, (event, seconds) in enumerate([(registered(), 10), (ActorDeactivated(), 20), (ActorReactivated(), 15)]):
+        for after, (event, seconds) in enumerate(
+            [(actor_registered(), 10), (ActorDeactivated(), 20), (ActorReactivated(), 15)]
+        ):
             time = NOW + seconds * SECOND
-            await kept.append(to(id, after, event, now=time), now=time)
+            await tested_store.append(to(id, after, event, now=time), now=time)
         return id
 
     @pytest.mark.parametrize(("version", "seen"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (9, [1, 2, 3])])
-    async def test_by_version(self, kept: Kept, version: int, seen: list[int]) -> None:
-        id = await self.life(kept)
-        async with kept.store.session() as session:
+    async def test_by_version(self, tested_store: StoreUnderTest, version: int, seen: list[int]) -> None:
+        id = await self.life(tested_store)
+        async with tested_store.store.session() as session:
             rows = await session.load_past("Actor", id, None, version)
         assert [row.version for row in rows] == seen
 
     @pytest.mark.parametrize(("seconds", "seen"), [(9, []), (10, [1]), (14, [1]), (15, [1, 2, 3]), (99, [1, 2, 3])])
     async def test_by_time_up_to_the_highest_version_that_had_occurred(
-        self, kept: Kept, seconds: int, seen: list[int]
+        self, tested_store: StoreUnderTest, seconds: int, seen: list[int]
     ) -> None:
-        id = await self.life(kept)
-        async with kept.store.session() as session:
+        id = await self.life(tested_store)
+        async with tested_store.store.session() as session:
             rows = await session.load_past("Actor", id, NOW + seconds * SECOND, None)
         assert [row.version for row in rows] == seen
 
-    async def test_a_stream_that_never_began_has_no_past(self, kept: Kept) -> None:
-        async with kept.store.session() as session:
+    async def test_a_stream_that_never_began_has_no_past(self, tested_store: StoreUnderTest) -> None:
+        async with tested_store.store.session() as session:
             assert not await session.load_past("Actor", new_id(), NOW, None)
             assert not await session.load_past("Actor", new_id(), None, 1)
 
@@ -496,18 +519,20 @@ class TestThePast:
             ({"as_of": NOW}, []),
         ],
     )
-    async def test_the_last_of_some_types_come_newest_first(self, kept: Kept, past: dict[str, Any], seen: list[int]) -> None:
-        id = await self.life(kept)
+    async def test_the_last_of_some_types_come_newest_first(
+        self, tested_store: StoreUnderTest, past: dict[str, Any], seen: list[int]
+    ) -> None:
+        id = await self.life(tested_store)
         types = (ActorRegistered, ActorDeactivated, ActorReactivated)
-        async with kept.store.session() as session:
+        async with tested_store.store.session() as session:
             rows = await session.load_latest(LatestEvents(Actor, id, types, 2, **past))
             others = await session.load_latest(LatestEvents(Actor, id, types[:2], 9, **past))
         assert [row.version for row in rows] == seen
         assert 3 not in [row.version for row in others]
 
-    async def test_history_pages_by_version(self, kept: Kept) -> None:
-        id = await self.life(kept)
-        async with kept.store.session() as session:
+    async def test_history_pages_by_version(self, tested_store: StoreUnderTest) -> None:
+        id = await self.life(tested_store)
+        async with tested_store.store.session() as session:
             first = await session.history("Actor", id, 0, 2)
             second = await session.history("Actor", id, first[-1].version, 2)
             end = await session.history("Actor", id, second[-1].version, 2)
@@ -516,26 +541,28 @@ class TestThePast:
 
 
 class TestNewer:
-    async def test_only_what_is_behind_the_known_versions(self, kept: Kept) -> None:
+    async def test_only_what_is_behind_the_known_versions(self, tested_store: StoreUnderTest) -> None:
         first, second = new_id(), new_id()
-        await kept.append(to(first, 0, registered(), ActorDeactivated(), ActorReactivated()))
-        await kept.append(to(second, 0, registered()))
-        rows = await kept.store.newer("Actor", {first: 1, second: 1, new_id(): 0})
+        await tested_store.append(to(first, 0, actor_registered(), ActorDeactivated(), ActorReactivated()))
+        await tested_store.append(to(second, 0, actor_registered()))
+        rows = await tested_store.store.newer("Actor", {first: 1, second: 1, new_id(): 0})
         assert [(row.stream_id, row.version) for row in rows] == [(first, 2), (first, 3)]
-        assert not await kept.store.newer("Actor", {first: 3, second: 1})
-        assert not await kept.store.newer("Actor", {})
+        assert not await tested_store.store.newer("Actor", {first: 3, second: 1})
+        assert not await tested_store.store.newer("Actor", {})
 
-    async def test_all_of_streams_that_were_enlisted_meanwhile(self, kept: Kept) -> None:
+    async def test_all_of_streams_that_were_enlisted_meanwhile(self, tested_store: StoreUnderTest) -> None:
         known, fresh, elsewhere = sorted(new_id() for _ in range(3))
         for id, key in ((known, "http"), (fresh, "http"), (elsewhere, "mcp")):
-            await kept.append(to(id, 0, registered(), ActorDeactivated()), enlistments=[(Enlist("policy-of", key), id)])
-        rows = await kept.store.newer("Actor", {known: 1}, ("policy-of", "http"))
+            await tested_store.append(
+                to(id, 0, actor_registered(), ActorDeactivated()), enlistments=[(Enlist("policy-of", key), id)]
+            )
+        rows = await tested_store.store.newer("Actor", {known: 1}, ("policy-of", "http"))
         assert [(row.stream_id, row.version) for row in rows] == [(known, 2), (fresh, 1), (fresh, 2)]
 
-    async def test_only_streams_of_the_type_asked_for(self, kept: Kept) -> None:
+    async def test_only_streams_of_the_type_asked_for(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        await kept.append(to(id, 0, registered()), to(id, 0, ZoneDefined(name="Hutch")))
-        assert [row.event_type for row in await kept.store.newer("Zone", {id: 0})] == ["ZoneDefined"]
+        await tested_store.append(to(id, 0, actor_registered()), to(id, 0, ZoneDefined(name="Hutch")))
+        assert [row.event_type for row in await tested_store.store.newer("Zone", {id: 0})] == ["ZoneDefined"]
 
 
 class TestIdempotencyKeys:
@@ -543,231 +570,239 @@ class TestIdempotencyKeys:
 
     stale = NOW - 60 * SECOND
 
-    async def finished(self, kept: Kept, claim: KeyClaim) -> CommandResult:
+    async def finish_request(self, tested_store: StoreUnderTest, claim: KeyClaim) -> CommandResult:
         """A claimed key whose request created something."""
-        assert await kept.store.claim_key(claim, self.stale) is None
+        assert await tested_store.store.claim_key(claim, self.stale) is None
         id = new_id()
         executed = CommandResult(201, {"actor_id": str(id), "nested": {"value": 25.0, "none": None}}, 0)
-        position = await kept.append(to(id, 0, registered()), outcome=(claim, executed))
+        position = await tested_store.append(to(id, 0, actor_registered()), outcome=(claim, executed))
         assert position is not None
         return replace(executed, position=position)
 
-    async def test_first_use_claims_the_key(self, kept: Kept) -> None:
-        assert await kept.store.claim_key(claimed(), self.stale) is None
+    async def test_first_use_claims_the_key(self, tested_store: StoreUnderTest) -> None:
+        assert await tested_store.store.claim_key(key_claim(), self.stale) is None
 
-    async def test_a_finished_request_is_replayed_with_its_position(self, kept: Kept) -> None:
-        executed = await self.finished(kept, claimed())
+    async def test_a_finished_request_is_replayed_with_its_position(self, tested_store: StoreUnderTest) -> None:
+        executed = await self.finish_request(tested_store, key_claim())
         for _ in range(2):
-            again = claimed(claimed_at=NOW + SECOND)
-            assert await kept.store.claim_key(again, self.stale) == replace(executed, replayed=True)
+            again = key_claim(claimed_at=NOW + SECOND)
+            assert await tested_store.store.claim_key(again, self.stale) == replace(executed, replayed=True)
 
-    async def test_a_request_that_wrote_no_event_is_replayed_too(self, kept: Kept) -> None:
-        claim, executed = claimed(), CommandResult(204, None, 17)
-        await kept.store.claim_key(claim, self.stale)
-        assert await kept.append(outcome=(claim, executed)) is None
-        assert await kept.store.claim_key(claim, self.stale) == replace(executed, replayed=True)
+    async def test_a_request_that_wrote_no_event_is_replayed_too(self, tested_store: StoreUnderTest) -> None:
+        claim, executed = key_claim(), CommandResult(204, None, 17)
+        await tested_store.store.claim_key(claim, self.stale)
+        assert await tested_store.append(outcome=(claim, executed)) is None
+        assert await tested_store.store.claim_key(claim, self.stale) == replace(executed, replayed=True)
 
-    async def test_another_request_under_a_finished_key_conflicts(self, kept: Kept) -> None:
-        await self.finished(kept, claimed())
+    async def test_another_request_under_a_finished_key_conflicts(self, tested_store: StoreUnderTest) -> None:
+        await self.finish_request(tested_store, key_claim())
         with pytest.raises(IdempotencyConflictError) as refused:
-            await kept.store.claim_key(claimed(fingerprint="b" * 64), self.stale)
+            await tested_store.store.claim_key(key_claim(fingerprint="b" * 64), self.stale)
         assert refused.value.status == 422
 
     @pytest.mark.parametrize("fingerprint", ["a" * 64, "b" * 64])
-    async def test_a_key_in_flight_is_lost_whatever_the_request(self, kept: Kept, fingerprint: str) -> None:
-        await kept.store.claim_key(claimed(), self.stale)
+    async def test_a_key_in_flight_is_lost_whatever_the_request(
+        self, tested_store: StoreUnderTest, fingerprint: str
+    ) -> None:
+        await tested_store.store.claim_key(key_claim(), self.stale)
         with pytest.raises(IdempotencyClaimLostError) as refused:
-            await kept.store.claim_key(claimed(fingerprint=fingerprint, claimed_at=NOW + SECOND), self.stale)
+            await tested_store.store.claim_key(key_claim(fingerprint=fingerprint, claimed_at=NOW + SECOND), self.stale)
         assert refused.value.status == 409
 
-    async def test_of_many_claims_at_once_one_gets_the_key(self, kept: Kept) -> None:
-        claims = [kept.store.claim_key(claimed(claimed_at=NOW + number * SECOND), self.stale) for number in range(8)]
+    async def test_of_many_claims_at_once_one_gets_the_key(self, tested_store: StoreUnderTest) -> None:
+        claims = [
+            tested_store.store.claim_key(key_claim(claimed_at=NOW + number * SECOND), self.stale) for number in range(8)
+        ]
         outcomes = await asyncio.gather(*claims, return_exceptions=True)
         assert sum(outcome is None for outcome in outcomes) == 1
         assert sum(isinstance(outcome, IdempotencyClaimLostError) for outcome in outcomes) == 7
 
-    async def test_a_released_key_is_free_for_any_request(self, kept: Kept) -> None:
-        await kept.store.claim_key(claimed(), self.stale)
-        await kept.store.release_key(claimed())
-        assert await kept.store.claim_key(claimed(fingerprint="b" * 64), self.stale) is None
+    async def test_a_released_key_is_free_for_any_request(self, tested_store: StoreUnderTest) -> None:
+        await tested_store.store.claim_key(key_claim(), self.stale)
+        await tested_store.store.release_key(key_claim())
+        assert await tested_store.store.claim_key(key_claim(fingerprint="b" * 64), self.stale) is None
 
-    async def test_releasing_does_not_forget_a_finished_request(self, kept: Kept) -> None:
-        executed = await self.finished(kept, claimed())
-        await kept.store.release_key(claimed())
-        assert await kept.store.claim_key(claimed(), self.stale) == replace(executed, replayed=True)
+    async def test_releasing_does_not_forget_a_finished_request(self, tested_store: StoreUnderTest) -> None:
+        executed = await self.finish_request(tested_store, key_claim())
+        await tested_store.store.release_key(key_claim())
+        assert await tested_store.store.claim_key(key_claim(), self.stale) == replace(executed, replayed=True)
 
-    async def test_the_same_key_of_another_principal_or_surface_is_independent(self, kept: Kept) -> None:
-        await self.finished(kept, claimed())
-        assert await kept.store.claim_key(claimed(principal_id=new_id()), self.stale) is None
-        assert await kept.store.claim_key(claimed(surface_id=new_id()), self.stale) is None
-        assert await kept.store.claim_key(claimed("another"), self.stale) is None
+    async def test_the_same_key_of_another_principal_or_surface_is_independent(self, tested_store: StoreUnderTest) -> None:
+        await self.finish_request(tested_store, key_claim())
+        assert await tested_store.store.claim_key(key_claim(principal_id=new_id()), self.stale) is None
+        assert await tested_store.store.claim_key(key_claim(surface_id=new_id()), self.stale) is None
+        assert await tested_store.store.claim_key(key_claim("another"), self.stale) is None
 
-    async def test_a_stale_lock_is_taken_over_by_any_request(self, kept: Kept) -> None:
-        await kept.store.claim_key(claimed(), self.stale)
+    async def test_a_stale_lock_is_taken_over_by_any_request(self, tested_store: StoreUnderTest) -> None:
+        await tested_store.store.claim_key(key_claim(), self.stale)
         with pytest.raises(IdempotencyClaimLostError):
-            await kept.store.claim_key(claimed(claimed_at=NOW + 60 * SECOND), NOW)
-        later = claimed(claimed_at=NOW + 61 * SECOND, fingerprint="b" * 64)
-        assert await kept.store.claim_key(later, NOW + SECOND) is None
+            await tested_store.store.claim_key(key_claim(claimed_at=NOW + 60 * SECOND), NOW)
+        later = key_claim(claimed_at=NOW + 61 * SECOND, fingerprint="b" * 64)
+        assert await tested_store.store.claim_key(later, NOW + SECOND) is None
         with pytest.raises(IdempotencyClaimLostError):
-            await kept.store.claim_key(claimed(claimed_at=NOW + 62 * SECOND), NOW + 2 * SECOND)
+            await tested_store.store.claim_key(key_claim(claimed_at=NOW + 62 * SECOND), NOW + 2 * SECOND)
 
-    async def test_a_finished_request_never_goes_stale(self, kept: Kept) -> None:
-        executed = await self.finished(kept, claimed())
-        much_later = claimed(claimed_at=NOW + timedelta(days=1))
-        assert await kept.store.claim_key(much_later, NOW + timedelta(hours=23)) == replace(executed, replayed=True)
+    async def test_a_finished_request_never_goes_stale(self, tested_store: StoreUnderTest) -> None:
+        executed = await self.finish_request(tested_store, key_claim())
+        much_later = key_claim(claimed_at=NOW + timedelta(days=1))
+        assert await tested_store.store.claim_key(much_later, NOW + timedelta(hours=23)) == replace(executed, replayed=True)
 
-    async def test_whoever_was_taken_over_can_neither_finish_nor_release(self, kept: Kept) -> None:
-        slow, quick, id = claimed(), claimed(claimed_at=NOW + 61 * SECOND), new_id()
-        await kept.store.claim_key(slow, self.stale)
-        await kept.store.claim_key(quick, NOW + SECOND)
+    async def test_whoever_was_taken_over_can_neither_finish_nor_release(self, tested_store: StoreUnderTest) -> None:
+        slow, quick, id = key_claim(), key_claim(claimed_at=NOW + 61 * SECOND), new_id()
+        await tested_store.store.claim_key(slow, self.stale)
+        await tested_store.store.claim_key(quick, NOW + SECOND)
         done = CommandResult(201, {"actor_id": str(id)}, 0)
         with pytest.raises(IdempotencyClaimLostError):
-            await kept.append(to(id, 0, registered()), outcome=(slow, done))
-        await kept.store.release_key(slow)
-        assert await kept.versions(id) == []
-        await kept.append(to(id, 0, registered()), outcome=(quick, done))
+            await tested_store.append(to(id, 0, actor_registered()), outcome=(slow, done))
+        await tested_store.store.release_key(slow)
+        assert await tested_store.versions(id) == []
+        await tested_store.append(to(id, 0, actor_registered()), outcome=(quick, done))
         with pytest.raises(IdempotencyClaimLostError):
-            await kept.append(to(new_id(), 0, registered()), outcome=(slow, done))
-        replayed = await kept.store.claim_key(slow, self.stale)
+            await tested_store.append(to(new_id(), 0, actor_registered()), outcome=(slow, done))
+        replayed = await tested_store.store.claim_key(slow, self.stale)
         assert replayed is not None
         assert replayed.body == done.body
 
 
 class TestFollowing:
-    async def test_the_log_is_followed_in_commit_order_without_gap_or_repeat(self, kept: Kept) -> None:
+    async def test_the_log_is_followed_in_commit_order_without_gap_or_repeat(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(7)]
         for id in ids:
-            await kept.append(to(id, 0, registered(), ActorDeactivated()))
+            await tested_store.append(to(id, 0, actor_registered(), ActorDeactivated()))
         seen, bookmark = [], BEGINNING
-        while rows := await kept.store.follow(bookmark, 3):
+        while rows := await tested_store.store.follow(bookmark, 3):
             assert len(rows) <= 3
             seen += rows
             bookmark = Bookmark(rows[-1].transaction_id, rows[-1].position)
         assert [(row.stream_id, row.version) for row in seen] == [(id, version) for id in ids for version in (1, 2)]
         assert seen == sorted(seen, key=lambda row: (row.transaction_id, row.position))
 
-    async def test_a_position_resolves_to_its_bookmark(self, kept: Kept) -> None:
-        first = await kept.append(to(new_id(), 0, registered()))
-        last = await kept.append(to(new_id(), 0, registered()))
+    async def test_a_position_resolves_to_its_bookmark(self, tested_store: StoreUnderTest) -> None:
+        first = await tested_store.append(to(new_id(), 0, actor_registered()))
+        last = await tested_store.append(to(new_id(), 0, actor_registered()))
         assert first is not None
         assert last is not None
-        bookmark = await kept.store.locate(first)
+        bookmark = await tested_store.store.locate(first)
         assert bookmark is not None
-        assert [row.position for row in await kept.store.follow(bookmark, 10)] == [last]
-        assert await kept.store.locate(last + 1) == await kept.store.locate(last)
-        assert await kept.store.locate(0) is None
+        assert [row.position for row in await tested_store.store.follow(bookmark, 10)] == [last]
+        assert await tested_store.store.locate(last + 1) == await tested_store.store.locate(last)
+        assert await tested_store.store.locate(0) is None
 
-    async def test_the_projections_pass_what_they_have_shown(self, kept: Kept) -> None:
-        position = await kept.append(to(new_id(), 0, registered()))
+    async def test_the_projections_pass_what_they_have_shown(self, tested_store: StoreUnderTest) -> None:
+        position = await tested_store.append(to(new_id(), 0, actor_registered()))
         assert position is not None
-        await kept.settle()
-        assert await kept.store.has_passed("projections", position)
-        assert not await kept.store.has_passed("projections", position + 1)
+        await tested_store.settle()
+        assert await tested_store.store.has_passed("projections", position)
+        assert not await tested_store.store.has_passed("projections", position + 1)
 
-    async def test_an_open_transaction_holds_followers_back_until_it_ends(self, kept: Kept) -> None:
+    async def test_an_open_transaction_holds_followers_back_until_it_ends(self, tested_store: StoreUnderTest) -> None:
         held, free = new_id(), new_id()
-        async with kept.store.session("gate") as session:
-            await session.append(batch(to(held, 0, registered())))
-            await kept.append(to(free, 0, registered()))
-            assert not await kept.store.follow(BEGINNING, 10)
-            assert await kept.versions(held) == []
-            assert await kept.versions(free) == [1]
-        assert [row.stream_id for row in await kept.store.follow(BEGINNING, 10)] == [held, free]
+        async with tested_store.store.session("gate") as session:
+            await session.append(batch(to(held, 0, actor_registered())))
+            await tested_store.append(to(free, 0, actor_registered()))
+            assert not await tested_store.store.follow(BEGINNING, 10)
+            assert await tested_store.versions(held) == []
+            assert await tested_store.versions(free) == [1]
+        assert [row.stream_id for row in await tested_store.store.follow(BEGINNING, 10)] == [held, free]
 
-    async def test_an_open_transaction_that_fails_leaves_the_others(self, kept: Kept) -> None:
+    async def test_an_open_transaction_that_fails_leaves_the_others(self, tested_store: StoreUnderTest) -> None:
         held, free = new_id(), new_id()
 
-        async def interrupted() -> None:
-            async with kept.store.session("gate") as session:
-                await session.append(batch(to(held, 0, registered())))
-                await kept.append(to(free, 0, registered()))
+        async def interrupt() -> None:
+            async with tested_store.store.session("gate") as session:
+                await session.append(batch(to(held, 0, actor_registered())))
+                await tested_store.append(to(free, 0, actor_registered()))
                 raise InterruptedError
 
         with pytest.raises(InterruptedError):
-            await interrupted()
-        assert [row.stream_id for row in await kept.store.follow(BEGINNING, 10)] == [free]
+            await interrupt()
+        assert [row.stream_id for row in await tested_store.store.follow(BEGINNING, 10)] == [free]
 
-    async def test_only_what_concerns_the_reader_comes_and_where_it_ends(self, kept: Kept) -> None:
+    async def test_only_what_concerns_the_reader_comes_and_where_it_ends(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(4)]
-        async with kept.store.session() as session:
+        async with tested_store.store.session() as session:
             for id in ids:
-                await session.append(batch(to(id, 0, registered())))
+                await session.append(batch(to(id, 0, actor_registered())))
             await session.append(batch(to(ids[1], 1, ActorDeactivated())))
             await session.append(batch(to(ids[2], 1, ActorDeactivated())))
             await session.append(batch(to(ids[2], 2, ActorReactivated())))
-        everything = await kept.store.follow(BEGINNING, 100)
-        some = await kept.store.follow(BEGINNING, 100, ["ActorDeactivated"])
+        everything = await tested_store.store.follow(BEGINNING, 100)
+        some = await tested_store.store.follow(BEGINNING, 100, ["ActorDeactivated"])
         assert [(row.event_type, row.stream_id) for row in some] == [
             ("ActorDeactivated", ids[1]),
             ("ActorDeactivated", ids[2]),
             ("ActorReactivated", ids[2]),
         ]
         assert some[-1] == everything[-1], "whoever goes on from there passes over nothing and reads nothing twice"
-        assert await kept.store.follow(BEGINNING, 3, ["ActorDeactivated"]) == [everything[2]]
-        assert not await kept.store.follow(Bookmark(some[-1].transaction_id, some[-1].position), 100, ["ActorDeactivated"])
+        assert await tested_store.store.follow(BEGINNING, 3, ["ActorDeactivated"]) == [everything[2]]
+        assert not await tested_store.store.follow(
+            Bookmark(some[-1].transaction_id, some[-1].position), 100, ["ActorDeactivated"]
+        )
 
-    async def test_an_event_is_found_by_its_id(self, kept: Kept) -> None:
-        async with kept.store.session() as session:
-            await session.append(batch(to(new_id(), 0, registered())))
-        (row,) = await kept.store.follow(BEGINNING, 10)
-        assert await kept.store.event(row.event_id) == row
-        assert await kept.store.event(new_id()) is None
+    async def test_an_event_is_found_by_its_id(self, tested_store: StoreUnderTest) -> None:
+        async with tested_store.store.session() as session:
+            await session.append(batch(to(new_id(), 0, actor_registered())))
+        (row,) = await tested_store.store.follow(BEGINNING, 10)
+        assert await tested_store.store.event(row.event_id) == row
+        assert await tested_store.store.event(new_id()) is None
 
-    async def test_the_end_is_where_followers_stop_and_what_is_in_flight_comes_behind_it(self, kept: Kept) -> None:
-        assert await kept.store.end() == BEGINNING
-        await kept.append(to(new_id(), 0, registered(), ActorDeactivated()))
-        *_, last = await kept.store.follow(BEGINNING, 10)
+    async def test_the_end_is_where_followers_stop_and_what_is_in_flight_comes_behind_it(
+        self, tested_store: StoreUnderTest
+    ) -> None:
+        assert await tested_store.store.end() == BEGINNING
+        await tested_store.append(to(new_id(), 0, actor_registered(), ActorDeactivated()))
+        *_, last = await tested_store.store.follow(BEGINNING, 10)
         end = Bookmark(last.transaction_id, last.position)
-        assert await kept.store.end() == end
+        assert await tested_store.store.end() == end
         held, free = new_id(), new_id()
-        async with kept.store.session("gate") as session:
-            await session.append(batch(to(held, 0, registered())))
-            await kept.append(to(free, 0, registered()))
-            assert await kept.store.end() == end
-        assert [row.stream_id for row in await kept.store.follow(end, 10)] == [held, free]
+        async with tested_store.store.session("gate") as session:
+            await session.append(batch(to(held, 0, actor_registered())))
+            await tested_store.append(to(free, 0, actor_registered()))
+            assert await tested_store.store.end() == end
+        assert [row.stream_id for row in await tested_store.store.follow(end, 10)] == [held, free]
 
-    async def test_what_is_ahead_is_told_by_id(self, kept: Kept) -> None:
+    async def test_what_is_ahead_is_told_by_id(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(3)]
         for id in ids:
-            await kept.append(to(id, 0, registered(), ActorDeactivated()))
-        rows = await kept.store.follow(BEGINNING, 10)
+            await tested_store.append(to(id, 0, actor_registered(), ActorDeactivated()))
+        rows = await tested_store.store.follow(BEGINNING, 10)
         wanted = [row for row in rows if row.event_type == "ActorDeactivated"]
-        assert await kept.store.ahead(BEGINNING, ["ActorDeactivated"], 10) == [row.event_id for row in wanted]
-        assert await kept.store.ahead(BEGINNING, ["ActorDeactivated"], 1) == [wanted[0].event_id]
-        assert await kept.store.ahead(BEGINNING, ["ActorReactivated"], 10) == []
+        assert await tested_store.store.ahead(BEGINNING, ["ActorDeactivated"], 10) == [row.event_id for row in wanted]
+        assert await tested_store.store.ahead(BEGINNING, ["ActorDeactivated"], 1) == [wanted[0].event_id]
+        assert await tested_store.store.ahead(BEGINNING, ["ActorReactivated"], 10) == []
         first = Bookmark(wanted[0].transaction_id, wanted[0].position)
-        async with kept.store.session("gate") as session:
-            await session.append(batch(to(new_id(), 0, registered())))
-            await kept.append(to(ids[0], 2, ActorReactivated(), ActorDeactivated()))
-            assert await kept.store.ahead(first, ["ActorDeactivated"], 10) == [row.event_id for row in wanted[1:]]
-        assert len(await kept.store.ahead(first, ["ActorDeactivated"], 10)) == 3
+        async with tested_store.store.session("gate") as session:
+            await session.append(batch(to(new_id(), 0, actor_registered())))
+            await tested_store.append(to(ids[0], 2, ActorReactivated(), ActorDeactivated()))
+            assert await tested_store.store.ahead(first, ["ActorDeactivated"], 10) == [row.event_id for row in wanted[1:]]
+        assert len(await tested_store.store.ahead(first, ["ActorDeactivated"], 10)) == 3
 
 
 class TestNamedLocks:
-    async def test_a_session_that_fails_after_its_append_wrote_nothing(self, kept: Kept) -> None:
+    async def test_a_session_that_fails_after_its_append_wrote_nothing(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        before = await kept.contents()
+        before = await tested_store.contents()
 
-        async def interrupted() -> None:
-            async with kept.store.session("gate") as session:
-                await session.append(batch(to(id, 0, registered()), puts=[Put(profile(id))]))
+        async def interrupt() -> None:
+            async with tested_store.store.session("gate") as session:
+                await session.append(batch(to(id, 0, actor_registered()), puts=[Put(profile(id))]))
                 raise InterruptedError
 
         with pytest.raises(InterruptedError):
-            await interrupted()
-        assert await kept.contents() == before
-        assert kept.announced == []
+            await interrupt()
+        assert await tested_store.contents() == before
+        assert tested_store.announced == []
 
-    async def test_sessions_under_one_lock_are_serial(self, kept: Kept) -> None:
+    async def test_sessions_under_one_lock_are_serial(self, tested_store: StoreUnderTest) -> None:
         id, order = new_id(), []
 
         async def add(name: str, entered: asyncio.Event, go_on: asyncio.Event) -> None:
-            async with kept.store.session("gate") as session:
+            async with tested_store.store.session("gate") as session:
                 order.append(f"{name} enters")
                 entered.set()
                 await go_on.wait()
                 after = len(await session.load("Actor", [id]))
-                await session.append(batch(to(id, after, ActorDeactivated() if after else registered())))
+                await session.append(batch(to(id, after, ActorDeactivated() if after else actor_registered())))
                 order.append(f"{name} leaves")
 
         first_entered, second_entered, go_on, at_once = (asyncio.Event() for _ in range(4))
@@ -775,34 +810,34 @@ class TestNamedLocks:
         first = asyncio.create_task(add("first", first_entered, go_on))
         await first_entered.wait()
         second = asyncio.create_task(add("second", second_entered, at_once))
-        async with kept.store.session("another"):
+        async with tested_store.store.session("another"):
             assert order == ["first enters"]
         go_on.set()
         await asyncio.gather(first, second)
         assert order == ["first enters", "first leaves", "second enters", "second leaves"]
-        assert await kept.versions(id) == [1, 2]
+        assert await tested_store.versions(id) == [1, 2]
 
-    async def test_a_lock_is_free_after_a_failure(self, kept: Kept) -> None:
+    async def test_a_lock_is_free_after_a_failure(self, tested_store: StoreUnderTest) -> None:
         with pytest.raises(InterruptedError):
-            async with kept.store.session("gate"):
+            async with tested_store.store.session("gate"):
                 raise InterruptedError
-        async with asyncio.timeout(5), kept.store.session("gate"):
+        async with asyncio.timeout(5), tested_store.store.session("gate"):
             pass
 
 
 class TestLists:
-    async def actors(self, kept: Kept) -> list[UUID]:
+    async def actors(self, tested_store: StoreUnderTest) -> list[UUID]:
         """Five actors a second apart, the last two at the same moment; the second is deactivated."""
         ids = sorted(new_id() for _ in range(5))
         for id, seconds in zip(ids, (0, 1, 2, 3, 3), strict=True):
             time = NOW + seconds * SECOND
             kind = ActorKind.SERVICE_ACCOUNT if id == ids[0] else ActorKind.HUMAN
-            await kept.append(to(id, 0, ActorRegistered(kind=kind), now=time), now=time)
-        await kept.append(to(ids[1], 1, ActorDeactivated()))
-        await kept.settle()
+            await tested_store.append(to(id, 0, ActorRegistered(kind=kind), now=time), now=time)
+        await tested_store.append(to(ids[1], 1, ActorDeactivated()))
+        await tested_store.settle()
         return ids
 
-    async def visits(self, kept: Kept) -> list[UUID]:
+    async def visits(self, tested_store: StoreUnderTest) -> list[UUID]:
         ids = [new_id() for _ in range(3)]
         for number, id in enumerate(ids):
             begun = NOW + timedelta(days=number)
@@ -815,33 +850,33 @@ class TestLists:
                 parent_id=ids[0] if number else None,
                 external_refs={"proposal": f"P{number}", "cycle": "2026-2"},
             )
-            await kept.append(to(id, 0, event, now=begun), now=begun)
-        await kept.append(to(ids[2], 1, VisitArrived(), VisitStarted()))
-        await kept.settle()
+            await tested_store.append(to(id, 0, event, now=begun), now=begun)
+        await tested_store.append(to(ids[2], 1, VisitArrived(), VisitStarted()))
+        await tested_store.settle()
         return ids
 
     @pytest.mark.parametrize("order", ["asc", "desc"])
     @pytest.mark.parametrize("limit", [1, 2, 4, 5, 6])
-    async def test_pages_cover_everything_once_in_order(self, kept: Kept, order: str, limit: int) -> None:
-        ids = await self.actors(kept)
+    async def test_pages_cover_everything_once_in_order(self, tested_store: StoreUnderTest, order: str, limit: int) -> None:
+        ids = await self.actors(tested_store)
         found, cursor = [], None
         while True:
-            page = await kept.page(ListActors(order=order, limit=limit, cursor=cursor))
+            page = await tested_store.page(ListActors(order=order, limit=limit, cursor=cursor))
             assert len(page.items) <= limit
             found += [row.actor_id for row in page.items]
             if (cursor := page.next_cursor) is None:
                 break
         assert found == (ids if order == "asc" else ids[::-1])
 
-    async def test_a_listed_row_shows_the_state(self, kept: Kept) -> None:
-        ids = await self.actors(kept)
-        (row,) = (await kept.page(ListActors(status="deactivated"))).items
+    async def test_a_listed_row_shows_the_state(self, tested_store: StoreUnderTest) -> None:
+        ids = await self.actors(tested_store)
+        (row,) = (await tested_store.page(ListActors(status="deactivated"))).items
         assert (row.actor_id, row.kind, row.status, row.created_at) == (ids[1], "human", "deactivated", NOW + SECOND)
 
-    async def test_filters_hold_together(self, kept: Kept) -> None:
-        ids = await self.actors(kept)
+    async def test_filters_hold_together(self, tested_store: StoreUnderTest) -> None:
+        ids = await self.actors(tested_store)
         active_people = ListActors(status="active", kind=("human", "agent"), actor_id=(ids[0], ids[1], ids[3]))
-        assert [row.actor_id for row in (await kept.page(active_people)).items] == [ids[3]]
+        assert [row.actor_id for row in (await tested_store.page(active_people)).items] == [ids[3]]
 
     @pytest.mark.parametrize(
         ("filters", "found"),
@@ -858,45 +893,53 @@ class TestLists:
             ({"planned_from": NOW + timedelta(hours=9), "planned_to": NOW + timedelta(days=1)}, [1]),
         ],
     )
-    async def test_each_kind_of_condition(self, kept: Kept, filters: dict[str, Any], found: list[int]) -> None:
-        ids = await self.visits(kept)
-        page = await kept.page(ListVisits(**filters))
+    async def test_each_kind_of_condition(
+        self, tested_store: StoreUnderTest, filters: dict[str, Any], found: list[int]
+    ) -> None:
+        ids = await self.visits(tested_store)
+        page = await tested_store.page(ListVisits(**filters))
         assert [row.visit_id for row in page.items] == [ids[number] for number in found]
 
-    async def test_an_optional_column_is_filtered_by_equality(self, kept: Kept) -> None:
-        ids = await self.visits(kept)
-        page = await kept.page(ListVisits(parent_id=ids[0]))
+    async def test_an_optional_column_is_filtered_by_equality(self, tested_store: StoreUnderTest) -> None:
+        ids = await self.visits(tested_store)
+        page = await tested_store.page(ListVisits(parent_id=ids[0]))
         assert [row.visit_id for row in page.items] == ids[1:]
 
     @pytest.mark.parametrize(("seconds", "found"), [(-1, [0, 1, 2]), (0, [0, 1])])
-    async def test_a_time_is_after_another_or_there_is_none(self, kept: Kept, seconds: int, found: list[int]) -> None:
-        ids = await self.visits(kept)
+    async def test_a_time_is_after_another_or_there_is_none(
+        self, tested_store: StoreUnderTest, seconds: int, found: list[int]
+    ) -> None:
+        ids = await self.visits(tested_store)
         after = Where("arrived_at", "after_or_null", NOW + seconds * SECOND)
-        assert [row.visit_id for row in await self.listed(kept, ListVisits(), after)] == [ids[number] for number in found]
+        assert [row.visit_id for row in await self.list_items(tested_store, ListVisits(), after)] == [
+            ids[number] for number in found
+        ]
 
     @pytest.mark.parametrize(
         ("wanted", "found"),
         [("Rotatable", [0]), ("Rotatable Limitable", [0, 1]), ("Homeable", [0, 1]), ("Marking Imageable", []), ("", [])],
     )
-    async def test_a_set_has_any_of_some_values(self, kept: Kept, wanted: str, found: list[int]) -> None:
+    async def test_a_set_has_any_of_some_values(self, tested_store: StoreUnderTest, wanted: str, found: list[int]) -> None:
         families = [["Rotatable", "Homeable"], ["Homeable", "Limitable"], []]
         ids = [new_id() for _ in families]
         for number, (id, affordances) in enumerate(zip(ids, families, strict=True)):
             time = NOW + number * SECOND
             event = FamilyDefined(name=f"Family {number}", affordances=affordances, settings_schema=None)
-            await kept.append(to(id, 0, event, now=time), now=time)
-        await kept.settle()
+            await tested_store.append(to(id, 0, event, now=time), now=time)
+        await tested_store.settle()
         any_of = Where("affordances", "has_any", tuple(map(Affordance, wanted.split())))
-        assert [row.family_id for row in await self.listed(kept, ListFamilies(), any_of)] == [ids[n] for n in found]
+        assert [row.family_id for row in await self.list_items(tested_store, ListFamilies(), any_of)] == [
+            ids[n] for n in found
+        ]
 
-    async def listed(self, kept: Kept, query: Any, *conditions: Where) -> tuple[Any, ...]:
-        async with kept.store.session() as session:
+    async def list_items(self, tested_store: StoreUnderTest, query: Any, *conditions: Where) -> tuple[Any, ...]:
+        async with tested_store.store.session() as session:
             return (await session.page(query.summary, query, conditions)).items
 
-    async def test_every_projection_lists_nothing_in_an_empty_store(self, kept: Kept) -> None:
+    async def test_every_projection_lists_nothing_in_an_empty_store(self, tested_store: StoreUnderTest) -> None:
         for operation in REGISTRY:
             if (summary := getattr(operation.input, "summary", None)) is not None:
-                async with kept.store.session() as session:
+                async with tested_store.store.session() as session:
                     page = await session.page(summary, operation.input.model_construct(), ())
                 assert page == Page((), None), operation.name
 
@@ -916,25 +959,25 @@ class TestLogbooks:
         made |= {"decision_id": new_id(), "correlation_id": new_id(), "occurred_at": NOW, "messages": {"prompt": ["why?"]}}
         return Inference(**made | changes)
 
-    async def stored(self, kept: Kept) -> tuple[Any, ...]:
-        return (await kept.page(ListInferences())).items
+    async def list_inferences(self, tested_store: StoreUnderTest) -> tuple[Any, ...]:
+        return (await tested_store.page(ListInferences())).items
 
-    async def test_rows_come_back_as_they_went_in(self, kept: Kept) -> None:
+    async def test_rows_come_back_as_they_went_in(self, tested_store: StoreUnderTest) -> None:
         rows = [self.entry(occurred_at=NOW + number * SECOND, cost=0.25, input_tokens=number) for number in range(3)]
-        await kept.append(entries=[rows])
-        found = await self.stored(kept)
+        await tested_store.append(entries=[rows])
+        found = await self.list_inferences(tested_store)
         assert all(row.recorded_at is not None for row in found)
         assert [Inference.model_validate({**dict(row), "recorded_at": None}) for row in found] == rows
 
-    async def test_the_first_row_of_an_id_is_kept(self, kept: Kept) -> None:
+    async def test_the_first_row_of_an_id_is_kept(self, tested_store: StoreUnderTest) -> None:
         first = self.entry(cost=1.0)
-        await kept.append(entries=[[first, first.model_copy(update={"cost": 2.0})]])
-        await kept.append(entries=[[first.model_copy(update={"cost": 3.0}), self.entry(cost=4.0)]])
-        assert sorted(row.cost for row in await self.stored(kept)) == [1.0, 4.0]
+        await tested_store.append(entries=[[first, first.model_copy(update={"cost": 2.0})]])
+        await tested_store.append(entries=[[first.model_copy(update={"cost": 3.0}), self.entry(cost=4.0)]])
+        assert sorted(row.cost for row in await self.list_inferences(tested_store)) == [1.0, 4.0]
 
-    async def test_a_lost_race_leaves_no_rows(self, kept: Kept) -> None:
+    async def test_a_lost_race_leaves_no_rows(self, tested_store: StoreUnderTest) -> None:
         actor = new_id()
-        await kept.append(to(actor, 0, registered()))
+        await tested_store.append(to(actor, 0, actor_registered()))
         with pytest.raises(ConcurrencyError):
-            await kept.append(to(actor, 0, ActorDeactivated()), entries=[[self.entry()]])
-        assert await self.stored(kept) == ()
+            await tested_store.append(to(actor, 0, ActorDeactivated()), entries=[[self.entry()]])
+        assert await self.list_inferences(tested_store) == ()

@@ -1,4 +1,4 @@
-"""Time that passes as fast as nobody waits for anything else."""
+"""Time that passes at once while nothing else is waited for."""
 
 import asyncio
 import heapq
@@ -14,7 +14,7 @@ from typing import Any
 
 START = datetime(2026, 3, 4, 9, 0, tzinfo=UTC)
 IDLE_TURNS = 20
-"""Turns of the event loop in which everybody who can go on has done so."""
+"""Turns of the event loop after which nothing can go on without time passing."""
 
 
 class SimulatedTime:
@@ -30,7 +30,7 @@ class SimulatedTime:
         return self._now
 
     @property
-    def passed(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since the start."""
         return (self._now - START).total_seconds()
 
@@ -58,7 +58,7 @@ class SimulatedTime:
 
 
 class LoopTime:
-    """The clock of an event loop that has given up real time: whoever waits for a time has it as soon as all rest.
+    """The clock of an event loop that has given up real time: a wait for a time ends as soon as everything else rests.
 
     What everybody awaits by the loop's own means goes by it: sleeps, time-outs and intervals.
     """
@@ -68,13 +68,13 @@ class LoopTime:
         self._began = selector.moment
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.passed)
+        return START + timedelta(seconds=self.elapsed_seconds)
 
     def __call__(self) -> datetime:
         return self.now()
 
     @property
-    def passed(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since the start."""
         return self._selector.moment - self._began
 
@@ -112,16 +112,16 @@ def skipping_time(loop: Any) -> Iterator[LoopTime]:
     selector, in_thread = loop._selector, loop.run_in_executor
     skipping = _Skipping(selector, math.ceil(loop.time()))
 
-    def beside(executor: Executor | None, function: Any, *given: Any) -> Any:
+    def run_in_thread(executor: Executor | None, function: Any, *given: Any) -> Any:
         skipping.threads += 1
         working = in_thread(executor, function, *given)
-        working.add_done_callback(done)
+        working.add_done_callback(note_done)
         return working
 
-    def done(working: Any) -> None:
+    def note_done(working: Any) -> None:
         skipping.threads -= 1
 
-    loop._selector, loop.time, loop.run_in_executor = skipping, lambda: skipping.moment, beside
+    loop._selector, loop.time, loop.run_in_executor = skipping, lambda: skipping.moment, run_in_thread
     try:
         yield LoopTime(skipping)
     finally:

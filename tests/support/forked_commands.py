@@ -43,9 +43,7 @@ def run_command(
         return subprocess.CompletedProcess(arguments, code, stdout.read_text(), stderr.read_text())
 
 
-def execute(
-    arguments: tuple[str, ...], environment: dict[str, str], directory: Path, stdout: Path, stderr: Path
-) -> None:
+def execute(arguments: tuple[str, ...], environment: dict[str, str], directory: Path, stdout: Path, stderr: Path) -> None:
     """Run the command line in a process that was just forked, as a shell would have started it."""
     from baton.cli.main import main
 

@@ -43,13 +43,13 @@ class Api:
         return await self.request("POST", path, json=body if body is not None else {}, headers=named)
 
     async def create(self, path: str, body: Any) -> str:
-        """The id of something just created."""
+        """Create something, and return its id."""
         response = await self.post(path, body)
         assert response.status_code == 201, response.text
         return next(value for name, value in response.json().items() if name.endswith("_id"))
 
-    async def done(self, path: str, body: Any = None) -> int:
-        """The log position of a command that must succeed."""
+    async def execute(self, path: str, body: Any = None) -> int:
+        """Send a command that must succeed, and return its log position."""
         response = await self.post(path, body)
         assert response.status_code in (200, 201, 204), response.text
         return int(response.headers["X-Baton-Position"])

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def clean_environment(**chosen: str) -> dict[str, str]:
-    """Our environment with none of the service's settings but these."""
+    """Return our environment with none of the service's settings but these."""
     settings = {name.upper() for name in Settings.model_fields} | {"BATON_TOKEN"}
     return {name: value for name, value in os.environ.items() if name not in settings} | chosen
 
@@ -34,20 +34,8 @@ def run_baton(*arguments: str, timeout: float = DEADLINE, **environment: str) ->
     return run_command(arguments, clean_environment(**environment), timeout)
 
 
-def spawn_baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command line to its end as a shell does, from the start of the interpreter."""
-    return subprocess.run(
-        [sys.executable, "-m", "baton.cli", *arguments],
-        env=clean_environment(**environment),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-
-
 def eventually(condition: Callable[[], T], within: float = DEADLINE, what: object = "") -> T:
-    """The first true answer of a condition."""
+    """Return the first true answer of a condition."""
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {within:.0f} s: {what() if callable(what) else what}"
@@ -61,45 +49,45 @@ class Stack:
     def __init__(self, directory: Path, environment: Mapping[str, str], ports: Sequence[int] = (0, 0, 0)) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._said = directory / "said.txt"
+        self._output_path = directory / "said.txt"
         options = [f"--{name}={port}" for name, port in zip(PORTS, ports, strict=True)]
-        with self._said.open("w") as said:
+        with self._output_path.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "baton.cli", "up", f"--data-dir={directory}", *options],
                 env=clean_environment(**environment),
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
         self.client = httpx.Client(timeout=30)
 
-    def ready(self) -> "Stack":
-        """Wait until it says that it is ready."""
-        eventually(lambda: self.process.poll() is not None or "ready in" in self.said(), 2 * DEADLINE, self.said)
-        assert self.process.poll() is None, self.said()
-        self.client.base_url = httpx.URL(self.place("url"))
+    def wait_until_ready(self) -> "Stack":
+        """Return it once it says that it is ready."""
+        eventually(lambda: self.process.poll() is not None or "ready in" in self.output(), 2 * DEADLINE, self.output)
+        assert self.process.poll() is None, self.output()
+        self.client.base_url = httpx.URL(self.address("url"))
         return self
 
-    def said(self) -> str:
-        """Everything it printed."""
-        return self._said.read_text()
+    def output(self) -> str:
+        """Return everything it printed."""
+        return self._output_path.read_text()
 
-    def place(self, name: str) -> str:
-        """An address from the note it leaves."""
+    def address(self, name: str) -> str:
+        """Return an address from the note it leaves."""
         return str(json.loads((self.directory / "stack.json").read_text())[name])
 
     @property
     def ports(self) -> list[int]:
         """The ports of the API, of Temporal and of its pages."""
-        pages = next(line for line in self.said().splitlines() if "Temporal UI" in line)
-        return [int(place.rpartition(":")[2]) for place in (self.place("url"), self.place("temporal_address"), pages)]
+        pages = next(line for line in self.output().splitlines() if "Temporal UI" in line)
+        return [int(place.rpartition(":")[2]) for place in (self.address("url"), self.address("temporal_address"), pages)]
 
     def children(self) -> list[psutil.Process]:
-        """Every process it started."""
+        """Return every process it started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def find(self, piece: str) -> psutil.Process | None:
-        """The process of one piece, if it lives."""
+        """Return the process of one piece, if it lives."""
         for child in psutil.Process(self.process.pid).children():
             try:
                 line = " ".join(child.cmdline())
@@ -110,11 +98,11 @@ class Stack:
         return None
 
     def piece(self, name: str) -> psutil.Process:
-        """The process of one piece, as soon as it lives."""
-        return eventually(lambda: self.find(name), what=f"no {name}: {self.said()}")  # type: ignore[return-value]
+        """Return the process of one piece, as soon as it lives."""
+        return eventually(lambda: self.find(name), what=f"no {name}: {self.output()}")  # type: ignore[return-value]
 
     def kill(self, name: str) -> psutil.Process:
-        """End a piece at once, and answer the one that took its place."""
+        """Kill a piece, and return the one that took its place."""
         killed = self.piece(name)
         killed.kill()
         return eventually(  # type: ignore[return-value]
@@ -122,20 +110,20 @@ class Stack:
         )
 
     def create(self, path: str, body: Any) -> str:
-        """The id of something just created."""
+        """Create something, and return its id."""
         answer = self.client.post(path, json=body)
         assert answer.status_code == 201, answer.text
         return str(next(value for name, value in answer.json().items() if name.endswith("_id")))
 
     def end(self, number: signal.Signals = signal.SIGTERM, *, group: bool = False) -> list[psutil.Process]:
-        """Send a signal (to its whole group, as Ctrl-C does), wait until it is gone, and answer whom it left behind."""
+        """Send a signal (to its whole group, as Ctrl-C does), wait for the end, and return the processes it left behind."""
         children = self.children()
         (os.killpg if group else os.kill)(self.process.pid, number)
         try:
             self.process.wait(DEADLINE)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"it did not end: {self.said()}") from None
-        return [child for child in children if alive(child)]
+            raise AssertionError(f"it did not end: {self.output()}") from None
+        return [child for child in children if is_alive(child)]
 
     def remove(self) -> None:
         """End it whatever happened before."""
@@ -145,8 +133,8 @@ class Stack:
             assert not left, left
 
 
-def alive(process: psutil.Process) -> bool:
-    """Whether a process still runs."""
+def is_alive(process: psutil.Process) -> bool:
+    """Return whether a process still runs."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -158,6 +146,6 @@ def running_stack(directory: Path, ports: Sequence[int] = (0, 0, 0), **environme
     """A stack that is ready, until the end of the block."""
     stack = Stack(directory, environment, ports)
     try:
-        yield stack.ready()
+        yield stack.wait_until_ready()
     finally:
         stack.remove()

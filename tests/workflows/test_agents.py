@@ -14,7 +14,7 @@ from baton.infrastructure.wall_clock import new_id
 from baton.testing.ports import ScriptedModel
 from tests.support.api.rest_beamline import beamline
 from tests.support.waiting import until
-from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agent_stack, always
+from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agent_stack, constant_models
 
 FAULT = {"reason": "rotary stage encoder offline"}
 
@@ -25,8 +25,8 @@ async def test_the_worked_example(database_url: str, temporal: EmbeddedTemporal,
         budget = {"monthly_cost_cap": 40.0, "daily_token_cap": 200000}
         assert (await api.post(f"/agents/{DRAFTER}/update-budget", budget)).status_code == 204
         line = await beamline(api)
-        run_id = await line.started()
-        await api.done(f"/runs/{run_id}/abort", FAULT)
+        run_id = await line.start_run()
+        await api.execute(f"/runs/{run_id}/abort", FAULT)
 
         (debrief,) = await facility.decisions(context="RunDebrief")
         assert (debrief["choice"], debrief["decided_by"]) == ("EquipmentAbort", DEBRIEFER)
@@ -61,7 +61,7 @@ class Target:
 
     id = ""
 
-    def proposed(self, request: ChatRequest) -> dict[str, Any]:
+    def propose_notice(self, request: ChatRequest) -> dict[str, Any]:
         proposed = {
             "target_kind": "Asset",
             "target_id": self.id,
@@ -80,12 +80,12 @@ async def test_a_proposal_is_promoted_by_rule_where_that_is_on(database_url: str
     target = Target()
     settings: dict[str, Any] = {"caution_promoter_enabled": True, "run_debriefer_enabled": False}
     async with agent_stack(
-        database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings
+        database_url, temporal.address, models=constant_models(ScriptedModel(target.propose_notice)), **settings
     ) as facility:
         line = await beamline(facility.api)
         target.id = line.rotary_id
-        run_id = await line.started()
-        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        run_id = await line.start_run()
+        await facility.api.execute(f"/runs/{run_id}/abort", FAULT)
         (promotion,) = await facility.decisions(context="CautionPromotion")
         assert (promotion["choice"], promotion["decided_by"]) == ("Promote", PROMOTER)
         cautions = await facility.read("/cautions", target_kind="Asset", target_id=line.rotary_id)
@@ -99,12 +99,12 @@ async def test_a_drafter_promotes_its_own_notice_where_that_is_on(database_url: 
     target = Target()
     settings: dict[str, Any] = {"caution_drafter_promotes": True, "run_debriefer_enabled": False}
     async with agent_stack(
-        database_url, temporal.address, models=always(ScriptedModel(target.proposed)), **settings
+        database_url, temporal.address, models=constant_models(ScriptedModel(target.propose_notice)), **settings
     ) as facility:
         line = await beamline(facility.api)
         target.id = line.rotary_id
-        run_id = await line.started()
-        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        run_id = await line.start_run()
+        await facility.api.execute(f"/runs/{run_id}/abort", FAULT)
         (promotion,) = await facility.decisions(context="CautionPromotion")
         assert (promotion["choice"], promotion["decided_by"]) == ("Promote", DRAFTER)
         cautions = await facility.read("/cautions", target_kind="Asset", target_id=line.rotary_id)
@@ -115,9 +115,9 @@ async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, tempora
     settings: dict[str, Any] = {"run_supervisor_enabled": True, "run_supervisor_tick_seconds": 3600}
     async with agent_stack(database_url, temporal.address, **settings) as facility:
         line = await beamline(facility.api)
-        run_id = await line.started()
-        await facility.api.done(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
-        await until(lambda: facility.stands(f"/runs/{run_id}", "Held"), within=30)
+        run_id = await line.start_run()
+        await facility.api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+        await until(lambda: facility.has_status(f"/runs/{run_id}", "Held"), within=30)
         (decision,) = await facility.decisions(context="RunSupervision")
         assert (decision["choice"], decision["decided_by"]) == ("Hold", SUPERVISOR)
         held = (await facility.events(f"/runs/{run_id}"))[-1]
@@ -127,8 +127,8 @@ async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, tempora
 async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: str, temporal: EmbeddedTemporal) -> None:
     async with agent_stack(database_url, temporal.address, working=False) as facility:
         line = await beamline(facility.api)
-        run_id = await line.started()
-        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        run_id = await line.start_run()
+        await facility.api.execute(f"/runs/{run_id}/abort", FAULT)
         ended = (await facility.events(f"/runs/{run_id}"))[-1]
         waiting = (await facility.read("/reactions", subscriber_name="run_debriefer"))["items"]
         assert [(row["unprocessed"], row["open_items"]) for row in waiting] == [(1, [])]
@@ -145,18 +145,18 @@ async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: s
 async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: EmbeddedTemporal) -> None:
     async with agent_stack(database_url, temporal.address, caution_drafter_enabled=False, working=False) as facility:
         line = await beamline(facility.api)
-        await facility.api.done(f"/agents/{DEBRIEFER}/update-budget", {"monthly_cost_cap": None, "daily_token_cap": 1000})
+        await facility.api.execute(f"/agents/{DEBRIEFER}/update-budget", {"monthly_cost_cap": None, "daily_token_cap": 1000})
         runtime = await facility.start_worker()
         turns = BudgetLock(runtime.commands)
         assert await turns.take(UUID(DEBRIEFER), new_id())
-        run_id = await line.started()
-        await facility.api.done(f"/runs/{run_id}/abort", FAULT)
+        run_id = await line.start_run()
+        await facility.api.execute(f"/runs/{run_id}/abort", FAULT)
 
-        async def told_to_wait() -> bool:
+        async def is_waiting() -> bool:
             (row,) = (await facility.read("/reactions", subscriber_name="run_debriefer"))["items"]
             return any(item["attempt"] > 1 for item in row["open_items"])
 
-        await until(told_to_wait, within=30)
+        await until(is_waiting, within=30)
         async with runtime.store.session() as session:
             (turn,) = await session.records(SpendingTurn, {"agent_id": UUID(DEBRIEFER)})
         await turns.release(UUID(DEBRIEFER), turn.decision_id)
@@ -167,8 +167,8 @@ async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: Emb
 async def test_histories_hold_no_text_of_anybody(database_url: str, temporal: EmbeddedTemporal) -> None:
     async with agent_stack(database_url, temporal.address) as facility:
         line = await beamline(facility.api)
-        run_id = await line.started()
-        await facility.api.done(f"/runs/{run_id}/abort", {"reason": "Mira Okafor tripped over the cable"})
+        run_id = await line.start_run()
+        await facility.api.execute(f"/runs/{run_id}/abort", {"reason": "Mira Okafor tripped over the cable"})
         await facility.logbook(run_id)
         ended = (await facility.events(f"/runs/{run_id}"))[1]
         client = await connect(Settings(temporal_address=temporal.address, app_env="test"))

@@ -26,11 +26,11 @@ async def test_steps_are_done_in_order_and_the_procedure_completes(stack: Conduc
         {"kind": "capture", "address": "b", "capture_name": "n"},
         setpoint("c", {"__capture__": "n"}),
     ]
-    procedure_id, result = await stack.conducted(steps)
+    procedure_id, result = await stack.conduct_steps(steps)
     assert (result["succeeded"], result["completed_count"], result["substrate_writes"]) == (True, 4, {"a": 3, "c": 1.5})
     assert stack.control.writes == [("a", 3), ("c", 1.5)]
     assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
-    assert (await stack.happened(procedure_id))[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
+    assert (await stack.event_types(procedure_id))[-2:] == ["ProcedureConducted", "ProcedureCompleted"]
     marks = [(row["kind"], row["mark"], row["result"]) for row in await stack.ledger(procedure_id)]
     assert marks == [
         ("setpoint", "in_flight", "in_flight"),
@@ -44,7 +44,7 @@ async def test_steps_are_done_in_order_and_the_procedure_completes(stack: Conduc
 
 async def test_a_failed_setpoint_aborts(stack: ConductStack) -> None:
     stack.plant.simulate_fault("a", SimulatedFault.REJECTING)
-    procedure_id, result = await stack.conducted([setpoint("c", 1), setpoint("a", 3), setpoint("c", 2)])
+    procedure_id, result = await stack.conduct_steps([setpoint("c", 1), setpoint("a", 3), setpoint("c", 2)])
     assert result["failure"] == {
         "step_index": 1,
         "source_kind": "setpoint",
@@ -60,7 +60,7 @@ async def test_a_failed_setpoint_aborts(stack: ConductStack) -> None:
 
 async def test_a_failed_check_holds_where_that_was_asked_for_and_is_taken_up_again(stack: ConductStack) -> None:
     steps = [setpoint("a", 25.0), check("c", 25)]
-    procedure_id, result = await stack.conducted(steps, ConductOrHoldProcedure)
+    procedure_id, result = await stack.conduct_steps(steps, ConductOrHoldProcedure)
     assert (result["succeeded"], result["held"], result["failure"]["error_class"]) == (False, True, "CheckFailedError")
     assert (await stack.procedure(procedure_id)).status is ProcedureStatus.HELD
     await stack.control.write("c", 25)
@@ -72,7 +72,7 @@ async def test_a_failed_check_holds_where_that_was_asked_for_and_is_taken_up_aga
 
 
 async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stack: ConductStack) -> None:
-    procedure_id = await stack.registered()
+    procedure_id = await stack.register_procedure()
     command = ConductProcedure(steps=(setpoint("a", 1),), wait=60)
     first = await stack.do(command, procedure_id, key="once")
     again = await stack.do(command.model_copy(update={"wait": 5}), procedure_id, key="once")
@@ -82,7 +82,7 @@ async def test_a_repeat_with_the_same_key_gets_the_same_conduct(stack: ConductSt
 
 async def test_a_procedure_is_taken_up_where_it_was_held_and_leaves_out_only_what_somebody_says(stack: ConductStack) -> None:
     steps = [setpoint("a", 1), check("c", 25), setpoint("a", 2), setpoint("a", 3)]
-    procedure_id, _ = await stack.conducted(steps, ConductOrHoldProcedure)
+    procedure_id, _ = await stack.conduct_steps(steps, ConductOrHoldProcedure)
     with pytest.raises(InvalidProcedureReEstablishmentBoundaryError, match="Step 1 is not done"):
         await stack.do(ConductFromProcedure(re_establishment_boundary=3), procedure_id)
     skipping = ConductFromProcedure(re_establishment_boundary=2, skip=True, skip_reason="the check is broken", wait=60)
@@ -90,7 +90,7 @@ async def test_a_procedure_is_taken_up_where_it_was_held_and_leaves_out_only_wha
     assert (result["succeeded"], result["completed_count"], result["skipped_count"]) == (True, 2, 1)
     assert stack.control.writes == [("a", 1), ("a", 2), ("a", 3)]
     assert [row["step_index"] for row in await stack.ledger(procedure_id) if row["result"] == "skipped"] == [1]
-    again, _ = await stack.conducted(steps, ConductOrHoldProcedure)
+    again, _ = await stack.conduct_steps(steps, ConductOrHoldProcedure)
     await stack.control.write("c", 25)
     stack.control.writes.clear()
     result = await stack.conduct(ConductFromProcedure(wait=60), again)

@@ -1,4 +1,4 @@
-"""Runs conducted from end to end: phases in order, what holds them up, what ends them, and what is told of them."""
+"""Runs conducted from end to end: phases in order, what holds them up, what ends them, and what is recorded of them."""
 
 import asyncio
 import os
@@ -44,8 +44,8 @@ from tests.support.databases import with_database
 from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, RunStack, StartedRun, furnished
-from tests.support.workflows.step_json import capture, check, compute, criterion, setpoint, steered
+from tests.support.workflows.run_cases import PLANT, RunStack, StartedRun, build_run_stack
+from tests.support.workflows.step_json import capture, check, compute, criterion, setpoint, steered_value
 
 OPEN_GATE = check("gate", 1, timeout=30)
 """A step that goes on when the test says so."""
@@ -66,12 +66,12 @@ async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[
     enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
     async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack:
         stack.caller = Caller.system(new_id())
-        run_stack = await furnished(stack)
-        stack.caller = await member(stack, REGISTRY.command_names())
+        run_stack = await build_run_stack(stack)
+        stack.caller = await register_member(stack, REGISTRY.command_names())
         yield run_stack
 
 
-async def member(stack: ConductStack, may: Iterable[str]) -> Caller:
+async def register_member(stack: ConductStack, may: Iterable[str]) -> Caller:
     """Somebody of the crew, and what they may do."""
     id = UUID((await stack.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
     grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
@@ -84,27 +84,27 @@ async def series(run_stack: RunStack) -> StartedRun:
     return await run_stack.start()
 
 
-def by(procedure_id: UUID, *steps: Any, command: str = "conduct_procedure", **fields: Any) -> dict[str, Any]:
+def phase_by(procedure_id: UUID, *steps: Any, command: str = "conduct_procedure", **fields: Any) -> dict[str, Any]:
     """A phase with its steps and the command that conducts them."""
     return {"procedure_id": procedure_id, "conduct": {"command": command, "steps": steps, **fields}}
 
 
-async def set_off(series: StartedRun, *steps: Any, closing: Any = (), rows: int) -> tuple[UUID, UUID]:
+async def start_two_phases(series: StartedRun, *steps: Any, closing: Any = (), rows: int) -> tuple[UUID, UUID]:
     """Two phases under way: the first has come as far as its ledger has rows, the second waits for its turn."""
     first = await series.recipe_phase(steps, closing)
     second = await series.recipe_phase([setpoint("c", 9)])
     accepted = await series.conduct(first, second, wait=0)
     assert accepted.status == 202
-    await series.at_step(first, rows)
+    await series.wait_for_ledger_rows(first, rows)
     return first, second
 
 
 async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: StartedRun) -> None:
     first, second = await series.phase(), await series.recipe_phase([setpoint("b", 2)], [setpoint("shutter", 0)])
-    done = await series.conduct(by(first, setpoint("a", 1)), second)
+    done = await series.conduct(phase_by(first, setpoint("a", 1)), second)
     assert (done.status, done.replayed) == (200, False)
     assert series.stack.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
-    assert await series.happened() == ["RunStarted", "RunConductStarted", "RunCompleted", "RunConducted"]
+    assert await series.event_types() == ["RunStarted", "RunConductStarted", "RunCompleted", "RunConducted"]
     run = await series.run()
     assert (run.status, run.live_conduct_id, run.actuation_kind) == (RunStatus.COMPLETED, None, "Physical")
     conduct_id = UUID(done.body["conduct_id"])
@@ -138,7 +138,7 @@ async def test_phases_are_conducted_in_order_and_the_run_is_completed(series: St
 
 
 async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRun) -> None:
-    looked = await series.recipe_phase([setpoint("a", steered("focus")), capture("sharpness", "sharpness")])
+    looked = await series.recipe_phase([setpoint("a", steered_value("focus")), capture("sharpness", "sharpness")])
     search = {
         "command": "conduct_until_advised",
         "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
@@ -151,7 +151,7 @@ async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRu
     kept = await series.recipe_phase([compute("reduce", output_uri="file:///reduced.h5", output_ref_name="reduced")])
     done = await series.conduct(
         {"procedure_id": looked, "conduct": search},
-        by(settled, capture("a", "seen"), command="conduct_until_converged", **within),
+        phase_by(settled, capture("a", "seen"), command="conduct_until_converged", **within),
         kept,
     )
     assert done.body["succeeded"], done.body
@@ -163,11 +163,11 @@ async def test_loops_are_phases_too_and_all_they_bring_is_told(series: StartedRu
 
 async def test_holding_the_run_pauses_the_phase_at_its_next_step_until_the_run_is_resumed(series: StartedRun) -> None:
     stack = series.stack
-    first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, setpoint("b", 2), rows=2)
+    first, _ = await start_two_phases(series, setpoint("a", 1), OPEN_GATE, setpoint("b", 2), rows=2)
     await stack.do(HoldRun(reason="top-up"), series.run_id)
     await stack.plant.write("gate", 1)
-    await waiting_for_its_run(stack, first)
-    view = await series.waits_for("run")
+    await wait_for_its_run(stack, first)
+    view = await series.wait_until_waiting_for("run")
     assert (view.current_procedure_id, view.phases[0].status) == (first, ProcedureStatus.RUNNING)
     assert stack.control.writes == [("a", 1)]
     await stack.do(ResumeRun(), series.run_id)
@@ -175,24 +175,24 @@ async def test_holding_the_run_pauses_the_phase_at_its_next_step_until_the_run_i
     assert stack.control.writes == [("a", 1), ("b", 2), ("c", 9)]
 
 
-async def waiting_for_its_run(stack: ConductStack, procedure_id: UUID) -> None:
-    async def waits() -> bool:
+async def wait_for_its_run(stack: ConductStack, procedure_id: UUID) -> None:
+    async def is_waiting() -> bool:
         async with stack.runtime.pool.connection() as connection:
             found = await connection.execute(
                 "SELECT waiting_for = 'run' FROM conduct_progress WHERE procedure_id = %s", [procedure_id]
             )
             return bool((await found.fetchone() or (False,))[0])
 
-    await until(waits)
+    await until(is_waiting)
 
 
 @pytest.mark.parametrize("ending", ["resumed", "stopped"])
 async def test_a_run_that_is_held_during_the_last_step_keeps_the_phase_from_closing(series: StartedRun, ending: str) -> None:
     stack = series.stack
-    first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, closing=[setpoint("shutter", 0)], rows=2)
+    first, _ = await start_two_phases(series, setpoint("a", 1), OPEN_GATE, closing=[setpoint("shutter", 0)], rows=2)
     await stack.do(HoldRun(reason="top-up"), series.run_id)
     await stack.plant.write("gate", 1)
-    await waiting_for_its_run(stack, first)
+    await wait_for_its_run(stack, first)
     assert stack.control.writes == [("a", 1)]
     if ending == "resumed":
         await stack.do(ResumeRun(), series.run_id)
@@ -217,36 +217,36 @@ SEARCH: dict[str, Any] = {
 async def advise(stack: ConductStack, procedure_id: UUID, **advice: Any) -> None:
     """Say where to measure, as soon as that is asked."""
 
-    async def asked() -> int | None:
+    async def asked_iteration() -> int | None:
         index: int | None = (await stack.ask(GetProcedureSteering(), procedure_id)).iteration_index
         return index
 
-    index = await until(asked)
+    index = await until(asked_iteration)
     await stack.do(AdviseProcedure(iteration_index=index, advice=advice), procedure_id)
 
 
 async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: StartedRun) -> None:
     stack = series.stack
-    id = await series.recipe_phase([setpoint("a", steered("focus")), capture("sharpness", "sharpness")])
+    id = await series.recipe_phase([setpoint("a", steered_value("focus")), capture("sharpness", "sharpness")])
     await stack.do(ConductUntilAdvised(**SEARCH, wait=0), id)
 
-    async def stands(status: ProcedureStatus) -> bool:
+    async def has_status(status: ProcedureStatus) -> bool:
         return (await stack.procedure(id)).status is status
 
-    async def asks() -> bool:
+    async def is_asking() -> bool:
         return bool((await stack.ask(GetProcedureSteering(), id)).waiting)
 
-    await until(asks)
+    await until(is_asking)
     await stack.do(HoldProcedure(reason="lunch"), id)
-    await until(lambda: stands(ProcedureStatus.HELD))
+    await until(lambda: has_status(ProcedureStatus.HELD))
     await stack.do(ConductUntilAdvisedFrom(**SEARCH, wait=0), id)
-    await until(asks)
+    await until(is_asking)
     await stack.do(HoldRun(reason="top-up"), series.run_id)
     await advise(stack, id, verdict="Measure", next_point={"focus": 0.5})
-    await waiting_for_its_run(stack, id)
+    await wait_for_its_run(stack, id)
     await stack.do(ResumeRun(), series.run_id)
     await advise(stack, id, verdict="Stop")
-    await until(lambda: stands(ProcedureStatus.COMPLETED))
+    await until(lambda: has_status(ProcedureStatus.COMPLETED))
     assert stack.control.writes == [("a", 0.0), ("a", 0.5)]
 
 
@@ -254,7 +254,7 @@ async def test_a_phase_that_is_cancelled_goes_no_further_although_its_step_is_do
     series: StartedRun,
 ) -> None:
     stack = series.stack
-    first, _ = await set_off(series, *[setpoint("b", number) for number in range(300)], rows=10)
+    first, _ = await start_two_phases(series, *[setpoint("b", number) for number in range(300)], rows=10)
     await stack.client.get_workflow_handle(conduct_workflow_id(first)).cancel()
     assert (await series.result())["succeeded"] is False
     assert (await stack.procedure(first)).last_status_reason == "conduct cancelled"
@@ -263,8 +263,8 @@ async def test_a_phase_that_is_cancelled_goes_no_further_although_its_step_is_do
 
 async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: StartedRun) -> None:
     stack = series.stack
-    first, second = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
-    await series.reaches_conduct(first)
+    first, second = await start_two_phases(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
+    await series.wait_until_conducted(first)
     await stack.do(AbortRun(reason="smoke in the hutch"), series.run_id)
     result = await series.result()
     assert (result["succeeded"], result["phases"][0]["succeeded"], result["phases"][1]["conduct_id"]) == (False, False, None)
@@ -272,13 +272,13 @@ async def test_aborting_the_run_cancels_the_phase_and_closes_nothing(series: Sta
     assert (phase.status, phase.last_status_reason) == (ProcedureStatus.ABORTED, "smoke in the hutch")
     assert (await stack.procedure(second)).status is ProcedureStatus.DEFINED
     assert stack.control.writes == []
-    assert (await series.happened())[-2:] == ["RunAborted", "RunConducted"]
+    assert (await series.event_types())[-2:] == ["RunAborted", "RunConducted"]
 
 
 async def test_stopping_the_run_ends_the_phase_at_its_next_step_and_closes(series: StartedRun) -> None:
     stack = series.stack
     steps = (setpoint("a", 1), OPEN_GATE, setpoint("b", 2))
-    first, second = await set_off(series, *steps, closing=[setpoint("shutter", 0)], rows=2)
+    first, second = await start_two_phases(series, *steps, closing=[setpoint("shutter", 0)], rows=2)
     await stack.do(StopRun(reason="enough statistics"), series.run_id)
     await stack.plant.write("gate", 1)
     result = await series.result()
@@ -294,8 +294,10 @@ async def test_stopping_the_run_ends_the_phase_at_its_next_step_and_closes(serie
 async def test_a_phase_that_is_held_is_waited_for_until_somebody_takes_it_up_again(series: StartedRun) -> None:
     stack = series.stack
     first, second = await series.phase(), await series.recipe_phase([setpoint("c", 9)])
-    await series.conduct(by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0)
-    view = await series.waits_for("phase", procedure_id=first, code="StepFault")
+    await series.conduct(
+        phase_by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0
+    )
+    view = await series.wait_until_waiting_for("phase", procedure_id=first, code="StepFault")
     assert view.waiting is not None
     assert "CheckFailedError" in (view.waiting.detail or "")
     assert (await series.run()).status is RunStatus.RUNNING
@@ -309,10 +311,10 @@ async def test_a_phase_that_is_held_is_waited_for_until_somebody_takes_it_up_aga
 
 async def test_a_phase_whose_conduct_was_lost_is_waited_for_until_somebody_ends_it(series: StartedRun) -> None:
     stack, runtime = series.stack, series.stack.runtime
-    first, _ = await set_off(series, setpoint("a", 1), OPEN_GATE, rows=2)
+    first, _ = await start_two_phases(series, setpoint("a", 1), OPEN_GATE, rows=2)
     await stack.client.get_workflow_handle(conduct_workflow_id(first)).terminate()
     await Reconciler([runtime.conducts], runtime.engine, clock, timedelta(seconds=300)).compare()
-    await series.waits_for("phase", procedure_id=first, code="ConductLost")
+    await series.wait_until_waiting_for("phase", procedure_id=first, code="ConductLost")
     await stack.do(AbortProcedure(reason="nobody knows"), first)
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "ConductLost")
@@ -345,19 +347,19 @@ async def test_the_first_phase_that_fails_aborts_the_run_and_the_rest_is_left(se
 
 async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it_is_resumed(series: StartedRun) -> None:
     stack = series.stack
-    first, second = await set_off(series, OPEN_GATE, rows=0)
-    await series.reaches_conduct(first)
+    first, second = await start_two_phases(series, OPEN_GATE, rows=0)
+    await series.wait_until_conducted(first)
     await series.lose_beam()
     await stack.plant.write("gate", 1)
-    view = await series.waits_for("gate", procedure_id=second, code="ProcedureSupplyCoverageMismatchError")
-    await series.reaches(RunStatus.HELD)
+    view = await series.wait_until_waiting_for("gate", procedure_id=second, code="ProcedureSupplyCoverageMismatchError")
+    await series.wait_for_status(RunStatus.HELD)
     (held,) = [event for event in await series.events() if isinstance(event, RunHeld)]
     assert view.waiting is not None
     assert held.reason == view.waiting.detail
     with expect_refusal("RunSupplyCoverageMismatchError"):
         await stack.do(ResumeRun(), series.run_id)
     assert (await series.view()).waiting == view.waiting
-    await series.beam_back()
+    await series.restore_beam()
     await stack.do(ResumeRun(), series.run_id)
     assert (await series.result())["succeeded"]
     assert stack.control.writes == [("c", 9)]
@@ -365,7 +367,7 @@ async def test_a_gate_that_stays_closed_holds_the_run_and_is_asked_again_when_it
 
 async def test_a_phase_that_must_not_start_fails_the_run(series: StartedRun) -> None:
     stack = series.stack
-    first, second = await set_off(series, OPEN_GATE, rows=0)
+    first, second = await start_two_phases(series, OPEN_GATE, rows=0)
     await series.give("start_procedure", second)
     await series.give("complete_procedure", second)
     await stack.plant.write("gate", 1)
@@ -382,40 +384,40 @@ async def test_a_phase_that_must_not_start_fails_the_run(series: StartedRun) -> 
 
 async def test_a_run_that_is_held_when_all_is_done_is_completed_when_it_is_resumed(series: StartedRun) -> None:
     stack = series.stack
-    await held_at_the_end(series)
+    await hold_at_the_end(series)
     await stack.do(ResumeRun(), series.run_id)
     assert (await series.result())["succeeded"]
-    assert (await series.happened())[-4:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
+    assert (await series.event_types())[-4:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
 
 
 async def test_a_run_that_is_held_when_all_is_done_may_be_completed_by_hand(series: StartedRun) -> None:
-    await held_at_the_end(series)
+    await hold_at_the_end(series)
     await series.stack.do(CompleteRun(), series.run_id)
     assert (await series.result())["succeeded"]
-    assert (await series.happened())[-3:] == ["RunHeld", "RunCompleted", "RunConducted"]
+    assert (await series.event_types())[-3:] == ["RunHeld", "RunCompleted", "RunConducted"]
 
 
-async def held_at_the_end(series: StartedRun) -> None:
+async def hold_at_the_end(series: StartedRun) -> None:
     """A run that was held while its only phase was closing, which is finished all the same."""
     stack = series.stack
     only = await series.recipe_phase([setpoint("a", 1)], [OPEN_GATE, setpoint("shutter", 0)])
     await series.conduct(only, wait=0)
-    await series.at_step(only, 2)
+    await series.wait_for_ledger_rows(only, 2)
 
-    async def closing() -> bool:
+    async def is_closing() -> bool:
         async with stack.runtime.pool.connection() as connection:
             found = await connection.execute("SELECT phase FROM conduct_progress WHERE procedure_id = %s", [only])
             return await found.fetchone() == ("Closing",)
 
-    await until(closing)
+    await until(is_closing)
     await stack.do(HoldRun(), series.run_id)
     await stack.plant.write("gate", 1)
 
-    async def done() -> bool:
+    async def is_done() -> bool:
         return (await stack.procedure(only)).status is ProcedureStatus.COMPLETED
 
-    await until(done)
-    await series.waits_for("run")
+    await until(is_done)
+    await series.wait_until_waiting_for("run")
 
 
 async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_is_live(series: StartedRun) -> None:
@@ -429,7 +431,7 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
         assert (again.status, again.body, again.replayed) == (202, ids, True), key
     with expect_refusal("RunCannotConductError", "conduct_live"):
         await series.conduct(first, second)
-    stack.caller, own = await member(stack, REGISTRY.command_names()), stack.caller
+    stack.caller, own = await register_member(stack, REGISTRY.command_names()), stack.caller
     with expect_refusal("RunCannotConductError", "conduct_live"):
         await series.conduct(first)
     stack.caller = own
@@ -438,14 +440,16 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
     for key in ("k1", "k2"):
         last = await series.conduct(first, wait=0, key=key)
         assert (last.status, last.body, last.replayed) == (200, result, True)
-    assert (await series.happened()).count("RunConductStarted") == 1
+    assert (await series.event_types()).count("RunConductStarted") == 1
 
 
 async def test_a_conduct_goes_on_where_it_stood_when_its_worker_comes_back(series: StartedRun) -> None:
     stack = series.stack
     first, second = await series.phase(), await series.recipe_phase([setpoint("c", 9)])
-    await series.conduct(by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0)
-    await series.waits_for("phase")
+    await series.conduct(
+        phase_by(first, setpoint("a", 1), check("b", 5), command="conduct_or_hold_procedure"), second, wait=0
+    )
+    await series.wait_until_waiting_for("phase")
     await stack.stop_worker()
     await stack.do(AbortProcedure(reason="not today"), first)
     assert (await series.run()).status is RunStatus.RUNNING
@@ -480,18 +484,18 @@ async def test_what_is_tried_twice_at_once_is_done_once(series: StartedRun) -> N
         opened = await asyncio.gather(*(conductor.open_phase(request) for _ in range(4)))
         assert {report.verdict for report in opened} == {PhaseVerdict.OPENED}
         assert len({report.job.order.conduct_id for report in opened if report.job is not None}) == 1
-        assert (await stack.happened(only)).count("ProcedureStarted") == 1
+        assert (await stack.event_types(only)).count("ProcedureStarted") == 1
         await stack.start_worker()
         assert (await series.result())["succeeded"]
         assert await conductor.brief(request) is None
         assert (await conductor.open_phase(request)).verdict is PhaseVerdict.GONE
-    assert (await series.happened()).count("RunConducted") == 1
+    assert (await series.event_types()).count("RunConducted") == 1
 
 
 async def test_a_conduct_that_is_cancelled_in_the_engine_aborts_the_run_and_its_phase(series: StartedRun) -> None:
     stack = series.stack
-    first, _ = await set_off(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
-    await series.reaches_conduct(first)
+    first, _ = await start_two_phases(series, OPEN_GATE, closing=[setpoint("shutter", 0)], rows=0)
+    await series.wait_until_conducted(first)
     await stack.client.get_workflow_handle(run_workflow_id(series.run_id)).cancel()
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "CancelledError")
@@ -506,8 +510,8 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     series: StartedRun,
 ) -> None:
     stack = series.stack
-    first, _ = await set_off(series, OPEN_GATE, rows=0)
-    await series.reaches_conduct(first)
+    first, _ = await start_two_phases(series, OPEN_GATE, rows=0)
+    await series.wait_until_conducted(first)
     conduct_id = (await series.run()).live_conduct_id
     assert conduct_id is not None
     await stack.client.get_workflow_handle(run_workflow_id(series.run_id)).terminate()
@@ -517,10 +521,10 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     assert (result["failure"]["error_class"], (await series.run()).status) == ("ConductLost", RunStatus.RUNNING)
     await stack.plant.write("gate", 1)
 
-    async def done() -> bool:
+    async def is_done() -> bool:
         return (await stack.procedure(first)).status is ProcedureStatus.COMPLETED
 
-    await until(done)
+    await until(is_done)
     assert await runtime.run_conducts.answer(conduct_id) == result
 
 
@@ -548,11 +552,11 @@ async def test_what_its_submitter_may_not_do_any_more_the_service_ends_by_name(
 ) -> None:
     stack = series.stack
     first, second = await series.recipe_phase([setpoint("a", 1), OPEN_GATE]), await series.recipe_phase([setpoint("b", 2)])
-    scientist, withdraw = await losing(stack, denied)
+    scientist, withdraw = await register_losing_member(stack, denied)
     phases = [{"procedure_id": first}, {"procedure_id": second, "conduct": {"command": "conduct_or_hold_procedure"}}]
     command = ConductRun(phases=phases, wait=0)
     await stack.runtime.service.execute(command, scientist, target_id=series.run_id)
-    await series.at_step(first, 2)
+    await series.wait_for_ledger_rows(first, 2)
     await withdraw()
     await stack.plant.write("gate", 1)
     failure = (await series.result())["failure"]
@@ -565,9 +569,9 @@ async def test_what_its_submitter_may_not_do_any_more_the_service_ends_by_name(
     assert stack.control.writes == written
 
 
-async def losing(stack: ConductStack, denied: str) -> tuple[Caller, Callable[[], Awaitable[Any]]]:
+async def register_losing_member(stack: ConductStack, denied: str) -> tuple[Caller, Callable[[], Awaitable[Any]]]:
     """Somebody who may do everything, and how one permission is withdrawn from them."""
-    scientist = await member(stack, REGISTRY.command_names() - {denied})
+    scientist = await register_member(stack, REGISTRY.command_names() - {denied})
     grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [scientist.principal_id]}
     policy = await stack.do(DefinePolicy(name="For now", **grant, permitted_commands=[denied]))
     revoking = RevokePolicyGrant(permitted_principal_id=scientist.principal_id, reason="moved on")
@@ -579,26 +583,26 @@ async def test_a_permission_withdrawn_from_somebody_in_good_standing_aborts_thei
     series: StartedRun, denied: str
 ) -> None:
     stack = series.stack
-    id = await stack.from_recipe([setpoint("a", 1), OPEN_GATE, check("b", 7)][: 2 + (denied == "AbortProcedure")])
-    scientist, withdraw = await losing(stack, denied)
+    id = await stack.register_from_recipe([setpoint("a", 1), OPEN_GATE, check("b", 7)][: 2 + (denied == "AbortProcedure")])
+    scientist, withdraw = await register_losing_member(stack, denied)
     await stack.runtime.service.execute(ConductProcedure(wait=0), scientist, target_id=id)
-    await series.at_step(id, 2)
+    await series.wait_for_ledger_rows(id, 2)
     await withdraw()
     await stack.plant.write("gate", 1)
-    await until(partial(stands, stack, id, ProcedureStatus.ABORTED))
+    await until(partial(has_status_now, stack, id, ProcedureStatus.ABORTED))
     reason = (await stack.procedure(id)).last_status_reason or ""
     assert (str(scientist.principal_id) in reason, f"{denied} was refused" in reason) == (True, True)
 
 
-async def stands(stack: ConductStack, id: UUID, status: ProcedureStatus) -> bool:
+async def has_status_now(stack: ConductStack, id: UUID, status: ProcedureStatus) -> bool:
     return (await stack.procedure(id)).status is status
 
 
 async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(series: StartedRun) -> None:
     stack = series.stack
     lacking = {"CompleteProcedure", "HoldProcedure", "CompleteRun", "EndProcedureIteration"}
-    submitter = await member(stack, REGISTRY.command_names() - lacking)
-    alone, phase = await stack.from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
+    submitter = await register_member(stack, REGISTRY.command_names() - lacking)
+    alone, phase = await stack.register_from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
     ending = {"CompleteProcedure", "HoldProcedure"}
     looped = {"command": "conduct_until_converged", "convergence_capture_name": "b", "criterion": criterion(0)}
     asked: list[tuple[Any, UUID, set[str]]] = [
@@ -611,18 +615,18 @@ async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(se
             await stack.runtime.service.execute(command, submitter, target_id=target_id)
         assert caught.value.facts == {"missing": sorted(missing)}
     assert [(await stack.procedure(id)).status for id in (alone, phase)] == [ProcedureStatus.DEFINED] * 2
-    assert (await series.happened(), stack.control.writes) == (["RunStarted"], [])
+    assert (await series.event_types(), stack.control.writes) == (["RunStarted"], [])
 
 
 async def test_nothing_follows_a_truncation_although_the_engine_goes_on(series: StartedRun) -> None:
     """The record is written first; what the workflow still tries, the ledger does not let it."""
     stack = series.stack
-    id = await stack.from_recipe([setpoint("a", 1), OPEN_GATE, setpoint("a", 2)], [setpoint("shutter", 0)])
+    id = await stack.register_from_recipe([setpoint("a", 1), OPEN_GATE, setpoint("a", 2)], [setpoint("shutter", 0)])
     await stack.do(ConductProcedure(wait=0), id)
-    await series.at_step(id, 2)
+    await series.wait_for_ledger_rows(id, 2)
     before = await stack.ledger(id)
 
-    async def truncated() -> bool:
+    async def is_truncated() -> bool:
         """Give up a conduct that seems silent, and tell the engine nothing; the worker may show a sign of life first."""
         async with stack.runtime.pool.connection() as connection:
             await connection.execute(
@@ -634,11 +638,11 @@ async def test_nothing_follows_a_truncation_although_the_engine_goes_on(series: 
             return False
         return True
 
-    await until(truncated)
+    await until(is_truncated)
     await stack.plant.write("gate", 1)
     handle = stack.client.get_workflow_handle(f"conduct:{id}")
     await handle.result()
-    assert (await stack.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
+    assert (await stack.event_types(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
     assert stack.control.writes == [("a", 1)]
     later = (await stack.ledger(id))[len(before) :]
     assert {row["step_index"] for row in later} <= {1}, "no step is begun, the one in progress may say what came of it"
@@ -650,7 +654,7 @@ async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Started
     await series.give("append_observations", entries=[{**sample, "sampled_at": now}])
     await series.lose_beam()
     await stack.do(HoldRun(reason="beam lost"), series.run_id)
-    await series.beam_back()
+    await series.restore_beam()
     await stack.do(ResumeRun(), series.run_id)
     await series.give("adjust_run", parameters_patch={"exposure": 0.08}, reason="lower flux after top-up")
     flat_field = await series.recipe_phase([setpoint("shutter", 0), setpoint("a", 1)], [setpoint("shutter", 1)])
@@ -663,18 +667,18 @@ async def test_a_tomography_series_with_a_beam_loss_is_conducted(series: Started
         202,
         {"run_id": str(series.run_id), "conduct_id": conduct_id, "work_id": conduct_id},
     )
-    assert (await series.happened())[5] == "RunConductStarted"
+    assert (await series.event_types())[5] == "RunConductStarted"
     with expect_refusal("RunCannotCompleteError", "conduct_live"):
         await stack.do(CompleteRun(), series.run_id)
-    await series.at_step(projections, 2)
+    await series.wait_for_ledger_rows(projections, 2)
     await stack.do(HoldRun(), series.run_id)
     await stack.plant.write("gate", 1)
-    await waiting_for_its_run(stack, projections)
-    view = await series.waits_for("run")
+    await wait_for_its_run(stack, projections)
+    view = await series.wait_until_waiting_for("run")
     assert (view.current_procedure_id, stack.control.writes[-1]) == (projections, ("b", 1))
     await stack.do(ResumeRun(), series.run_id)
     result = await series.result()
-    assert (await series.happened())[6:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
+    assert (await series.event_types())[6:] == ["RunHeld", "RunResumed", "RunCompleted", "RunConducted"]
     work: WorkView = await stack.ask(GetWork(work_id=conduct_id))
     assert (work.state, work.answer) == ("done", result)
     assert (result["succeeded"], [artifact["uri"] for artifact in result["artifacts"]]) == (True, ["file:///projections.h5"])

@@ -34,8 +34,8 @@ from baton.infrastructure.wall_clock import new_id
 from tests.support.databases import fresh_database
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, SIGNALS, RunStack, furnished
-from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered
+from tests.support.workflows.run_cases import PLANT, SIGNALS, RunStack, build_run_stack
+from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered_value
 
 GATE = check("gate", 1, timeout=60)
 """A step that goes on when the test says so."""
@@ -56,7 +56,7 @@ def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
 async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
     async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **PLANT) as stack:
         stack.caller = Caller.system(new_id())
-        yield await furnished(stack)
+        yield await build_run_stack(stack)
 
 
 @pytest.fixture
@@ -67,15 +67,17 @@ async def stack(run_stack: RunStack) -> ConductStack:
     return run_stack.stack
 
 
-async def waiting(stack: ConductStack, command: Any = None, steps: Any = STEPS, at: int = 1) -> tuple[UUID, UUID]:
+async def start_waiting_conduct(
+    stack: ConductStack, command: Any = None, steps: Any = STEPS, at: int = 1
+) -> tuple[UUID, UUID]:
     """A procedure whose conduct is live and waits at a step."""
-    procedure_id = await stack.from_recipe(steps, CLOSING)
+    procedure_id = await stack.register_from_recipe(steps, CLOSING)
     executed = await stack.do(command or ConductProcedure(wait=0), procedure_id)
 
-    async def reached() -> bool:
+    async def has_reached() -> bool:
         return (await stack.ask(GetProcedureConduct(), procedure_id)).step_index == at
 
-    await until(reached)
+    await until(has_reached)
     return procedure_id, UUID((executed.body or {})["conduct_id"])
 
 
@@ -84,7 +86,7 @@ async def result_of(stack: ConductStack, procedure_id: UUID) -> Any:
     return (await stack.ask(GetProcedureConduct(), procedure_id)).result
 
 
-async def forged(
+async def run_forged_workflow(
     stack: ConductStack,
     ids: tuple[UUID, UUID],
     cursor: ConductCursor,
@@ -104,17 +106,17 @@ async def forged(
         start=briefing,
         cursor=cursor,
     )
-    await ends(await started(stack, "conduct", order, conduct_workflow_id(procedure_id), instead=instead))
+    await check_end(await start_workflow(stack, "conduct", order, conduct_workflow_id(procedure_id), instead=instead))
 
 
-async def started(stack: ConductStack, kind: str, order: Any, id: str, *, instead: bool) -> WorkflowHandle[Any, Any]:
+async def start_workflow(stack: ConductStack, kind: str, order: Any, id: str, *, instead: bool) -> WorkflowHandle[Any, Any]:
     policy = WorkflowIDConflictPolicy.TERMINATE_EXISTING if instead else WorkflowIDConflictPolicy.FAIL
     return await stack.client.start_workflow(
         kind, order, id=id if instead else f"forged:{new_id()}", task_queue=TASK_QUEUE, id_conflict_policy=policy
     )
 
 
-async def ends(handle: WorkflowHandle[Any, Any]) -> None:
+async def check_end(handle: WorkflowHandle[Any, Any]) -> None:
     """One under a foreign id fails; one that took the place of the real one finds the record against it, and ends."""
     with suppress(WorkflowFailureError):
         await handle.result()
@@ -134,8 +136,8 @@ FORGERIES = {
 
 @pytest.mark.parametrize("cursor", FORGERIES.values(), ids=FORGERIES)
 async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stack: ConductStack, cursor: ConductCursor) -> None:
-    ids = await waiting(stack)
-    await forged(stack, ids, cursor, instead=False)
+    ids = await start_waiting_conduct(stack)
+    await run_forged_workflow(stack, ids, cursor, instead=False)
     assert stack.control.writes == [("a", 1)]
     assert (await stack.procedure(ids[0])).live_conduct_id == ids[1]
     await stack.plant.write("gate", 1)
@@ -148,17 +150,17 @@ async def test_a_forged_conduct_beside_a_live_one_changes_nothing(stack: Conduct
 async def test_a_forged_conduct_in_the_place_of_a_live_one_claims_nothing(
     stack: ConductStack, cursor: ConductCursor
 ) -> None:
-    ids = await waiting(stack)
-    await forged(stack, ids, cursor, instead=True)
+    ids = await start_waiting_conduct(stack)
+    await run_forged_workflow(stack, ids, cursor, instead=True)
     assert stack.control.writes == [("a", 1)]
     procedure = await stack.procedure(ids[0])
     assert (procedure.status, procedure.live_conduct_id) == (ProcedureStatus.RUNNING, ids[1])
 
 
 async def test_a_conduct_of_one_procedure_is_not_ended_under_the_name_of_another(stack: ConductStack) -> None:
-    ids = await waiting(stack)
-    other = await stack.from_recipe(STEPS)
-    await forged(stack, (other, ids[1]), ConductCursor(step_index=1, outcome=BROKEN), instead=True)
+    ids = await start_waiting_conduct(stack)
+    other = await stack.register_from_recipe(STEPS)
+    await run_forged_workflow(stack, (other, ids[1]), ConductCursor(step_index=1, outcome=BROKEN), instead=True)
     assert (await stack.procedure(ids[0])).live_conduct_id == ids[1]
     await stack.plant.write("gate", 1)
     await until(lambda: result_of(stack, ids[0]))
@@ -168,27 +170,29 @@ async def test_a_conduct_of_one_procedure_is_not_ended_under_the_name_of_another
 async def test_a_pass_is_not_judged_before_it_was_walked(stack: ConductStack, iteration_index: int) -> None:
     steps = [capture("a", "offset"), GATE, setpoint("b", 2)]
     loop = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=0)
-    ids = await waiting(stack, loop, steps)
+    ids = await start_waiting_conduct(stack, loop, steps)
     briefing = FLAT.model_copy(update={"command_name": "ConductUntilConverged", "mode": ConductMode.CONVERGED})
-    await forged(stack, ids, ConductCursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True)
+    await run_forged_workflow(
+        stack, ids, ConductCursor(iteration_index=iteration_index, step_index=3, passes=1), briefing, instead=True
+    )
     assert stack.control.writes == []
-    assert "ProcedureIterationEnded" not in await stack.happened(ids[0])
+    assert "ProcedureIterationEnded" not in await stack.event_types(ids[0])
 
 
 async def test_a_pass_measures_only_where_the_record_says(stack: ConductStack) -> None:
-    steps = [GATE, setpoint("b", steered("focus")), capture("b", "sharpness")]
+    steps = [GATE, setpoint("b", steered_value("focus")), capture("b", "sharpness")]
     search = ConductUntilAdvised(
         objective={"kind": "Maximize", "target_measurement_name": "sharpness"},
         space={"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
         objective_capture_name="sharpness",
         wait=0,
     )
-    ids = await waiting(stack, search, steps, at=0)
+    ids = await start_waiting_conduct(stack, search, steps, at=0)
     await stack.plant.write("gate", 1)
     briefing = FLAT.model_copy(update={"command_name": "ConductUntilAdvised", "mode": ConductMode.ADVISED})
     for index in range(3):
         cursor = ConductCursor(iteration_index=1, step_index=index, next_step=NEXT, passes=1, point={"focus": 99.0})
-        await forged(stack, ids, cursor, briefing, instead=True)
+        await run_forged_workflow(stack, ids, cursor, briefing, instead=True)
     assert ("b", 99.0) not in stack.control.writes
 
 
@@ -204,7 +208,7 @@ async def test_no_phase_of_a_run_is_left_out(
         for phase, steps in zip(phases, ([GATE], [setpoint("b", 2)]), strict=True)
     ]
     conduct_id = UUID(((await series.conduct(*listed, wait=0)).body or {})["conduct_id"])
-    await series.reaches_conduct(phases[0])
+    await series.wait_until_conducted(phases[0])
     order = RunConductOrder(
         run_id=series.run_id,
         conduct_id=conduct_id,
@@ -215,10 +219,10 @@ async def test_no_phase_of_a_run_is_left_out(
         phase_count=2,
         phase_index=phase_index,
     )
-    await ends(await started(stack, "conduct-run", order, run_workflow_id(series.run_id), instead=instead))
+    await check_end(await start_workflow(stack, "conduct-run", order, run_workflow_id(series.run_id), instead=instead))
     assert (await series.run()).status is RunStatus.RUNNING
     assert (await stack.procedure(phases[1])).status is ProcedureStatus.DEFINED
     assert ("b", 2) not in stack.control.writes
     await stack.plant.write("gate", 1)
     if not instead:
-        await series.reaches(RunStatus.COMPLETED)
+        await series.wait_for_status(RunStatus.COMPLETED)

@@ -1,6 +1,6 @@
 """Holds: at every moment of every conduct, beside anything else, and taken up again with nothing lost or done twice.
 
-What must come of each is had from the rules on paper; many procedures are held at once, each at a moment of its own. With
+The reference interpreter says how each must end; many procedures are held at once, each at a moment of its own. With
 HOLD_MATRIX=all loops too are held at every moment, and not only at some of them.
 """
 
@@ -41,8 +41,17 @@ from tests.support.workflows.conduct_stack import ConductStack
 from tests.support.workflows.conduct_watch import Gate
 from tests.support.workflows.many_conducts import CaseConduct, ManyConducts
 from tests.support.workflows.reference_interpreter import ReferenceProcedure
-from tests.support.workflows.run_cases import furnished
-from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
+from tests.support.workflows.run_cases import build_run_stack
+from tests.support.workflows.step_json import (
+    action,
+    capture,
+    captured_value,
+    check,
+    compute,
+    criterion,
+    setpoint,
+    steered_value,
+)
 
 FLAT, CONVERGED, ADVISED = "ConductProcedure", "ConductUntilConverged", "ConductUntilAdvised"
 OR_HOLD = "ConductOrHoldProcedure"
@@ -52,10 +61,10 @@ ALL = os.environ.get("HOLD_MATRIX") == "all"
 SEARCHED = {"reason": "search complete", "monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:B:SEARCHED"}}
 
 
-def centring(seed: int, command: str = FLAT, **faults: Any) -> dict[str, Any]:
+def centring_case(seed: int, command: str = FLAT, **faults: Any) -> dict[str, Any]:
     """A recipe of every kind of step, to be gone through twice where it is a loop."""
 
-    def at(name: str) -> str:
+    def signal(name: str) -> str:
         return f"real:{seed}:{name}"
 
     signals: dict[str, Any] = {"x": 0, "ready": 1, "position": 2.5, "exposed": 0, "y": 0, "shutter": 1, "lamp": 1}
@@ -64,16 +73,16 @@ def centring(seed: int, command: str = FLAT, **faults: Any) -> dict[str, Any]:
         "command": command,
         "literal": False,
         "steps": [
-            setpoint(at("x"), steered("x") if command == ADVISED else 1.5),
-            check(at("ready"), 1, timeout=0.05),
-            capture(at("position"), "position"),
-            action("work", job=f"{seed}:expose", writes=[[at("exposed"), 1]], then=faults.get("then", "return")),
-            compute("measure", str(seed), capture_name="offset", parameters={"at": captured("position")}),
-            setpoint(at("y"), captured("offset")),
+            setpoint(signal("x"), steered_value("x") if command == ADVISED else 1.5),
+            check(signal("ready"), 1, timeout=0.05),
+            capture(signal("position"), "position"),
+            action("work", job=f"{seed}:expose", writes=[[signal("exposed"), 1]], then=faults.get("then", "return")),
+            compute("measure", str(seed), capture_name="offset", parameters={"at": captured_value("position")}),
+            setpoint(signal("y"), captured_value("offset")),
         ],
-        "closing_steps": [setpoint(at("shutter"), 0), setpoint(at("lamp"), captured("position"))],
+        "closing_steps": [setpoint(signal("shutter"), 0), setpoint(signal("lamp"), captured_value("position"))],
         "programs": {f"measure {seed}": [answer(3.0, **faults.get("program", {})), answer(0.0)]},
-        "plant": {at(name): {"value": value, **faults.get(name, {})} for name, value in signals.items()},
+        "plant": {signal(name): {"value": value, **faults.get(name, {})} for name, value in signals.items()},
         "cap": None,
         "convergence": {"name": "offset", "criterion": criterion(0, 0.5), "cap": None} if command == CONVERGED else None,
         "search": SEARCH if command == ADVISED else None,
@@ -94,9 +103,9 @@ def answer(offset: float, **fault: Any) -> dict[str, Any]:
     return {"status": "Succeeded", "measurements": [measured], "writes_nothing": False, "submit": None, **fault}
 
 
-def moments(command: str) -> list[ConductMoment]:
+def conduct_moments(command: str) -> list[ConductMoment]:
     """The moments that a conduct of this recipe comes by; of a loop, during the steps of one pass and before the other's."""
-    procedure = ReferenceProcedure(centring(0, command))
+    procedure = ReferenceProcedure(centring_case(0, command))
     procedure.begin({})
     passes = {"before": 2, "during": 1, "after": 0}
     steps = ("do_step", "collect_job")
@@ -104,21 +113,21 @@ def moments(command: str) -> list[ConductMoment]:
     return found if command == FLAT or ALL else found[::3]
 
 
-def asked(seed: int, command: str, moment: ConductMoment, *requests: str, **faults: Any) -> ConductCase:
-    """A conduct of which this is asked at this moment; held, it is taken up where it stands, until it is over."""
-    described = centring(seed, command, **faults)
+def case_asked_at(seed: int, command: str, moment: ConductMoment, *requests: str, **faults: Any) -> ConductCase:
+    """A case in which this is asked for at this moment; a held conduct is resumed where it stands, until it is over."""
+    described = centring_case(seed, command, **faults)
     procedure = ReferenceProcedure(deepcopy(described))
     acts = [CaseAction("begin", script={moment: list(requests)})]
     procedure.begin(acts[0].script)
     while procedure.status == "Held":
-        acts.append(CaseAction("resume", taken_up(procedure), mends=bool(faults)))
+        acts.append(CaseAction("resume", resume_fields(procedure), mends=bool(faults)))
         if faults:
             procedure.plant.mend()
         procedure.resume({}, **acts[-1].given)
     return ConductCase(seed, described, acts, procedure)
 
 
-def taken_up(procedure: ReferenceProcedure) -> dict[str, Any]:
+def resume_fields(procedure: ReferenceProcedure) -> dict[str, Any]:
     """How a held conduct is taken up: at the step it came to, or after an acquisition that failed."""
     if procedure.mode != "Flat":
         return {"budget": None} if procedure.mode == "Advised" else {}
@@ -132,32 +141,34 @@ def is_void(moment: ConductMoment) -> bool:
     return moment.closing or moment.what == "end_conduct" or moment == ConductMoment("after", "begin_closing")
 
 
-async def registered(cases: Iterable[ConductCase], many_conducts: ManyConducts, stack: ConductStack) -> list[CaseConduct]:
-    """The procedures of these cases, each on an asset of its own."""
-    goings = [CaseConduct(case, many_conducts) for case in cases]
-    for going in goings:
+async def register_cases(
+    cases: Iterable[ConductCase], many_conducts: ManyConducts, stack: ConductStack
+) -> list[CaseConduct]:
+    """Register the procedures of these cases, each on an asset of its own."""
+    conducts = [CaseConduct(case, many_conducts) for case in cases]
+    for conduct in conducts:
         asset = await stack.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
-        await going.register(stack, target_asset_ids=[(asset.body or {})["asset_id"]])
-    return goings
+        await conduct.register(stack, target_asset_ids=[(asset.body or {})["asset_id"]])
+    return conducts
 
 
-async def performed(goings: Iterable[CaseConduct], number: int, stack: ConductStack) -> None:
-    """One act of everything, all at once, where there is such an act."""
-    acts = [(going, act) for going in goings for act in going.case.acts[number : number + 1]]
-    await asyncio.gather(*(going.perform(act, stack) for going, act in acts))
+async def perform_acts(conducts: Iterable[CaseConduct], number: int, stack: ConductStack) -> None:
+    """Perform one act of every case that has it, all at once."""
+    acts = [(conduct, act) for conduct in conducts for act in conduct.case.acts[number : number + 1]]
+    await asyncio.gather(*(conduct.perform(act, stack) for conduct, act in acts))
 
 
-async def finished(goings: Sequence[CaseConduct], stack: ConductStack) -> None:
-    """Take everything up until it is over, and have it compared with what must come of it."""
-    for number in range(1, max(len(going.case.acts) for going in goings)):
-        await performed(goings, number, stack)
-    for going in goings:
-        going.stack = stack
-    found = {str(going.case.acts[0]): differences for going in goings if (differences := await going.differences())}
+async def finish_and_compare(conducts: Sequence[CaseConduct], stack: ConductStack) -> None:
+    """Take every conduct up until it is over, and compare it with what the reference interpreter expects."""
+    for number in range(1, max(len(conduct.case.acts) for conduct in conducts)):
+        await perform_acts(conducts, number, stack)
+    for conduct in conducts:
+        conduct.stack = stack
+    found = {str(conduct.case.acts[0]): differences for conduct in conducts if (differences := await conduct.differences())}
     assert not found, found
 
 
-async def claimed(stack: ConductStack) -> list[Any]:
+async def claimed_assets(stack: ConductStack) -> list[Any]:
     """The assets that conducts have to themselves."""
     async with stack.runtime.pool.connection() as connection:
         found = await connection.execute("SELECT key FROM claims WHERE kind = 'conducted-asset'")
@@ -168,24 +179,24 @@ async def claimed(stack: ConductStack) -> list[Any]:
 async def test_a_hold_is_served_whenever_it_is_asked_for_and_taken_up_after_a_restart_of_everything(
     command: str, database_url: str, temporal: EmbeddedTemporal
 ) -> None:
-    many_conducts, places = ManyConducts(), moments(command)
-    cases = [asked(seed, command, moment, "hold") for seed, moment in enumerate(places)]
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        goings = await registered(cases, many_conducts, stack)
-        await performed(goings, 0, stack)
-        assert await claimed(stack) == []
-        for going, moment in zip(goings, places, strict=True):
-            (result,) = await going.results()
+    many_conducts, places = ManyConducts(), conduct_moments(command)
+    cases = [case_asked_at(seed, command, moment, "hold") for seed, moment in enumerate(places)]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        conducts = await register_cases(cases, many_conducts, stack)
+        await perform_acts(conducts, 0, stack)
+        assert await claimed_assets(stack) == []
+        for conduct, moment in zip(conducts, places, strict=True):
+            (result,) = await conduct.results()
             void = is_void(moment)
             assert (result["held"], result["failure"]) == (not void, None if void else HELD), str(moment)
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        await finished(goings, stack)
-        assert {(await stack.procedure(going.id)).status for going in goings} == {ProcedureStatus.COMPLETED}
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        await finish_and_compare(conducts, stack)
+        assert {(await stack.procedure(conduct.id)).status for conduct in conducts} == {ProcedureStatus.COMPLETED}
     if command == FLAT:
-        for going in goings:
-            assert [value for _, value in going.writes] == [1.5, 1, 3.0, 0, 2.5], "each once, in their order"
-            assert len(going.performed) == 1
-        assert len(many_conducts.compute.submissions) == len(goings)
+        for conduct in conducts:
+            assert [value for _, value in conduct.writes] == [1.5, 1, 3.0, 0, 2.5], "each once, in their order"
+            assert len(conduct.performed_jobs) == 1
+        assert len(many_conducts.compute.submissions) == len(conducts)
 
 
 async def test_a_hold_before_anybody_works_holds_before_the_first_step(
@@ -193,108 +204,112 @@ async def test_a_hold_before_anybody_works_holds_before_the_first_step(
 ) -> None:
     many_conducts = ManyConducts()
     first = ConductMoment("before", "brief_conduct")
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        goings = await registered(
-            [asked(seed, mode, first, "hold") for seed, mode in enumerate(MODES)], many_conducts, stack
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        conducts = await register_cases(
+            [case_asked_at(seed, mode, first, "hold") for seed, mode in enumerate(MODES)], many_conducts, stack
         )
         await stack.stop_worker()
-        for going in goings:
-            await stack.do(going.command(going.case.acts[0]), going.id)
-            await going.ask("hold")
+        for conduct in conducts:
+            await stack.do(conduct.command(conduct.case.acts[0]), conduct.id)
+            await conduct.ask("hold")
         await stack.start_worker()
-        for going in goings:
-            await until(going.ended)
-            (result,) = await going.results()
+        for conduct in conducts:
+            await until(conduct.has_ended)
+            (result,) = await conduct.results()
             assert (result["held"], result["completed_count"], result["failure"]) == (True, 0, HELD)
-        assert (many_conducts.control.writes, await claimed(stack)) == ([], [])
-        await finished(goings, stack)
+        assert (many_conducts.control.writes, await claimed_assets(stack)) == ([], [])
+        await finish_and_compare(conducts, stack)
 
 
 async def test_an_abort_beats_a_hold_whichever_comes_first(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts, orders = ManyConducts(), (("hold", "abort"), ("abort", "hold"))
-    places = [(mode, moment) for mode in MODES for moment in moments(mode)][::3]
-    cases = [asked(seed, mode, moment, *orders[seed % 2]) for seed, (mode, moment) in enumerate(places)]
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        goings = await registered(cases, many_conducts, stack)
-        await performed(goings, 0, stack)
-        assert {(await stack.procedure(going.id)).status for going in goings} == {ProcedureStatus.ABORTED}
-        assert await claimed(stack) == []
-        await finished(goings, stack)
+    places = [(mode, moment) for mode in MODES for moment in conduct_moments(mode)][::3]
+    cases = [case_asked_at(seed, mode, moment, *orders[seed % 2]) for seed, (mode, moment) in enumerate(places)]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        conducts = await register_cases(cases, many_conducts, stack)
+        await perform_acts(conducts, 0, stack)
+        assert {(await stack.procedure(conduct.id)).status for conduct in conducts} == {ProcedureStatus.ABORTED}
+        assert await claimed_assets(stack) == []
+        await finish_and_compare(conducts, stack)
 
 
 async def test_a_hold_and_an_abort_at_once_abort_without_closing(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts = ManyConducts()
-    places = [moment for moment in moments(FLAT) if moment.when == "before" and not moment.closing][:-1]
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        cases = [asked(seed, FLAT, moment, "hold", "abort") for seed, moment in enumerate(places)]
-        goings = await registered(cases, many_conducts, stack)
-        for going, place in zip(goings, places, strict=True):
-            many_conducts.watch.watchers[going.id] = at_once(going, place)
-        await asyncio.gather(*(stack.do(going.command(going.case.acts[0]), going.id) for going in goings))
-        for going in goings:
-            await until(going.ended)
-            (result,) = await going.results()
+    places = [moment for moment in conduct_moments(FLAT) if moment.when == "before" and not moment.closing][:-1]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        cases = [case_asked_at(seed, FLAT, moment, "hold", "abort") for seed, moment in enumerate(places)]
+        conducts = await register_cases(cases, many_conducts, stack)
+        for conduct, place in zip(conducts, places, strict=True):
+            many_conducts.watch.watchers[conduct.id] = ask_for_both(conduct, place)
+        await asyncio.gather(*(stack.do(conduct.command(conduct.case.acts[0]), conduct.id) for conduct in conducts))
+        for conduct in conducts:
+            await until(conduct.has_ended)
+            (result,) = await conduct.results()
             assert (result["held"], result["failure"]["error_class"]) == (False, "ProcedureAborted")
-            assert (await stack.procedure(going.id)).status is ProcedureStatus.ABORTED
-            assert not any("shutter" in address for address, _ in going.writes)
-            assert going.refusals in ([], ["ProcedureCannotHoldError"])
+            assert (await stack.procedure(conduct.id)).status is ProcedureStatus.ABORTED
+            assert not any("shutter" in address for address, _ in conduct.writes)
+            assert conduct.refusals in ([], ["ProcedureCannotHoldError"])
 
 
-def at_once(going: CaseConduct, place: ConductMoment) -> Any:
+def ask_for_both(conduct: CaseConduct, place: ConductMoment) -> Any:
     async def watcher(moment: ConductMoment) -> None:
         if moment == place:
-            await asyncio.gather(going.ask("abort"), going.ask("hold"))
+            await asyncio.gather(conduct.ask("abort"), conduct.ask("hold"))
 
     return watcher
 
 
 async def test_a_hold_at_once_with_a_resume_is_served_or_refused(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts = ManyConducts()
-    cases = [asked(seed, FLAT, ConductMoment("before", "do_step", 0, False, 3), "hold") for seed in range(8)]
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        goings = await registered(cases, many_conducts, stack)
-        await performed(goings, 0, stack)
-        for going in goings:
-            await asyncio.gather(stack.do(going.command(going.case.acts[1]), going.id), going.ask("hold"))
-            await until(going.ended)
-            last = (await going.results())[-1]
-            served = (await stack.procedure(going.id)).status is ProcedureStatus.HELD
-            assert (last["held"], last["failure"]) == (served, HELD if served else None)
-            assert going.refusals in ([], ["ProcedureCannotHoldError"])
-            if served:
-                boundary = 3 + last["completed_count"]
-                await stack.do(ConductFromProcedure(re_establishment_boundary=boundary, wait=60), going.id)
-            assert (await stack.procedure(going.id)).status is ProcedureStatus.COMPLETED
-            assert [value for _, value in going.writes] == [1.5, 1, 3.0, 0, 2.5]
-            assert len(going.performed) == 1
+    cases = [case_asked_at(seed, FLAT, ConductMoment("before", "do_step", 0, False, 3), "hold") for seed in range(8)]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        conducts = await register_cases(cases, many_conducts, stack)
+        await perform_acts(conducts, 0, stack)
+        await asyncio.gather(*(resume_and_hold_at_once(conduct, stack) for conduct in conducts))
+
+
+async def resume_and_hold_at_once(conduct: CaseConduct, stack: ConductStack) -> None:
+    """Take a conduct up and hold it at once; see that it was held or not, and that nothing is lost or done twice."""
+    await asyncio.gather(stack.do(conduct.command(conduct.case.acts[1]), conduct.id), conduct.ask("hold"))
+    await until(conduct.has_ended)
+    last = (await conduct.results())[-1]
+    served = (await stack.procedure(conduct.id)).status is ProcedureStatus.HELD
+    assert (last["held"], last["failure"]) == (served, HELD if served else None)
+    assert conduct.refusals in ([], ["ProcedureCannotHoldError"])
+    if served:
+        boundary = 3 + last["completed_count"]
+        await stack.do(ConductFromProcedure(re_establishment_boundary=boundary, wait=60), conduct.id)
+    assert (await stack.procedure(conduct.id)).status is ProcedureStatus.COMPLETED
+    assert [value for _, value in conduct.writes] == [1.5, 1, 3.0, 0, 2.5]
+    assert len(conduct.performed_jobs) == 1
 
 
 @asynccontextmanager
-async def gated(
+async def gated_conducts(
     cases: Sequence[ConductCase], many_conducts: ManyConducts, stack: ConductStack
 ) -> AsyncIterator[tuple[list[CaseConduct], asyncio.Event]]:
     """Everything under way and kept waiting, each at its moment, until the event is set; held at the end of the block."""
-    goings, opened = await registered(cases, many_conducts, stack), asyncio.Event()
-    gates = [Gate(opened) for _ in goings]
-    for going, gate in zip(goings, gates, strict=True):
-        ((place, _),) = going.case.acts[0].script.items()
-        many_conducts.watch.watchers[going.id] = waiting(place, gate)
-        await stack.do(going.command(going.case.acts[0]), going.id)
+    conducts, opened = await register_cases(cases, many_conducts, stack), asyncio.Event()
+    gates = [Gate(opened) for _ in conducts]
+    for conduct, gate in zip(conducts, gates, strict=True):
+        ((place, _),) = conduct.case.acts[0].script.items()
+        many_conducts.watch.watchers[conduct.id] = wait_at_gate(place, gate)
+        await stack.do(conduct.command(conduct.case.acts[0]), conduct.id)
     async with asyncio.timeout(60):
         await asyncio.gather(*(gate.reached.wait() for gate in gates))
     try:
-        yield goings, opened
+        yield conducts, opened
     finally:
         opened.set()
-    await asyncio.gather(*(until(going.ended, within=60) for going in goings))
+    await asyncio.gather(*(until(conduct.has_ended, within=60) for conduct in conducts))
 
 
-def waiting(place: ConductMoment, gate: Gate) -> Any:
+def wait_at_gate(place: ConductMoment, gate: Gate) -> Any:
     """Wait at the gate when a conduct first comes by this moment."""
 
     async def watcher(moment: ConductMoment) -> None:
         if moment == place and not gate.reached.is_set():
-            await gate.passed()
+            await gate.wait_until_open()
 
     return watcher
 
@@ -303,17 +318,17 @@ async def test_a_hold_together_with_the_end_of_a_worker_is_served_by_the_next_on
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
     many_conducts = ManyConducts()
-    cases = [asked(seed, FLAT, moment, "hold") for seed, moment in enumerate(moments(FLAT)[::3])]
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        async with gated(cases, many_conducts, stack) as (goings, opened):
+    cases = [case_asked_at(seed, FLAT, moment, "hold") for seed, moment in enumerate(conduct_moments(FLAT)[::3])]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        async with gated_conducts(cases, many_conducts, stack) as (conducts, opened):
 
-            async def asking() -> None:
-                await asyncio.gather(*(going.ask("hold") for going in goings))
+            async def ask_for_holds() -> None:
+                await asyncio.gather(*(conduct.ask("hold") for conduct in conducts))
                 opened.set()
 
-            await asyncio.gather(asking(), stack.stop_worker())
+            await asyncio.gather(ask_for_holds(), stack.stop_worker())
             await stack.start_worker()
-        await finished(goings, stack)
+        await finish_and_compare(conducts, stack)
 
 
 async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
@@ -322,17 +337,19 @@ async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
     """A worker that is told to stop cuts off what takes too long: then the ledger alone knows what was begun."""
     monkeypatch.setattr(baton.cli.worker, "SHUTDOWN_GRACE", timedelta(seconds=0.1))
     many_conducts = ManyConducts()
-    undone = [moment for moment in moments(FLAT) if moment.when != "during" and not moment.closing][:-2:4]
+    undone = [moment for moment in conduct_moments(FLAT) if moment.when != "during" and not moment.closing][:-2:4]
     begun = [ConductMoment("during", "do_step", 0, False, index) for index in range(6)]
     begun.append(ConductMoment("during", "collect_job", 0, False, 4))
-    cases = [asked(seed, FLAT, moment, "hold") for seed, moment in enumerate((*undone, *begun))]
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        async with gated(cases, many_conducts, stack) as (goings, opened):
-            await asyncio.gather(stack.stop_worker(), *(going.ask("hold") for going in goings))
+    cases = [case_asked_at(seed, FLAT, moment, "hold") for seed, moment in enumerate((*undone, *begun))]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        async with gated_conducts(cases, many_conducts, stack) as (conducts, opened):
+            await asyncio.gather(stack.stop_worker(), *(conduct.ask("hold") for conduct in conducts))
             opened.set()
             await stack.start_worker()
-        cut_off = goings[len(undone) :]
-        told = [((await going.results())[0]["completed_count"], (await going.results())[0]["failure"]) for going in cut_off]
+        cut_off = conducts[len(undone) :]
+        told = [
+            ((await conduct.results())[0]["completed_count"], (await conduct.results())[0]["failure"]) for conduct in cut_off
+        ]
         assert [count for count, _ in told] == [0, 1, 2, 3, 4, 5, 5], "what is left of a step is not counted"
         classes = [failure["error_class"] for _, failure in told]
         assert classes == [
@@ -341,9 +358,9 @@ async def test_a_hold_of_steps_that_a_worker_left_undone_touches_nothing_more(
             "ComputeOutcomeUnknown",
             *(["ProcedureHeldByOperator"] * 2),
         ]
-        assert all([(await going.results())[0]["held"] for going in goings])
-        assert not any("shutter" in address for going in cut_off for address, _ in going.writes)
-        await finished(goings[: len(undone)], stack)
+        assert all([(await conduct.results())[0]["held"] for conduct in conducts])
+        assert not any("shutter" in address for conduct in cut_off for address, _ in conduct.writes)
+        await finish_and_compare(conducts[: len(undone)], stack)
 
 
 FAILURES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
@@ -363,181 +380,188 @@ async def test_a_hold_and_a_failure_at_once_are_held_with_the_failure_told_and_n
     for index, (faults, error_class, commands) in enumerate(FAILURES):
         for command in commands:
             place = ConductMoment("during", "do_step", 1 if command in (CONVERGED, ADVISED) else 0, False, index)
-            cases.append(asked(len(cases), command, place, "hold", **faults))
+            cases.append(case_asked_at(len(cases), command, place, "hold", **faults))
             told.append((True, error_class, index))
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        goings = await registered(cases, many_conducts, stack)
-        await performed(goings, 0, stack)
-        for going, expected in zip(goings, told, strict=True):
-            (result,) = await going.results()
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        conducts = await register_cases(cases, many_conducts, stack)
+        await perform_acts(conducts, 0, stack)
+        for conduct, expected in zip(conducts, told, strict=True):
+            (result,) = await conduct.results()
             failure = result["failure"]
             assert (result["held"], failure["error_class"], failure["step_index"]) == expected
-            procedure = await stack.procedure(going.id)
+            procedure = await stack.procedure(conduct.id)
             assert (procedure.status, procedure.hold_cause) == (ProcedureStatus.HELD, "Operator")
-            assert not any("shutter" in address for address, _ in going.writes)
-        assert await claimed(stack) == []
-        await finished(goings, stack)
+            assert not any("shutter" in address for address, _ in conduct.writes)
+        assert await claimed_assets(stack) == []
+        await finish_and_compare(conducts, stack)
 
 
 async def test_nobody_resumes_into_a_closed_hutch(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts, refused = ManyConducts(), {}
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        hutches = [await hutch(stack, name) for name in ("Optics hutch", "Imaging hutch")]
-        assets = [await standing_in(stack, enclosure_id) for enclosure_id in hutches]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        hutches = [await register_hutch(stack, name) for name in ("Optics hutch", "Imaging hutch")]
+        assets = [await register_asset_in(stack, enclosure_id) for enclosure_id in hutches]
         moment = ConductMoment("before", "do_step", 0, False, 2)
         for seed, command in enumerate(MODES):
             place = moment._replace(iteration_index=0 if command == FLAT else 1)
-            going = CaseConduct(asked(seed, command, place, "hold"), many_conducts)
-            await going.register(stack, target_asset_ids=assets)
-            await going.perform(going.case.acts[0], stack)
-            before = await everything(going)
+            conduct = CaseConduct(case_asked_at(seed, command, place, "hold"), many_conducts)
+            await conduct.register(stack, target_asset_ids=assets)
+            await conduct.perform(conduct.case.acts[0], stack)
+            before = await record_of(conduct)
             for statuses in (("NotPermitted", "Permitted"), ("NotPermitted", "NotPermitted"), ("Permitted", "Unknown")):
                 for enclosure_id, status in zip(hutches, statuses, strict=True):
-                    await observed(stack, enclosure_id, status)
-                refused[command, statuses] = await refusal(stack, going)
-                assert await everything(going) == before
+                    await observe_hutch(stack, enclosure_id, status)
+                refused[command, statuses] = await resume_refusal(stack, conduct)
+                assert await record_of(conduct) == before
             for enclosure_id in hutches:
-                await observed(stack, enclosure_id, "Permitted")
-            await finished([going], stack)
+                await observe_hutch(stack, enclosure_id, "Permitted")
+            await finish_and_compare([conduct], stack)
     mixed, closed = "ProcedureEnclosureCoverageMismatchError", "ProcedureRequiresPermittedEnclosureError"
     assert list(refused.values()) == [mixed, closed, mixed] * 3
 
 
 async def test_nobody_resumes_without_beam(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts, refused = ManyConducts(), []
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        floor = await furnished(stack)
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        floor = await build_run_stack(stack)
         run = await stack.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
         run_id = UUID((run.body or {})["run_id"])
         moment = ConductMoment("before", "do_step", 0, False, 2)
-        goings = []
+        conducts = []
         for seed, command in enumerate(MODES):
             place = moment._replace(iteration_index=0 if command == FLAT else 1)
-            goings.append(CaseConduct(asked(seed, command, place, "hold"), many_conducts))
-            await goings[-1].register(stack, parent_run_id=run_id)
-            await goings[-1].perform(goings[-1].case.acts[0], stack)
-        before = [await everything(going) for going in goings]
+            conducts.append(CaseConduct(case_asked_at(seed, command, place, "hold"), many_conducts))
+            await conducts[-1].register(stack, parent_run_id=run_id)
+            await conducts[-1].perform(conducts[-1].case.acts[0], stack)
+        before = [await record_of(conduct) for conduct in conducts]
         await stack.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
-        refused += [await refusal(stack, going) for going in goings]
+        refused += [await resume_refusal(stack, conduct) for conduct in conducts]
         await stack.do(MarkSupplyRecovering(reason="refill"), floor.supply_id)
-        refused += [await refusal(stack, going) for going in goings]
-        assert [await everything(going) for going in goings] == before
+        refused += [await resume_refusal(stack, conduct) for conduct in conducts]
+        assert [await record_of(conduct) for conduct in conducts] == before
         await stack.do(DegradeSupply(reason="low current"), floor.supply_id)
-        await finished(goings[:2], stack)
+        await finish_and_compare(conducts[:2], stack)
         await stack.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)
         await stack.do(DeregisterSupply(reason="undulator removed"), floor.supply_id)
-        refused.append(await refusal(stack, goings[2]))
-        assert await everything(goings[2]) == before[2]
+        refused.append(await resume_refusal(stack, conducts[2]))
+        assert await record_of(conducts[2]) == before[2]
     assert refused == ["ProcedureSupplyCoverageMismatchError"] * 6 + ["ProcedureRequiresAvailableSupplyError"]
 
 
-async def hutch(stack: ConductStack, name: str) -> UUID:
+async def register_hutch(stack: ConductStack, name: str) -> UUID:
     enclosure = await stack.do(RegisterEnclosure(name=name, facility_code="facility"))
     enclosure_id = UUID((enclosure.body or {})["enclosure_id"])
-    await observed(stack, enclosure_id, "Permitted")
+    await observe_hutch(stack, enclosure_id, "Permitted")
     return enclosure_id
 
 
-async def observed(stack: ConductStack, enclosure_id: UUID, status: str) -> None:
-    """Have the interlock tell of a hutch."""
+async def observe_hutch(stack: ConductStack, enclosure_id: UUID, status: str) -> None:
+    """Report the permit of a hutch as the interlock does."""
     command = ObserveEnclosureStatus(new_status=status, **SEARCHED)
     await stack.runtime.commands.execute(command, Caller.system(new_id()), target_id=enclosure_id)
 
 
-async def standing_in(stack: ConductStack, enclosure_id: UUID) -> str:
+async def register_asset_in(stack: ConductStack, enclosure_id: UUID) -> str:
     place = {"name": "Camera", "tier": "Unit", "facility_code": "facility", "located_in_enclosure_id": enclosure_id}
     return str(((await stack.do(RegisterAsset(**place))).body or {})["asset_id"])
 
 
-async def refusal(stack: ConductStack, going: CaseConduct) -> str:
+async def resume_refusal(stack: ConductStack, conduct: CaseConduct) -> str:
     """The class by which a held conduct is not taken up."""
     with pytest.raises(Refusal) as refused:
-        await stack.do(going.command(going.case.acts[1]), going.id)
+        await stack.do(conduct.command(conduct.case.acts[1]), conduct.id)
     return refused.value.code
 
 
-async def everything(going: CaseConduct) -> Any:
+async def record_of(conduct: CaseConduct) -> Any:
     """All that a refused resume must leave as it was."""
-    stack = going.stack
-    return await stack.procedure(going.id), await stack.happened(going.id), going.writes, await claimed(stack)
+    stack = conduct.stack
+    return (
+        await stack.procedure(conduct.id),
+        await stack.event_types(conduct.id),
+        conduct.writes,
+        await claimed_assets(stack),
+    )
 
 
 async def test_a_search_is_held_while_it_waits_for_advice(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts = ManyConducts()
-    described = centring(0, ADVISED)
+    described = centring_case(0, ADVISED)
     described["search"] = {**SEARCH, "decide": {"substrate": "caller", "advice_timeout": 60}}
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        going = CaseConduct(ConductCase(0, described, [CaseAction("begin")], ReferenceProcedure(described)), many_conducts)
-        await going.register(stack)
-        begun: ConductUntilAdvised = going.command(going.case.acts[0])
-        await stack.do(begun, going.id)
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        conduct = CaseConduct(ConductCase(0, described, [CaseAction("begin")], ReferenceProcedure(described)), many_conducts)
+        await conduct.register(stack)
+        begun: ConductUntilAdvised = conduct.command(conduct.case.acts[0])
+        await stack.do(begun, conduct.id)
 
-        async def asks() -> Any:
-            view = await stack.ask(GetProcedureSteering(), going.id)
+        async def asked_view() -> Any:
+            view = await stack.ask(GetProcedureSteering(), conduct.id)
             return view if view.waiting else None
 
-        assert (await until(asks)).iteration_index == 1
-        await going.ask("hold")
+        assert (await until(asked_view)).iteration_index == 1
+        await conduct.ask("hold")
         with pytest.raises(Refusal) as late:
-            await stack.do(AdviseProcedure(iteration_index=1, advice={"verdict": "Stop"}), going.id)
+            await stack.do(AdviseProcedure(iteration_index=1, advice={"verdict": "Stop"}), conduct.id)
         assert late.value.reason == "request_pending"
-        await until(going.ended)
-        (result,) = await going.results()
+        await until(conduct.has_ended)
+        (result,) = await conduct.results()
         assert (result["held"], result["failure"], result["iteration_count"]) == (True, HELD, 1)
-        assert (await stack.happened(going.id))[-4:] == [
+        assert (await stack.event_types(conduct.id))[-4:] == [
             "ProcedureHoldRequested",
             "ProcedureIterationEnded",
             "ProcedureConducted",
             "ProcedureHeld",
         ]
         given = begun.model_dump(by_alias=True, exclude={"wait"})
-        await stack.do(ConductUntilAdvisedFrom(**given, wait=0), going.id)
-        assert (await until(asks)).iteration_index == 2, "what was measured is known, and where to go on is asked at once"
-        await stack.do(AdviseProcedure(iteration_index=2, advice={"verdict": "Stop"}), going.id)
-        await until(going.ended)
-        assert (await stack.procedure(going.id)).status is ProcedureStatus.COMPLETED
-        assert (len(going.performed), (await going.results())[-1]["iteration_count"]) == (1, 1)
+        await stack.do(ConductUntilAdvisedFrom(**given, wait=0), conduct.id)
+        assert (await until(asked_view)).iteration_index == 2, (
+            "what was measured is known, and where to go on is asked at once"
+        )
+        await stack.do(AdviseProcedure(iteration_index=2, advice={"verdict": "Stop"}), conduct.id)
+        await until(conduct.has_ended)
+        assert (await stack.procedure(conduct.id)).status is ProcedureStatus.COMPLETED
+        assert (len(conduct.performed_jobs), (await conduct.results())[-1]["iteration_count"]) == (1, 1)
 
 
 async def test_a_phase_is_held_while_it_waits_for_its_held_run(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts = ManyConducts()
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        floor = await furnished(stack)
-        goings, runs = [], {}
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        floor = await build_run_stack(stack)
+        conducts, runs = [], {}
         for seed, command in enumerate(MODES):
             run = await stack.do(StartRun(name="Load step 1", plan_id=floor.plan_id))
             place = ConductMoment("before", "do_step", 0 if command == FLAT else 1, False, 3)
-            going = CaseConduct(asked(seed, command, place, "hold"), many_conducts)
+            conduct = CaseConduct(case_asked_at(seed, command, place, "hold"), many_conducts)
             run_id = (run.body or {})["run_id"]
-            await going.register(stack, parent_run_id=run_id)
-            goings.append(going)
-            runs[going.id] = UUID(run_id)
-            many_conducts.watch.watchers[going.id] = holding_the_run(going, place, UUID(run_id))
-            await stack.do(going.command(going.case.acts[0]), going.id)
-        for going in goings:
-            await until(lambda going=going: waits_for(stack, going.id, "run"))
-            await stack.do(HoldProcedure(reason="shift change"), going.id)
-        for going in goings:
-            await until(going.ended)
-            (result,) = await going.results()
+            await conduct.register(stack, parent_run_id=run_id)
+            conducts.append(conduct)
+            runs[conduct.id] = UUID(run_id)
+            many_conducts.watch.watchers[conduct.id] = hold_run_at(conduct, place, UUID(run_id))
+            await stack.do(conduct.command(conduct.case.acts[0]), conduct.id)
+        for conduct in conducts:
+            await until(lambda conduct=conduct: is_waiting_for(stack, conduct.id, "run"))
+            await stack.do(HoldProcedure(reason="shift change"), conduct.id)
+        for conduct in conducts:
+            await until(conduct.has_ended)
+            (result,) = await conduct.results()
             assert (result["held"], result["completed_count"], result["failure"]) == (True, 3, HELD)
-            assert await refusal(stack, going) == "ProcedureCannotResumeError", "its run is held"
-            await stack.do(ResumeRun(), runs[going.id])
-        await finished(goings, stack)
+            assert await resume_refusal(stack, conduct) == "ProcedureCannotResumeError", "its run is held"
+            await stack.do(ResumeRun(), runs[conduct.id])
+        await finish_and_compare(conducts, stack)
 
 
-def holding_the_run(going: CaseConduct, place: ConductMoment, run_id: UUID) -> Any:
+def hold_run_at(conduct: CaseConduct, place: ConductMoment, run_id: UUID) -> Any:
     """Hold the parent run when a conduct first comes by this moment."""
 
     async def watcher(moment: ConductMoment) -> None:
         if moment == place:
-            del going.many_conducts.watch.watchers[going.id]
-            await going.stack.do(HoldRun(reason="top-up"), run_id)
+            del conduct.many_conducts.watch.watchers[conduct.id]
+            await conduct.stack.do(HoldRun(reason="top-up"), run_id)
 
     return watcher
 
 
-async def waits_for(stack: ConductStack, procedure_id: UUID, what: str) -> bool:
+async def is_waiting_for(stack: ConductStack, procedure_id: UUID, what: str) -> bool:
     async with stack.runtime.pool.connection() as connection:
         found = await connection.execute("SELECT waiting_for FROM conduct_progress WHERE procedure_id = %s", [procedure_id])
         return (await found.fetchone()) == (what,)
@@ -547,7 +571,7 @@ async def test_a_loop_that_was_held_in_every_pass_converges_as_if_it_never_was(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
     many_conducts = ManyConducts()
-    described = centring(0, CONVERGED)
+    described = centring_case(0, CONVERGED)
     procedure = ReferenceProcedure(deepcopy(described))
     acts = [CaseAction("begin", script={ConductMoment("during", "do_step", 1, False, 4): ["hold"]})]
     procedure.begin(acts[0].script)
@@ -555,11 +579,11 @@ async def test_a_loop_that_was_held_in_every_pass_converges_as_if_it_never_was(
     procedure.resume(acts[1].script)
     acts.append(CaseAction("resume"))
     procedure.resume({})
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        (going,) = await registered([ConductCase(0, described, acts, procedure)], many_conducts, stack)
-        await performed([going], 0, stack)
-        held = await stack.procedure(going.id)
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        (conduct,) = await register_cases([ConductCase(0, described, acts, procedure)], many_conducts, stack)
+        await perform_acts([conduct], 0, stack)
+        held = await stack.procedure(conduct.id)
         assert (held.consecutive_unconverged_iterations, held.iteration_count) == (0, 1), "a held pass does not count"
-        await finished([going], stack)
+        await finish_and_compare([conduct], stack)
         with pytest.raises(Refusal):
-            await stack.do(ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5)), going.id)
+            await stack.do(ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5)), conduct.id)

@@ -4,7 +4,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from tests.support.infrastructure.model_server import ModelServer, OpenAi
 from tests.support.workflows.conduct_stack import open_conduct_stack
-from tests.support.workflows.step_json import capture, setpoint, steered
+from tests.support.workflows.step_json import capture, setpoint, steered_value
 
 SEARCH = {
     "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
@@ -12,7 +12,7 @@ SEARCH = {
     "objective_capture_name": "sharpness",
     "decide": {"substrate": "llm"},
 }
-STEPS = [setpoint("a", steered("focus")), capture("a", "sharpness")]
+STEPS = [setpoint("a", steered_value("focus")), capture("a", "sharpness")]
 THERE = {"verdict": "Measure", "next_point": {"focus": 1.5}, "rationale": "It rises.", "confidence": 0.7}
 ENOUGH = {"verdict": "Stop", "next_point": None, "rationale": "It is flat.", "confidence": 0.9}
 
@@ -21,9 +21,9 @@ async def test_the_configured_model_says_where_to_measure_next(database_url: str
     with ModelServer.running() as server:
         server.says(OpenAi().answer(THERE), OpenAi().answer(ENOUGH))
         models = {"decide_substrates": ["llm"], "decide_model": "openai/m-1", "openai_base_url": server.url}
-        async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0.0}, **models) as stage:
-            result = await stage.conduct(ConductUntilAdvised(**SEARCH, wait=60), await stage.from_recipe(STEPS))
+        async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0.0}, **models) as stack:
+            result = await stack.conduct(ConductUntilAdvised(**SEARCH, wait=60), await stack.register_from_recipe(STEPS))
     assert result["succeeded"], result
-    assert stage.control.writes == [("a", -2.0), ("a", 1.5)]
+    assert stack.control.writes == [("a", -2.0), ("a", 1.5)]
     assert [asked.body["model"] for asked in server.asked] == ["m-1", "m-1"]
     assert all(asked.body["response_format"]["json_schema"]["strict"] for asked in server.asked)

@@ -40,36 +40,36 @@ async def stack(database_url: str, temporal: EmbeddedTemporal, processes: LocalP
         yield stack
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
 
 
-def numbers(jobs: Path) -> list[int]:
+def program_pids(jobs: Path) -> list[int]:
     """The processes of the program that runs, once it has said which they are."""
     found = [path.read_text().strip() for path in jobs.glob("*/work/*")]
     return [int(number) for number in found if number] if len(found) == 2 else []
 
 
-async def begun(stack: ConductStack, jobs: Path) -> UUID:
-    procedure_id = await stack.from_recipe([compute(SHELL, "-c", STUBBORN)])
+async def start_program(stack: ConductStack, jobs: Path) -> UUID:
+    procedure_id = await stack.register_from_recipe([compute(SHELL, "-c", STUBBORN)])
     await stack.do(ConductProcedure(wait=0), procedure_id)
-    await until(lambda: len(numbers(jobs)) == 2)
+    await until(lambda: len(program_pids(jobs)) == 2)
     return procedure_id
 
 
-async def aborted(stack: ConductStack, procedure_id: UUID) -> bool:
+async def is_aborted(stack: ConductStack, procedure_id: UUID) -> bool:
     return (await stack.procedure(procedure_id)).status is ABORTED
 
 
 async def test_aborted_is_on_record_when_nothing_of_the_program_runs(stack: ConductStack, jobs: Path) -> None:
-    procedure_id = await begun(stack, jobs)
-    assert all(lives(pid) for pid in numbers(jobs))
+    procedure_id = await start_program(stack, jobs)
+    assert all(is_alive(pid) for pid in program_pids(jobs))
     await stack.do(AbortProcedure(reason="smoke"), procedure_id)
-    await until(partial(aborted, stack, procedure_id))
-    assert not any(lives(pid) for pid in numbers(jobs))
+    await until(partial(is_aborted, stack, procedure_id))
+    assert not any(is_alive(pid) for pid in program_pids(jobs))
 
 
 async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_after(
@@ -79,7 +79,7 @@ async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_afte
         JobRetention(processes, stack.runtime.conducts, lambda: clock() + timedelta(minutes=1), retention)
         for retention in (timedelta(0), timedelta(hours=1))
     )
-    procedure_id = await begun(stack, jobs)
+    procedure_id = await start_program(stack, jobs)
     (job_id,) = os.listdir(jobs)
     await at_once.sweep()
     assert os.listdir(jobs) == [job_id], "it runs"
@@ -89,7 +89,7 @@ async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_afte
     await at_once.sweep()
     assert os.listdir(jobs) == [job_id], "nobody has collected what it brought"
     await stack.start_worker()
-    await until(partial(aborted, stack, procedure_id))
+    await until(partial(is_aborted, stack, procedure_id))
     await later.sweep()
     assert os.listdir(jobs) == [job_id], "its time has not come"
     await at_once.sweep()

@@ -1,4 +1,4 @@
-"""Random conducts against the rules on paper: the same ends, the same writes in the same order, the same record and ledger.
+"""Random conducts compared with the reference interpreter: the same ends, writes, record and ledger.
 
 RANDOM_CONDUCTS says how many. `python -m tests.workflows.test_random_conducts 1000` has a thousand; a second number is the
 seed of the first.
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from tests.support.workflows.conduct_cases import ConductCase, made
+from tests.support.workflows.conduct_cases import ConductCase, build_case
 from tests.support.workflows.conduct_stack import ConductStack
 from tests.support.workflows.many_conducts import CaseConduct, ManyConducts
 
@@ -24,20 +24,20 @@ FIRST = int(os.environ.get("RANDOM_CONDUCTS_FROM", "0"))
 AT_ONCE = 40
 
 
-async def conducted(case: ConductCase, many_conducts: ManyConducts, stack: ConductStack, turns: asyncio.Semaphore) -> Any:
+async def conduct_case(case: ConductCase, many_conducts: ManyConducts, stack: ConductStack, turns: asyncio.Semaphore) -> Any:
     """Where a case went otherwise than it must; nothing where it did not."""
     async with turns:
-        going = CaseConduct(case, many_conducts)
+        conduct = CaseConduct(case, many_conducts)
         try:
-            await going.register(stack)
+            await conduct.register(stack)
             for act in case.acts:
-                await going.perform(act, stack)
+                await conduct.perform(act, stack)
         except Exception as error:
             return {repr(error): None}
-        return await going.differences()
+        return await conduct.differences()
 
 
-def described(case: ConductCase, differences: Any) -> str:
+def describe_case(case: ConductCase, differences: Any) -> str:
     """A whole case, with where it went wrong: every pair is what must be, and what is."""
     acts = "\n".join(f"  {number}. {act}" for number, act in enumerate(case.acts, start=1))
     said = pprint.pformat(differences, width=120, sort_dicts=False)
@@ -47,11 +47,11 @@ def described(case: ConductCase, differences: Any) -> str:
 @pytest.mark.timeout(300 + COUNT)
 async def test_random_conducts_come_out_as_the_rules_have_it(database_url: str, temporal: EmbeddedTemporal) -> None:
     many_conducts, turns = ManyConducts(), asyncio.Semaphore(AT_ONCE)
-    cases = [made(seed) for seed in range(FIRST, FIRST + COUNT)]
+    cases = [build_case(seed) for seed in range(FIRST, FIRST + COUNT)]
     began = time.perf_counter()
-    async with many_conducts.opened(database_url, temporal.address) as stack:
-        found = await asyncio.gather(*(conducted(case, many_conducts, stack, turns) for case in cases))
-    wrong = [described(case, differences) for case, differences in zip(cases, found, strict=True) if differences]
+    async with many_conducts.open_stack(database_url, temporal.address) as stack:
+        found = await asyncio.gather(*(conduct_case(case, many_conducts, stack, turns) for case in cases))
+    wrong = [describe_case(case, differences) for case, differences in zip(cases, found, strict=True) if differences]
     kinds = Counter(name for differences in found for name in differences)
     print(f"{COUNT} cases in {time.perf_counter() - began:.1f} s, {len(wrong)} of them wrong: {dict(kinds)}")
     assert not wrong, f"{len(wrong)} of {COUNT} went otherwise, {dict(kinds)}:{''.join(wrong[:5])}"

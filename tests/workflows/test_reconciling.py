@@ -33,15 +33,15 @@ def reconciler(stack: ConductStack, restart_limit: float = 300) -> Reconciler:
     return Reconciler([runtime.conducts, runtime.run_conducts], runtime.engine, clock, timedelta(seconds=restart_limit))
 
 
-async def waiting(stack: ConductStack) -> UUID:
+async def start_waiting_conduct(stack: ConductStack) -> UUID:
     """A procedure whose conduct has come to a check that will not be satisfied."""
-    id = await stack.registered()
+    id = await stack.register_procedure()
     await stack.do(ConductProcedure(steps=(setpoint("a", 1), FOREVER), wait=0), id)
 
-    async def waits() -> bool:
+    async def is_waiting() -> bool:
         return (await phase_of(stack, id)) == ConductPhase.WALKING and (await progress_of(stack, id)).step_index == 1
 
-    await until(waits)
+    await until(is_waiting)
     return id
 
 
@@ -57,7 +57,7 @@ async def phase_of(stack: ConductStack, id: UUID) -> ConductPhase:
 
 
 async def test_a_conduct_that_the_engine_has_lost_is_said_to_be_lost_and_keeps_its_status(stack: ConductStack) -> None:
-    id = await waiting(stack)
+    id = await start_waiting_conduct(stack)
     await reconciler(stack).compare()
     assert (await stack.procedure(id)).live_conduct_id is not None, "the engine knows it"
     await stack.client.get_workflow_handle(conduct_workflow_id(id)).terminate()
@@ -73,7 +73,7 @@ async def test_a_conduct_that_the_engine_has_lost_is_said_to_be_lost_and_keeps_i
 
 async def test_a_conduct_that_nobody_began_in_time_is_aborted_untouched(stack: ConductStack) -> None:
     await stack.stop_worker()
-    id = await stack.registered()
+    id = await stack.register_procedure()
     await stack.do(ConductProcedure(steps=(setpoint("a", 1),), wait=0), id)
     await reconciler(stack).compare()
     assert (await phase_of(stack, id)) is ConductPhase.OPENED
@@ -88,7 +88,7 @@ async def test_a_conduct_that_nobody_began_in_time_is_aborted_untouched(stack: C
 
 
 async def test_a_silent_conduct_can_be_truncated_and_cannot_go_on(stack: ConductStack) -> None:
-    id = await waiting(stack)
+    id = await start_waiting_conduct(stack)
     with pytest.raises(Refusal) as refused:
         await stack.do(TruncateProcedure(reason="power cut"), id)
     assert refused.value.reason == "conduct_live"
@@ -97,14 +97,14 @@ async def test_a_silent_conduct_can_be_truncated_and_cannot_go_on(stack: Conduct
         await connection.execute("UPDATE conduct_progress SET heartbeat_at = heartbeat_at - interval '61 s'")
     await stack.do(TruncateProcedure(reason="power cut"), id)
     assert (await stack.procedure(id)).status is ProcedureStatus.TRUNCATED
-    assert (await stack.happened(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
+    assert (await stack.event_types(id))[-2:] == ["ProcedureConducted", "ProcedureTruncated"]
     described = await stack.client.get_workflow_handle(conduct_workflow_id(id)).describe()
     assert described.status is not None
     assert described.status.name == "TERMINATED"
 
 
 async def test_a_conduct_with_which_the_engine_fails_is_said_to_be_stalled_until_it_is_heard_of(stack: ConductStack) -> None:
-    id = await waiting(stack)
+    id = await start_waiting_conduct(stack)
     await stack.stop_worker()
     conduct_id = (await progress_of(stack, id)).conduct_id
     await stack.runtime.conducts.stall(conduct_id)
@@ -112,10 +112,10 @@ async def test_a_conduct_with_which_the_engine_fails_is_said_to_be_stalled_until
     assert (stalled.shown_phase, stalled.phase) == (ConductPhase.STALLED, ConductPhase.WALKING.value)
     await stack.start_worker()
 
-    async def heard_of() -> bool:
+    async def is_heard_of() -> bool:
         return (await progress_of(stack, id)).shown_phase is ConductPhase.WALKING
 
-    await until(heard_of)
+    await until(is_heard_of)
     await stack.do(AbortProcedure(reason="enough"), id)
     await stack.client.get_workflow_handle(conduct_workflow_id(id)).result()
     await stack.runtime.conducts.stall(conduct_id)

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.support.workflows.history_recorder import HISTORIES, NEUTRAL
 FILES = sorted(HISTORIES.glob("*.json"))
 every_history = pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 WELL_KNOWN = re.compile(r"/(tmp|home|root|work|usr|var|opt|Users)/|\.py\b|localhost|127\.0\.0\.1")
-"""What would tell of the machine that a history was recorded on."""
+"""What would identify the machine that a history was recorded on."""
 SCHEDULER = "temporal-scheduler-default-schedule:"
 """How the engine calls itself where it starts a workflow on a calendar."""
 
@@ -47,10 +48,19 @@ def kind_of(path: Path) -> str:
     return history(path).events[0].workflow_execution_started_event_attributes.workflow_type.name
 
 
-@every_history
+async def each_history() -> AsyncIterator[WorkflowHistory]:
+    for path in FILES:
+        yield history(path)
+
+
 @pytest.mark.parametrize("sandboxed", [True, False], ids=["sandboxed", "as in production"])
-async def test_a_recorded_workflow_can_be_gone_on_with(path: Path, sandboxed: bool) -> None:
-    await replayer(*WORKFLOWS, sandboxed=sandboxed).replay_workflow(history(path))
+async def test_every_recorded_workflow_can_be_gone_on_with(sandboxed: bool) -> None:
+    replayed: dict[str, Exception | None] = {}
+    async with replayer(*WORKFLOWS, sandboxed=sandboxed).workflow_replay_iterator(each_history()) as results:
+        async for result in results:
+            replayed[result.history.workflow_id] = result.replay_failure
+    assert len(replayed) == len(FILES)
+    assert {id: failure for id, failure in replayed.items() if failure} == {}
 
 
 def test_there_are_histories_of_every_workflow() -> None:

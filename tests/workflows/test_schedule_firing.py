@@ -41,17 +41,17 @@ from tests.support.databases import fresh_database
 from tests.support.domain.lifecycle_table import command
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, RunStack, furnished
+from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
 from tests.support.workflows.schedule_cases import (
     ScheduleCase,
-    crew,
-    darks,
-    procedure_reaches,
+    darks_target,
+    define_schedule,
+    load_state,
     recipe,
-    run_reaches,
-    scheduled,
-    stored,
-    swept,
+    register_member,
+    swept_engine,
+    wait_for_procedure,
+    wait_for_run,
 )
 from tests.support.workflows.step_json import check, setpoint
 
@@ -71,16 +71,16 @@ async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[
     enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
     async with (
         open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack,
-        swept(stack),
+        swept_engine(stack),
     ):
         stack.caller = Caller.system(new_id())
-        made = await furnished(stack)
-        stack.caller, _ = await crew(stack, REGISTRY.command_names())
+        made = await build_run_stack(stack)
+        stack.caller, _ = await register_member(stack, REGISTRY.command_names())
         yield made
 
 
 @pytest.fixture(autouse=True)
-async def calm(run_stack: RunStack) -> None:
+async def fresh_plant(run_stack: RunStack) -> None:
     """The plant as at the beginning."""
     run_stack.stack.control.writes.clear()
     await run_stack.stack.plant.write("gate", 0)
@@ -105,7 +105,7 @@ class MortalCommands(Commands):
         return executed
 
 
-def dying_after(stack: ConductStack, commands: int) -> Firings:
+def firings_dying_after(stack: ConductStack, commands: int) -> Firings:
     """Firings in a process that dies after so many commands."""
     runtime, limit = stack.runtime, timedelta(seconds=stack.runtime.settings.conduct_restart_limit_seconds)
     mortal = MortalCommands(stack, commands)
@@ -121,13 +121,13 @@ async def plan_target(run_stack: RunStack, *recipes: UUID, **fields: Any) -> dic
     return {"kind": "ConductPlan", "plan_id": run_stack.plan_id, "name": "Survey {fired_at}", "phases": phases, **fields}
 
 
-async def test_a_recipe_is_conducted_on_its_calendar_as_whoever_defined_the_schedule(run_stack: RunStack) -> None:
+async def test_a_recipe_is_conducted_on_its_calendar_as_the_one_who_defined_the_schedule(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])), calendar=EVERY_TEN)
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), calendar=EVERY_TEN)
     (fired,) = (await table.outcomes(1))[:1]
     assert isinstance(fired, ScheduleFired)
     assert fired.scheduled_at.timestamp() % 10 == 0
-    procedure = await procedure_reaches(stack, fired.procedure_id, "Completed")
+    procedure = await wait_for_procedure(stack, fired.procedure_id, "Completed")
     assert (procedure.name, procedure.kind) == (f"Darks {fired.scheduled_at:%Y-%m-%dT%H:%M:%SZ} no. 1", "scheduled")
     due = DueFiring(schedule_id=table.id, scheduled_at=fired.scheduled_at, started_at=fired.scheduled_at)
     assert (fired.procedure_id, procedure.last_conduct_id) == (due.procedure_id(), due.conduct_id)
@@ -147,13 +147,13 @@ async def test_a_recipe_is_conducted_on_its_calendar_as_whoever_defined_the_sche
 async def test_a_run_is_started_on_a_plan_and_its_phases_are_conducted(run_stack: RunStack) -> None:
     stack = run_stack.stack
     recipes = [await recipe(stack, [setpoint("a", 1)]), await recipe(stack, [setpoint("b", 2)], [setpoint("shutter", 0)])]
-    table = await scheduled(stack, await plan_target(run_stack, *recipes))
-    await table.set_off()
+    table = await define_schedule(stack, await plan_target(run_stack, *recipes))
+    await table.fire_now()
     (fired,) = await table.outcomes(1)
-    await run_reaches(stack, fired.run_id, "Completed")
+    await wait_for_run(stack, fired.run_id, "Completed")
     assert stack.control.writes == [("a", 1), ("b", 2), ("shutter", 0)]
     (firing,) = await table.firings()
-    assert await table.ends(firing) == FiringVerdict.OPENED.value
+    assert await table.wait_for_end(firing) == FiringVerdict.OPENED.value
     described = await stack.client.get_workflow_handle(firing).describe()
     found = {pair.key.name: pair.value for pair in described.typed_search_attributes if pair.key.name.startswith("Baton")}
     assert found == {
@@ -168,18 +168,18 @@ async def test_a_run_is_started_on_a_plan_and_its_phases_are_conducted(run_stack
 async def test_a_firing_is_repeated_by_as_many_as_like_and_done_once(run_stack: RunStack) -> None:
     stack, firings = run_stack.stack, run_stack.stack.runtime.firings
     recipes = [await recipe(stack, [setpoint("a", 1)]), await recipe(stack, [setpoint("a", 2)])]
-    for target in (darks(recipes[0]), await plan_target(run_stack, *recipes)):
+    for target in (darks_target(recipes[0]), await plan_target(run_stack, *recipes)):
         stack.control.writes.clear()
-        table = await scheduled(stack, target)
+        table = await define_schedule(stack, target)
         due = DueFiring(schedule_id=table.id, scheduled_at=clock().replace(microsecond=0), started_at=clock())
         verdicts = await asyncio.gather(*(firings.open(due) for _ in range(6)))
         assert set(verdicts) == {FiringVerdict.OPENED}
         assert await firings.open(due) is FiringVerdict.OPENED
         (fired,) = await table.outcomes(1)
         if fired.run_id is None:
-            await procedure_reaches(stack, fired.procedure_id, "Completed")
+            await wait_for_procedure(stack, fired.procedure_id, "Completed")
         else:
-            await run_reaches(stack, fired.run_id, "Completed")
+            await wait_for_run(stack, fired.run_id, "Completed")
         assert await firings.open(due) is FiringVerdict.OPENED
         assert len(await table.outcomes(1)) == 1
         assert stack.control.writes == ([("a", 1)] if fired.run_id is None else [("a", 1), ("a", 2)])
@@ -187,16 +187,16 @@ async def test_a_firing_is_repeated_by_as_many_as_like_and_done_once(run_stack: 
 
 async def test_a_withdrawn_grant_stops_a_schedule_and_is_on_record(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    other, policy_id = await crew(stack, REGISTRY.command_names())
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])), other)
+    other, policy_id = await register_member(stack, REGISTRY.command_names())
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), other)
     await stack.do(RevokePolicyGrant(permitted_principal_id=other.principal_id, reason="left"), policy_id)
-    await table.set_off()
+    await table.fire_now()
     (refused,) = await table.outcomes(1)
     assert isinstance(refused, ScheduleFiringRefused)
     assert (refused.code, refused.count) == ("UnauthorizedError", 1)
     assert refused.detail.startswith("RegisterProcedureFromRecipe was refused.")
     (firing,) = await table.firings()
-    assert await table.ends(firing) == FiringVerdict.REFUSED.value
+    assert await table.wait_for_end(firing) == FiringVerdict.REFUSED.value
     history = await stack.client.get_workflow_handle(firing).fetch_history()
     tries = [event for event in history.events if event.HasField("activity_task_started_event_attributes")]
     assert [event.activity_task_started_event_attributes.attempt for event in tries] == [1], "it is not tried again"
@@ -206,45 +206,45 @@ async def test_a_withdrawn_grant_stops_a_schedule_and_is_on_record(run_stack: Ru
 
 async def test_a_closed_gate_refuses_a_firing_and_leaves_no_run_behind(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    table = await scheduled(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])))
+    table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])))
     series = await run_stack.start()
     await series.lose_beam()
-    await table.set_off()
+    await table.fire_now()
     (refused,) = await table.outcomes(1)
-    await series.beam_back()
+    await series.restore_beam()
     assert refused.code in ("RunRequiresAvailableSupplyError", "RunSupplyCoverageMismatchError")
     assert "photon_beam" in refused.detail
     due = DueFiring(schedule_id=table.id, scheduled_at=refused.scheduled_at, started_at=refused.scheduled_at)
-    assert await stored(stack, Run, due.run_id) is None
+    assert await load_state(stack, Run, due.run_id) is None
     assert (await table.view()).last_firings[0].outcome == refused.code
 
 
 @pytest.mark.parametrize("denied", ["ConductRun", "HoldRun"])
 async def test_a_run_that_was_started_and_cannot_be_conducted_is_aborted(run_stack: RunStack, denied: str) -> None:
     stack = run_stack.stack
-    other, _ = await crew(stack, REGISTRY.command_names() - {denied})
-    table = await scheduled(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
-    await table.set_off()
+    other, _ = await register_member(stack, REGISTRY.command_names() - {denied})
+    table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
+    await table.fire_now()
     (refused,) = await table.outcomes(1)
     assert (refused.code, denied in refused.detail) == ("UnauthorizedError", True)
     due = DueFiring(schedule_id=table.id, scheduled_at=refused.scheduled_at, started_at=refused.scheduled_at)
-    await run_reaches(stack, due.run_id, "Aborted")
+    await wait_for_run(stack, due.run_id, "Aborted")
     async with stack.runtime.store.session() as session:
         *_, last = await session.history(Run.__name__, due.run_id, 0, 100)
     assert (last.event_type, last.principal_id) == (RunAborted.__name__, NIL)
     assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
-    assert (await stored(stack, Procedure, due.procedure_id())).status == "Aborted", "its phase goes with the run"
+    assert (await load_state(stack, Procedure, due.procedure_id())).status == "Aborted", "its phase goes with the run"
     assert stack.control.writes == []
 
 
 async def test_a_refused_firing_leaves_no_procedure_that_somebody_could_still_start(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    other, _ = await crew(stack, REGISTRY.command_names() - {"ConductProcedure"})
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])), other)
+    other, _ = await register_member(stack, REGISTRY.command_names() - {"ConductProcedure"})
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), other)
     due = due_now(table)
     with pytest.raises(ProcessDied):
-        await dying_after(stack, 1).open(due)
-    assert (await stored(stack, Procedure, due.procedure_id())).status == "Defined", "the next try finds it"
+        await firings_dying_after(stack, 1).open(due)
+    assert (await load_state(stack, Procedure, due.procedure_id())).status == "Defined", "the next try finds it"
     assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
     (refused,) = await table.outcomes(1)
     async with stack.runtime.store.session() as session:
@@ -260,70 +260,70 @@ async def test_an_asset_in_use_refuses_the_second_of_two_firings_at_once(run_sta
     stack = run_stack.stack
     asset = await stack.do(command("register_asset", {"name": "Bench", "tier": "Unit", "facility_code": "facility"}))
     asset_id = asset.body["asset_id"]
-    target = darks(await recipe(stack, [GATE]), target_asset_ids=[asset_id])
-    table = await scheduled(stack, target, overlap="AllowAll")
-    await table.set_off()
+    target = darks_target(await recipe(stack, [GATE]), target_asset_ids=[asset_id])
+    table = await define_schedule(stack, target, overlap="AllowAll")
+    await table.fire_now()
     (fired,) = await table.outcomes(1)
     await table.trigger()
     _, refused = await table.outcomes(2)
     assert (refused.code, isinstance(fired, ScheduleFired)) == ("ProcedureCannotConductError", True)
     await stack.plant.write("gate", 1)
-    await procedure_reaches(stack, fired.procedure_id, "Completed")
+    await wait_for_procedure(stack, fired.procedure_id, "Completed")
 
 
 @pytest.mark.parametrize(("overlap", "conducted", "skipped"), [("Skip", 1, 2), ("BufferOne", 2, 1)])
 async def test_firings_overlap_as_the_schedule_says(run_stack: RunStack, overlap: str, conducted: int, skipped: int) -> None:
     """A firing lasts until its conduct has ended, and two more come meanwhile."""
     stack = run_stack.stack
-    table = await scheduled(stack, darks(await recipe(stack, [GATE])), overlap=overlap)
-    await table.set_off()
+    table = await define_schedule(stack, darks_target(await recipe(stack, [GATE])), overlap=overlap)
+    await table.fire_now()
     (first,) = await table.outcomes(1)
-    await procedure_reaches(stack, first.procedure_id, "Running")
+    await wait_for_procedure(stack, first.procedure_id, "Running")
     await until(lambda: clock() - first.scheduled_at > timedelta(seconds=1))
     for count in (1, 2):  # one at a time: how the engine joins requests that come together is not tested here
-        await table.set_off()
-        await until(partial(table.has_put_off, count), 60)
+        await table.fire_now()
+        await until(partial(table.has_postponed, count), 60)
     assert (await table.engine_view()).info.num_actions_skipped_overlap == skipped
     await stack.plant.write("gate", 1)
     outcomes = await table.outcomes(conducted)
     for fired in outcomes:
-        await procedure_reaches(stack, fired.procedure_id, "Completed")
+        await wait_for_procedure(stack, fired.procedure_id, "Completed")
     for firing in await table.firings():
-        await table.ends(firing)
-    await table.keep()
+        await table.wait_for_end(firing)
+    await table.reconcile()
     assert (await table.view()).skipped_count == skipped
     assert len(await table.outcomes(1)) == conducted
 
 
 async def test_a_held_schedule_fires_on_request_only_and_a_retired_one_never(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])))
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])))
     await table.give("hold_schedule", reason="shutdown")
     assert (await table.engine_view()).schedule.state.paused
     calendar = Job("schedule-firing", f"schedule-firing:{new_id()}", FiringOrder(schedule_id=table.id))
     assert await stack.runtime.engine.start(calendar)
-    assert await table.ends(calendar.id) == FiringVerdict.IDLE.value
-    assert await table.ends(await table.trigger()) == FiringVerdict.OPENED.value
+    assert await table.wait_for_end(calendar.id) == FiringVerdict.IDLE.value
+    assert await table.wait_for_end(await table.trigger()) == FiringVerdict.OPENED.value
     (fired,) = await table.outcomes(1)
-    await procedure_reaches(stack, fired.procedure_id, "Completed")
+    await wait_for_procedure(stack, fired.procedure_id, "Completed")
     await table.give("retire_schedule", reason="over")
     order = FiringOrder(schedule_id=table.id, trigger_id=new_id(), triggered_at=clock())
     late = Job("schedule-firing", f"schedule-trigger:{new_id()}", order)
     assert await stack.runtime.engine.start(late)
-    assert await table.ends(late.id) == FiringVerdict.IDLE.value
+    assert await table.wait_for_end(late.id) == FiringVerdict.IDLE.value
     assert len(await table.outcomes(1)) == 1
 
 
 async def test_a_firing_that_nobody_took_up_in_time_is_recorded_as_missed(run_stack: RunStack) -> None:
     stack, runtime = run_stack.stack, run_stack.stack.runtime
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])), catchup_window=30)
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), catchup_window=30)
     due = DueFiring(schedule_id=table.id, scheduled_at=clock(), started_at=clock() - timedelta(seconds=31))
     assert await runtime.firings.open(due) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
     assert missed.code == "ScheduleFiringMissedError"
     in_time = due.model_copy(update={"scheduled_at": clock(), "started_at": clock() - timedelta(seconds=29)})
     assert await runtime.firings.open(in_time) is FiringVerdict.OPENED
-    await procedure_reaches(stack, in_time.procedure_id(), "Completed")
+    await wait_for_procedure(stack, in_time.procedure_id(), "Completed")
 
 
 async def triggered_at(table: ScheduleCase, at: datetime) -> DueFiring:
@@ -341,7 +341,7 @@ async def triggered_at(table: ScheduleCase, at: datetime) -> DueFiring:
 
 async def test_a_trigger_that_nobody_recorded_fires_nothing(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])))
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])))
     await table.give("hold_schedule", reason="shutdown")
     real = await triggered_at(table, clock())
     invented = [
@@ -360,13 +360,13 @@ async def test_a_trigger_that_nobody_recorded_fires_nothing(run_stack: RunStack)
 
 async def test_a_trigger_waits_as_long_as_a_conduct_that_somebody_asks_for_and_no_longer(run_stack: RunStack) -> None:
     stack, runtime = run_stack.stack, run_stack.stack.runtime
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])), catchup_window=30)
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), catchup_window=30)
     limit = timedelta(seconds=runtime.settings.conduct_restart_limit_seconds)
     for late, verdict in ((timedelta(seconds=-5), FiringVerdict.OPENED), (timedelta(seconds=1), FiringVerdict.REFUSED)):
         due = await triggered_at(table, clock() - limit - late)
         assert await runtime.firings.open(due) is verdict
     fired, missed = await table.outcomes(2)
-    await procedure_reaches(stack, fired.procedure_id, "Completed")
+    await wait_for_procedure(stack, fired.procedure_id, "Completed")
     assert missed.code == "ScheduleFiringMissedError"
     assert f"it may wait for {limit.total_seconds():.0f} s" in missed.detail
 
@@ -376,13 +376,13 @@ async def test_what_was_begun_ends_where_the_schedule_stops_before_the_conduct_i
     run_stack: RunStack, verb: str, status: str
 ) -> None:
     stack, runtime = run_stack.stack, run_stack.stack.runtime
-    table = await scheduled(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])))
+    table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])))
     due = due_now(table)
     with pytest.raises(ProcessDied):
-        await dying_after(stack, 1).open(due)
+        await firings_dying_after(stack, 1).open(due)
     await table.give(verb, reason="shutdown")
     assert await runtime.firings.open(due) is FiringVerdict.REFUSED
-    await run_reaches(stack, due.run_id, "Aborted")
+    await wait_for_run(stack, due.run_id, "Aborted")
     (refused,) = await table.outcomes(1)
     assert refused.code == "ScheduleFiringWithdrawnError"
     assert f"was {status} before" in refused.detail
@@ -392,15 +392,15 @@ async def test_what_was_begun_ends_where_the_schedule_stops_before_the_conduct_i
 
 async def test_what_was_begun_is_not_gone_on_with_when_it_is_too_late(run_stack: RunStack) -> None:
     stack, runtime = run_stack.stack, run_stack.stack.runtime
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])), catchup_window=30)
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])), catchup_window=30)
     due = due_now(table)
     with pytest.raises(ProcessDied):
-        await dying_after(stack, 1).open(due)
+        await firings_dying_after(stack, 1).open(due)
     late = due.model_copy(update={"started_at": clock() - timedelta(seconds=31)})
     assert await runtime.firings.open(late) is FiringVerdict.REFUSED
     (missed,) = await table.outcomes(1)
     assert missed.code == "ScheduleFiringMissedError"
-    assert (await stored(stack, Procedure, due.procedure_id())).status == "Aborted", "nothing waits for anybody"
+    assert (await load_state(stack, Procedure, due.procedure_id())).status == "Aborted", "nothing waits for anybody"
 
 
 async def test_a_schedule_that_is_not_on_record_fires_nothing_and_its_firings_end(run_stack: RunStack) -> None:
@@ -418,107 +418,107 @@ async def test_a_firing_lives_through_a_death_after_any_of_its_commands(
 ) -> None:
     stack, firings = run_stack.stack, run_stack.stack.runtime.firings
     recipes = [await recipe(stack, [setpoint("a", value)]) for value in range(max(phases, 1))]
-    target = await plan_target(run_stack, *recipes) if phases else darks(recipes[0])
+    target = await plan_target(run_stack, *recipes) if phases else darks_target(recipes[0])
     for count in range(1, commands + 2):
         stack.control.writes.clear()
-        table = await scheduled(stack, target)
+        table = await define_schedule(stack, target)
         due = due_now(table)
         if count <= commands:
             with pytest.raises(ProcessDied):
-                await dying_after(stack, count).open(due)
+                await firings_dying_after(stack, count).open(due)
             assert await firings.open(due) is FiringVerdict.OPENED
         else:
-            assert await dying_after(stack, count).open(due) is FiringVerdict.OPENED, "these were all"
+            assert await firings_dying_after(stack, count).open(due) is FiringVerdict.OPENED, "these were all"
         if phases:
-            await run_reaches(stack, due.run_id, "Completed")
+            await wait_for_run(stack, due.run_id, "Completed")
         else:
-            await procedure_reaches(stack, due.procedure_id(), "Completed")
+            await wait_for_procedure(stack, due.procedure_id(), "Completed")
         assert stack.control.writes == [("a", value) for value in range(max(phases, 1))]
         assert [type(one) for one in await table.outcomes(1)] == [ScheduleFired]
 
 
 async def test_a_grant_withdrawn_between_two_tries_ends_the_firing(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    other, policy_id = await crew(stack, REGISTRY.command_names())
-    table = await scheduled(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
+    other, policy_id = await register_member(stack, REGISTRY.command_names())
+    table = await define_schedule(stack, await plan_target(run_stack, await recipe(stack, [setpoint("a", 1)])), other)
     due = due_now(table)
     with pytest.raises(ProcessDied):
-        await dying_after(stack, 2).open(due)
+        await firings_dying_after(stack, 2).open(due)
     await stack.do(RevokePolicyGrant(permitted_principal_id=other.principal_id, reason="left"), policy_id)
     assert await stack.runtime.firings.open(due) is FiringVerdict.REFUSED
-    await run_reaches(stack, due.run_id, "Aborted")
+    await wait_for_run(stack, due.run_id, "Aborted")
     (refused,) = await table.outcomes(1)
     assert (refused.code, stack.control.writes) == ("UnauthorizedError", [])
 
 
 async def test_a_pause_in_the_engine_holds_the_schedule_and_only_resuming_it_here_counts(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])))
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])))
     await table.handle.pause(note="somebody in the Temporal UI")
     for _ in range(3):
-        await table.keep()
+        await table.reconcile()
     held = [event for event in await table.events() if isinstance(event, ScheduleHeld)]
     assert [event.reason for event in held] == ["paused in the engine"]
     await table.handle.unpause(note="the same person")
-    await table.keep()
+    await table.reconcile()
     assert (await table.engine_view()).schedule.state.paused, "an unpause there resumes nothing"
     await stack.do(command("resume_schedule", {}), table.id)
     for _ in range(3):
-        await table.keep()
+        await table.reconcile()
     assert not (await table.engine_view()).schedule.state.paused, "a resume that had to be told is no pause of anybody"
     assert (await table.state()).status == "Active"
     await table.handle.pause(note="again")
-    await table.keep()
+    await table.reconcile()
     assert (await table.state()).status == "Held"
 
 
 async def test_what_is_deleted_or_edited_in_the_engine_comes_back_as_recorded(run_stack: RunStack) -> None:
-    table = await scheduled(run_stack.stack, darks(await recipe(run_stack.stack, [setpoint("a", 1)])))
+    table = await define_schedule(run_stack.stack, darks_target(await recipe(run_stack.stack, [setpoint("a", 1)])))
     recorded = (await table.engine_view()).schedule.spec
 
-    def often(known: ScheduleUpdateInput) -> ScheduleUpdate:
+    def fire_often(known: ScheduleUpdateInput) -> ScheduleUpdate:
         known.description.schedule.spec.calendars = []
         return ScheduleUpdate(schedule=known.description.schedule)
 
-    await table.handle.update(often)
-    await table.keep()
+    await table.handle.update(fire_often)
+    await table.reconcile()
     assert (await table.engine_view()).schedule.spec == recorded
     await table.handle.delete()
-    await table.keep()
+    await table.reconcile()
     assert (await table.engine_view()).schedule.spec == recorded
     assert [type(event).__name__ for event in await table.events()] == ["ScheduleDefined"]
 
 
 async def test_the_worker_tells_the_engine_of_changes_by_itself(run_stack: RunStack) -> None:
     stack = run_stack.stack
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])))
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])))
 
-    async def paused() -> bool:
+    async def is_paused() -> bool:
         return bool((await table.engine_view()).schedule.state.paused)
 
-    async def awake() -> bool:
-        return not await paused()
+    async def is_awake() -> bool:
+        return not await is_paused()
 
     async with keep_schedules_in_background(stack.runtime):
         await stack.do(command("hold_schedule", {"reason": "shutdown"}), table.id)
-        await until(paused)
+        await until(is_paused)
         await stack.do(command("resume_schedule", {}), table.id)
-        await until(awake)
+        await until(is_awake)
 
 
 async def test_the_worker_removes_a_calendar_that_the_record_does_not_know(run_stack: RunStack) -> None:
     runtime = run_stack.stack.runtime
-    table = await scheduled(run_stack.stack, darks(await recipe(run_stack.stack, [setpoint("a", 1)])))
+    table = await define_schedule(run_stack.stack, darks_target(await recipe(run_stack.stack, [setpoint("a", 1)])))
     known, lost = f"{PREFIX}{table.id}", f"{PREFIX}{new_id()}"
     await runtime.calendars.put(replace(entry_of(await table.state(), "facility"), id=lost))
 
-    async def listed() -> bool:
+    async def is_listed() -> bool:
         return {known, lost} <= set(await runtime.calendars.list_ids(PREFIX))
 
-    async def removed() -> bool:
+    async def is_removed() -> bool:
         return lost not in await runtime.calendars.list_ids(PREFIX)
 
-    await until(listed)
+    await until(is_listed)
     async with keep_schedules_in_background(runtime):
-        await until(removed)
+        await until(is_removed)
     assert known in await runtime.calendars.list_ids(PREFIX)

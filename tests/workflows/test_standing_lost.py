@@ -35,8 +35,8 @@ from tests.support.databases import with_database
 from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, RunStack, furnished
-from tests.support.workflows.step_json import capture, check, setpoint, steered
+from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
+from tests.support.workflows.step_json import capture, check, setpoint, steered_value
 
 OPEN_GATE = check("gate", 1, timeout=30)
 """A step that goes on when the test says so."""
@@ -47,7 +47,7 @@ SEARCH: dict[str, Any] = {
     "objective_capture_name": "sharpness",
     "decide": {"substrate": "caller", "advice_timeout": 60},
 }
-FOCUSING = [setpoint("a", steered("focus")), capture("sharpness", "sharpness")]
+FOCUSING = [setpoint("a", steered_value("focus")), capture("sharpness", "sharpness")]
 EVERYTHING = REGISTRY.command_names()
 
 
@@ -69,12 +69,12 @@ def database(postgres: EmbeddedPostgres, template: str, mode: str) -> Iterator[s
 
 @pytest.fixture(scope="module")
 async def run_stack(database: str, temporal: EmbeddedTemporal, mode: str) -> AsyncIterator[RunStack]:
-    """A stage whose caller may do everything and stays in good standing."""
+    """A conduct stack whose caller may do everything and stays in good standing."""
     chosen = {"authorization_mode": mode, "bootstrap_principal_id": OPERATOR}
     async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **chosen, **PLANT) as stack:
         stack.caller = Caller.system(new_id())
-        run_stack = await furnished(stack)
-        stack.caller, _ = await member(stack)
+        run_stack = await build_run_stack(stack)
+        stack.caller, _ = await register_member(stack)
         yield run_stack
 
 
@@ -84,7 +84,7 @@ async def stack(run_stack: RunStack) -> ConductStack:
     return run_stack.stack
 
 
-async def member(stack: ConductStack, may: Iterable[str] = EVERYTHING) -> tuple[Caller, UUID]:
+async def register_member(stack: ConductStack, may: Iterable[str] = EVERYTHING) -> tuple[Caller, UUID]:
     """Somebody of the crew, and the policy by which they may do things."""
     id = UUID((await stack.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
     return Caller(id, SYSTEM_HTTP, new_id()), await permit(stack, id, may)
@@ -107,34 +107,34 @@ async def agent(stack: ConductStack) -> Caller:
     return Caller(id, SYSTEM_HTTP, new_id())
 
 
-async def reaches(stack: ConductStack, id: UUID, status: ProcedureStatus) -> None:
-    async def stands() -> bool:
+async def wait_for_status(stack: ConductStack, id: UUID, status: ProcedureStatus) -> None:
+    async def has_status() -> bool:
         return (await stack.procedure(id)).status is status
 
-    await until(stands)
+    await until(has_status)
 
 
-async def asks(stack: ConductStack, id: UUID) -> None:
+async def wait_until_asking(stack: ConductStack, id: UUID) -> None:
     """Wait until a conduct asks for advice."""
 
-    async def waits() -> bool:
+    async def is_waiting() -> bool:
         return bool((await stack.ask(GetProcedureSteering(), id)).waiting)
 
-    await until(waits)
+    await until(is_waiting)
 
 
 async def has_rows(stack: ConductStack, id: UUID, count: int) -> None:
     """Wait until the ledger has this many rows, and the step behind them has begun to wait."""
 
-    async def written() -> bool:
+    async def has_written() -> bool:
         return len(await stack.ledger(id)) >= count
 
-    await until(written)
+    await until(has_written)
 
 
-async def held(stack: ConductStack, id: UUID) -> ProcedureHeld:
+async def hold_event(stack: ConductStack, id: UUID) -> ProcedureHeld:
     """How the procedure was held, which the service must have written."""
-    await reaches(stack, id, ProcedureStatus.HELD)
+    await wait_for_status(stack, id, ProcedureStatus.HELD)
     async with stack.runtime.store.session() as session:
         *_, last = await session.history("Procedure", id, 0, 200)
     assert (last.event_type, last.principal_id) == (ProcedureHeld.__name__, NIL)
@@ -144,13 +144,13 @@ async def held(stack: ConductStack, id: UUID) -> ProcedureHeld:
 
 
 async def test_no_step_is_done_for_somebody_deactivated_and_another_takes_it_up(stack: ConductStack) -> None:
-    submitter, _ = await member(stack)
-    id = await stack.from_recipe(TWELVE, [setpoint("shutter", 0)])
+    submitter, _ = await register_member(stack)
+    id = await stack.register_from_recipe(TWELVE, [setpoint("shutter", 0)])
     await stack.runtime.service.execute(ConductProcedure(wait=0), submitter, target_id=id)
     await has_rows(stack, id, 2)
     await stack.do(DeactivateActor(), submitter.principal_id)
     await stack.plant.write("gate", 1)
-    event = await held(stack, id)
+    event = await hold_event(stack, id)
     assert (event.cause, "SubmitterStoodDown" in event.reason) == (HoldCause.SUBMITTER_STOOD_DOWN, True)
     assert stack.control.writes == [("a", 1)]
     result = await stack.conduct(ConductFromProcedure(wait=60), id)
@@ -162,37 +162,37 @@ async def test_an_agent_suspended_while_advice_is_awaited_leaves_its_search_held
     stack: ConductStack,
 ) -> None:
     submitter = await agent(stack)
-    id = await stack.from_recipe(FOCUSING)
+    id = await stack.register_from_recipe(FOCUSING)
     await stack.runtime.service.execute(ConductUntilAdvised(**SEARCH, wait=0), submitter, target_id=id)
-    await asks(stack, id)
+    await wait_until_asking(stack, id)
     await stack.do(SuspendAgent(reason="odd advice"), submitter.principal_id)
-    assert (await held(stack, id)).cause is HoldCause.DRIVER_STOOD_DOWN
+    assert (await hold_event(stack, id)).cause is HoldCause.DRIVER_STOOD_DOWN
     (ended,) = [event for event in await stack.events(id) if isinstance(event, ProcedureIterationEnded)]
     assert (ended.converged, "SteeringDriverStoodDown" in (ended.reason or "")) == (None, True)
     with expect_refusal(UnauthorizedError, "agent_not_versioned"):
         await stack.runtime.commands.execute(ConductUntilAdvisedFrom(**SEARCH), submitter, target_id=id)
     await stack.do(ResumeAgent(), submitter.principal_id)
     await stack.runtime.service.execute(ConductUntilAdvisedFrom(**SEARCH, wait=0), submitter, target_id=id)
-    await asks(stack, id)
+    await wait_until_asking(stack, id)
     await stack.do(AbortProcedure(reason="enough"), id)
-    await reaches(stack, id, ProcedureStatus.ABORTED)
+    await wait_for_status(stack, id, ProcedureStatus.ABORTED)
 
 
 async def test_a_run_is_held_with_its_phase_and_somebody_else_conducts_what_is_left(run_stack: RunStack) -> None:
     series = await run_stack.start()
     stack = series.stack
-    submitter, _ = await member(stack)
+    submitter, _ = await register_member(stack)
     first = await series.recipe_phase([setpoint("a", 1), OPEN_GATE, setpoint("b", 2)])
     second = await series.recipe_phase([setpoint("c", 3)])
     command = ConductRun(phases=[{"procedure_id": first}, {"procedure_id": second}], wait=0)
     await stack.runtime.service.execute(command, submitter, target_id=series.run_id)
-    await series.at_step(first, 2)
+    await series.wait_for_ledger_rows(first, 2)
     await stack.do(DeactivateActor(), submitter.principal_id)
-    await series.reaches(RunStatus.HELD)
+    await series.wait_for_status(RunStatus.HELD)
     await stack.plant.write("gate", 1)
     result = await series.result()
     assert (result["succeeded"], result["failure"]["error_class"]) == (False, "SubmitterStoodDown")
-    assert (await held(stack, first)).cause is HoldCause.SUBMITTER_STOOD_DOWN
+    assert (await hold_event(stack, first)).cause is HoldCause.SUBMITTER_STOOD_DOWN
     assert stack.control.writes == [("a", 1)]
     (event,) = [event for event in await series.events() if isinstance(event, RunHeld)]
     assert "SubmitterStoodDown" in (event.reason or "")

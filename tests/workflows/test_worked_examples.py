@@ -23,7 +23,16 @@ from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOu
 from baton.infrastructure.plugins import ActionRegistry
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
+from tests.support.workflows.step_json import (
+    action,
+    capture,
+    captured_value,
+    check,
+    compute,
+    criterion,
+    setpoint,
+    steered_value,
+)
 
 ROUTES = ({"prefix": "bl7:", "substrate": "in_memory"},)
 SIGNALS = {"bl7:stage:x": 0, "bl7:shutter": 1, "bl7:energy": 0, "bl7:energy:rbv": 20, "bl7:energy:moving": 0}
@@ -33,26 +42,26 @@ DEVICES = (
 )
 
 
-async def collected(control: Any, time: Any, params: Any) -> dict[str, Any]:
+async def collect_action(control: Any, time: Any, params: Any) -> dict[str, Any]:
     return {"frames": params.get("repetitions", 1)}
 
 
 def offsets(*values: float) -> SimulatedCompute:
     """A program that finds these offsets, one after the other."""
 
-    def measuring(value: float) -> Any:
+    def simulated_measurement(value: float) -> Any:
         return lambda job: SimulatedOutcome(
             measurements=(Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good"),)
         )
 
     program = SimulatedCompute()
-    program.seed(("find-offset",), *map(measuring, values))
+    program.seed(("find-offset",), *map(simulated_measurement, values))
     return program
 
 
 @pytest.fixture
 async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    actions = ActionRegistry({"collect": collected})
+    actions = ActionRegistry({"collect": collect_action})
     program = offsets(3.2, 0.9, 0.3)
     plant = {"control_routes": ROUTES, "simulated_signals": SIGNALS, "simulated_devices": DEVICES}
     async with open_conduct_stack(database_url, temporal.address, actions=actions, compute=program, **plant) as stack:
@@ -62,14 +71,14 @@ async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[
 CENTRING = [
     action("collect", repetitions=2),
     compute("find-offset", capture_name="offset"),
-    setpoint("bl7:stage:x", captured("offset")),
+    setpoint("bl7:stage:x", captured_value("offset")),
 ]
 CLOSED = [setpoint("bl7:shutter", 0)]
 CENTRED = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5), "wait": 60}
 
 
 async def test_a_rotation_axis_is_centred_in_three_passes(stack: ConductStack) -> None:
-    id = await stack.from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
+    id = await stack.register_from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
     result = await stack.conduct(ConductUntilConverged(**CENTRED), id)
     assert (result["succeeded"], result["iteration_count"], result["closing_failures"]) == (True, 3, [])
     assert [(item["name"], item["value"], item["units"]) for item in result["measurements"]] == [("offset", 0.3, "px")]
@@ -83,7 +92,7 @@ async def test_a_rotation_axis_is_centred_in_three_passes(stack: ConductStack) -
 
 async def test_a_shutter_that_does_not_close_does_not_undo_the_success(stack: ConductStack) -> None:
     stack.plant.simulate_disconnect("bl7:shutter")
-    id = await stack.from_recipe(CENTRING, CLOSED)
+    id = await stack.register_from_recipe(CENTRING, CLOSED)
     result = await stack.conduct(ConductUntilConverged(**CENTRED), id)
     assert result["succeeded"]
     (failure,) = result["closing_failures"]
@@ -95,7 +104,7 @@ async def test_a_shutter_that_does_not_close_does_not_undo_the_success(stack: Co
 
 
 async def test_patience_for_two_passes_allows_two(stack: ConductStack) -> None:
-    id = await stack.from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
+    id = await stack.register_from_recipe(CENTRING, CLOSED, max_consecutive_unconverged_iterations=5)
     result = await stack.conduct(ConductUntilConverged(**CENTRED, max_consecutive_unconverged_iterations=2), id)
     assert result["failure"]["error_class"] == "ConvergenceIterationCapReached"
     assert (result["iteration_count"], result["failure"]["target"]) == (2, "abort")
@@ -105,7 +114,7 @@ async def test_patience_for_two_passes_allows_two(stack: ConductStack) -> None:
 
 async def test_an_energy_that_does_not_arrive_is_held_and_taken_up_when_it_does(stack: ConductStack) -> None:
     steps = [setpoint("bl7:energy", 25.0), check("bl7:energy:rbv", 25, 0.01, timeout=0.2)]
-    id, result = await stack.conducted(steps, ConductOrHoldProcedure)
+    id, result = await stack.conduct_steps(steps, ConductOrHoldProcedure)
     assert (result["succeeded"], result["held"]) == (False, True)
     assert (result["failure"]["step_index"], result["failure"]["source_kind"]) == (1, "check")
     await stack.plant.write("bl7:energy:rbv", 25.001)
@@ -114,7 +123,9 @@ async def test_an_energy_that_does_not_arrive_is_held_and_taken_up_when_it_does(
 
 
 async def test_a_focus_is_looked_for_as_often_as_the_budget_allows(stack: ConductStack) -> None:
-    id = await stack.from_recipe([setpoint("bl7:focus", steered("focus")), capture("bl7:sharpness", "sharpness")], CLOSED)
+    id = await stack.register_from_recipe(
+        [setpoint("bl7:focus", steered_value("focus")), capture("bl7:sharpness", "sharpness")], CLOSED
+    )
     result = await stack.conduct(
         ConductUntilAdvised(
             objective={"kind": "Maximize", "target_measurement_name": "sharpness"},
@@ -134,11 +145,11 @@ async def test_a_focus_is_looked_for_as_often_as_the_budget_allows(stack: Conduc
 
 
 async def test_what_was_begun_by_hand_can_still_be_conducted(stack: ConductStack) -> None:
-    id = await stack.registered()
+    id = await stack.register_procedure()
     await stack.do(StartProcedure(), id)
     result = await stack.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), id)
     assert result["succeeded"]
-    other = await stack.registered()
+    other = await stack.register_procedure()
     await stack.do(StartProcedure(), other)
     await stack.do(CompleteProcedure(), other)
     assert (await stack.procedure(other)).status is ProcedureStatus.COMPLETED
@@ -153,16 +164,16 @@ async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductSta
         *steps,
         waiting,
         action("collect"),
-        setpoint("bl7:stage:x", captured("seen")),
+        setpoint("bl7:stage:x", captured_value("seen")),
     ]
-    id = await stack.registered()
+    id = await stack.register_procedure()
     accepted = await stack.do(ConductProcedure(steps=tuple(steps), wait=0), id)
     assert accepted.status == 202
 
-    async def at_the_check() -> bool:
+    async def is_at_the_check() -> bool:
         return len(await stack.ledger(id)) >= 15
 
-    await until(at_the_check)
+    await until(is_at_the_check)
     held = await stack.do(HoldProcedure(reason="shift change"), id)
     assert (held.status, held.body) == (202, {"procedure_id": str(id), "conduct_id": accepted.body["conduct_id"]})
     await stack.plant.write("bl7:gate", 5)
@@ -173,7 +184,7 @@ async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductSta
     await until(is_held)
     procedure = await stack.procedure(id)
     assert (procedure.last_status_reason, procedure.live_conduct_id) == ("shift change", None)
-    assert (await stack.happened(id))[-3:] == ["ProcedureHoldRequested", "ProcedureConducted", "ProcedureHeld"]
+    assert (await stack.event_types(id))[-3:] == ["ProcedureHoldRequested", "ProcedureConducted", "ProcedureHeld"]
     with pytest.raises(Refusal) as refused:
         await stack.do(ResumeProcedure(), id)
     assert (refused.value.reason, refused.value.facts) == ("conduct_pinned", {"command": "conduct_from_procedure"})
@@ -187,7 +198,7 @@ async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductSta
 async def test_two_conducts_never_share_a_stage(stack: ConductStack) -> None:
     asset = await stack.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
     asset_id = (asset.body or {})["asset_id"]
-    first, second = [await stack.registered(target_asset_ids=[asset_id]) for _ in range(2)]
+    first, second = [await stack.register_procedure(target_asset_ids=[asset_id]) for _ in range(2)]
     opened = await stack.do(ConductProcedure(steps=(check("bl7:energy", 9, timeout=30),), wait=0), first)
     with pytest.raises(Refusal) as refused:
         await stack.do(ConductProcedure(steps=(setpoint("bl7:energy", 1),)), second)
@@ -199,9 +210,9 @@ async def test_two_conducts_never_share_a_stage(stack: ConductStack) -> None:
     }
     await stack.plant.write("bl7:energy", 9)
 
-    async def ended() -> bool:
+    async def has_ended() -> bool:
         return (await stack.procedure(first)).live_conduct_id is None
 
-    await until(ended)
+    await until(has_ended)
     result = await stack.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), second)
     assert result["succeeded"]

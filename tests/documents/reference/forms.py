@@ -1,4 +1,4 @@
-"""What a schema asks for, in a few words; longer forms have a name, and their own place on the page."""
+"""What a schema asks for, in a few words; longer forms have a name, and a section of their own on the page."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,23 +8,23 @@ from baton.domain.shared.text import PERSONAL_MARK, TRIMMED, VISIBLE
 
 Schema = Mapping[str, Any]
 REF = "{model}"
-SHORT = 4
-"""The most choices that are told where they are asked for."""
+INLINE_CHOICES = 4
+"""The most choices that are listed in place; longer lists have a name."""
 
 
 class Forms:
-    """The named forms of one page: told once, linked to from wherever they are asked for."""
+    """The named forms of one page: described once, and linked to from every place that uses them."""
 
     def __init__(self, definitions: Mapping[str, Schema], given: Iterable[Schema]) -> None:
         self._definitions = definitions
-        self._mentioned: list[str] = []
-        self._given = set(self._reached(given))
+        self._mentioned_names: list[str] = []
+        self._given = set(self._reachable_names(given))
 
     def words(self, schema: Schema) -> str:
-        """What a value must be."""
+        """Return what a value must be."""
         match schema:
             case {"$ref": name}:
-                return self._named(name)
+                return self._reference(name)
             case {"anyOf": options} | {"oneOf": options}:
                 return " or ".join(dict.fromkeys(self.words(option) for option in options))
             case {"const": value}:
@@ -46,17 +46,17 @@ class Forms:
             if name not in without:
                 yield name, self.words(form), "required" if name in required else left_out(form)
 
-    def told(self, schema: Schema, without: Iterable[str] = ()) -> str:
-        """The fields in one line."""
+    def field_list(self, schema: Schema, without: Iterable[str] = ()) -> str:
+        """Return the fields in one line."""
         return ", ".join(f"`{name}` {words}" for name, words, _ in self.fields(schema, without))
 
-    def resolved(self, schema: Schema) -> Schema:
-        """A schema itself, where there is only its name."""
+    def resolve(self, schema: Schema) -> Schema:
+        """Return the schema that a reference names, or the schema itself."""
         return self._definitions[schema["$ref"]] if "$ref" in schema else schema
 
     def section(self) -> Iterator[str]:
         """The forms that were mentioned, and those that they mention."""
-        for name in self._mentioned:  # grows while they are told
+        for name in self._mentioned_names:  # grows while they are described
             form = self._definitions[name]
             yield f"### {title(name)}"
             if description := form.get("description"):
@@ -66,18 +66,18 @@ class Forms:
             elif name in self._given:
                 yield table(("field", "is", "left out"), self.fields(form))
             else:
-                yield f"Has {self.told(form)}."
+                yield f"Has {self.field_list(form)}."
 
-    def _named(self, name: str) -> str:
+    def _reference(self, name: str) -> str:
         form = self._definitions[name]
-        if not form or len(form.get("enum", range(SHORT + 1))) <= SHORT:
+        if not form or len(form.get("enum", range(INLINE_CHOICES + 1))) <= INLINE_CHOICES:
             return self.words(form)
-        if name not in self._mentioned:
-            self._mentioned.append(name)
+        if name not in self._mentioned_names:
+            self._mentioned_names.append(name)
         return f"[{title(name)}](#{anchor(name)})"
 
-    def _reached(self, schemas: Iterable[Schema]) -> Iterator[str]:
-        """The names of the forms that these lead to: what is given rather than answered with."""
+    def _reachable_names(self, schemas: Iterable[Schema]) -> Iterator[str]:
+        """Yield the names of the forms that these schemas refer to: what is given rather than answered with."""
         pending: list[Any] = list(schemas)
         seen: set[str] = set()
         while pending:
@@ -132,8 +132,8 @@ def pattern(schema: Schema) -> str:
 def numbers(schema: Schema) -> str:
     """Between which numbers it must be."""
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
-    said = [f"{sign} {schema[name]}" for name, sign in signs.items() if name in schema]
-    return f" {' and '.join(said)}" if said else ""
+    limits = [f"{sign} {schema[name]}" for name, sign in signs.items() if name in schema]
+    return f" {' and '.join(limits)}" if limits else ""
 
 
 def left_out(form: Schema) -> str:

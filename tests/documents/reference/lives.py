@@ -20,9 +20,9 @@ def states_table(life: Lifecycle) -> str:
 
 def row_of(life: Lifecycle, name: str, axis: str, states: list[str]) -> Iterator[str]:
     yield f"[{name}](#{name})"
-    verb, told = life.verbs[name], names_its_state(life, name)
+    verb, as_given = life.verbs[name], names_its_state(life, name)
     for state in states:
-        yield ("as given" if told else cell(verb, axis, state)) if verb.allows({axis: state}) else ""
+        yield ("as given" if as_given else cell(verb, axis, state)) if verb.allows({axis: state}) else ""
 
 
 def names_its_state(life: Lifecycle, name: str) -> bool:
@@ -39,23 +39,23 @@ def cell(verb: Verb, axis: str, state: str) -> str:
 
 
 @cache
-def recorded(aggregate: str) -> dict[str, list[str]]:
-    """The events that each verb was seen to record, in every state that allows it."""
+def recorded_events(aggregate: str) -> dict[str, list[str]]:
+    """Return the events that each verb recorded in every state that allows it."""
     life = OF_AGGREGATE[aggregate]
     seen = {name: list(dict.fromkeys(events_of(life, name))) for name in life.verbs}
-    world, id, _ = life.reached(next(life.standings()))
+    world, id, _ = life.reach_state(next(life.states()))
     return {life.creation: [type(world.streams[aggregate, id][0]).__name__], **seen}
 
 
 def events_of(life: Lifecycle, name: str) -> Iterator[str]:
-    for standing in life.standings():
+    for standing in life.states():
         if life.verbs[name].allows(standing):
-            yield from driven(life, name, standing)
+            yield from drive_verb(life, name, standing)
 
 
-def driven(life: Lifecycle, name: str, standing: StateByAxis) -> Iterator[str]:
-    """What one verb records from one state, on whichever stream."""
-    world, id, scene = life.prepared(name, standing)
+def drive_verb(life: Lifecycle, name: str, standing: StateByAxis) -> Iterator[str]:
+    """Yield the events that one verb records from one state, on any stream."""
+    world, id, scene = life.prepare_verb(name, standing)
     before = {key: len(events) for key, events in world.streams.items()}
     world.when(life.command(name, scene), on=id)
     for key, events in world.streams.items():

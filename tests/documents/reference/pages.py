@@ -11,7 +11,7 @@ from baton.domain.kernel import Aggregate, Event, History, TimeTravel
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.listing import ListQuery
 from tests.documents.reference.forms import REF, Forms, Schema, paragraph, table
-from tests.documents.reference.lives import OF_AGGREGATE, recorded, states_table
+from tests.documents.reference.lives import OF_AGGREGATE, recorded_events, states_table
 from tests.documents.reference.order import aggregates_in_order, classes_in_order, operations_in_order
 from tests.documents.reference.refusals import meaning, page_of, refusals_of, refusals_page, source_link
 
@@ -25,13 +25,13 @@ def pages(registry: Registry) -> dict[str, str]:
     """Every page of the reference by the name of its file."""
     made = {page_of(aggregate.name): aggregate_page(aggregate, registry) for aggregate in registry.aggregates.values()}
     made[OTHERS] = others_page(registry)
-    made["refusals.md"] = refusals_page(registry, {operation.name: linked(operation) for operation in registry})
+    made["refusals.md"] = refusals_page(registry, {operation.name: link_to(operation) for operation in registry})
     made["README.md"] = index(registry)
     return {name: "\n\n".join(filter(None, (GENERATED, *parts))) + "\n" for name, parts in made.items()}
 
 
-def linked(operation: Operation) -> str:
-    """The way to an operation from another page."""
+def link_to(operation: Operation) -> str:
+    """Return a link to an operation from another page."""
     page = OTHERS if operation.aggregate is None else page_of(operation.aggregate.name)
     return f"[{operation.name}]({page}#{operation.name})"
 
@@ -41,7 +41,7 @@ def index(registry: Registry) -> Iterator[str]:
     yield (
         "Everything that can be asked of the service, aggregate by aggregate: states, verbs, fields, events, questions. "
         "It is written from the declarations by `make reference`; a running service shows the same at `/docs`, as OpenAPI. "
-        "Whoever got a refusal looks for its `code` in [refusals](refusals.md); what belongs to no aggregate is "
+        "The `code` of a refusal is explained in [refusals](refusals.md); what belongs to no aggregate is "
         f"[here]({OTHERS})."
     )
     rows = ((of.context, f"[{of.name}]({page_of(of.name)})", first_sentence(of)) for of in aggregates_in_order(registry))
@@ -93,7 +93,7 @@ def aggregate_page(aggregate: Aggregate[Any], registry: Registry) -> Iterator[st
     yield table(
         ("event", "tells", "fields"),
         (
-            (f"`{event.__name__}`", paragraph(event.__doc__ or "").replace("\n\n", " "), forms.told(schemas[event]))
+            (f"`{event.__name__}`", paragraph(event.__doc__ or "").replace("\n\n", " "), forms.field_list(schemas[event]))
             for event in events
         ),
     )
@@ -101,9 +101,9 @@ def aggregate_page(aggregate: Aggregate[Any], registry: Registry) -> Iterator[st
     for operation in questions_of(aggregate):
         yield from question(operation, schemas, forms)
     yield from refusals_section(aggregate.operations)
-    if told := list(forms.section()):
+    if lines := list(forms.section()):
         yield "## Forms"
-        yield from told
+        yield from lines
 
 
 def verbs_of(aggregate: Aggregate[Any]) -> list[Operation]:
@@ -136,29 +136,31 @@ def verb(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[str]:
     yield f"### {operation.name}"
     yield paragraph(operation.input.__doc__ or "")
     yield f"{address(operation)} {' '.join(remarks(operation))}".strip()
-    yield table(("field", "is", "left out"), given(operation, schemas, forms, operation.internal))
+    yield table(("field", "is", "left out"), input_rows(operation, schemas, forms, operation.internal))
     yield answer(operation, schemas, forms)
     assert operation.aggregate is not None, "a verb belongs to an aggregate"
-    if events := recorded(operation.aggregate.name).get(operation.name):
+    if events := recorded_events(operation.aggregate.name).get(operation.name):
         yield f"Records {', '.join(f'`{event}`' for event in events)}."
     yield refused_by(operation)
 
 
-def given(operation: Operation, schemas: Schemas, forms: Forms, without: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+def input_rows(
+    operation: Operation, schemas: Schemas, forms: Forms, without: Iterable[str]
+) -> Iterator[tuple[str, str, str]]:
     """The fields of an input; what stands in the path over REST is an argument over MCP."""
     for name, words, left in forms.fields(schemas[operation.name], without):
         yield name, words, IN_THE_PATH if name in operation.path_fields else left
 
 
 def address(operation: Operation) -> str:
-    """Where it is asked for, and by which name it is permitted."""
+    """Return where an operation is requested, and by which name it is permitted."""
     tool = "" if operation.mcp else ", REST only"
     where = source_link(operation_source(operation))
     return f"`{operation.method} {operation.path}`, permission `{operation.command_name}`{tool}, declared in {where}."
 
 
 def remarks(operation: Operation) -> Iterator[str]:
-    """What is particular about a verb."""
+    """Yield what is particular about a verb."""
     if operation.callers:
         yield f"For {' and '.join(caller.value.replace('_', ' ') for caller in operation.callers)} actors only."
     if operation.destructive:
@@ -175,32 +177,32 @@ def question(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[s
     yield address(operation)
     common = next((kind for kind in (ListQuery, TimeTravel, History) if issubclass(operation.input, kind)), None)
     known = common.model_fields if common else ()
-    asked = list(given(operation, schemas, forms, known))
-    if operation.has_body or any(left in ("required", IN_THE_PATH) for *_, left in asked):
-        yield table(("field", "is", "left out"), asked)
-    elif asked:
-        told = ", ".join(f"`{name}` {words.removesuffix(' or null')}" for name, words, _ in asked)
-        yield f"{'Filters' if common is ListQuery else 'Takes'}: {told}."
+    fields = list(input_rows(operation, schemas, forms, known))
+    if operation.has_body or any(left in ("required", IN_THE_PATH) for *_, left in fields):
+        yield table(("field", "is", "left out"), fields)
+    elif fields:
+        filters = ", ".join(f"`{name}` {words.removesuffix(' or null')}" for name, words, _ in fields)
+        yield f"{'Filters' if common is ListQuery else 'Takes'}: {filters}."
     yield answer(operation, schemas, forms)
     yield refused_by(operation)
 
 
 def answer(operation: Operation, schemas: Schemas, forms: Forms) -> str:
-    """What comes back, where anything does."""
+    """Return what an operation answers with, if anything."""
     if operation.input in STREAM_ID_SCHEMAS:
         return "Answers with server-sent events."
     if (operation.name, "answer") not in schemas:
         return ""
     schema = schemas[operation.name, "answer"]
     if schema.get("properties", {}).keys() == {"items", "next_cursor"}:
-        item = forms.resolved(schema["properties"]["items"]["items"])
-        return f"Answers with pages of {forms.told(item) or forms.words(item)}."
-    return f"Answers with {forms.told(schema) or forms.words(schema)}."
+        item = forms.resolve(schema["properties"]["items"]["items"])
+        return f"Answers with pages of {forms.field_list(item) or forms.words(item)}."
+    return f"Answers with {forms.field_list(schema) or forms.words(schema)}."
 
 
 def refused_by(operation: Operation) -> str:
-    told = ", ".join(f"`{refusal.__name__}` {refusal.status}" for refusal in refusals_of(operation))
-    return f"Refused by {told}." if told else ""
+    classes = ", ".join(f"`{refusal.__name__}` {refusal.status}" for refusal in refusals_of(operation))
+    return f"Refused by {classes}." if classes else ""
 
 
 def refusals_section(operations: list[Operation]) -> Iterator[str]:
@@ -221,9 +223,9 @@ def others_page(registry: Registry) -> Iterator[str]:
     for operation in operations:
         yield from question(operation, schemas, forms)
     yield from refusals_section(operations)
-    if told := list(forms.section()):
+    if lines := list(forms.section()):
         yield "## Forms"
-        yield from told
+        yield from lines
 
 
 def schemas_of(operations: list[Operation], events: list[type[Event]]) -> tuple[Schemas, Forms]:
@@ -236,4 +238,4 @@ def schemas_of(operations: list[Operation], events: list[type[Event]]) -> tuple[
     generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)
     given = [schema for (_, mode), schema in generated.items() if mode == "validation"]
     forms = Forms(definitions.get("$defs", {}), given)
-    return {key: forms.resolved(schema) for (key, _), schema in generated.items()}, forms
+    return {key: forms.resolve(schema) for (key, _), schema in generated.items()}, forms

@@ -40,15 +40,15 @@ def refusals_of(operation: Operation) -> tuple[type[Refusal], ...]:
 def meaning(refusal: type[Refusal], operations: Iterable[Operation]) -> str:
     """What a refusal says; the one that a verb has of its own says when that verb is possible."""
     verbs = [operation for operation in operations if is_own(refusal, operation)]
-    return " ".join(map(impossible, verbs)) if verbs else paragraph(refusal.__doc__ or "")
+    return " ".join(map(own_meaning, verbs)) if verbs else paragraph(refusal.__doc__ or "")
 
 
 def is_own(refusal: type[Refusal], operation: Operation) -> bool:
     return operation.kind == "command" and refusal is operation.input.Cannot  # type: ignore[union-attr]
 
 
-def impossible(operation: Operation) -> str:
-    """When a verb is refused by its own class, and by which reasons a program tells it."""
+def own_meaning(operation: Operation) -> str:
+    """Return when a verb is refused by its own class, and by which reasons."""
     assert operation.aggregate is not None, "a verb belongs to an aggregate"
     life = OF_AGGREGATE[operation.aggregate.name]
     verb = life.verbs.get(operation.name, Verb())
@@ -72,7 +72,7 @@ def raisers(registry: Registry) -> dict[type[Refusal], list[Operation]]:
 
 
 def refusals_page(registry: Registry, link: dict[str, str]) -> Iterator[str]:
-    """Every class by name, for whoever got one."""
+    """Yield the page of every refusal class, by name."""
     yield "# Refusals"
     yield (
         "Every class that can stand in the `code` of a refusal, by name. The `detail` of the answer says what to do in the "
@@ -102,7 +102,7 @@ def refusals_page(registry: Registry, link: dict[str, str]) -> Iterator[str]:
 
 
 def answered_by(refusal: type[Refusal], operations: list[Operation], link: dict[str, str]) -> str:
-    """The operations that answer with a class; what everything about one aggregate answers with is told as that."""
+    """The operations that answer with a class; one that everything about an aggregate answers with is named as that."""
     for aggregate in (operation.aggregate for operation in operations):
         if aggregate is not None and refusal is aggregate.NotFound:
             operations = [operation for operation in operations if operation not in aggregate.operations]
@@ -119,5 +119,5 @@ def source_link(source: str | None) -> str:
 
 
 def page_of(aggregate: str) -> str:
-    """The file that tells of an aggregate."""
+    """Return the file name of an aggregate's page."""
     return f"{snake_case(aggregate).replace('_', '-')}.md"

@@ -35,6 +35,7 @@ from baton.domain.registry import REGISTRY
 from tests.support.domain.agents import agent_of, agent_world, definition, set_approved_models, versioned_agent
 from tests.support.domain.language_models import entry
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -124,12 +125,12 @@ def test_what_is_written_over_an_agents_life(world: World) -> None:
         DeprecateAgent(),
     ):
         world.when(verb, on=id)
-    told = [
+    events = [
         (name, {key: payload[key] for key in payload if key != "occurred_at"})
         for name, payload in payloads(world, "Agent", id)
     ]
     own = {"agent_id": str(id)}
-    assert told[1:] == [
+    assert events[1:] == [
         ("AgentVersioned", {**own, "version": "2.1"}),
         ("AgentSuspended", {**own, "reason": "Too wordy", "suspended_by": str(OPERATOR)}),
         ("AgentResumed", {**own, "resumed_by": str(OPERATOR)}),
@@ -187,7 +188,7 @@ def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, A
     assert not world.records
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         *({name: ""} for name in ("kind", "name", "version", "description", "canonical_uri")),
@@ -347,7 +348,7 @@ def test_a_cap_is_not_negative_and_has_a_bound(world: World, caps: tuple[float |
     assert caught.value.status == 400
 
 
-@pytest.mark.parametrize(
+@for_each(
     "caps",
     [
         {},

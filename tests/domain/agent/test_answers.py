@@ -95,7 +95,7 @@ class TestAnswersOfADrafter:
         assert failure_of(draft("ProposeNotice", **target)) == "HallucinatedTarget"
 
     @pytest.mark.parametrize("choice", ["ProposeNotice", "ProposeCaution", "ProposeWarning", "ProposeSupersede"])
-    def test_whoever_proposes_says_what(self, choice: str) -> None:
+    def test_a_proposal_names_its_caution(self, choice: str) -> None:
         assert failure_of({**draft(choice), "proposed_caution": None}) == "SchemaViolation"
 
     @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from baton.domain.supply.supply import (
 )
 from tests.support.domain.assets import LUMEN, facility_world, part, root
 from tests.support.domain.world import START, new_id
+from tests.support.tables import for_each
 
 AVAILABLE, DEGRADED = SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED
 UNAVAILABLE, RECOVERING, UNKNOWN = SupplyStatus.UNAVAILABLE, SupplyStatus.RECOVERING, SupplyStatus.UNKNOWN
@@ -70,7 +71,7 @@ def supply(status: SupplyStatus, kind: str = PHOTON_BEAM) -> Supply:
     return Supply(id=new_id(), created_at=START, registered_at=START, status=status, **named)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
+@for_each("count", [0, 1, 2, 3])
 def test_the_beam_is_lost_where_nothing_provides_it_and_something_is_out(count: int) -> None:
     for statuses in combinations_with_replacement(SupplyStatus, count):
         lost = not {AVAILABLE, DEGRADED} & set(statuses) and bool({UNAVAILABLE, RECOVERING} & set(statuses))
@@ -194,9 +195,9 @@ WAYS: dict[tuple[SupplyStatus, SupplyStatus], type[SupplyVerb]] = {
 }
 
 
-@settings(max_examples=100)
+@settings(max_examples=2 * settings().max_examples)
 @given(LIVES)
-def test_an_outage_is_the_one_that_whoever_watched_all_along_saw_begin(life: list[tuple[int, SupplyStatus]]) -> None:
+def test_an_outage_is_the_one_that_a_constant_observer_saw_begin(life: list[tuple[int, SupplyStatus]]) -> None:
     """The rule looks back; a watcher that never slept must have seen the same event take the last beam away."""
     ring = Ring()
     beams = [ring.beam() for _ in range(3)]

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from baton.domain.agent.agent import (
     next_month,
     reached_cap,
 )
+from tests.support.tables import for_each
 
 MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
 NOON = datetime(2026, 10, 6, 12, 30, 15, 250_000, tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_windows_are_those_of_the_calendar(at: datetime) -> None:
     assert next_day(at) - day_start(at) == timedelta(days=1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("at", "month", "following"),
     [
         ("2026-01-31T23:59:59.999999+00:00", "2026-01-01", "2026-02-01"),

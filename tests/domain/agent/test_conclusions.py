@@ -33,7 +33,7 @@ from tests.support.domain.agents import agent_world, decision_of, drafter, regis
 from tests.support.domain.caution_proposals import proposed_caution
 from tests.support.domain.cautions import on_asset, on_procedure, register_caution
 from tests.support.domain.flat_field import BINDINGS, recipe
-from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.world import OPERATOR, START, new_id
 
 RUN_KEYS = {
@@ -47,11 +47,6 @@ FAILURE = Failure(
 REASONING = "The run was completed as planned. " * 4
 
 
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
-
-
 def end_run(line: Beamline, run_id: UUID, verb: Any) -> RunEnd:
     (event,) = line.world.when(verb, on=run_id)
     return RunEnd(event.stored_id, event)
@@ -62,7 +57,7 @@ def phase(line: Beamline, run_id: UUID, name: str = "Projections", **fields: Any
 
 
 def fail_conduct(line: Beamline, procedure_id: UUID, *closing: Failure) -> None:
-    """A phase whose conduct came to a bad end."""
+    """Fail the conduct of a phase."""
     conduct_id = new_id()
     known = {"procedure_id": procedure_id, "conduct_id": conduct_id, "command_name": "ConductProcedure"}
     result = ConductResult(**known, succeeded=False, failure=FAILURE, closing_failures=closing)
@@ -155,8 +150,8 @@ class TestWhatADebrieferIsShown:
     def test_that_it_was_adjusted_but_not_by_whom(self, line: Beamline) -> None:
         run_id, somebody = line.start(), new_id()
         changed = {"parameters_patch": {"dwell": 0.2}, "effective_parameters": {"dwell": 0.2}}
-        said = {"parameters_schema_revision": 1, "reason": "lower flux", "decided_by_decision_id": None}
-        line.world.given(run_id, RunAdjusted(**changed, **said, adjusted_by=somebody))
+        adjustment = {"parameters_schema_revision": 1, "reason": "lower flux", "decided_by_decision_id": None}
+        line.world.given(run_id, RunAdjusted(**changed, **adjustment, adjusted_by=somebody))
         facts = agent_material(line, DEBRIEF, run_id, None).facts
         assert (facts["adjustment_count"], facts["last_adjusted_at"]) == (1, instant(line.world.now))
         assert str(somebody) not in json.dumps(facts)
@@ -209,10 +204,10 @@ def test_nobody_is_in_what_a_model_is_shown(line: Beamline, task: Any) -> None:
     register_caution(line.world, on_asset(line.hutch.camera))
     line.world.when(HoldRun(reason="sample change"), on=run_id)
     terminal = end_run(line, run_id, AbortRun(reason="smoke"))
-    told = json.dumps(agent_material(line, task, run_id, terminal).facts)
-    assert str(OPERATOR) not in told
+    material = json.dumps(agent_material(line, task, run_id, terminal).facts)
+    assert str(OPERATOR) not in material
     for key in ("actor", "principal", "_by", "author"):
-        assert key not in told
+        assert key not in material
 
 
 class TestWhatADrafterIsShown:

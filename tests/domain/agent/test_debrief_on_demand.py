@@ -215,6 +215,6 @@ def test_a_refusal_that_came_later_is_kept_and_told_again() -> None:
     )
     came_to_nothing = request.with_refusal(AgentKindMismatchError("It drafts.", reason="other_kind", facts={"kind": "x"}))
     assert came_to_nothing.status is DebriefRequestStatus.REFUSED
-    told = came_to_nothing.stored_refusal()
-    assert isinstance(told, AgentKindMismatchError)
-    assert (told.detail, told.reason, told.facts) == ("It drafts.", "other_kind", {"kind": "x"})
+    refusal = came_to_nothing.stored_refusal()
+    assert isinstance(refusal, AgentKindMismatchError)
+    assert (refusal.detail, refusal.reason, refusal.facts) == ("It drafts.", "other_kind", {"kind": "x"})

@@ -26,8 +26,8 @@ def world() -> World:
 
 
 def choice(world: World, **fields: Any) -> RegisterDecision:
-    said = {"context": "RunDebrief", "choice": "NominalCompletion", "confidence": 0.9, "reasoning": "It went well."}
-    return RegisterDecision(**{"decided_by": world.principal_id, **said, **fields})
+    defaults = {"context": "RunDebrief", "choice": "NominalCompletion", "confidence": 0.9, "reasoning": "It went well."}
+    return RegisterDecision(**{"decided_by": world.principal_id, **defaults, **fields})
 
 
 def own_id(world: World) -> UUID:
@@ -75,7 +75,7 @@ def test_a_decision_is_registered_under_an_event_id_of_its_own(world: World) -> 
     assert world.answer == {"decision_id": str(own_id(world)), "calls_kept": True}
 
 
-def test_whoever_repeats_it_writes_nothing_and_hears_that_its_calls_were_not_kept_again(world: World) -> None:
+def test_a_repeat_writes_nothing_and_answers_that_its_calls_were_not_kept_again(world: World) -> None:
     record_decision(world, call_of(own_id(world)))
     before, answer = dict(world.entries), world.answer
     assert answer["calls_kept"]

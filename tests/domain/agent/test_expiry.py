@@ -11,6 +11,7 @@ from baton.domain.kernel import instant
 from baton.domain.safety.clearance import Clearance, ClearanceStatus
 from tests.support.domain.clearances import clearance_in_status, site_world
 from tests.support.domain.world import START, new_id
+from tests.support.tables import for_each
 
 END = START + timedelta(days=2)
 
@@ -33,7 +34,7 @@ def test_a_clearance_without_an_end_is_never_due() -> None:
     assert not is_due(clearance("Active", valid_until=None), END + timedelta(days=36500))
 
 
-@pytest.mark.parametrize("status", [status for status in ClearanceStatus if status is not ClearanceStatus.ACTIVE])
+@for_each("status", [status for status in ClearanceStatus if status is not ClearanceStatus.ACTIVE])
 def test_only_an_active_clearance_is_due(status: ClearanceStatus) -> None:
     assert not is_due(clearance(status.value, valid_until=END), END)
 

@@ -27,6 +27,7 @@ from baton.domain.registry import REGISTRY
 from tests.support.domain.language_models import FREE, PRICED, entry
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.world import START, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, A
         define_model(world, **fields)
 
 
-@pytest.mark.parametrize("price", [float("nan"), float("inf"), "3", None])
+@for_each("price", [float("nan"), float("inf"), "3", None])
 def test_a_price_is_a_number(price: Any) -> None:
     with pytest.raises(ValidationError):
         DefineLanguageModel(**entry(pricing={**FREE, "input": price}))
@@ -186,7 +187,7 @@ def priced_calls(calls: list[Inference], model: str, provider: str = "acme") -> 
     return sorted((row.decision_id, row.occurred_at) for row in rows)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("request_model", "response_model", "matches"),
     [
         ("large-4", None, True),

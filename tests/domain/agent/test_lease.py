@@ -1,4 +1,4 @@
-"""The lease on the end of a run: one holder of each kind, for ever, known to whoever asks."""
+"""The lease on the end of a run: one holder of each kind, for ever, known to every caller."""
 
 import json
 from itertools import permutations
@@ -31,7 +31,7 @@ def run_id(line: Beamline) -> UUID:
 
 
 def request_lease(world: World, run_id: UUID, agent_id: UUID, end: UUID = END) -> tuple[list[Event], UUID]:
-    """What an agent writes when it asks for the lease, and the holder it hears of."""
+    """Request the lease as an agent, and return the events and the holder."""
     world.principal_id = agent_id
     events = world.when(RequestDecisionDebrief(terminal_event_id=end), on=run_id)
     return events, UUID(world.answer["agent_id"])

@@ -59,9 +59,9 @@ class TestAnOperatorPromotes:
         caution_id = promote_proposal(world, proposal_id)
         assert caution_id == id_of(world, proposal_id)
         made = caution_of(world, caution_id)
-        said = proposed_caution(choice, STAGE)
+        proposed = proposed_caution(choice, STAGE)
         assert (made.text, made.workaround, made.tags) == (TITLE, BODY, {"rotary"})
-        assert (made.category, made.severity) == (said["category"], said["severity"])
+        assert (made.category, made.severity) == (proposed["category"], proposed["severity"])
         assert (made.target.kind, made.target.id) == ("Asset", STAGE)
         assert (made.expires_at, made.propagate_to_children, made.parent_id) == (None, False, None)
         assert (made.authored_by, made.status) == (OPERATOR, CautionStatus.ACTIVE)
@@ -213,7 +213,7 @@ class Promoter:
         self.agent_id = agent_id or seed_agent(world, "CautionPromoter")
 
     def judge(self, proposal_id: UUID, least_confidence: float = 0.7) -> Decision | None:
-        """What the promoter has decided about a proposal, if anything."""
+        """Return the promoter's decision about a proposal, or None."""
         world, id = self.world, self.decision_id(proposal_id)
         caller, world.principal_id = world.principal_id, self.agent_id
         world.when(PromoteByRule(proposal_decision_id=proposal_id, least_confidence=least_confidence), opening=id)
@@ -354,7 +354,7 @@ class TestTheGate:
         assert not promoter.has_promoted(proposal_id)
 
     def retire_promoted_caution(self, world: World, promoter: Promoter, by: UUID) -> None:
-        """A caution that the promoter made before, retired."""
+        """Retire a caution that the promoter made before."""
         earlier = proposal(world)
         assert promoter.choice(earlier) == "Promote"
         caller, world.principal_id = world.principal_id, by
@@ -408,22 +408,22 @@ class TestTheGate:
             assert judged is not None
             return f"{judged.choice}: {judged.reasoning}"
 
-        told = [
+        judgements = [
             judgement("ProposeCaution", confidence=0.1, title=" "),
             judgement(confidence=0.1, title=" "),
             judgement(title=" "),
         ]
         world.when(RetireCaution(reason="Resolved"), on=blocking)
-        told += [judgement(title=" "), judgement()]
-        told += [judgement(category="Wiring")]
+        judgements += [judgement(title=" "), judgement()]
+        judgements += [judgement(category="Wiring")]
         world.denied.clear()
-        told += [judgement(category="Wiring")]
+        judgements += [judgement(category="Wiring")]
         deferred, conflicted = "PromotionDeferred: ", "PromotionConflicted: "
-        assert [one[: one.index(": ") + 2] for one in told] == [
+        assert [one[: one.index(": ") + 2] for one in judgements] == [
             *(deferred, deferred, conflicted, deferred, deferred, deferred),
             "Promote: ",
         ]
-        assert len(set(told)) == len(told), "each row gives a reason of its own"
+        assert len(set(judgements)) == len(judgements), "each row gives a reason of its own"
 
 
 class TestADrafterThatPromotes:

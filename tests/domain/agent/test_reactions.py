@@ -41,8 +41,8 @@ def world() -> World:
 
 
 def dismissal(**fields: Any) -> DismissEventInReaction:
-    said = {"subscriber_name": "run_debriefer", "event_id": STUCK, "reason": "the run's plan is gone"}
-    return DismissEventInReaction(**{**said, **fields})
+    defaults = {"subscriber_name": "run_debriefer", "event_id": STUCK, "reason": "the run's plan is gone"}
+    return DismissEventInReaction(**{**defaults, **fields})
 
 
 def bookmark(world: World) -> Reaction:
@@ -56,8 +56,8 @@ def test_a_dismissal_is_a_decision_and_moves_the_bookmark_onto_the_event(world: 
     decision = decision_of(world, decision_id)
     assert (decision.decided_by, decision.context, decision.choice) == (OPERATOR, "ReactionDismissal", "EventDismissed")
     assert decision.reasoning is not None
-    for told in ("run_debriefer", "RunAborted", str(STUCK), "the run's plan is gone"):
-        assert told in decision.reasoning
+    for word in ("run_debriefer", "RunAborted", str(STUCK), "the run's plan is gone"):
+        assert word in decision.reasoning
     assert decision.inputs == {
         "subscriber_name": "run_debriefer",
         "event_id": str(STUCK),
@@ -131,7 +131,7 @@ def test_a_dismissal_has_a_reason(world: World) -> None:
     assert bookmark(world) == BEFORE
 
 
-def test_whoever_dismisses_keeps_the_bookmark_from_moving_meanwhile() -> None:
+def test_a_dismissal_keeps_the_bookmark_from_moving_meanwhile() -> None:
     assert DismissEventInReaction.operation.lock == "reactions"
 
 

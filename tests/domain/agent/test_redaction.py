@@ -44,12 +44,12 @@ def decomposed_text(text: str) -> str:
 @for_each(
     "sentence", ["{} stopped it", "asked by {}", "({})", "{}'s sample", "stage moved: {}, then beam", "{}", "at 5\n{}\nleft"]
 )
-def test_whoever_is_named_is_blanked(name: str, sentence: str) -> None:
+def test_named_people_are_blanked(name: str, sentence: str) -> None:
     assert redacted_text(sentence.format(name)) == sentence.format(BLANKED)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+@for_each(
+    ("text", "expected"),
     [
         ("山田太郎が止めた", "[someone]が止めた"),
         ("昨日山田さんが止めた", "昨日[someone]さんが止めた"),
@@ -63,11 +63,11 @@ def test_whoever_is_named_is_blanked(name: str, sentence: str) -> None:
         ("Mira山田", "[someone]"),
     ],
 )
-def test_names_in_scripts_without_spaces_are_found_inside_other_text(text: str, told: str) -> None:
-    assert redacted_text(text) == told
+def test_names_in_scripts_without_spaces_are_found_inside_other_text(text: str, expected: str) -> None:
+    assert redacted_text(text) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         *("Miranda", "Okaforite", "a sample of li", "wu", "o and j", "J axis", "明日", "王水", "停了束流"),
@@ -79,7 +79,7 @@ def test_what_is_no_person_stays(text: str) -> None:
     assert redacted_text(text) == text
 
 
-@pytest.mark.parametrize("name", ["Okafor", "okafor", "Mira_Okafor", "Li"])
+@for_each("name", ["Okafor", "okafor", "Mira_Okafor", "Li"])
 def test_a_name_may_be_part_of_another_word(name: str) -> None:
     assert redacted_text(f"{name}_run3 and run3_{name} and {name}3") == f"{BLANKED}_run3 and run3_{BLANKED} and {BLANKED}3"
 
@@ -108,12 +108,12 @@ def test_somebody_whose_identifier_is_an_id_is_blanked_all_the_same() -> None:
 
 
 def test_nested_data_keeps_its_shape_and_its_keys() -> None:
-    told = {
+    nested = {
         "run_name": "Okafor overnight",
         "phases": [{"name": "Flat field", "failure": {"message": "held by Mira", "step_index": 3}}, None],
         "Mira": {"gain": 2, "on": True, "dwell": 0.1, "at": instant(START), "tags": ("Sam", "beam")},
     }
-    assert redacted_text(told) == {
+    assert redacted_text(nested) == {
         "run_name": f"{BLANKED} overnight",
         "phases": [{"name": "Flat field", "failure": {"message": f"held by {BLANKED}", "step_index": 3}}, None],
         "Mira": {"gain": 2, "on": True, "dwell": 0.1, "at": instant(START), "tags": [BLANKED, "beam"]},
@@ -160,7 +160,7 @@ def book_of(count: int) -> NameBook:
 )
 def test_the_work_grows_with_the_text_and_not_with_the_people(large_book: NameBook, words: str) -> None:
     assert large_book.redact("asked by kinaaabcd") == f"asked by {BLANKED}"
-    text = words * (4000 // len(words))
+    text = words * (1500 // len(words))
     once = calls_to_redact(large_book, text)
     assert once <= 1.1 * calls_to_redact(book_of(10), text)
     assert calls_to_redact(large_book, text * 4) <= 4.4 * once

@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-import pytest
-
 from baton.domain.access.actor import SEEDED_AGENT_IDS, Actor, ActorKind
 from baton.domain.agent.agent import AgentStatus
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
@@ -11,6 +9,7 @@ from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.contexts import REGISTRY
 from baton.domain.trust.policy import COMPLETING
 from tests.support.domain.agents import agent_of, agent_world, seed_agent
+from tests.support.tables import for_each
 
 SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {
     "RunDebriefer": (
@@ -53,7 +52,7 @@ SHEET: dict[str, tuple[str, str, str, UUID | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", SHEET)
+@for_each("kind", SHEET)
 def test_a_seeded_agent_is_in_service_from_the_first_moment(kind: str) -> None:
     id, provider, model, prompt_id, commands = SHEET[kind]
     world = agent_world()

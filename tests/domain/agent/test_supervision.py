@@ -64,7 +64,7 @@ class SupervisedRun:
         self.line.world.when(HoldRun(reason="sample change"), on=self.run_id)
 
     def resume_by_somebody(self) -> None:
-        """Somebody resumed it, which takes a beam seam that knows more than the supplies do."""
+        """Resume the run as a person would who knows more about the beam than the supplies say."""
         self.line.world.given(self.run_id, RunResumed(decided_by_decision_id=None))
 
     def verb(
@@ -102,7 +102,7 @@ class TestARunThatIsOn:
         supervised_run.resume_by_somebody()
         assert supervised_run.verb() is SupervisorAction.HOLD
 
-    def test_is_held_in_the_next_outage_whoever_resumed_it_in_the_last(self, supervised_run: SupervisedRun) -> None:
+    def test_is_held_in_the_next_outage_no_matter_who_resumed_it_in_the_last(self, supervised_run: SupervisedRun) -> None:
         supervised_run.decide(SupervisorAction.HOLD)
         supervised_run.hold()
         supervised_run.resume_by_somebody()

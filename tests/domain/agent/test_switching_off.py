@@ -2,12 +2,11 @@
 
 from itertools import product
 
-import pytest
-
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.trust.policy import Standing
 from tests.support.domain.world import START, new_id
+from tests.support.tables import for_each
 
 COMPLETING = ("RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries")
 COMMANDS = sorted({command for seeded in SEEDED.values() for command in seeded.commands})
@@ -19,8 +18,8 @@ def agent_standing(status: str, *, active: bool = True) -> Standing:
     return Standing(actor, agent_versioned=status == "Versioned", agent_suspended=status == "Suspended")
 
 
-@pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("completing", [False, True])
+@for_each("status", STATUSES)
+@for_each("completing", [False, True])
 def test_only_an_agent_in_service_acts_and_a_suspended_one_completes(status: str, completing: bool) -> None:
     for command in COMMANDS:
         lenient = completing and status == "Suspended" and command in COMPLETING

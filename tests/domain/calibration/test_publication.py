@@ -97,8 +97,13 @@ def test_a_refused_publication_may_be_tried_again_under_the_same_receipt(world: 
 def test_a_refusal_is_told_as_it_was_given(world: World) -> None:
     publication, *_ = accept_publication(world)
     given = CalibrationPublicationError("The outbox is full; empty it.", reason="sending_failed", facts={"free": 0})
-    told = refusal_of(refused_for(publication, given))
-    assert (type(told), told.detail, told.reason, told.facts) == (type(given), given.detail, given.reason, given.facts)
+    stored = refusal_of(refused_for(publication, given))
+    assert (type(stored), stored.detail, stored.reason, stored.facts) == (
+        type(given),
+        given.detail,
+        given.reason,
+        given.facts,
+    )
 
 
 Trouble = Callable[[World, UUID, PublishCalibrationRevision], PublishCalibrationRevision | None]
@@ -160,7 +165,7 @@ def test_of_several_closed_gates_the_first_one_is_told(world: World, first: int)
     assert world.records == before
 
 
-def test_whoever_is_no_actor_at_all_is_unauthorized(world: World) -> None:
+def test_a_principal_that_is_no_actor_is_unauthorized(world: World) -> None:
     id, publish = publishable_revision(world)
     world.principal_id = new_id()
     with expect_refusal("UnauthorizedError"):
@@ -232,24 +237,24 @@ def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: st
     publication, calibration, permitted = accept_publication(world, status=status)
     publication = with_signature(publication, SIGNATURE, world.now)
     sent = artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world)))
-    told = json.loads(sent)
-    content = base64.b64decode(told["canonical_bytes"])
-    assert told["content_hash"] == hashlib.sha256(content).hexdigest()
-    assert (told["payload_type"], told["abi_tier"], told["artifact_kind"]) == (
+    artifact = json.loads(sent)
+    content = base64.b64decode(artifact["canonical_bytes"])
+    assert artifact["content_hash"] == hashlib.sha256(content).hexdigest()
+    assert (artifact["payload_type"], artifact["abi_tier"], artifact["artifact_kind"]) == (
         "application/json",
         tier,
         "CalibrationRevision",
     )
-    assert told["signature_envelope"] == {
+    assert artifact["signature_envelope"] == {
         "kind": "ed25519-detached",
         "signing_version": 1,
         "kid": SIGNATURE.kid,
         "bytes_hex": SIGNATURE.bytes_hex,
     }
-    assert told["source_facility"] == {"facility_id": str(own_id(world)), "code": "facility"}
-    assert told["sign_off_chain"] == [{"actor_id": str(OPERATOR), "kind": "human"}]
-    assert (told["schema_version"], told["canonicalization_version"]) == (1, 1)
-    assert told["expires_at"] == IN_A_YEAR.isoformat().replace("+00:00", "Z")
+    assert artifact["source_facility"] == {"facility_id": str(own_id(world)), "code": "facility"}
+    assert artifact["sign_off_chain"] == [{"actor_id": str(OPERATOR), "kind": "human"}]
+    assert (artifact["schema_version"], artifact["canonicalization_version"]) == (1, 1)
+    assert artifact["expires_at"] == IN_A_YEAR.isoformat().replace("+00:00", "Z")
     revision = json.loads(content)
     assert revision["value"] == {"center": 1024.5, "uncertainty": 0.3}
     assert (revision["quantity"], revision["operating_point"]) == ("rotation_center", {"energy": 25, "optics_config": "5x"})
@@ -275,10 +280,10 @@ def test_both_streams_tell_of_what_was_sent(world: World) -> None:
         "published_at": world.now.isoformat().replace("+00:00", "Z"),
         "published_by": str(OPERATOR),
     }
-    told = json.loads(artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world))))
+    artifact = json.loads(artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world))))
     assert receipt.model_dump(mode="json") == {
         "receipt_id": str(publication.receipt_id),
-        "content_hash": told["content_hash"],
+        "content_hash": artifact["content_hash"],
         "home_stream_type": "Calibration",
         "home_stream_id": str(calibration.id),
         "home_artifact_id": str(publication.revision_id),

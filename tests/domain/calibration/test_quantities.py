@@ -1,16 +1,16 @@
 """The catalogue of quantities: closed, with units throughout, and with rules that no schema can say."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.calibration.calibration import InvalidCalibrationValueError, InvalidOperatingPointError
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity, Form
 from baton.domain.shared.schema import check_declaration, declared_units
+from tests.support.domain.schemas import schema_levels
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 ROTATION_CENTER = QUANTITIES[CalibrationQuantity.ROTATION_CENTER].operating_point
 FORMS = [form for quantity in QUANTITIES.values() for form in (quantity.operating_point, quantity.value)]
@@ -75,7 +75,7 @@ CATALOGUE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
 """Each quantity with an operating point, a value, and the units of everything its value may hold."""
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@for_each("name", CATALOGUE)
 def test_every_quantity_takes_what_the_catalogue_shows(name: str) -> None:
     point, value, units = CATALOGUE[name]
     quantity = CalibrationQuantity(name)
@@ -91,16 +91,10 @@ def test_the_catalogue_is_closed() -> None:
     assert CATALOGUE.keys() == set(CalibrationQuantity) == QUANTITIES.keys()
 
 
-def levels(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield schema
-    for inner in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
-        yield from levels(inner)
-
-
-@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@for_each("form", FORMS)
 def test_every_schema_could_be_declared_is_closed_and_has_a_unit_for_every_number(form: Form) -> None:
     check_declaration(form.schema, InvalidOperatingPointError)
-    for level in levels(form.schema):
+    for level in schema_levels(form.schema):
         if level["type"] == "object":
             assert (level["additionalProperties"], level["unevaluatedProperties"]) == (False, False)
         if level["type"] == "number":
@@ -129,7 +123,7 @@ BAD_POINTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("quantity", "point", "reason"), BAD_POINTS)
+@for_each(("quantity", "point", "reason"), BAD_POINTS)
 def test_an_operating_point_of_another_form_is_refused(quantity: str, point: dict[str, Any], reason: str) -> None:
     with expect_refusal("InvalidOperatingPointError", reason):
         QUANTITIES[CalibrationQuantity(quantity)].operating_point.check(point, InvalidOperatingPointError)
@@ -167,7 +161,7 @@ BAD_VALUES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("quantity", "value", "reason"), BAD_VALUES)
+@for_each(("quantity", "value", "reason"), BAD_VALUES)
 def test_a_value_of_another_form_is_refused(quantity: str, value: dict[str, Any], reason: str) -> None:
     with expect_refusal("InvalidCalibrationValueError", reason) as caught:
         QUANTITIES[CalibrationQuantity(quantity)].value.check(value, InvalidCalibrationValueError)

@@ -18,13 +18,8 @@ from baton.domain.campaign.campaign import (
     StartCampaign,
 )
 from baton.domain.run.run import CompleteRun, Run, RunStatus
-from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.world import World, expect_refusal, new_id
-
-
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
 
 
 def register_campaign(world: World, **fields: Any) -> UUID:

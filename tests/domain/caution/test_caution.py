@@ -34,6 +34,7 @@ from tests.support.domain.cautions import (
     supersede_caution,
 )
 from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 STAGE = new_id()
 
@@ -57,7 +58,7 @@ def test_a_caution_from_its_registration_to_its_retirement(world: World) -> None
     first = register_caution(world, on_asset(STAGE), **fields)
     second = supersede_caution(world, first, on_asset(STAGE), severity="Warning", **fields)
     world.when(RetireCaution(reason="Resolved"), on=second)
-    said = {
+    texts = {
         "target": {"kind": "Asset", "id": str(STAGE)},
         "category": "OperationalWindow",
         "text": DRIFT,
@@ -68,11 +69,11 @@ def test_a_caution_from_its_registration_to_its_retirement(world: World) -> None
     once, then, last = (instant(START + timedelta(seconds=seconds)) for seconds in (1, 2, 3))
     parent, child = {"caution_id": str(first)}, {"caution_id": str(second)}
     assert payloads(world, first) == [
-        ("CautionRegistered", {**parent, **said, "severity": "Caution", "parent_id": None, "occurred_at": once}),
+        ("CautionRegistered", {**parent, **texts, "severity": "Caution", "parent_id": None, "occurred_at": once}),
         ("CautionSuperseded", {**parent, "superseded_by_caution_id": str(second), "occurred_at": then}),
     ]
     assert payloads(world, second) == [
-        ("CautionRegistered", {**child, **said, "severity": "Warning", "parent_id": str(first), "occurred_at": then}),
+        ("CautionRegistered", {**child, **texts, "severity": "Warning", "parent_id": str(first), "occurred_at": then}),
         ("CautionRetired", {**child, "reason": "Resolved", "retired_by": str(OPERATOR), "occurred_at": last}),
     ]
 
@@ -188,7 +189,7 @@ def test_superseding_is_judged_in_its_order(world: World) -> None:
     world.when(SupersedeCaution(**wrong), on=active)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"text": "x" * 2001},
@@ -272,7 +273,7 @@ def test_a_least_severity_keeps_it_and_every_stronger_one(least: str, kept: tupl
     assert list(ListCautions(status=["all"], min_severity=least).where()) == [Where("severity", "in", kept)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "filters",
     [
         {"severity": ["Notice"], "min_severity": "Notice"},
@@ -291,7 +292,7 @@ def test_filters_that_do_not_agree_are_malformed(filters: dict[str, Any]) -> Non
 
 
 def conditions(world: World, query: ListCautions) -> tuple[Where, ...]:
-    """What a list asks the store for."""
+    """Return the conditions that a list asks the store with."""
     asked: list[Rows] = []
 
     def answer_reads() -> Any:

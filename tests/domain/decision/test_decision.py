@@ -23,6 +23,7 @@ from baton.domain.decision.decision import (
 )
 from baton.domain.registry import REGISTRY
 from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_blank_reasoning_and_signature_count_as_missing(world: World, anna: UUID
     assert (made.reasoning, made.reasoning_signature) == (None, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("confidence", "word"),
     [
         (0, "Low"),

@@ -26,6 +26,7 @@ from baton.domain.enclosure.enclosure import (
 )
 from tests.support.domain.assets import LUMEN, facility_world
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 PERMIT = {"source_kind": "ProcessVariable", "source_id": "PSS:HUTCH-B:PERMIT"}
 STATUSES = list(EnclosurePermitStatus)
@@ -92,7 +93,7 @@ def test_what_cannot_be_a_facility_code_is_told_from_one_that_nobody_has(world: 
         world.create(registration(facility_code="Lumen"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"name": ""},
@@ -208,7 +209,7 @@ def test_an_observation_is_judged_in_its_own_order(
     assert contacted_at(world, id) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"monitor_ref": None},

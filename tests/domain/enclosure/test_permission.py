@@ -25,6 +25,7 @@ from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.reads import Reads
 from tests.support.domain.assets import enclosure, facility_world, hanging_chain, part, requested_reads, root, run_reads
 from tests.support.domain.world import OPERATOR, START, new_id
+from tests.support.tables import for_each
 
 TTL = timedelta(seconds=120)
 NOW = START
@@ -57,7 +58,7 @@ BAD = {
 
 
 def gate_finding(*cases: EnclosureCase, watched: frozenset[str] = frozenset()) -> tuple[GateFinding | None, list[UUID]]:
-    """What the gate finds over these enclosures, and their ids."""
+    """Return the gate's finding over these enclosures, and their ids."""
     ids = sorted(new_id() for _ in cases)
     enclosures = {
         id: Enclosure(
@@ -93,12 +94,12 @@ def test_all_permitted_pass(count: int) -> None:
     assert gate_finding(*[GOOD] * count)[0] is None
 
 
-@pytest.mark.parametrize("age", [timedelta(0), TTL, -TTL, timedelta(seconds=-1)])
+@for_each("age", [timedelta(0), TTL, -TTL, timedelta(seconds=-1)])
 def test_an_observation_counts_until_it_is_older_than_allowed(age: timedelta) -> None:
     assert gate_finding(replace(GOOD, age=age))[0] is None
 
 
-@pytest.mark.parametrize("why", BAD)
+@for_each("why", BAD)
 def test_every_other_enclosure_fails(why: str) -> None:
     finding, ids = gate_finding(BAD[why])
     assert finding is not None
@@ -106,15 +107,15 @@ def test_every_other_enclosure_fails(why: str) -> None:
     assert failing_enclosures(finding) == [str(ids[0])]
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(BAD, repeat=2)))
+@for_each(("one", "other"), list(product(BAD, repeat=2)))
 def test_all_failing_is_total_whatever_each_fails_for(one: str, other: str) -> None:
     finding, ids = gate_finding(BAD[one], BAD[other])
     assert finding is not None
     assert (finding.total, failing_enclosures(finding)) == (True, [str(id) for id in ids])
 
 
-@pytest.mark.parametrize("why", BAD)
-@pytest.mark.parametrize("place", [0, 1, 2])
+@for_each("why", BAD)
+@for_each("place", [0, 1, 2])
 def test_some_failing_names_those_alone(why: str, place: int) -> None:
     cases = [GOOD, GOOD, GOOD]
     cases[place] = BAD[why]
@@ -124,7 +125,7 @@ def test_some_failing_names_those_alone(why: str, place: int) -> None:
     assert failing_enclosures(finding) == [str(ids[place])]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("permit_status", "lifecycle", "age"),
     list(product(EnclosurePermitStatus, EnclosureLifecycle, [None, TTL - INSTANT, TTL + INSTANT])),
 )
@@ -167,7 +168,7 @@ def test_facts_say_what_is_known_of_each_failing_enclosure() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("why", "saying"),
     [
         ("not permitted", "Hutch 0 is NotPermitted;"),
@@ -262,13 +263,14 @@ def test_an_asset_in_no_enclosure_passes(permit_world: PermitWorld) -> None:
     assert permit_world.gate_finding_on(part(permit_world.world, root(permit_world.world))) is None
 
 
-@pytest.mark.parametrize("height", range(MAX_DEPTH + 1))
-def test_the_enclosure_of_an_ancestor_at_any_height_decides(permit_world: PermitWorld, height: int) -> None:
+def test_the_enclosure_of_an_ancestor_at_any_height_decides(permit_world: PermitWorld) -> None:
     hutch = enclosure(permit_world.world)
-    *_, bound = hanging_chain(permit_world.world, root(permit_world.world, located_in_enclosure_id=hutch), height)
-    assert failing_enclosures(permit_world.gate_finding_on(bound)) == [str(hutch)]
+    chain = hanging_chain(permit_world.world, root(permit_world.world, located_in_enclosure_id=hutch), MAX_DEPTH)
+    for bound in chain:
+        assert failing_enclosures(permit_world.gate_finding_on(bound)) == [str(hutch)]
     permit_world.observe(hutch, "Permitted")
-    assert permit_world.gate_finding_on(bound) is None
+    for bound in chain:
+        assert permit_world.gate_finding_on(bound) is None
 
 
 def test_the_gate_follows_an_enclosure_through_its_life(permit_world: PermitWorld) -> None:

@@ -25,6 +25,7 @@ from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.shared.refusals import ExternalIdMintError
 from tests.support.domain.assets import asset_of, facility_world, family, model, part, root, run_reads
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 VIRTUAL = UpdateAssetPartitionRule(partition_rule={"kind": "Affine"})
 
@@ -135,7 +136,7 @@ def test_a_sweep_is_recorded_as_asked_for(world: World) -> None:
     assert (shown.minted, shown.skipped, shown.failed) == ((), (), ())
 
 
-@pytest.mark.parametrize("fields", [{"limit": 0}, {"limit": 1001}, {"wait": -1}, {"wait": 61}, {"facility_code": ""}])
+@for_each("fields", [{"limit": 0}, {"limit": 1001}, {"wait": -1}, {"wait": 61}, {"facility_code": ""}])
 def test_a_sweep_has_bounds(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         MintMissingAssetExternalIds(**fields)

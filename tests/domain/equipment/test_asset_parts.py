@@ -26,6 +26,7 @@ from baton.domain.equipment.mount import INSTALLED
 from baton.domain.kernel import Command
 from tests.support.domain.assets import asset_of, facility_world, family, fixture, model, part, root
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_blank_texts_and_half_identifiers_are_refused(world: World, asset_id: UU
         world.when(command, on=asset_id)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"port_name": "p" * 101, "direction": "Input", "signal_type": "TTL"},

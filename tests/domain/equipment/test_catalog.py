@@ -1,11 +1,8 @@
 """The starter catalog: what is seeded and shipped obeys the authoring rules and loads through the normal commands."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
-
-import pytest
 
 from baton.domain.equipment.affordance import Affordance, AffordanceKind
 from baton.domain.equipment.catalog import (
@@ -18,8 +15,10 @@ from baton.domain.equipment.catalog import (
 )
 from baton.domain.equipment.family import AddFamilyRole, DefineFamily, Family, InvalidFamilySettingsSchemaError
 from baton.domain.equipment.model import DefineModel, Model
-from baton.domain.shared.schema import Schema, check_declaration, check_values, declared_units
+from baton.domain.shared.schema import check_declaration, check_values, declared_units
+from tests.support.domain.schemas import schema_levels
 from tests.support.domain.world import World
+from tests.support.tables import for_each
 
 FAMILIES = {family.name: family for family in STARTER_FAMILIES}
 ROLES = {role.name: role for role in SEEDED_ROLES}
@@ -93,17 +92,11 @@ KEY_SETTINGS = [
     ("Housing", "description", "string", None),
 ]
 
-each_family = pytest.mark.parametrize("family", STARTER_FAMILIES, ids=FAMILIES)
-each_model = pytest.mark.parametrize("model", STARTER_MODELS, ids=[model.name for model in STARTER_MODELS])
+each_family = for_each("family", STARTER_FAMILIES)
+each_model = for_each("model", STARTER_MODELS)
 
 
-def levels(schema: Schema) -> Iterator[Schema]:
-    yield schema
-    for inner in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
-        yield from levels(inner)
-
-
-@pytest.mark.parametrize(("name", "required", "optional", "produces", "consumes"), SEEDED)
+@for_each(("name", "required", "optional", "produces", "consumes"), SEEDED)
 def test_the_five_roles_are_seeded(name: str, required: str, optional: str, produces: str, consumes: str) -> None:
     role = ROLES[name]
     assert role.required_affordances == set(required.split())
@@ -117,7 +110,7 @@ def test_every_family_is_in_the_catalog_once() -> None:
     assert {name for name, *_ in KEY_SETTINGS} == set(FAMILIES)
 
 
-@pytest.mark.parametrize(("name", "keys", "type", "unit"), KEY_SETTINGS)
+@for_each(("name", "keys", "type", "unit"), KEY_SETTINGS)
 def test_settings_have_their_type_and_unit(name: str, keys: str, type: str, unit: str | None) -> None:
     schema = FAMILIES[name].settings_schema
     for key in keys.split():
@@ -140,14 +133,14 @@ def test_a_shipped_schema_may_be_declared(family: CatalogFamily) -> None:
 
 @each_family
 def test_every_object_level_is_closed_twice(family: CatalogFamily) -> None:
-    for level in levels(family.settings_schema):
+    for level in schema_levels(family.settings_schema):
         if level["type"] == "object":
             assert (level["additionalProperties"], level["unevaluatedProperties"]) == (False, False)
 
 
 @each_family
 def test_descriptions_give_quantity_range_and_unit(family: CatalogFamily) -> None:
-    for level in levels(family.settings_schema):
+    for level in schema_levels(family.settings_schema):
         if level["type"] == "object":
             continue
         description = level["description"]
@@ -166,7 +159,7 @@ def test_descriptions_name_no_transport_driver_or_control_system(family: Catalog
         r"\b(epics|tango|pv|ioc|ophyd|opc|ethernet|serial port|tcp|udp|usb|rs-?232|modbus|driver|zmq|gige|camera ?link)\b",
         re.I,
     )
-    for level in levels(family.settings_schema):
+    for level in schema_levels(family.settings_schema):
         assert not forbidden.search(level.get("description", ""))
 
 
@@ -174,7 +167,10 @@ def test_descriptions_name_no_transport_driver_or_control_system(family: Catalog
 def test_no_setting_carries_a_unit_in_its_name(family: CatalogFamily) -> None:
     suffix = re.compile(r"_(mm|um|nm|km|deg|degree|rad|mrad|s|ms|us|hz|mhz|kev|kg|degc|k)$")
     assert not [
-        name for level in levels(family.settings_schema) for name in level.get("properties", {}) if suffix.search(name)
+        name
+        for level in schema_levels(family.settings_schema)
+        for name in level.get("properties", {})
+        if suffix.search(name)
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -361,7 +361,6 @@ LIVES = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(SCHEMAS, LIVES)
 def test_every_life_folds_from_its_stored_events_and_remembers_its_units(first: Schema | None, life: list[Any]) -> None:
     world = World()

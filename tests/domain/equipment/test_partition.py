@@ -21,6 +21,7 @@ from baton.domain.equipment.partition import (
 )
 from tests.support.domain.assets import facility_world, root
 from tests.support.domain.world import expect_refusal, new_id
+from tests.support.tables import for_each
 
 RULES: TypeAdapter[Any] = TypeAdapter(PartitionRule)
 TABLE = {"kind": "LookupTable", "calibration_id": str(new_id()), "calibration_revision_id": str(new_id())}
@@ -41,7 +42,7 @@ def table(**fields: Any) -> Any:
     return RULES.validate_python({**TABLE, **fields})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "defaults"),
     [
         ({"kind": "Affine"}, {"gain": 1, "offset": 0, "input_unit": None, "output_unit": None}),
@@ -73,7 +74,7 @@ def test_a_rule_fills_in_what_is_left_out_and_is_valid(fields: dict[str, Any], d
     assert made.model_dump(mode="json").items() >= {**fields, **defaults}.items()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"kind": "Aggregation", "constituent_count": 0},
@@ -96,7 +97,7 @@ def test_a_rule_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> No
         world.when(UpdateAssetPartitionRule(partition_rule=fields), on=axis)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"kind": "Cubic"},
@@ -124,7 +125,7 @@ def test_a_rule_that_is_not_invertible_is_valid_with_a_readback() -> None:
     check_partition_rule(RULES.validate_python({**SOLVER, "invertible": False, "readback_aggregator_kind": "Mean"}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("made", "count"),
     [
         (rule("Affine"), 1),
@@ -185,7 +186,7 @@ def test_the_parts_of_a_composite_add_up(value: float, count: int, kind: str) ->
     assert math.fsum(found) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "expected"),
     [
         ("CoarseFirstFill", (6, 0, 0)),
@@ -201,7 +202,7 @@ def test_a_composite_shares_out_as_its_kind_says(kind: str, expected: tuple[floa
 CURVE = [(8.0, 10.0), (12.0, 30.0), (20.0, 50.0)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("interpolation", "value", "position"),
     [
         ("Linear", 8, 10),

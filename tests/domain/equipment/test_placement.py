@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from baton.domain.equipment.frame import Placement, Survey, check_measured
 from tests.support.domain.world import expect_refusal, new_id
+from tests.support.tables import for_each
 
 LENGTHS = ("x", "y", "z", "tol_x", "tol_y", "tol_z")
 ANGLES = ("rx", "ry", "rz", "tol_rx", "tol_ry", "tol_rz")
@@ -22,14 +23,14 @@ def form(**fields: Any) -> dict[str, Any]:
     return {**exact, "parent_frame_id": str(new_id()), "reference_surface": "MountingFace", **fields}
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", ["1.5", True, None, [1.0]])
+@for_each("name", NUMBERS)
+@for_each("value", ["1.5", True, None, [1.0]])
 def test_a_number_of_the_wrong_json_type_is_a_wrong_form(name: str, value: Any) -> None:
     with pytest.raises(ValidationError):
         Placement(**form(**{name: value}))
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, "parent_frame_id", "reference_surface"])
+@for_each("name", [*NUMBERS, "parent_frame_id", "reference_surface"])
 def test_no_part_of_a_placement_may_be_left_out(name: str) -> None:
     incomplete = form()
     del incomplete[name]
@@ -42,8 +43,8 @@ def test_an_unknown_reference_surface_is_a_wrong_form() -> None:
         Placement(**form(reference_surface="TopFace"))
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@for_each("name", NUMBERS)
+@for_each("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_by_name(name: str, value: float) -> None:
     with expect_refusal("InvalidPlacementError", "not_finite") as caught:
         check_measured(Placement(**form(**{name: value})))
@@ -56,7 +57,7 @@ def test_a_number_too_large_for_a_double_is_refused_as_not_finite() -> None:
         check_measured(Placement.model_validate_json(text))
 
 
-@pytest.mark.parametrize("name", TOLERANCES)
+@for_each("name", TOLERANCES)
 def test_a_tolerance_cannot_be_negative(name: str) -> None:
     with expect_refusal("InvalidPlacementError", "negative") as caught:
         check_measured(Placement(**form(**{name: -0.001})))

@@ -25,7 +25,7 @@ def world() -> World:
 
 
 def relocate_unchecked(world: World, asset_id: UUID, to_parent_id: UUID | None) -> None:
-    """Damage: a move that no verb would allow."""
+    """Move an asset as no verb would allow, as damaged data could."""
     nowhere = {"from_parent_id": None, "from_enclosure_id": None, "to_enclosure_id": None}
     world.given(asset_id, AssetRelocated(to_parent_id=to_parent_id, reason="damage", **nowhere))
 
@@ -49,14 +49,14 @@ def test_every_ancestor_of_every_bound_asset_is_in_scope(world: World) -> None:
     assert scope.facility_codes == {LUMEN, "north-ring"}
 
 
-@pytest.mark.parametrize("depth", range(1, MAX_DEPTH + 1))
-def test_an_enclosure_counts_at_whatever_height_it_is_named(world: World, depth: int) -> None:
+def test_an_enclosure_counts_at_whatever_height_it_is_named(world: World) -> None:
     hutch = enclosure(world)
-    *_, bound = hanging_chain(world, root(world, located_in_enclosure_id=hutch), depth)
-    scope = run_reads(world, asset_scope([bound]))
-    assert scope.enclosure_ids == {hutch}
-    assert scope.facility_codes == {LUMEN}
-    assert len(scope.assets) == depth + 1
+    chain = hanging_chain(world, root(world, located_in_enclosure_id=hutch), MAX_DEPTH)
+    for depth, bound in enumerate(chain):
+        scope = run_reads(world, asset_scope([bound]))
+        assert scope.enclosure_ids == {hutch}
+        assert scope.facility_codes == {LUMEN}
+        assert len(scope.assets) == depth + 1
 
 
 def test_the_enclosures_of_a_scope_are_distinct(world: World) -> None:

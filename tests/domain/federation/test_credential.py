@@ -174,7 +174,7 @@ def test_registering_and_revoking_are_decisions(world: World) -> None:
         assert (decision.alternatives, decision.inputs, decision.override_kind) == ((), None, None)
 
 
-def test_references_to_secrets_are_withheld_from_whoever_may_not_read_texts() -> None:
+def test_references_to_secrets_are_withheld_from_callers_who_may_not_read_texts() -> None:
     assert CredentialRegistered.personal == {"secret_ref"}
     assert CredentialRotationStarted.personal == {"pending_secret_ref"}
     form = RegisterCredential.model_json_schema()["properties"]["secret_ref"]

@@ -1,14 +1,9 @@
-"""A beamline on which everything lets procedures start, and the world it stands in."""
+"""The world of the beamline, which tests of procedures start from."""
 
 import pytest
 
-from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.world import World
-
-
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
 
 
 @pytest.fixture

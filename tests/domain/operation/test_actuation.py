@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from itertools import permutations
 
-import pytest
-
 from baton.domain.operation.conduct.results import ActuationKind, merged_kind, route_of, touched_kind
+from tests.support.tables import for_each
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Route:
 ROUTES = [Route("bl7:"), Route("bl7:sim:", simulated=True), Route("ring:", simulated=True)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "prefix"),
     [("bl7:x", "bl7:"), ("bl7:sim:x", "bl7:sim:"), ("bl7:", "bl7:"), ("ring:current", "ring:"), ("bl8:x", None), ("", None)],
 )
@@ -27,7 +26,7 @@ def test_the_longest_prefix_is_the_route_whatever_the_order(address: str, prefix
         assert (found and found.prefix) == prefix
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("touched", "kind"),
     [
         (["bl7:x", "bl7:y"], ActuationKind.PHYSICAL),

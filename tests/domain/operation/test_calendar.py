@@ -3,6 +3,7 @@
 from calendar import monthrange
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
@@ -20,6 +21,7 @@ from baton.domain.operation.schedule.calendar import (
     parse_cron,
 )
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Cairo")
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
@@ -66,6 +68,7 @@ def expressions(draw: st.DrawFn) -> str:
     return " ".join(draw(fields(column.first, column.last, column.names)) for column in COLUMNS)
 
 
+@cache
 def named_by(field: str, number: int, column: int) -> bool:
     """Whether a field names a number; read anew, and in another way than by the rules under test."""
     low, high, names = COLUMNS[column].first, COLUMNS[column].last, COLUMNS[column].names
@@ -122,8 +125,8 @@ def check_two_days(expression: str, zone: str, after: datetime) -> None:
     assert found == [time for time in minutes if matches(expression, time.astimezone(ZoneInfo(zone)))]
 
 
-@pytest.mark.parametrize("expression", ["20 1,2 * * sun", "*/10 23,0 * * *", "0 0 * * *"])
-@pytest.mark.parametrize(
+@for_each("expression", ["20 1,2 * * sun", "*/10 23,0 * * *", "0 0 * * *"])
+@for_each(
     ("zone", "change"),
     [
         ("America/St_Johns", datetime(2010, 11, 7, 2, 31)),
@@ -147,7 +150,7 @@ def test_intervals_count_from_the_beginning_of_1970(after: datetime, every: int)
     assert timedelta() < first - after <= timedelta(seconds=every)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "shown"),
     [
         ("0 2 * * *", ["Fri 01-01 02:00", "Sat 01-02 02:00", "Sun 01-03 02:00"]),
@@ -195,7 +198,7 @@ def test_a_time_that_the_clock_shows_twice_fires_twice(zone: str, day: datetime,
     assert {text[-5:] for text in shown_times(found, zone)} == {f"0{hour}:30"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expression", "field"),
     [
         ("0 2 * *", "cron"),
@@ -226,7 +229,7 @@ def test_what_is_no_five_field_cron_is_refused_and_the_field_is_named(expression
     assert caught.value.facts["field"] == field
 
 
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "europe/berlin", "America", "../etc/passwd", "localtime", "+02:00"])
+@for_each("zone", ["Mars/Olympus", "europe/berlin", "America", "../etc/passwd", "localtime", "+02:00"])
 def test_an_unknown_time_zone_is_refused(zone: str) -> None:
     with expect_refusal("InvalidScheduleCalendarError", "time_zone"):
         check_calendar(cron("0 2 * * *"), zone)

@@ -44,6 +44,7 @@ from tests.support.domain.conducts import (
     LOOP,
     SEARCH,
     STEPS,
+    conduct_result,
     conduct_row,
     end_in_hold,
     fill_slot,
@@ -53,11 +54,10 @@ from tests.support.domain.conducts import (
     progress_of,
     register_procedure,
     register_procedure_from_recipe,
-    result,
 )
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import START, World, expect_refusal, new_id
-from tests.support.workflows.step_json import action, capture, captured, check, criterion, setpoint
+from tests.support.workflows.step_json import action, capture, captured_value, check, criterion, setpoint
 
 HELD_IN = [(was, now) for was in (None, *ConductMode) for now in ConductMode]
 
@@ -314,7 +314,7 @@ def test_a_boundary_lies_before_between_or_just_behind_the_steps(world: World, b
 
 
 HOMING = [capture("bl7:x.RBV", "home"), setpoint("bl7:x", 20.0), check("bl7:x.RBV", 20.0, 0.05)]
-GO_HOME = [setpoint("bl7:x", captured("home"))]
+GO_HOME = [setpoint("bl7:x", captured_value("home"))]
 
 
 def held_homing_procedure(world: World, closing_steps: list[Any] = GO_HOME) -> UUID:
@@ -339,7 +339,7 @@ def test_what_will_be_captured_again_need_not_have_been(world: World) -> None:
 
 
 def test_what_a_closing_step_captures_itself_need_not_have_been(world: World) -> None:
-    id = held_homing_procedure(world, [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured("there"))])
+    id = held_homing_procedure(world, [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured_value("there"))])
     world.when(ConductFromProcedure(re_establishment_boundary=3, **SKIPPING), on=id)
 
 
@@ -445,12 +445,12 @@ def test_an_asset_is_free_again_once_the_conduct_is_over(line: Beamline, end: st
     world = line.world
     first, second = (register_procedure(world, target_asset_ids=[line.hutch.camera]) for _ in range(2))
     open_conduct(world, ConductProcedure(steps=STEPS), on=first)
-    said = result(world, first)
+    result = conduct_result(world, first)
     ending: dict[str, Command] = {
-        "complete": CompleteProcedure(conducted=said),
-        "hold": HoldProcedure(reason="shift change", conducted=said),
-        "abort": AbortProcedure(reason="smoke", conducted=said),
-        "lose": RecordConductEnd(result=said),
+        "complete": CompleteProcedure(conducted=result),
+        "hold": HoldProcedure(reason="shift change", conducted=result),
+        "abort": AbortProcedure(reason="smoke", conducted=result),
+        "lose": RecordConductEnd(result=result),
     }
     world.when(ending[end], on=first)
     world.when(ConductProcedure(steps=STEPS), on=second)
@@ -475,7 +475,7 @@ def test_a_procedure_by_hand_claims_nothing(line: Beamline) -> None:
     world.when(ConductProcedure(steps=STEPS), on=conducted)
 
 
-def test_whoever_claims_an_asset_first_wins_a_race(line: Beamline) -> None:
+def test_the_first_to_claim_an_asset_wins_a_race(line: Beamline) -> None:
     world = line.world
     id = register_procedure(world, target_asset_ids=[line.hutch.camera])
     command = ConductProcedure(steps=STEPS)
@@ -499,7 +499,7 @@ def test_any_steps_on_any_assets_are_pinned_and_the_assets_claimed(targets: int,
     conduct_id = open_conduct(world, ConductProcedure(steps=steps), on=id)
     assert {key for kind, key in world.claims if kind == CONDUCTED_ASSETS} == set(map(str, chosen))
     assert conduct_row(world, conduct_id).step_count == len(steps)
-    world.when(AbortProcedure(reason="smoke", conducted=result(world, id)), on=id)
+    world.when(AbortProcedure(reason="smoke", conducted=conduct_result(world, id)), on=id)
     assert not any(kind == CONDUCTED_ASSETS for kind, _ in world.claims)
     assert procedure_of(world, id).status is ABORTED
 

@@ -41,15 +41,16 @@ from tests.support.domain.conducts import (
     LOOP,
     SEARCH,
     STEPS,
+    conduct_result,
     open_and_hold,
     open_conduct,
     procedure_of,
     register_procedure,
     register_procedure_from_recipe,
-    result,
 )
 from tests.support.domain.run_beamline import SEARCHED, Beamline, beamline
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import criterion
 
 
@@ -85,10 +86,10 @@ class Phase:
             re_establishment_boundary=0, conduct_id=None, command_name=None, decided_by_decision_id=None
         )
         completed = ProcedureCompleted(actuation_kind=None, termination_reason=None)
-        said = ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
+        result = ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
         actions: dict[str, Callable[[], Any]] = {
             "asset in use": self.occupy,
-            "pinned": lambda: self.world.given(id, opening, ProcedureConducted(conduct_id=conduct_id, result=said)),
+            "pinned": lambda: self.world.given(id, opening, ProcedureConducted(conduct_id=conduct_id, result=result)),
             "live": lambda: self.world.given(id, opening),
             "closing live": lambda: self.world.given(id, closing),
             "iteration open": lambda: self.world.given(id, ProcedureIterationStarted(iteration_index=1)),
@@ -147,14 +148,14 @@ REASONS = {
 
 
 def obstruct_phase(phase: Phase, id: UUID, obstacles: list[str]) -> None:
-    """Everything on the list, brought about in an order in which that is possible."""
+    """Apply every obstacle on the list, in an order in which that is possible."""
     for obstacle in sorted(obstacles, key=lambda name: ARRANGED.index(name) if name in ARRANGED else len(ARRANGED)):
         if obstacle not in ("steps", "other mode", "changed"):
             phase.apply_obstacle(id, obstacle)
 
 
-@pytest.mark.parametrize("how", FORWARD)
-@pytest.mark.parametrize("obstacle", BEFORE_A_BEGINNING)
+@for_each("how", FORWARD)
+@for_each("obstacle", BEFORE_A_BEGINNING)
 def test_what_keeps_a_conduct_from_beginning_is_told_in_order(obstacle: str, how: str) -> None:
     standing = list(BEFORE_A_BEGINNING)[list(BEFORE_A_BEGINNING).index(obstacle) :]
     phase = Phase()
@@ -191,9 +192,7 @@ BEGUN_INSTEAD = ("not held", ConductMode.CONVERGED)
 """A loop that is not held does not go on by its command, but would begin."""
 
 
-@pytest.mark.parametrize(
-    ("obstacle", "mode"), [cell for cell in itertools.product(BEFORE_GOING_ON, ConductMode) if cell != BEGUN_INSTEAD]
-)
+@for_each(("obstacle", "mode"), [cell for cell in itertools.product(BEFORE_GOING_ON, ConductMode) if cell != BEGUN_INSTEAD])
 def test_what_keeps_a_conduct_from_going_on_is_told_in_order(obstacle: str, mode: ConductMode) -> None:
     standing = list(BEFORE_GOING_ON)[list(BEFORE_GOING_ON).index(obstacle) :]
     phase = Phase()
@@ -291,7 +290,7 @@ def test_a_second_conduct_beside_a_live_one_is_told_which(world: World) -> None:
 def test_what_was_conducted_is_not_begun_again(world: World, mode: ConductMode) -> None:
     id = register_procedure_from_recipe(world)
     open_conduct(world, BEGINNING[mode], on=id)
-    world.when(RecordConductEnd(result=result(world, id, succeeded=False, acquisition_halt=True)), on=id)
+    world.when(RecordConductEnd(result=conduct_result(world, id, succeeded=False, acquisition_halt=True)), on=id)
     assert procedure_of(world, id).status is RUNNING
     for command in BEGINNING.values():
         with expect_refusal("ProcedureCannotStartError", "pinned"):
@@ -310,7 +309,7 @@ def test_steps_are_not_sent_for_a_recipe(world: World, how: str) -> None:
     assert caught.value.status == 400
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "place"),
     [
         ({"wait": -1}, "wait"),
@@ -327,7 +326,7 @@ def test_a_request_of_another_form_is_refused_at_the_edge(fields: dict[str, Any]
         ConductProcedure(**fields)
 
 
-@pytest.mark.parametrize("boundary", [-1, 0.5, "0", True])
+@for_each("boundary", [-1, 0.5, "0", True])
 def test_a_boundary_is_a_whole_number(boundary: Any) -> None:
     with pytest.raises(ValidationError, match="re_establishment_boundary"):
         ConductFromProcedure(re_establishment_boundary=boundary)

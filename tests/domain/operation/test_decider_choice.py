@@ -16,6 +16,7 @@ from baton.domain.operation.steering.steering import (
     refuse_unavailable,
 )
 from tests.support.domain.searches import FOCUS, choices, evidence, interval, space
+from tests.support.tables import for_each
 
 DECIDE: TypeAdapter[Any] = TypeAdapter(Decide)
 ASKED: TypeAdapter[Any] = TypeAdapter(AskedDecide)
@@ -27,7 +28,7 @@ def test_a_conduct_walks_a_grid_of_five_points_an_axis_unless_told_otherwise() -
     assert DECIDE.dump_python(DEFAULT_DECIDE, mode="json") == {"substrate": "grid_walk", "points_per_axis": 5}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("substrate", "defaults"),
     [
         ("in_memory", {"advice": []}),
@@ -45,7 +46,7 @@ def test_every_decider_can_be_named_alone_and_is_kept_as_it_was_sent(substrate: 
     assert DECIDE.validate_json(DECIDE.dump_json(decide)) == decide
 
 
-@pytest.mark.parametrize(
+@for_each(
     "setup",
     [
         {},
@@ -78,7 +79,7 @@ def test_a_caller_may_take_a_second_or_a_day(timeout: int) -> None:
     assert DECIDE.validate_python({"substrate": "caller", "advice_timeout": timeout}).advice_timeout == timeout
 
 
-@pytest.mark.parametrize("substrate", BUILT_IN)
+@for_each("substrate", BUILT_IN)
 def test_only_these_may_be_chosen_where_a_deployment_offers_nothing_more(substrate: DecideSubstrate) -> None:
     decide = DECIDE.validate_python({"substrate": substrate.value})
     objective = evidence(FOCUS).objective
@@ -91,7 +92,7 @@ def test_only_these_may_be_chosen_where_a_deployment_offers_nothing_more(substra
     refuse_unavailable(decide, objective, FOCUS, offered_deciders([substrate]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("substrate", "reason"),
     [
         *((name, None) for name in ("in_memory", "grid_walk", "llm", "caller")),
@@ -102,8 +103,8 @@ def test_some_deciders_know_intervals_only(substrate: str, reason: str | None) -
     assert _reason(substrate, evidence(MIXED).objective, MIXED) == reason
 
 
-@pytest.mark.parametrize("kind", ["Minimize", "Maximize", "Satisfy", "Explore"])
-@pytest.mark.parametrize("substrate", BUILT_IN)
+@for_each("kind", ["Minimize", "Maximize", "Satisfy", "Explore"])
+@for_each("substrate", BUILT_IN)
 def test_some_deciders_look_for_extrema_only(substrate: DecideSubstrate, kind: str) -> None:
     objective = evidence(FOCUS, kind=kind, target_value=1.0).objective
     unserved = substrate.value in ("botorch", "staged") and kind in ("Satisfy", "Explore")

@@ -51,6 +51,7 @@ from tests.support.domain.conducts import (
     ENDINGS,
     STEPS,
     STOPS,
+    conduct_result,
     conduct_row,
     end_in_hold,
     latest,
@@ -60,7 +61,6 @@ from tests.support.domain.conducts import (
     progress_of,
     register_procedure,
     register_procedure_from_recipe,
-    result,
     set_progress,
 )
 from tests.support.domain.run_beamline import Beamline, beamline
@@ -88,7 +88,7 @@ def claimed_assets(world: World) -> dict[str, UUID]:
 
 
 def conduct_requests(world: World, id: UUID) -> set[str]:
-    """What the look-ups tell the live conduct it was asked for."""
+    """Return the requests to the live conduct that the look-ups hold."""
     key = str(procedure_of(world, id).live_conduct_id)
     return {kind for kind in (HOLD_ASKED, ABORT_ASKED) if id in world.members[kind, key]}
 
@@ -209,17 +209,17 @@ def test_the_end_of_a_conduct_is_one_append_that_gives_everything_back(
     )
     for request in REQUESTED[requests]:
         world.when(request, on=live_procedure)
-    said = result(world, live_procedure, actuation_kind="Simulated", completed_count=2)
+    result = conduct_result(world, live_procedure, actuation_kind="Simulated", completed_count=2)
     ending, events, status = ENDINGS[end]
     if end in ("complete", "hold") and procedure_of(world, live_procedure).pending_request is PendingRequest.ABORT:
-        with expect_refusal(ending(said).Cannot, "request_pending"):
-            world.when(ending(said), on=live_procedure)
+        with expect_refusal(ending(result).Cannot, "request_pending"):
+            world.when(ending(result), on=live_procedure)
         return
-    happened = world.when(ending(said), on=live_procedure)
+    happened = world.when(ending(result), on=live_procedure)
     assert tuple(type(event).__name__ for event in happened) == events
     conducted = happened[0]
     assert isinstance(conducted, ProcedureConducted)
-    assert (conducted.conduct_id, conducted.result) == (conduct_id, said)
+    assert (conducted.conduct_id, conducted.result) == (conduct_id, result)
     state = procedure_of(world, live_procedure)
     assert (state.status, state.live_conduct_id, state.pending_request) == (status, None, None)
     assert (state.last_conduct_id, state.conduct_mode) == (conduct_id, ConductMode.FLAT)
@@ -232,8 +232,8 @@ def test_the_end_of_a_conduct_is_one_append_that_gives_everything_back(
 
 
 def test_the_ending_says_what_the_conduct_came_to(world: World, live_procedure: UUID) -> None:
-    said = result(world, live_procedure, actuation_kind="Physical", termination_reason="BudgetIterationsExhausted")
-    _, completed = world.when(CompleteProcedure(conducted=said), on=live_procedure)
+    result = conduct_result(world, live_procedure, actuation_kind="Physical", termination_reason="BudgetIterationsExhausted")
+    _, completed = world.when(CompleteProcedure(conducted=result), on=live_procedure)
     assert completed == ProcedureCompleted(
         actuation_kind=ActuationKind.PHYSICAL, termination_reason="BudgetIterationsExhausted"
     )
@@ -241,8 +241,8 @@ def test_the_ending_says_what_the_conduct_came_to(world: World, live_procedure: 
 
 @pytest.mark.parametrize("cause", HoldCause)
 def test_a_hold_says_what_caused_it(world: World, live_procedure: UUID, cause: HoldCause) -> None:
-    said, decision_id = result(world, live_procedure, actuation_kind="Physical"), new_id()
-    hold = HoldProcedure(reason="stuck", cause=cause, decided_by_decision_id=decision_id, conducted=said)
+    result, decision_id = conduct_result(world, live_procedure, actuation_kind="Physical"), new_id()
+    hold = HoldProcedure(reason="stuck", cause=cause, decided_by_decision_id=decision_id, conducted=result)
     _, held = world.when(hold, on=live_procedure)
     assert held == ProcedureHeld(
         reason="stuck", cause=cause, decided_by_decision_id=decision_id, actuation_kind=ActuationKind.PHYSICAL
@@ -253,7 +253,9 @@ def test_a_hold_says_what_caused_it(world: World, live_procedure: UUID, cause: H
 def test_kinds_merge_over_the_conducts_of_a_procedure(world: World, live_procedure: UUID) -> None:
     end_in_hold(world, live_procedure, actuation_kind="Simulated")
     open_conduct(world, ConductFromProcedure(re_establishment_boundary=0), on=live_procedure)
-    world.when(CompleteProcedure(conducted=result(world, live_procedure, actuation_kind="Physical")), on=live_procedure)
+    world.when(
+        CompleteProcedure(conducted=conduct_result(world, live_procedure, actuation_kind="Physical")), on=live_procedure
+    )
     assert procedure_of(world, live_procedure).actuation_kind is ActuationKind.HYBRID
 
 
@@ -265,18 +267,18 @@ def test_what_ends_by_hand_keeps_the_kind_of_its_conducts(world: World, live_pro
 
 @pytest.mark.parametrize("end", ["complete", "hold", "abort"])
 def test_a_conduct_that_is_over_cannot_end_its_procedure(line: Beamline, live_procedure: UUID, end: str) -> None:
-    world, said = line.world, result(line.world, live_procedure)
-    world.when(RecordConductEnd(result=said), on=live_procedure)
+    world, result = line.world, conduct_result(line.world, live_procedure)
+    world.when(RecordConductEnd(result=result), on=live_procedure)
     rival = register_procedure(world, target_asset_ids=[line.hutch.camera])
     open_conduct(world, ConductProcedure(steps=STEPS), on=rival)
-    ending = ENDINGS[end][0](said)
+    ending = ENDINGS[end][0](result)
     with expect_refusal(ending.Cannot, "conduct_live"):
         world.when(ending, on=live_procedure)
     assert claimed_assets(world) == {str(line.hutch.camera): rival}
 
 
 def test_a_conduct_that_was_taken_up_is_not_ended_by_the_one_before(world: World, live_procedure: UUID) -> None:
-    before = result(world, live_procedure)
+    before = conduct_result(world, live_procedure)
     end_in_hold(world, live_procedure)
     conduct_id = open_conduct(world, ConductFromProcedure(re_establishment_boundary=0), on=live_procedure)
     with expect_refusal("ProcedureCannotCompleteError", "conduct_live") as caught:
@@ -287,7 +289,7 @@ def test_a_conduct_that_was_taken_up_is_not_ended_by_the_one_before(world: World
 
 
 def test_an_end_that_is_recorded_twice_is_recorded_once(line: Beamline, live_procedure: UUID) -> None:
-    world, end = line.world, RecordConductEnd(result=result(line.world, live_procedure))
+    world, end = line.world, RecordConductEnd(result=conduct_result(line.world, live_procedure))
     assert len(world.when(end, on=live_procedure)) == 1
     rival = register_procedure(world, target_asset_ids=[line.hutch.camera])
     open_conduct(world, ConductProcedure(steps=STEPS), on=rival)
@@ -297,8 +299,8 @@ def test_an_end_that_is_recorded_twice_is_recorded_once(line: Beamline, live_pro
 
 def test_a_conduct_that_nobody_began_is_given_up_by_the_service(world: World, live_procedure: UUID) -> None:
     row = progress_of(world, live_procedure)
-    said = lost_result(live_procedure, row.conduct_id, row.command_name, EXPIRED)
-    conducted, aborted = world.when(RecordConductEnd(result=said, abort_reason=reason_of(EXPIRED)), on=live_procedure)
+    result = lost_result(live_procedure, row.conduct_id, row.command_name, EXPIRED)
+    conducted, aborted = world.when(RecordConductEnd(result=result, abort_reason=reason_of(EXPIRED)), on=live_procedure)
     assert isinstance(conducted, ProcedureConducted)
     failure = conducted.result.failure
     assert failure is not None
@@ -311,7 +313,7 @@ def test_a_conduct_that_nobody_began_is_given_up_by_the_service(world: World, li
 @pytest.mark.parametrize("halted", [False, True], ids=["held", "halted"])
 def test_closing_steps_are_conducted_alone(line: Beamline, live_procedure: UUID, halted: bool) -> None:
     world = line.world
-    world.when(RecordConductEnd(result=result(world, live_procedure)), on=live_procedure) if halted else end_in_hold(
+    world.when(RecordConductEnd(result=conduct_result(world, live_procedure)), on=live_procedure) if halted else end_in_hold(
         world, live_procedure
     )
     before = procedure_of(world, live_procedure)
@@ -325,7 +327,7 @@ def test_closing_steps_are_conducted_alone(line: Beamline, live_procedure: UUID,
     assert (row.command_name, row.step_count, row.closing_count) == ("AbortProcedure", 0, 1)
     assert claimed_assets(world) == {str(line.hutch.camera): live_procedure}
     assert conduct_requests(world, live_procedure) == set()
-    world.when(AbortProcedure(reason="smoke", conducted=result(world, live_procedure)), on=live_procedure)
+    world.when(AbortProcedure(reason="smoke", conducted=conduct_result(world, live_procedure)), on=live_procedure)
     assert procedure_of(world, live_procedure).status is ABORTED
     assert claimed_assets(world) == {}
 
@@ -400,7 +402,7 @@ def test_closing_alone_can_be_cut_off(world: World, live_procedure: UUID) -> Non
 def test_a_halted_or_lost_conduct_leaves_the_procedure_running_for_a_person(world: World, mode: ConductMode) -> None:
     id = register_procedure_from_recipe(world)
     open_conduct(world, BEGINNING[mode], on=id)
-    world.when(RecordConductEnd(result=result(world, id, succeeded=False)), on=id)
+    world.when(RecordConductEnd(result=conduct_result(world, id, succeeded=False)), on=id)
     state = procedure_of(world, id)
     assert (state.status, state.live_conduct_id, state.conduct_mode) == (RUNNING, None, mode)
     world.when(HoldProcedure(reason="settled by hand"), on=id)
@@ -409,8 +411,8 @@ def test_a_halted_or_lost_conduct_leaves_the_procedure_running_for_a_person(worl
 
 
 def test_a_halted_procedure_is_completed_by_hand(world: World, live_procedure: UUID) -> None:
-    said = result(world, live_procedure, succeeded=False, acquisition_halt=True, actuation_kind="Physical")
-    world.when(RecordConductEnd(result=said), on=live_procedure)
+    result = conduct_result(world, live_procedure, succeeded=False, acquisition_halt=True, actuation_kind="Physical")
+    world.when(RecordConductEnd(result=result), on=live_procedure)
     (event,) = world.when(CompleteProcedure(), on=live_procedure)
     assert event == ProcedureCompleted(actuation_kind=ActuationKind.PHYSICAL, termination_reason=None)
 
@@ -464,7 +466,7 @@ def test_a_request_that_was_never_served_does_not_keep_a_silent_conduct_alive(wo
 @pytest.mark.parametrize("held", [False, True], ids=["running", "held"])
 def test_without_a_live_conduct_the_books_are_closed_at_once(world: World, live_procedure: UUID, held: bool) -> None:
     end_in_hold(world, live_procedure) if held else world.when(
-        RecordConductEnd(result=result(world, live_procedure)), on=live_procedure
+        RecordConductEnd(result=conduct_result(world, live_procedure)), on=live_procedure
     )
     (event,) = world.when(TruncateProcedure(reason="power cut"), on=live_procedure)
     assert event == ProcedureTruncated(reason="power cut", interrupted_at=None)
@@ -486,7 +488,7 @@ def test_only_the_live_conduct_turns_from_pass_to_pass(world: World, live_proced
 
 
 def attempt(world: World, command: Command, on: UUID) -> Refusal | None:
-    """The refusal of a command that is refused."""
+    """Try a command and return its refusal, or None."""
     try:
         world.when(command, on=on)
     except Refusal as refusal:

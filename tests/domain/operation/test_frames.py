@@ -14,7 +14,7 @@ from baton.domain.operation.procedure.procedure import ProcedureConducted
 from tests.support.domain.written_conducts import CONDUCT, OPENED, PROCEDURE, WrittenConduct, conducts, row, stamp_event
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(conducts())
 def test_ordinals_grow_in_the_order_in_which_a_conduct_writes(conduct: WrittenConduct) -> None:
     places = []
@@ -36,7 +36,7 @@ def test_a_step_that_was_tried_again_is_told_once() -> None:
     assert [frame.data.state for frame in frames(flat_outline(), rows, [], 0, 500)] == ["started", "ok"]  # type: ignore[attr-defined]
 
 
-def test_whoever_joins_is_told_from_the_step_that_the_snapshot_names() -> None:
+def test_a_late_reader_gets_frames_from_the_step_that_the_snapshot_names() -> None:
     outline = flat_outline()
     assert outline.before(ConductPhase.OPENED, None, None) == 0
     assert outline.before(ConductPhase.WALKING, None, 2) == outline.step(LedgerPosition(False, 0, 2), Mark.IN_FLIGHT) - 1
@@ -45,8 +45,8 @@ def test_whoever_joins_is_told_from_the_step_that_the_snapshot_names() -> None:
 
 
 def end_frame(**fields: Any) -> FrameKind:
-    said = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT, "command_name": "ConductProcedure", "succeeded": False}
-    event = stamp_event(ProcedureConducted(conduct_id=CONDUCT, result=ConductResult.model_validate({**said, **fields})))
+    defaults = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT, "command_name": "ConductProcedure", "succeeded": False}
+    event = stamp_event(ProcedureConducted(conduct_id=CONDUCT, result=ConductResult.model_validate({**defaults, **fields})))
     (frame,) = frames(flat_outline(), [], [StreamRow(9, event)], 0, 500)
     return frame.kind
 
@@ -57,7 +57,7 @@ def test_the_last_frame_says_how_it_ended() -> None:
     assert end_frame(acquisition_halt=True) is FrameKind.HALTED
 
 
-def test_behind_the_end_of_a_conduct_nothing_is_told_of_a_later_one() -> None:
+def test_after_the_end_of_a_conduct_there_are_no_frames_of_a_later_one() -> None:
     other = UUID(int=7)
     result = ConductResult(procedure_id=PROCEDURE, conduct_id=other, command_name="ConductProcedure", succeeded=True)
     first = result.model_copy(update={"conduct_id": CONDUCT})

@@ -29,6 +29,7 @@ from tests.support.domain.searches import (
     space,
     spaces,
 )
+from tests.support.tables import for_each
 
 
 async def walk_grid(within: SteeringSpace, points_per_axis: int, **search: Any) -> list[dict[str, Any]]:
@@ -64,7 +65,7 @@ async def test_the_walk_stops_when_everything_was_measured() -> None:
     assert (advice.verdict, advice.next_point) == (SteeringVerdict.STOP, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "measured", "stops"),
     [
         ("Satisfy", 3.0, True),

@@ -4,7 +4,6 @@ import itertools
 from typing import Any
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
@@ -37,7 +36,8 @@ from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedu
 from baton.domain.operation.procedure.procedure import MODES, ConductMode
 from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
 from tests.support.domain.world import new_id
-from tests.support.workflows.step_json import action, capture, captured, check, compute, setpoint
+from tests.support.tables import for_each
+from tests.support.workflows.step_json import action, capture, captured_value, check, compute, setpoint
 
 STEP: TypeAdapter[Any] = TypeAdapter(RecipeStep)
 CONDUCT = UUID("0197a100-0000-7000-8000-0000000000c0")
@@ -47,7 +47,11 @@ COMMANDS = [*MODES, "AbortProcedure"]
 SOURCES = ["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
 STEPS: dict[str, tuple[Any, str, NextStep]] = {
     "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", NextStep(label="set bl7:energy", timeout_seconds=35)),
-    "setpoint by slot": (setpoint("bl7:x", captured("home")), "bl7:x", NextStep(label="set bl7:x", timeout_seconds=35)),
+    "setpoint by slot": (
+        setpoint("bl7:x", captured_value("home")),
+        "bl7:x",
+        NextStep(label="set bl7:x", timeout_seconds=35),
+    ),
     "action": (action("collect", repetitions=2), "collect", NextStep(label="do collect", timeout_seconds=3600)),
     "check": (
         check("bl7:energy:rbv", 25, 0.01),
@@ -68,7 +72,7 @@ STEPS: dict[str, tuple[Any, str, NextStep]] = {
 }
 
 
-@pytest.mark.parametrize("how", STEPS)
+@for_each("how", STEPS)
 def test_a_step_is_called_by_what_it_does_and_takes_as_long_as_it_says(how: str) -> None:
     raw, target, ahead = STEPS[how]
     step = STEP.validate_python(raw)
@@ -126,9 +130,9 @@ def failure_of(source: str, error_class: str = "ControlTimeoutError") -> Failure
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("error_class", ["ControlTimeoutError", "StepInterrupted"])
+@for_each("command", COMMANDS)
+@for_each("source", SOURCES)
+@for_each("error_class", ["ControlTimeoutError", "StepInterrupted"])
 def test_only_conduct_or_hold_holds_and_only_where_nothing_else_was_touched(
     command: str, source: str, error_class: str
 ) -> None:
@@ -136,7 +140,7 @@ def test_only_conduct_or_hold_holds_and_only_where_nothing_else_was_touched(
     assert leads_to_hold(command, failure_of(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_without_a_failure_nothing_holds(command: str) -> None:
     assert not leads_to_hold(command, None)
 
@@ -155,20 +159,20 @@ CLOSES = {
 """Whether the closing steps are walked at each end."""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("finish", Finish)
+@for_each("command", COMMANDS)
+@for_each("finish", Finish)
 def test_closing_steps_are_walked_at_a_real_end_only(command: str, finish: Finish) -> None:
     assert needs_closing(command, ConductOutcome(finish=finish, failure=failure_of("action"))) == CLOSES[finish]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("source", SOURCES)
+@for_each("command", COMMANDS)
+@for_each("source", SOURCES)
 def test_a_failure_that_holds_closes_nothing(command: str, source: str) -> None:
     outcome = ConductOutcome(finish=Finish.FAILED, failure=failure_of(source))
     assert needs_closing(command, outcome) == (not leads_to_hold(command, outcome.failure))
 
 
-@pytest.mark.parametrize("finish", Finish)
+@for_each("finish", Finish)
 def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
     outcome = ConductOutcome(finish=finish, failure=failure_of("setpoint"), denied=True)
     assert needs_closing("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
@@ -180,12 +184,12 @@ def test_a_failure_that_nobody_foresaw_holds_nothing() -> None:
     assert needs_closing("ConductOrHoldProcedure", ConductOutcome(finish=Finish.FAILED, failure=failure))
 
 
-def test_a_program_is_told_of_by_the_beginning_of_its_command_line() -> None:
+def test_a_program_is_named_by_the_beginning_of_its_command_line() -> None:
     step = RecipeComputeStep(kind="compute", command=("python", "-c", "x" * 40_000))
     assert len(target_of(step)) == len(step_failure(step, 0, "Broken", "no").target) == 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verdict", "finish"),
     [
         (ConductVerdict.FAILED, Finish.FAILED),
@@ -203,7 +207,7 @@ def test_a_verdict_leads_to_its_end_unless_the_walk_goes_on(verdict: ConductVerd
     assert FINISH_BY_VERDICT.get(verdict) is finish
 
 
-@pytest.mark.parametrize("how", STEPS)
+@for_each("how", STEPS)
 def test_the_failure_of_a_step_names_its_kind_its_place_and_its_target(how: str) -> None:
     raw, target, _ = STEPS[how]
     failure = step_failure(STEP.validate_python(raw), 4, "CheckFailedError", "reads 3")
@@ -217,11 +221,11 @@ def test_a_failure_of_no_step_has_no_place() -> None:
     assert reason_of(failure) == "lifecycle complete failed: ConcurrencyError: somebody else was first"
 
 
-@pytest.mark.parametrize(("length", "kept"), [(499, 499), (500, 500), (501, 500), (9000, 500)])
+@for_each(("length", "kept"), [(499, 499), (500, 500), (501, 500), (9000, 500)])
 def test_a_reason_is_cut_where_it_becomes_too_long_to_keep(length: int, kept: int) -> None:
-    said = "setpoint[1] bl7:x failed: ControlTimeoutError: "
-    whole = said + "".join(str(number % 10) for number in range(length - len(said)))
-    failure = failure_of("setpoint").model_copy(update={"message": whole.removeprefix(said)})
+    prefix = "setpoint[1] bl7:x failed: ControlTimeoutError: "
+    whole = prefix + "".join(str(number % 10) for number in range(length - len(prefix)))
+    failure = failure_of("setpoint").model_copy(update={"message": whole.removeprefix(prefix)})
     assert reason_of(failure) == whole[:kept]
 
 
@@ -256,8 +260,8 @@ ORDER = {
 }
 
 
-@pytest.mark.parametrize(
-    ("word", "said", "expected"),
+@for_each(
+    ("message", "raw", "expected"),
     [
         (StepReport, {"verdict": "done"}, StepReport(verdict=ConductVerdict.DONE)),
         (PassDecision, {"verdict": "hold"}, PassDecision(verdict=ConductVerdict.HOLD)),
@@ -269,11 +273,11 @@ ORDER = {
         (ConductOrder, ORDER, None),
     ],
 )
-def test_what_the_least_of_a_word_says_is_still_understood(word: type[Any], said: dict[str, Any], expected: Any) -> None:
-    """Histories of running conducts hold these words as older releases wrote them."""
-    understood = word.model_validate(said)
+def test_the_least_that_a_message_holds_is_still_understood(message: type[Any], raw: dict[str, Any], expected: Any) -> None:
+    """Histories of running conducts hold these messages as older releases wrote them."""
+    understood = message.model_validate(raw)
     assert expected is None or understood == expected
-    assert word.model_validate_json(understood.model_dump_json()) == understood
+    assert message.model_validate_json(understood.model_dump_json()) == understood
 
 
 @given(

@@ -65,7 +65,7 @@ def test_steps_may_not_be_sent_for_a_recipe(line: Beamline) -> None:
     ],
     ids=["hash of bindings", "bindings", "steps", "expander", "version"],
 )
-def test_what_cannot_be_had_again_faithfully_is_refused(line: Beamline, changes: dict[str, Any], refusal: str) -> None:
+def test_what_cannot_be_pinned_faithfully_again_is_refused(line: Beamline, changes: dict[str, Any], refusal: str) -> None:
     id = register_from_recipe(line)
     stream = line.world.streams["Procedure", id]
     (record,) = (event for event in stream if isinstance(event, ProcedureRecipeExpanded))

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.equipment.asset_tree import DecommissionAsset
@@ -34,9 +34,10 @@ from baton.domain.run.run import HoldRun
 from baton.domain.shared.gates import NOT_JUDGED
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import DegradeSupply
-from tests.support.domain.conducts import SEARCH, end_in_hold, procedure_of, register_procedure_from_recipe, result
+from tests.support.domain.conducts import SEARCH, conduct_result, end_in_hold, procedure_of, register_procedure_from_recipe
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import new_id
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import criterion, setpoint
 
 STARTING = [
@@ -179,7 +180,7 @@ def phase_in_a_pass(line: Beamline) -> UUID:
 
 def halted_conduct(line: Beamline) -> UUID:
     id = conducted_phase(line)
-    line.world.when(RecordConductEnd(result=result(line.world, id, succeeded=False)), on=id)
+    line.world.when(RecordConductEnd(result=conduct_result(line.world, id, succeeded=False)), on=id)
     return id
 
 
@@ -224,13 +225,12 @@ PERMISSIONS = {
 GRANTS = sorted({name for names in ISSUED.values() for name in names} | set(PERMISSIONS.values()))
 
 
-@pytest.mark.parametrize("standing", STANDINGS)
+@for_each("standing", STANDINGS)
 def test_every_command_is_foretold_in_every_state(standing: Any) -> None:
     line = beamline()
     assert_true(line, standing(line))
 
 
-@settings(max_examples=60)
 @given(
     standing=st.sampled_from(STANDINGS),
     broken=st.sets(st.sampled_from(sorted(BREAKS))),
@@ -263,7 +263,7 @@ def test_there_is_one_row_for_each_gate_in_the_order_of_the_gates(standing: Any,
     assert answer.resuming == (names is RESUMING)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("standing", "command"),
     [
         (phase_held_by_hand, "resume_procedure"),

@@ -66,11 +66,11 @@ def procedure_of(line: Beamline, id: UUID) -> Procedure:
     return state
 
 
-def result(id: UUID, conduct_id: UUID, kind: ActuationKind | None = None) -> ProcedureConducted:
-    said = ConductResult(
+def conducted_event(id: UUID, conduct_id: UUID, kind: ActuationKind | None = None) -> ProcedureConducted:
+    result = ConductResult(
         procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True, actuation_kind=kind
     )
-    return ProcedureConducted(conduct_id=conduct_id, result=said)
+    return ProcedureConducted(conduct_id=conduct_id, result=result)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_live_conduct_does_these_itself(line: Beamline, command: Any, refusal:
 def test_the_end_of_a_conduct_ends_its_requests_and_adds_its_kind(line: Beamline) -> None:
     id, conduct_id = conducted_procedure(line)
     line.world.when(HoldProcedure(reason="shift change"), on=id)
-    line.world.given(id, result(id, conduct_id, ActuationKind.SIMULATED))
+    line.world.given(id, conducted_event(id, conduct_id, ActuationKind.SIMULATED))
     state = procedure_of(line, id)
     assert (state.live_conduct_id, state.pending_request, state.conduct_mode) == (None, None, ConductMode.FLAT)
     assert state.actuation_kind is ActuationKind.SIMULATED
@@ -201,7 +201,7 @@ def test_the_end_of_a_conduct_ends_its_requests_and_adds_its_kind(line: Beamline
 def test_the_end_of_another_conduct_only_adds_its_kind(line: Beamline) -> None:
     id, conduct_id = conducted_procedure(line)
     line.world.when(HoldProcedure(reason="shift change"), on=id)
-    line.world.given(id, result(id, new_id(), ActuationKind.SIMULATED))
+    line.world.given(id, conducted_event(id, new_id(), ActuationKind.SIMULATED))
     state = procedure_of(line, id)
     assert (state.live_conduct_id, state.pending_request) == (conduct_id, PendingRequest.HOLD)
     assert state.actuation_kind is ActuationKind.SIMULATED
@@ -209,7 +209,7 @@ def test_the_end_of_another_conduct_only_adds_its_kind(line: Beamline) -> None:
 
 def test_what_was_conducted_is_taken_up_by_its_own_command(line: Beamline) -> None:
     id, conduct_id = conducted_procedure(line, "ConductUntilConverged")
-    line.world.given(id, result(id, conduct_id))
+    line.world.given(id, conducted_event(id, conduct_id))
     line.world.when(HoldProcedure(reason="lunch"), on=id)
     with expect_refusal("ProcedureCannotResumeError", "conduct_pinned") as caught:
         line.world.when(ResumeProcedure(), on=id)

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.operation.conduct.results import shown_value
 from tests.support.domain.world import new_id
+from tests.support.tables import for_each
 
 ENTRY = new_id()
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "kind", "shape"),
     [
         ([], "Array", [0]),

@@ -45,6 +45,7 @@ from tests.support.domain.schedules import (
     series,
 )
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def standing_of(world: World, id: UUID) -> ScheduleEngineState:
     return row
 
 
-def test_a_schedule_fires_as_whoever_defined_it_through_what_they_defined_it(world: World) -> None:
+def test_a_schedule_fires_as_the_principal_and_on_the_surface_that_defined_it(world: World) -> None:
     schedule = schedule_of(world, define_schedule(world, name="  Nightly darks  "))
     assert (schedule.run_as, schedule.surface_id, schedule.conduit_id) == (OPERATOR, SYSTEM_HTTP, SYSTEM_CONDUIT)
     assert (schedule.name, schedule.status, schedule.last_status_reason) == ("Nightly darks", "Active", None)
@@ -176,7 +177,7 @@ def test_what_is_to_be_conducted_exists(plan_world: World) -> None:
         define_schedule(plan_world, series(plan_in(plan_world), new_id()))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"calendar": {"cron": ["0 2 * * *"], "every": 60}},
@@ -220,7 +221,7 @@ def test_resuming_clears_the_reason(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "command", "told"),
+    ("before", "command", "engine_notified"),
     [
         ((), HoldSchedule(reason="beam dump"), True),
         ((HoldSchedule(reason="beam dump"),), ResumeSchedule(), True),
@@ -228,15 +229,15 @@ def test_resuming_clears_the_reason(world: World) -> None:
         ((), TriggerSchedule(), False),
     ],
 )
-def test_the_engine_is_to_be_told_of_every_change_of_the_calendar(
-    world: World, before: tuple[Any, ...], command: Any, told: bool
+def test_every_change_of_the_calendar_is_recorded_for_the_engine(
+    world: World, before: tuple[Any, ...], command: Any, engine_notified: bool
 ) -> None:
     id = define_schedule(world)
     for earlier in before:
         world.when(earlier, on=id)
     known = world.records[ScheduleChange, id]
     world.when(command, on=id)
-    assert (world.records[ScheduleChange, id] != known) is told
+    assert (world.records[ScheduleChange, id] != known) is engine_notified
 
 
 def test_a_firing_has_one_outcome_however_often_it_is_recorded(world: World) -> None:
@@ -317,7 +318,7 @@ def test_a_schedule_shows_its_next_five_firings_and_its_last_ten(world: World) -
 
 
 def register_fired_procedure(world: World, id: UUID) -> UUID:
-    """A procedure as a firing registers it."""
+    """Register a procedure as a firing does."""
     aim: Any = schedule_of(world, id).aim
     command: RegisterProcedureFromRecipe = aim.registration(SUMMER, 1)
     return world.create(command)
@@ -344,7 +345,7 @@ DUE = DueFiring(schedule_id=new_id(), scheduled_at=SUMMER, started_at=SUMMER)
 TRIGGERED = DUE.model_copy(update={"trigger_id": new_id()})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("due", "same", "other"),
     [
         (DUE, {"started_at": SUMMER + timedelta(hours=1)}, {"scheduled_at": SUMMER + timedelta(seconds=10)}),

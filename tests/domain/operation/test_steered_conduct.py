@@ -59,7 +59,8 @@ from tests.support.domain.conducts import (
     wait_for_advice,
 )
 from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
-from tests.support.workflows.step_json import capture, check, compute, setpoint, steered
+from tests.support.tables import for_each
+from tests.support.workflows.step_json import capture, check, compute, setpoint, steered_value
 
 STEPS: TypeAdapter[Any] = TypeAdapter(tuple[RecipeStep, ...])
 STOP = SteeringAdvice.model_validate({"verdict": "Stop"})
@@ -70,14 +71,14 @@ def space(*names: str) -> SteeringSpace:
 
 
 def open_search(world: World, **fields: Any) -> UUID:
-    """A procedure whose conduct an outside decider steers."""
+    """Register a procedure and open a conduct that an outside decider steers."""
     id = register_procedure_from_recipe(world)
     open_conduct(world, ConductUntilAdvised(**{**BY_CALLER, **fields}), on=id)
     return id
 
 
 def search_awaiting_advice(world: World, **fields: Any) -> UUID:
-    """The same after its first pass, which was measured: it waits for advice."""
+    """Open a search whose first pass was measured, and which waits for advice."""
     id = open_search(world, **fields)
     conduct_id = progress_of(world, id).conduct_id
     world.when(StartProcedureIteration(iteration_index=1, point={"focus": -2.0}, conduct_id=conduct_id), on=id)
@@ -88,12 +89,18 @@ def search_awaiting_advice(world: World, **fields: Any) -> UUID:
 
 WIRINGS: dict[str, tuple[list[Any], list[str], str, str | None, list[str]]] = {
     "fits": (FOCUS_STEPS, ["focus"], "sharpness", None, []),
-    "fits a check": ([check("a", steered("focus"), 0.1), capture("b", "n")], ["focus"], "n", None, []),
-    "fits a program": ([compute("find", parameters={"at": steered("focus")}, capture_name="n")], ["focus"], "n", None, []),
+    "fits a check": ([check("a", steered_value("focus"), 0.1), capture("b", "n")], ["focus"], "n", None, []),
+    "fits a program": (
+        [compute("find", parameters={"at": steered_value("focus")}, capture_name="n")],
+        ["focus"],
+        "n",
+        None,
+        [],
+    ),
     "axis unused": (FOCUS_STEPS, ["focus", "tilt", "roll"], "sharpness", "axis_unused", ["roll", "tilt"]),
-    "axis missing": ([*FOCUS_STEPS, setpoint("c", steered("tilt"))], ["focus"], "sharpness", "axis_missing", ["tilt"]),
+    "axis missing": ([*FOCUS_STEPS, setpoint("c", steered_value("tilt"))], ["focus"], "sharpness", "axis_missing", ["tilt"]),
     "axis named as the objective": (
-        [setpoint("a", steered("sharpness")), capture("b", "sharpness")],
+        [setpoint("a", steered_value("sharpness")), capture("b", "sharpness")],
         ["sharpness"],
         "sharpness",
         "name_collision",
@@ -118,7 +125,7 @@ WIRINGS: dict[str, tuple[list[Any], list[str], str, str | None, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("how", WIRINGS)
+@for_each("how", WIRINGS)
 def test_axes_and_objective_fit_the_steps(how: str) -> None:
     steps, axes, objective, reason, names = WIRINGS[how]
     read = STEPS.validate_python(steps)
@@ -135,7 +142,7 @@ NAMES = st.sampled_from(["focus", "tilt", "roll", "pitch"])
 
 @given(st.sets(NAMES, min_size=1), st.sets(NAMES, max_size=4))
 def test_a_search_fits_exactly_when_every_axis_is_followed_and_nothing_else(axes: set[str], followed: set[str]) -> None:
-    steps = [*(setpoint(f"bl7:{name}", steered(name)) for name in sorted(followed)), capture("b", "sharpness")]
+    steps = [*(setpoint(f"bl7:{name}", steered_value(name)) for name in sorted(followed)), capture("b", "sharpness")]
     read = STEPS.validate_python(steps)
     if axes == followed:
         check_wiring(read, space(*axes), "sharpness")
@@ -173,8 +180,8 @@ def test_a_search_is_declared_as_it_was_asked_for(world: World) -> None:
     id, budget = register_procedure_from_recipe(world), {"iterations_remaining": 6, "wall_clock_remaining": 3600.0}
     _, design, _, _ = world.when(ConductUntilAdvised(**BY_CALLER, budget=budget), on=id)
     assert isinstance(design, ProcedureSteeringDeclared)
-    said = design.model_dump(mode="json", exclude_defaults=True)
-    assert said == {
+    dumped = design.model_dump(mode="json", exclude_defaults=True)
+    assert dumped == {
         "objective": SEARCH["objective"],
         "objective_capture_name": "sharpness",
         "space": {"axes": [{"name": "focus", "lower": -2.0, "upper": 2.0}]},
@@ -189,8 +196,8 @@ def test_without_a_word_a_grid_is_walked_for_as_long_as_it_takes(world: World) -
     assert (design.decide.substrate, design.budget) == (DecideSubstrate.GRID_WALK, None)
 
 
-@pytest.mark.parametrize("fields", [{"steps": FOCUS_STEPS}, {"re_establishment_boundary": 1}, {"decide_": {}}])
-@pytest.mark.parametrize("command", [ConductUntilAdvised, ConductUntilAdvisedFrom])
+@for_each("fields", [{"steps": FOCUS_STEPS}, {"re_establishment_boundary": 1}, {"decide_": {}}])
+@for_each("command", [ConductUntilAdvised, ConductUntilAdvisedFrom])
 def test_a_search_takes_neither_steps_nor_a_boundary(command: type[Any], fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         command(**SEARCH, **fields)
@@ -306,7 +313,7 @@ def declared_steering(budget: SteeringBudget | None) -> ProcedureSteeringDeclare
     return ProcedureSteeringDeclared.model_validate({**SEARCH, "decide": {"substrate": "grid_walk"}, "budget": budget})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("budget", "passes", "elapsed", "left"),
     [
         (None, 3, 60, (None, None)),
@@ -417,7 +424,7 @@ def test_what_is_not_steered_takes_no_advice(world: World) -> None:
         world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
 
 
-def test_advice_is_recorded_with_whoever_gave_it(world: World) -> None:
+def test_advice_is_recorded_with_its_author(world: World) -> None:
     id = search_awaiting_advice(world)
     advice = SteeringAdvice.model_validate(
         {
@@ -509,16 +516,16 @@ def test_a_conduct_that_is_asked_to_stop_takes_no_advice(world: World, request_:
 )
 def test_advice_that_nobody_could_follow_changes_nothing(world: World, advice: dict[str, Any], reason: str) -> None:
     id = search_awaiting_advice(world)
-    said = SteeringAdvice.model_validate(advice)
+    stale = SteeringAdvice.model_validate(advice)
     with expect_refusal("ProcedureCannotAdviseError", "stale_iteration"):
-        world.when(AdviseProcedure(iteration_index=2, advice=said), on=id)
+        world.when(AdviseProcedure(iteration_index=2, advice=stale), on=id)
     with expect_refusal("DecideAdviceMalformedError", reason) as caught:
-        world.when(AdviseProcedure(iteration_index=1, advice=said), on=id)
+        world.when(AdviseProcedure(iteration_index=1, advice=stale), on=id)
     assert caught.value.status == 400
     world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"confidence": 1.1},

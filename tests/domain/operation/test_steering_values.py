@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from tests.support.domain.searches import SHARPNESS, choices, interval, observation
+from tests.support.tables import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "fields", "good"),
     [
         (1.5, {}, 1.5),
@@ -43,7 +42,7 @@ def test_of_two_measurements_of_a_name_the_last_one_counts() -> None:
     assert first.model_copy(update={"measurements": both[::-1]}).good(SHARPNESS) == 1.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("coordinate", "admitted"),
     [
         (-2, True),
@@ -64,7 +63,7 @@ def test_an_interval_admits_the_numbers_between_its_ends(coordinate: Any, admitt
     assert interval("focus", -2, 2).admits(coordinate) is admitted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("coordinate", "admitted"),
     [("Al", True), ("al", False), (1, True), (1.0, True), (True, False), (None, False), ([], False)],
 )

@@ -20,6 +20,7 @@ from baton.domain.operation.conduct.step_values import (
 )
 from baton.domain.recipe.steps import BindingRef, CaptureRef, OutputRef, PlainCriterion, RecipeComputeStep, SteeringRef
 from baton.domain.shared.canonical import canonical_json
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import compute, criterion
 
 CRITERION: TypeAdapter[Any] = TypeAdapter(PlainCriterion)
@@ -46,7 +47,7 @@ def output_ref(name: str) -> OutputRef:
     return OutputRef(output_name=name)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operand", "value"),
     [
         (25.0, 25.0),
@@ -65,7 +66,7 @@ def test_an_operand_stands_for_itself_or_for_what_it_names(operand: Any, value: 
     assert MEMORY.value(operand) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operand", "label"),
     [
         (capture_ref("away"), "UnresolvedCaptureRef"),
@@ -87,7 +88,7 @@ def test_nothing_is_remembered_at_first() -> None:
         Memory().value(capture_ref("home"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operand", "named"),
     [
         (capture_ref("home"), {"capture_ref": "home"}),
@@ -102,7 +103,7 @@ def test_the_record_names_what_a_value_came_from(operand: Any, named: dict[str, 
     assert reference_field(operand) == named
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expected", "tolerance", "value", "met"),
     [
         (25, None, 25, True),
@@ -143,7 +144,7 @@ def test_a_value_meets_a_criterion_or_does_not_and_never_fails(
     assert meets(judged, judged.expected, value) is met
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expected", "tolerance", "value", "index", "met"),
     [
         ("Done", None, "Done", 2, True),
@@ -193,7 +194,7 @@ def test_a_good_finite_number_is_captured_as_it_is(value: Any) -> None:
     assert capturable_number(value, "Good", "bl7:x") == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "quality", "label"),
     [
         (1.5, "Uncertain", "CheckFailedError"),
@@ -235,7 +236,7 @@ def test_a_program_deposits_the_one_measurement_it_is_run_for() -> None:
     assert left == {"capture_name": "offset", "captured_value": 0.3}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("brought", "label"),
     [
         ([], "ComputeMeasurementNotFound"),
@@ -247,7 +248,6 @@ def test_a_program_deposits_the_one_measurement_it_is_run_for() -> None:
         ([measurement("home", True)], "ControlValueCoercionError"),
         ([measurement("home")], "DuplicateCapture"),
     ],
-    ids=["nothing", "another", "twice", "twice, one bad", "not good", "no number", "a switch", "filled before"],
 )
 def test_what_is_wrong_with_a_measurement_is_told_in_order(brought: list[Measured], label: str) -> None:
     with pytest.raises(StepFault, match="home") as fault:

@@ -30,15 +30,16 @@ from baton.domain.operation.steering.steered_conduct import AdviseProcedure, Con
 from baton.domain.operation.steering.steering import SteeringAdvice
 from tests.support.domain.conducts import (
     BY_CALLER,
+    conduct_result,
     end_in_hold,
     measured_pass,
     open_conduct,
     procedure_of,
     register_procedure_from_recipe,
-    result,
     wait_for_advice,
 )
 from tests.support.domain.world import START, World, new_id
+from tests.support.tables import for_each
 
 STEERED = "advised_stop reasoning confidence confidence_source alternatives model_ref advised_next_point advised_by"
 KEYS = {
@@ -72,7 +73,7 @@ def test_every_event_of_a_procedure_is_tabulated() -> None:
     assert procedure.events.keys() == KEYS.keys()
 
 
-@pytest.mark.parametrize("name", KEYS)
+@for_each("name", KEYS)
 def test_a_payload_has_these_keys_and_no_others(name: str) -> None:
     fields = procedure.events[name].model_fields.items()
     assert {info.serialization_alias or key for key, info in fields} == set(KEYS[name].split())
@@ -114,8 +115,8 @@ OPENED = [
 
 
 def conducted_event(conduct_id: str, **fields: Any) -> tuple[str, dict[str, Any]]:
-    said = {"procedure_id": FIRST, "conduct_id": conduct_id, "command_name": "ConductUntilConverged", "succeeded": False}
-    return "ProcedureConducted", {"conduct_id": conduct_id, "result": {**said, **fields}}
+    defaults = {"procedure_id": FIRST, "conduct_id": conduct_id, "command_name": "ConductUntilConverged", "succeeded": False}
+    return "ProcedureConducted", {"conduct_id": conduct_id, "result": {**defaults, **fields}}
 
 
 LOOPED = [
@@ -167,7 +168,7 @@ def test_an_end_is_read_as_it_was_first_written(last: tuple[str, dict[str, Any]]
     assert state.actuation_kind is ActuationKind.HYBRID
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("event", "payload"),
     [
         (ProcedureIterationStarted, {"iteration_index": 1}),
@@ -198,7 +199,7 @@ def aborted_search(world: World) -> UUID:
     world.when(EndProcedureIteration(iteration_index=1, converged=None, conduct_id=conduct_id), on=id)
     end_in_hold(world, id)
     world.when(AbortProcedure(reason="smoke", run_closing=True), on=id)
-    world.when(AbortProcedure(reason="smoke", conducted=result(world, id)), on=id)
+    world.when(AbortProcedure(reason="smoke", conducted=conduct_result(world, id)), on=id)
     return id
 
 

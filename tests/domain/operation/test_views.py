@@ -11,7 +11,7 @@ from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUnti
 from baton.domain.operation.conduct.views import ConductView, GetProcedureConduct, MeasuredObjective
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
-from tests.support.domain.conducts import LOOP, end_in_hold, result, set_progress, wait_for_advice
+from tests.support.domain.conducts import LOOP, conduct_result, end_in_hold, set_progress, wait_for_advice
 from tests.support.domain.lifecycles.run import run_world
 from tests.support.domain.world import START, World
 from tests.support.workflows.step_json import action, capture, check, setpoint
@@ -194,8 +194,8 @@ def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:
 def test_a_conduct_that_ended_has_its_result_and_nobody_is_heard_of(world: World) -> None:
     id = conducted_procedure(world)
     set_walking(world, id)
-    said = result(world, id, completed_count=40)
-    world.when(CompleteProcedure(conducted=said), on=id)
+    result = conduct_result(world, id, completed_count=40)
+    world.when(CompleteProcedure(conducted=result), on=id)
     world.now += timedelta(hours=1)
     seen = view(world, id)
-    assert (seen.result, seen.worker, seen.silence, seen.message) == (said, None, None, "succeeded")
+    assert (seen.result, seen.worker, seen.silence, seen.message) == (result, None, None, "succeeded")

@@ -26,6 +26,7 @@ from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
 from baton.domain.shared.listing import Where
 from tests.support.domain.templates import WITHOUT_DIALECT, acquisition, capability, contract
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -79,8 +80,8 @@ def test_a_code_is_stored_trimmed(world: World) -> None:
     assert state(world, capability(world, code=" baton.capability.tomography ")).code == "baton.capability.tomography"
 
 
-@pytest.mark.parametrize("field", ["code", "name"])
-@pytest.mark.parametrize("length", [0, 201])
+@for_each("field", ["code", "name"])
+@for_each("length", [0, 201])
 def test_a_text_out_of_bounds_is_malformed(field: str, length: int) -> None:
     with pytest.raises(ValidationError):
         DefineCapability(**contract(**{field: "a" * length}))
@@ -188,9 +189,7 @@ def test_a_version_replaces_the_contract_and_keeps_code_and_name(world: World) -
     assert (now.required_affordances, now.executor_shapes) == ({"Imageable"}, {"METHOD"})
 
 
-@pytest.mark.parametrize(
-    "missing", ["version_tag", "required_affordances", "executor_shapes", "description", "parameters_schema"]
-)
+@for_each("missing", ["version_tag", "required_affordances", "executor_shapes", "description", "parameters_schema"])
 def test_a_version_keeps_nothing_by_omission(missing: str) -> None:
     fields = {**version_command().model_dump()}
     del fields[missing]

@@ -2,15 +2,10 @@
 
 import copy
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +53,7 @@ from tests.support.domain.flat_field import (
 )
 from tests.support.domain.templates import acquisition
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 BOUND = {"__binding__": "x"}
 INVALID = "InvalidProcedureBindingsError"
@@ -122,8 +118,8 @@ SUBSTITUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("place", BINDABLE)
-@pytest.mark.parametrize(("value", "fitting"), SUBSTITUTIONS, ids=[json.dumps(value) for value, _ in SUBSTITUTIONS])
+@for_each("place", BINDABLE)
+@for_each(("value", "fitting"), SUBSTITUTIONS)
 def test_a_value_is_put_in_as_it_is_or_refused_by_name(place: str, value: Any, fitting: set[str]) -> None:
     made = BINDABLE[place]
     if place in fitting:
@@ -136,8 +132,8 @@ def test_a_value_is_put_in_as_it_is_or_refused_by_name(place: str, value: Any, f
         assert "steps[0]." in caught.value.detail
 
 
-@pytest.mark.parametrize("place", BINDABLE)
-@pytest.mark.parametrize(
+@for_each("place", BINDABLE)
+@for_each(
     ("value", "reason"),
     [
         ({"__binding__": "y"}, "misplaced_sentinel"),
@@ -217,7 +213,7 @@ def test_a_missing_binding_is_said_before_too_many_steps() -> None:
         expansion_of(read_steps([setpoint(BOUND)]) * (MAX_STEPS + 1), (), {})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("schema", "bindings", "reason"),
     [
         (None, {}, None),
@@ -327,28 +323,3 @@ def test_any_binding_is_put_in_or_refused(step: Raw, value: Any) -> None:
     steps = read_steps([step])
     with suppress(InvalidProcedureBindingsError):
         assert binding_names(expand(steps, dict.fromkeys(binding_names(steps), value))) == ()
-
-
-def hashes() -> str:
-    """The bytes and hashes of the worked example, as this process makes them."""
-    expansion = example()
-    steps = expand(read_steps([action(**{str(number): BOUND for number in range(50)})]), {"x": {"b": 1, "a": [2.0]}})
-    return "\n".join(
-        [expansion.steps_hash, content_hash(BINDINGS), expansion.model_dump_json(), steps_hash(steps, ()), str(steps)]
-    )
-
-
-def test_every_process_expands_to_the_same_hash() -> None:
-    root = Path(__file__).parents[3]
-    say = "from tests.domain.recipe.test_expansion import hashes; print(hashes())"
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", say],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.rstrip("\n")
-        for seed in ("1", "2")
-    ]
-    assert said[0] == said[1] == hashes()

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -431,7 +431,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60)
 @given(SCHEMAS, st.lists(STEPS, max_size=8))
 def test_the_units_a_value_was_stored_in_are_known_for_every_revision(first: Schema | None, life: list[Any]) -> None:
     world = World()

@@ -14,13 +14,13 @@ from tests.support.domain.world import expect_refusal
 
 
 class InvalidParametersError(Invalid):
-    """Stands for the class of whoever carries the parameters."""
+    """The refusal that a caller of these functions brings."""
 
 
 def merge_under(
     stored: dict[str, Any], patch: dict[str, Any], schema: Schema | None, before: Schema | None = None
 ) -> tuple[dict[str, Any], bool]:
-    """Stored under one schema, patched under another (the same, when only one is given)."""
+    """Merge values stored under one schema with a patch under another (the same, when only one is given)."""
     written = declared_units(schema if before is None else before)
     return merged_parameters(stored, patch, written=written, schema=schema, refusal=InvalidParametersError)
 

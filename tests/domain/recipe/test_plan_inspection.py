@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.equipment.asset import DegradeAsset
@@ -78,7 +78,7 @@ def test_the_families_of_the_practice_are_among_those_needed(hutch: PlanHutch) -
 
 
 def require_affordances(hutch: PlanHutch, *affordances: str) -> None:
-    """A version of the capability that requires these affordances."""
+    """Version the capability so that it requires these affordances."""
     kept = {key: contract()[key] for key in ("executor_shapes", "parameters_schema")}
     version = VersionCapability(version_tag="2", description=None, required_affordances=affordances, **kept)
     hutch.world.when(version, on=hutch.capability_id)
@@ -189,7 +189,6 @@ FITTINGS = st.sets(st.sampled_from(["shutter_family", "camera_family", "blind"])
 AFFORDANCES = st.sets(st.sampled_from(["Imageable", "Rotatable", "Homeable"]))
 
 
-@settings(max_examples=40)
 @given(st.lists(FITTINGS, min_size=1, max_size=4), AFFORDANCES)
 def test_what_is_found_satisfied_can_be_planned_and_nothing_else(fittings: list[set[str]], needed: set[str]) -> None:
     hutch = imaging_hutch(ListedWorld())
@@ -202,6 +201,6 @@ def test_what_is_found_satisfied_can_be_planned_and_nothing_else(fittings: list[
         hutch.define_plan(asset_ids=asset_ids)
     except Refusal as caught:
         refusal = caught.code
-    told = {"Satisfied": None, "MissingFamilies": "PlanFamiliesNotSatisfiedError"}
-    told["MissingAffordances"] = "PlanAffordancesNotSatisfiedError"
-    assert told[inspect_binding(hutch, *asset_ids).binding_status] == refusal
+    refusals = {"Satisfied": None, "MissingFamilies": "PlanFamiliesNotSatisfiedError"}
+    refusals["MissingAffordances"] = "PlanAffordancesNotSatisfiedError"
+    assert refusals[inspect_binding(hutch, *asset_ids).binding_status] == refusal

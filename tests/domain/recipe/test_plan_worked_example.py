@@ -25,8 +25,8 @@ from tests.support.domain.world import expect_refusal
 
 def payload(event: Event) -> dict[str, Any]:
     """What an event says besides whose it is and when it happened."""
-    said = json.loads(event.payload())
-    return {key: value for key, value in said.items() if key not in ("plan_id", "occurred_at")}
+    fields = json.loads(event.payload())
+    return {key: value for key, value in fields.items() if key not in ("plan_id", "occurred_at")}
 
 
 def test_the_plan_of_a_flat_field() -> None:

@@ -31,6 +31,7 @@ from baton.domain.shared.listing import Order, Where
 from tests.support.domain.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, recipe_fields, setpoint
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -285,7 +286,7 @@ def test_deprecating_is_refused_by_reference_then_state_then_value(world: World)
         world.when(DeprecateRecipe(replaced_by_recipe_id=id, reason="  "), on=id)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"steps": None},

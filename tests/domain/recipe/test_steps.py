@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def test_the_wire_example_is_written_as_it_was_read() -> None:
     assert wire_form(read_closing_steps(CLOSING_STEPS)) == CLOSING_STEPS
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sent", "written"),
     [
         ({"kind": "setpoint", "address": "bl:m1", "value": 1}, setpoint(1)),
@@ -63,7 +64,6 @@ def test_the_wire_example_is_written_as_it_was_read() -> None:
         (check(1, timeout=10), check(1, timeout=10.0)),
         ({"kind": "compute", "command": ["recon"]}, compute()),
     ],
-    ids=["setpoint", "action", "check", "deadline", "compute"],
 )
 def test_every_field_is_written_with_its_default_except_a_deadline_that_is_not_set(sent: Raw, written: Raw) -> None:
     assert json.dumps(wire_form(read_steps([sent]))) == json.dumps([written])
@@ -166,7 +166,7 @@ def test_resolved_steps_hold_no_binding_and_every_other_sentinel_where_it_was(pl
             RESOLVED.validate_python([step])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sentinel",
     [
         {"__binding__": ""},
@@ -180,7 +180,7 @@ def test_resolved_steps_hold_no_binding_and_every_other_sentinel_where_it_was(pl
         {"__steering__": "", "axis": 1},
     ],
 )
-@pytest.mark.parametrize("made", [setpoint, check, near, lambda it: action(x=it), lambda it: compute(parameters={"x": it})])
+@for_each("made", [setpoint, check, near, lambda it: action(x=it), lambda it: compute(parameters={"x": it})])
 def test_a_reserved_key_stands_alone_and_names_something(made: Callable[[Any], Raw], sentinel: Raw) -> None:
     with expect_refusal(SHAPE, "malformed_sentinel"):
         read_steps([made(sentinel)])
@@ -283,9 +283,7 @@ MISSHAPEN: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("step", "path", "reason"), [pytest.param(*row[1:], id=row[0].replace(" ", "-")) for row in MISSHAPEN]
-)
+@for_each(("step", "path", "reason"), [row[1:] for row in MISSHAPEN])
 def test_a_misshapen_step_is_refused_where_it_is_wrong(step: Any, path: str, reason: str) -> None:
     with expect_refusal(SHAPE, reason) as caught:
         read_steps([setpoint(), step])
@@ -294,7 +292,7 @@ def test_a_misshapen_step_is_refused_where_it_is_wrong(step: Any, path: str, rea
     assert caught.value.detail.endswith("; correct the step.")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "step",
     [
         setpoint(address="x" * 300),
@@ -413,9 +411,7 @@ UNRULY: dict[str, tuple[list[Raw], list[Raw], str, Raw]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("steps", "closing", "refusal", "facts"), [pytest.param(*row, id=name.replace(" ", "-")) for name, row in UNRULY.items()]
-)
+@for_each(("steps", "closing", "refusal", "facts"), UNRULY.values())
 def test_steps_that_do_not_hold_together_are_refused(steps: list[Raw], closing: list[Raw], refusal: str, facts: Raw) -> None:
     with expect_refusal(refusal) as caught:
         check_wire_steps(steps, closing, acquisition())
@@ -444,9 +440,7 @@ ORDERLY: dict[str, tuple[list[Raw], list[Raw]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("steps", "closing"), [pytest.param(*row, id=name.replace(" ", "-")) for name, row in ORDERLY.items()]
-)
+@for_each(("steps", "closing"), ORDERLY.values())
 def test_steps_that_hold_together_are_taken(steps: list[Raw], closing: list[Raw]) -> None:
     check_wire_steps(steps, closing)
 
@@ -520,9 +514,15 @@ def test_any_resolved_steps_survive_json(raw: list[Raw]) -> None:
     assert [type(step) for step in again] == [type(step) for step in steps]
 
 
+@cache
+def documented_form() -> Any:
+    """The JSON schema of a recipe's definition."""
+    return DefineRecipe.model_json_schema()
+
+
 @given(raw=recipe_lists)
 def test_the_documented_form_admits_whatever_is_taken(raw: list[Raw]) -> None:
-    form = Draft202012Validator(DefineRecipe.model_json_schema())
+    form = Draft202012Validator(documented_form())
     body = {"name": "n", "capability_id": "0197a100-0000-7000-8000-00000000000a", "steps": raw, "closing_steps": raw}
     read_steps(raw)
     assert next(form.iter_errors(body), None) is None
@@ -531,17 +531,15 @@ def test_the_documented_form_admits_whatever_is_taken(raw: list[Raw]) -> None:
 BEYOND_A_SCHEMA = {"misplaced_sentinel", "not_finite", "too_deep", "wrong_arm"}
 
 
-@pytest.mark.parametrize(
-    "step", [pytest.param(row[1], id=row[0].replace(" ", "-")) for row in MISSHAPEN if row[3] not in BEYOND_A_SCHEMA]
-)
+@for_each("step", [row[1] for row in MISSHAPEN if row[3] not in BEYOND_A_SCHEMA])
 def test_the_documented_form_excludes_what_a_schema_can(step: Any) -> None:
-    form = DefineRecipe.model_json_schema()
+    form = documented_form()
     steps = {"$defs": form["$defs"], **form["properties"]["steps"]}
     assert not Draft202012Validator(steps).is_valid([step])
 
 
 def test_a_deadline_is_documented_in_seconds() -> None:
-    deadline = DefineRecipe.model_json_schema()["$defs"]["RecipeCheckStep"]["properties"]["timeout"]["anyOf"][0]
+    deadline = documented_form()["$defs"]["RecipeCheckStep"]["properties"]["timeout"]["anyOf"][0]
     assert deadline["unit"] == {"system": "udunits", "code": "s"}
 
 

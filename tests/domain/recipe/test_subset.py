@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from baton.domain.recipe.subset import first_violation
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.schema import DIALECT, Schema, check_declaration, check_values, is_closed
+from tests.support.domain.schemas import schema_levels
 from tests.support.domain.templates import MILLISECOND, SECOND, acquisition
+from tests.support.tables import for_each
 
 KEV = {"system": "udunits", "code": "keV"}
 EV = {"system": "udunits", "code": "eV"}
 
 
 class InvalidSchemaError(Invalid):
-    """Stands for the class of whoever declares or carries."""
+    """The refusal that a caller of these functions brings."""
 
 
 def root(**keywords: Any) -> Schema:
@@ -52,7 +54,7 @@ def test_the_illustration(outer: Schema, inner: Schema, rule: str | None) -> Non
     assert (violation and violation.rule) == rule
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("inner", "outer"),
     [(None, acquisition()), (acquisition(), None), (acquisition(), {}), (None, None), (None, {}), ({}, None), ({}, {})],
 )
@@ -87,7 +89,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize(("inner", "outer"), ACCEPTED.values(), ids=ACCEPTED)
+@for_each(("inner", "outer"), ACCEPTED.values())
 def test_a_schema_within_its_capability_is_accepted(inner: Schema, outer: Schema) -> None:
     assert first_violation(inner, outer) is None
 
@@ -154,7 +156,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("inner", "outer", "rule", "path"), REFUSED.values(), ids=REFUSED)
+@for_each(("inner", "outer", "rule", "path"), REFUSED.values())
 def test_a_schema_beyond_its_capability_is_refused_by_rule_and_path(
     inner: Schema, outer: Schema, rule: str, path: str
 ) -> None:
@@ -222,7 +224,7 @@ def variations(draw: st.DrawFn, outer: Schema) -> Schema:
     """A schema that differs from another one in at most two places, so that single rules decide about it."""
     inner = deepcopy(outer)
     for _ in range(draw(st.integers(0, 2))):
-        level = draw(st.sampled_from(levels_in(inner)))
+        level = draw(st.sampled_from(list(schema_levels(inner))))
         properties = level.get("properties", {})
         match draw(st.sampled_from(["change", "change", "change", "add", "drop", "declare", "forget"])):
             case "change" if present := sorted(level.keys() & KEYWORDS.keys()):
@@ -238,12 +240,6 @@ def variations(draw: st.DrawFn, outer: Schema) -> Schema:
             case "forget" if properties:
                 del properties[draw(st.sampled_from(sorted(properties)))]
     return inner
-
-
-def levels_in(schema: Schema) -> list[Schema]:
-    """A schema's levels, root first."""
-    below = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
-    return [schema, *(level for inner in below for level in levels_in(inner))]
 
 
 @st.composite
@@ -299,7 +295,7 @@ def says_at_least(inner: Schema, outer: Schema) -> bool:
     return all(says_at_least(*pair) for pair in below)
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * settings().max_examples)
 @given(data=st.data())
 def test_what_an_accepted_schema_that_says_as_much_admits_its_capability_admits_too(data: st.DataObject) -> None:
     inner, outer = data.draw(pairs())
@@ -323,7 +319,7 @@ def test_no_parameter_is_invented_and_none_that_is_mandatory_dropped(pair: tuple
 
 @given(levels("object"))
 def test_every_schema_whose_mandatory_parameters_are_declared_is_within_itself(level: Schema) -> None:
-    declares = all(set(one.get("required", ())) <= one.get("properties", {}).keys() for one in levels_in(level))
+    declares = all(set(one.get("required", ())) <= one.get("properties", {}).keys() for one in schema_levels(level))
     assert (first_violation(level, level) is None) == (not level or declares)
 
 
@@ -342,7 +338,7 @@ WEAKER = {
 }
 
 
-@pytest.mark.parametrize(("inner", "outer", "value"), WEAKER.values(), ids=WEAKER)
+@for_each(("inner", "outer", "value"), WEAKER.values())
 def test_an_accepted_schema_that_says_less_may_admit_more(inner: Schema, outer: Schema, value: dict[str, Any]) -> None:
     assert first_violation(inner, outer) is None
     assert not says_at_least(inner, outer)

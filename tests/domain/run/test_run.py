@@ -28,13 +28,8 @@ from baton.domain.run.run import (
 )
 from baton.domain.run.start import AdjustRun, ResumeRun
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
-from tests.support.domain.run_beamline import TTL, Beamline, beamline
+from tests.support.domain.run_beamline import TTL, Beamline
 from tests.support.domain.world import OPERATOR, START, expect_refusal, new_id
-
-
-@pytest.fixture
-def line() -> Beamline:
-    return beamline()
 
 
 def held_run(line: Beamline) -> Any:

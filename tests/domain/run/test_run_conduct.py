@@ -34,14 +34,15 @@ from tests.support.domain.conducts import (
     FOCUS_STEPS,
     LOOP,
     SEARCH,
+    conduct_result,
     open_conduct,
     register_procedure,
     register_procedure_from_recipe,
-    result,
 )
 from tests.support.domain.conducts import set_progress as stands
-from tests.support.domain.run_beamline import Beamline, beamline
+from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.world import expect_refusal, new_id
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import setpoint
 
 STEPS = [setpoint("bl7:energy", 25.0)]
@@ -54,11 +55,6 @@ HOW: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def line() -> Beamline:
-    return beamline()
-
-
-@pytest.fixture
 def run_id(line: Beamline) -> UUID:
     return line.start()
 
@@ -68,23 +64,23 @@ def phase(line: Beamline, run_id: UUID, **fields: Any) -> UUID:
 
 
 def conduct_run(line: Beamline, run_id: UUID, *ids: UUID) -> UUID:
-    """A run whose phases are being conducted, and its conduct."""
+    """Conduct these phases of a run and return the conduct."""
     return open_conduct(line.world, ConductRun(procedure_ids=ids), run_id)
 
 
 def open_phases(line: Beamline, conduct_id: UUID, *ids: UUID) -> None:
-    """The conducts of these phases are opened, one after the other."""
+    """Open the conducts of these phases, one after the other."""
     for id in ids:
         open_conduct(line.world, ConductProcedure(), id)
 
 
 def complete_phase(line: Beamline, id: UUID, **fields: Any) -> None:
-    line.world.when(CompleteProcedure(conducted=result(line.world, id, **fields)), on=id)
+    line.world.when(CompleteProcedure(conducted=conduct_result(line.world, id, **fields)), on=id)
 
 
 def fail_phase(line: Beamline, id: UUID, failure: Failure) -> None:
-    said = result(line.world, id, succeeded=False, failure=failure)
-    line.world.when(AbortProcedure(reason="it failed", conducted=said), on=id)
+    result = conduct_result(line.world, id, succeeded=False, failure=failure)
+    line.world.when(AbortProcedure(reason="it failed", conducted=result), on=id)
 
 
 def end_conduct(line: Beamline, run_id: UUID, conduct_id: UUID, **fields: Any) -> RunConductResult:
@@ -121,7 +117,7 @@ def test_ids_alone_are_phases_conducted_once_from_beginning_to_end(line: Beamlin
 ID = new_id()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "asked",
     [
         {},
@@ -355,14 +351,14 @@ def test_the_result_tells_of_every_phase_and_what_all_of_them_brought(line: Beam
     closing = lifecycle_failure("abort", "ControlNotConnectedError", "shutter")
     complete_phase(line, second, completed_count=1, closing_failures=[closing], actuation_kind="Simulated")
     line.world.when(CompleteRun(conduct_id=conduct_id), on=run_id)
-    told = end_conduct(line, run_id, conduct_id)
-    assert (told.succeeded, told.failure, told.actuation_kind) == (True, None, ActuationKind.HYBRID)
-    assert [(one.procedure_id, one.succeeded, one.completed_count) for one in told.phases] == [
+    result = end_conduct(line, run_id, conduct_id)
+    assert (result.succeeded, result.failure, result.actuation_kind) == (True, None, ActuationKind.HYBRID)
+    assert [(one.procedure_id, one.succeeded, one.completed_count) for one in result.phases] == [
         (first, True, 3),
         (second, True, 1),
     ]
-    assert told.phases[1].closing_failures == (closing,)
-    assert (told.artifacts, told.outputs) == ((ARTIFACT,), {"flats": ARTIFACT})
+    assert result.phases[1].closing_failures == (closing,)
+    assert (result.artifacts, result.outputs) == ((ARTIFACT,), {"flats": ARTIFACT})
     run: Run = line.run(run_id)
     assert (run.live_conduct_id, run.actuation_kind) == (None, ActuationKind.HYBRID)
 
@@ -373,18 +369,18 @@ def test_what_failed_first_is_what_the_result_tells(line: Beamline, run_id: UUID
     open_phases(line, conduct_id, first)
     fail_phase(line, first, REJECTED)
     line.world.when(AbortRun(reason="phase failed"), on=run_id)
-    told = end_conduct(line, run_id, conduct_id)
-    assert (told.succeeded, told.failure) == (False, REJECTED)
-    assert [(one.failure, one.conduct_id is None) for one in told.phases] == [(REJECTED, False), (None, True)]
+    result = end_conduct(line, run_id, conduct_id)
+    assert (result.succeeded, result.failure) == (False, REJECTED)
+    assert [(one.failure, one.conduct_id is None) for one in result.phases] == [(REJECTED, False), (None, True)]
 
 
 def test_a_phase_that_could_not_start_has_its_refusal(line: Beamline, run_id: UUID) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
     conduct_id = conduct_run(line, run_id, first, second)
     refusal = lifecycle_failure("start", "ProcedureAssetDecommissionedError", "The camera is gone.")
-    told = end_conduct(line, run_id, conduct_id, failure=refusal, failed_id=first)
-    assert told.failure == refusal
-    assert [one.failure for one in told.phases] == [refusal, None]
+    result = end_conduct(line, run_id, conduct_id, failure=refusal, failed_id=first)
+    assert result.failure == refusal
+    assert [one.failure for one in result.phases] == [refusal, None]
 
 
 @pytest.mark.parametrize("command", [StopRun(reason="enough"), AbortRun(reason="smoke")], ids=["stop", "abort"])
@@ -394,9 +390,9 @@ def test_a_run_that_somebody_ended_was_not_conducted_to_its_end(line: Beamline, 
     open_phases(line, conduct_id, id)
     complete_phase(line, id)
     line.world.when(command, on=run_id)
-    told = end_conduct(line, run_id, conduct_id)
-    assert told.failure is not None
-    assert (told.succeeded, told.failure.error_class) == (False, f"Run{line.run(run_id).status.value}")
+    result = end_conduct(line, run_id, conduct_id)
+    assert result.failure is not None
+    assert (result.succeeded, result.failure.error_class) == (False, f"Run{line.run(run_id).status.value}")
 
 
 @pytest.mark.parametrize(
@@ -446,9 +442,9 @@ def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID)
     assert view.result is None
     assert view.model_dump(mode="json")["waiting"]["for"] == "run"
     line.world.when(AbortRun(reason="smoke"), on=run_id)
-    told = end_conduct(line, run_id, conduct_id)
+    result = end_conduct(line, run_id, conduct_id)
     after = conduct_view(line, run_id)
-    assert (after.result, after.waiting, after.current_procedure_id) == (told, None, None)
+    assert (after.result, after.waiting, after.current_procedure_id) == (result, None, None)
     assert after.heartbeat_at == standing["heartbeat_at"]
 
 
@@ -487,7 +483,7 @@ def test_a_phase_that_was_held_as_asked_and_then_given_up_is_told_by_why_it_was_
     id = phase(line, run_id)
     open_phases(line, conduct_run(line, run_id, id), id)
     asked = lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked.")
-    held = result(line.world, id, succeeded=False, held=True, failure=asked)
+    held = conduct_result(line.world, id, succeeded=False, held=True, failure=asked)
     line.world.when(HoldProcedure(reason="lunch", conducted=held), on=id)
     line.world.when(AbortProcedure(reason="the sample fell off"), on=id)
     failure = failure_of(line.world.state(Procedure, id), [held])

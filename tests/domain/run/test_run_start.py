@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -19,6 +19,7 @@ from tests.support.domain.cautions import on_asset, register_caution
 from tests.support.domain.run_beamline import IMPLIED, REFUSALS, TTL, beamline
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
 from tests.support.domain.world import expect_refusal, new_id
+from tests.support.tables import for_each
 
 NAMES = list(REFUSALS)
 
@@ -47,7 +48,7 @@ def test_a_run_starts_where_every_gate_is_open() -> None:
     }
 
 
-@pytest.mark.parametrize("gate", NAMES)
+@for_each("gate", NAMES)
 def test_each_gate_refuses_by_itself(gate: str) -> None:
     line = beamline(gate)
     verdicts = {verdict.gate: verdict for verdict in line.preflight().gates}
@@ -60,14 +61,13 @@ def test_each_gate_refuses_by_itself(gate: str) -> None:
     assert line.world.state(Campaign, line.campaign_id).run_ids == frozenset()
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(NAMES, 2)))
+@for_each(("first", "second"), list(combinations(NAMES, 2)))
 def test_the_earlier_of_two_closed_gates_refuses(first: str, second: str) -> None:
     line = beamline(first, second)
     with expect_refusal(REFUSALS[first]):
         line.start()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sets(st.sampled_from(NAMES)))
 def test_a_run_starts_exactly_when_its_preflight_passes(broken: set[str]) -> None:
     line = beamline(*sorted(broken, key=NAMES.index))
@@ -119,7 +119,7 @@ def test_a_run_may_have_neither_subject_nor_campaign() -> None:
     assert (made.subject_id, made.campaign_id) == (None, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("overrides", "effective"),
     [
         ({}, {"dwell": 0.1, "repetitions": 20}),
@@ -127,7 +127,6 @@ def test_a_run_may_have_neither_subject_nor_campaign() -> None:
         ({"retract_position": 5}, {"dwell": 0.1, "repetitions": 20, "retract_position": 5}),
         ({"dwell": None, "repetitions": None}, {}),
     ],
-    ids=["defaults", "replaced", "added", "all deleted"],
 )
 def test_overrides_are_merged_into_the_plans_defaults(overrides: dict[str, Any], effective: dict[str, Any]) -> None:
     line = beamline()

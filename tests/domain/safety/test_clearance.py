@@ -383,7 +383,7 @@ class TestFourEyes:
         world.principal_id = self.REVIEWER
         world.when(ApproveClearance(), on=id)
 
-    def test_an_amendment_is_judged_by_others_than_whoever_amended(self, world: World) -> None:
+    def test_an_amendment_is_judged_by_others_than_its_author(self, world: World) -> None:
         id = clearance_in_status(world, "UnderReview")
         world.principal_id = self.REVIEWER
         for verb in (step(), ApproveClearance(), ActivateClearance()):

@@ -24,6 +24,7 @@ from tests.support.domain.clearances import (
     template,
 )
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_a_rating_of_the_wrong_shape_is_malformed(world: World, rating: dict[str
         register_rated(world, rating)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"title": ""},

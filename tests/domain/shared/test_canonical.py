@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.shared.canonical import canonical_json, content_hash, derived_uuid7
+from tests.support.tables import for_each
 
 RFC_8785_NUMBERS = [
     ("0000000000000000", "0"),
@@ -44,7 +45,7 @@ documents = st.recursive(
 )
 
 
-@pytest.mark.parametrize(("bits", "text"), RFC_8785_NUMBERS)
+@for_each(("bits", "text"), RFC_8785_NUMBERS)
 def test_numbers_are_written_as_rfc_8785_asks(bits: str, text: str) -> None:
     (value,) = struct.unpack(">d", bytes.fromhex(bits))
     assert canonical_json(value) == text.encode()
@@ -57,7 +58,7 @@ def test_nan_and_infinities_have_no_form(bits: str) -> None:
         canonical_json({"value": value})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "text"), [(25, "25"), (25.0, "25"), (-0.0, "0"), (2**53, "9007199254740992"), (2**53 + 1, "9007199254740993")]
 )
 def test_whole_numbers_have_one_form_and_long_integers_keep_their_digits(value: float, text: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.refusals import Invalid
+from tests.support.tables import for_each
 
 
 class BadReferenceError(Invalid):
@@ -15,7 +16,7 @@ def test_references_are_trimmed_and_in_order() -> None:
     assert list(trimmed_refs(given, BadReferenceError).items()) == [("proposal", "89421"), ("visit", "7")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("refs", "reason"),
     [
         ({" ": "7"}, None),

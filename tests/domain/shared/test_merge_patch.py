@@ -3,11 +3,11 @@
 import copy
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.domain.shared.stored_values import merge_patch
+from tests.support.tables import for_each
 
 RFC_7396_EXAMPLES: list[tuple[Any, Any, Any]] = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),
@@ -33,7 +33,7 @@ targets = st.recursive(leaves, lambda inner: st.dictionaries(keys, inner, max_si
 patches = st.recursive(leaves | st.none(), lambda inner: st.dictionaries(keys, inner, max_size=3))
 
 
-@pytest.mark.parametrize(("target", "patch", "result"), RFC_7396_EXAMPLES)
+@for_each(("target", "patch", "result"), RFC_7396_EXAMPLES)
 def test_the_examples_of_rfc_7396_hold(target: Any, patch: Any, result: Any) -> None:
     assert merge_patch(target, patch) == result
 

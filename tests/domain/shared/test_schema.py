@@ -19,13 +19,14 @@ from baton.domain.shared.schema import (
     declared_units,
 )
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 DEGREE = {"system": "udunits", "code": "degree"}
 RADIAN = {"system": "udunits", "code": "rad"}
 
 
 class InvalidSettingsError(Invalid):
-    """Stands for the class of whoever declares or carries."""
+    """The refusal that a caller of these functions brings."""
 
 
 def schema(**properties: Schema) -> Schema:
@@ -148,19 +149,19 @@ FORBIDDEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("declared", ACCEPTED.values(), ids=ACCEPTED)
+@for_each("declared", ACCEPTED.values())
 def test_this_may_be_declared(declared: Schema | None) -> None:
     check_declaration(declared, InvalidSettingsError)
 
 
-@pytest.mark.parametrize(("declared", "reason", "path"), REFUSED.values(), ids=REFUSED)
+@for_each(("declared", "reason", "path"), REFUSED.values())
 def test_this_may_not_be_declared(declared: Schema, reason: str, path: str) -> None:
     with expect_refusal(InvalidSettingsError, reason) as caught:
         check_declaration(declared, InvalidSettingsError)
     assert caught.value.facts["path"] == path
 
 
-@pytest.mark.parametrize("keyword", FORBIDDEN)
+@for_each("keyword", FORBIDDEN)
 def test_a_forbidden_keyword_is_refused_at_every_depth(keyword: str) -> None:
     stray = {keyword: FORBIDDEN[keyword]}
     places = {
@@ -183,7 +184,7 @@ def test_keywords_are_judged_before_units_and_units_before_compilation() -> None
         check_declaration(broken, InvalidSettingsError)
 
 
-@pytest.mark.parametrize("declared", [None, {}, ROTARY, {**ROTARY, "required": ["serial_number"]}])
+@for_each("declared", [None, {}, ROTARY, {**ROTARY, "required": ["serial_number"]}])
 def test_no_values_stand_under_any_schema_and_under_none(declared: Schema | None) -> None:
     check_values(declared, {}, InvalidSettingsError)
 
@@ -218,7 +219,7 @@ def test_these_values_stand(values: dict[str, Any]) -> None:
     check_values(DEMANDING, values, InvalidSettingsError)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "reason", "path"),
     [
         ({"turns": 1}, "missing_key", "angle"),
@@ -331,7 +332,7 @@ BACKTRACKING = {
 }
 
 
-@pytest.mark.parametrize("pattern", BACKTRACKING)
+@for_each("pattern", BACKTRACKING)
 def test_a_pattern_that_needs_backtracking_is_not_declared(pattern: str) -> None:
     with expect_refusal("InvalidSettingsError", "pattern_needs_backtracking") as caught:
         check_declaration(schema(a={"type": "array", "items": {"pattern": pattern}}), InvalidSettingsError)
@@ -339,7 +340,7 @@ def test_a_pattern_that_needs_backtracking_is_not_declared(pattern: str) -> None
     assert BACKTRACKING[pattern] in caught.value.detail
 
 
-@pytest.mark.parametrize("pattern", BACKTRACKING)
+@for_each("pattern", BACKTRACKING)
 def test_a_value_is_refused_without_matching_where_an_old_schema_has_such_a_pattern(pattern: str) -> None:
     with expect_refusal("InvalidSettingsError", "pattern_needs_backtracking") as caught:
         check_values(schema(a={"pattern": pattern}), {"a": "a" * 1000 + "!"}, InvalidSettingsError)
@@ -371,7 +372,7 @@ def test_inner_levels_keep_their_own_closure() -> None:
     assert refuse_union(families, {"limits": {"high": 1}}, "undeclared_key").facts == {"path": "limits.high", "family": "A"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other", "reason", "key"),
     [
         (schema(a=number()), schema(a={"type": "string"}), "type_clash", "a"),
@@ -414,7 +415,7 @@ def test_declared_units_are_found_at_every_depth() -> None:
     assert declared_units(None) == declared_units({}) == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after", "changed"),
     [
         (schema(a=number(unit=DEGREE)), schema(a=number(unit=RADIAN)), ("a",)),

@@ -12,6 +12,7 @@ from baton.domain.kernel import SortedSet, Value
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import PERSONAL_MARK, TRIMMED, Text, Word, name_key, refuse_blank_text, unnameable_character
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 
 class InvalidLabelError(Invalid):
@@ -34,7 +35,7 @@ class Tree(Value):
     extra: dict[str, Any] = {}
 
 
-@pytest.mark.parametrize("raw", ["", "123456", "     x", "x     "])
+@for_each("raw", ["", "123456", "     x", "x     "])
 def test_a_raw_length_out_of_bounds_is_malformed(raw: str) -> None:
     with pytest.raises(ValidationError):
         Leaf(label=raw)
@@ -48,7 +49,7 @@ def test_what_is_stored_is_trimmed() -> None:
     assert Leaf(label=" a b ").label == "a b"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"label": " \t\n "},
@@ -98,7 +99,7 @@ def test_a_word_is_taken_exactly_where_its_schema_admits_it(raw: str) -> None:
             Spoken(word=raw)
 
 
-@pytest.mark.parametrize("blank", [" ", "\t\n", "\x1c", "\u2003"])
+@for_each("blank", [" ", "\t\n", "\x1c", "\u2003"])
 def test_a_blank_word_is_malformed(blank: str) -> None:
     with pytest.raises(ValidationError):
         Spoken(word=blank)
@@ -124,9 +125,7 @@ def test_names_that_look_the_same_are_the_same() -> None:
     assert name_key("RotaryStage") != name_key("Rotary Stage")
 
 
-@pytest.mark.parametrize(
-    "character", ["\r", "\n", "\t", "\x00", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u2066"], ids=ascii
-)
+@for_each("character", ["\r", "\n", "\t", "\x00", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u2066"])
 def test_a_name_with_a_control_character_is_refused_in_its_turn(character: str) -> None:
     leaf = Leaf(label=f"a{character}b")
     assert leaf.label == f"a{character}b", "what was stored before loads as it is"
@@ -135,7 +134,7 @@ def test_a_name_with_a_control_character_is_refused_in_its_turn(character: str) 
     assert f"U+{ord(character):04X}" in caught.value.detail
 
 
-@pytest.mark.parametrize("text", ["Ångst", "测试", "שלום", "a\u200fb", "👩\u200d🔬", " a\r\n"])
+@for_each("text", ["Ångst", "测试", "שלום", "a\u200fb", "👩\u200d🔬", " a\r\n"])
 def test_ordinary_text_of_any_language_is_a_name(text: str) -> None:
     refuse_blank_text(Leaf(label=text))
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from baton.domain.shared.times import Instant
+from tests.support.tables import for_each
 
 
 class Request(BaseModel):
@@ -33,7 +34,7 @@ def test_a_moment_may_be_spelled_in_several_ways(text: str) -> None:
     assert parse_time(text) == datetime(2026, 10, 6, 8, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["2026-10-06T08:00:00", "2026-10-06", "1780000000", "1.78e9", "20261006T080000Z", "2026-13-06T08:00:00Z", "now", ""],
 )

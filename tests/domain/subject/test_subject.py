@@ -30,6 +30,7 @@ from baton.domain.subject.subject import (
 )
 from tests.support.domain.assets import facility_world, root
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_a_blank_reason_does_not_discard_a_subject(world: World) -> None:
         world.when(DiscardSubject(reason="  "), on=subject_id)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "field", "longest"),
     [
         (RegisterSubject, "name", 200),

@@ -26,6 +26,7 @@ from tests.support.domain.assets import hanging_chain, part, requested_reads, ro
 from tests.support.domain.lifecycle_table import Scene
 from tests.support.domain.lifecycles.supply import SUPPLY
 from tests.support.domain.world import START, World, new_id
+from tests.support.tables import for_each
 
 OWN = "own-site"
 WAYS: dict[SupplyStatus, list[Any]] = {
@@ -108,11 +109,11 @@ def test_an_asset_in_scope_does_not_bring_in_another_facilitys_supply(plant: Pla
     assert plant.candidates(plant.detector) == set()
 
 
-@pytest.mark.parametrize("depth", range(1, MAX_DEPTH + 1))
-def test_the_roots_supply_counts_from_any_depth(plant: Plant, depth: int) -> None:
-    top, *_, bound = hanging_chain(plant.world, root(plant.world, facility_code="hall-3"), depth)
+def test_the_roots_supply_counts_from_any_depth(plant: Plant) -> None:
+    top, *below = hanging_chain(plant.world, root(plant.world, facility_code="hall-3"), MAX_DEPTH)
     wide = {plant.supply("hall-3", top), plant.supply("hall-3"), plant.supply("lumen")}
-    assert plant.candidates(bound) == wide
+    for bound in below:
+        assert plant.candidates(bound) == wide
 
 
 def test_several_roots_bring_in_the_facilities_of_all(plant: Plant) -> None:
@@ -182,8 +183,8 @@ PASSES_AT_RESUME = {SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED}
 MIXTURES = list(chain.from_iterable(combinations(SupplyStatus, size) for size in range(len(SupplyStatus) + 1)))
 
 
-@pytest.mark.parametrize("resuming", [False, True], ids=["start", "resume"])
-@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda mixture: "-".join(mixture) or "none")
+@for_each("resuming", [False, True])
+@for_each("mixture", MIXTURES)
 def test_one_good_supply_of_a_kind_is_enough_and_nothing_less(mixture: tuple[SupplyStatus, ...], resuming: bool) -> None:
     candidates = [supply_of(status) for status in mixture]
     finding = supply_finding({"cryogen"}, candidates, resuming)
@@ -257,7 +258,7 @@ def test_each_caller_refuses_in_its_own_words(candidates: tuple[SupplyStatus, ..
     assert (refused.reason, refused.facts) == (finding.reason, finding.facts)
 
 
-@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda mixture: "-".join(mixture) or "none")
+@for_each("mixture", MIXTURES)
 def test_the_beam_is_lost_only_where_it_is_known_to_be_gone(mixture: tuple[SupplyStatus, ...]) -> None:
     beams = [supply_of(status, "photon_beam") for status in mixture]
     provided = {SupplyStatus.AVAILABLE, SupplyStatus.DEGRADED} & set(mixture)

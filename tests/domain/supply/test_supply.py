@@ -33,6 +33,7 @@ from tests.support.domain.assets import LUMEN, facility_world, root
 from tests.support.domain.lifecycle_table import Scene
 from tests.support.domain.lifecycles.supply import SUPPLY
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 LEVEL = {"source_kind": "ProcessVariable", "source_id": "LN:DEWAR:LEVEL"}
 
@@ -103,7 +104,7 @@ def test_what_cannot_be_a_facility_code_is_told_from_one_that_nobody_has(world: 
         world.create(registration(facility_code=code))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields", [{"kind": "k" * 51}, {"kind": ""}, {"name": "n" * 201}, {"facility_code": "f" * 33}, {"status": "Available"}]
 )
 def test_lengths_and_unknown_keys_are_the_edges_business(fields: dict[str, str]) -> None:
@@ -276,7 +277,7 @@ def test_a_source_has_a_kind_without_a_colon_and_an_id(world: World, source: dic
         world.when(observation("Degraded", **source), on=supply_at(world, "Available"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"monitor_ref": None},

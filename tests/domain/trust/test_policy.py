@@ -52,7 +52,7 @@ def test_the_name_of_a_set_is_stored_and_what_it_holds_today_is_shown(world: Wor
     assert shown.permitted_commands == command_sets()["operation.commands"] | {"GetVisit"}
 
 
-@pytest.mark.usefixtures("tomorrow")
+@pytest.mark.usefixtures("next_release")
 def test_a_set_grows_with_releases_and_a_list_does_not(world: World) -> None:
     listed = define_policy(world, commands=tuple(sorted(command_sets()["operation.commands"] - {TOMORROWS})))
     named = define_policy(world, "operation.commands")

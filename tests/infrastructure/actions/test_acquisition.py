@@ -63,7 +63,7 @@ class Beamline:
     async def value(self, address: str) -> Any:
         return (await self.plant.read(address)).value
 
-    async def sweeping_with_a_silent_camera(self) -> "asyncio.Future[Any]":
+    async def start_sweep_with_silent_camera(self) -> "asyncio.Future[Any]":
         """A sweep under way whose camera confirms nothing any more."""
         sweeping = asyncio.ensure_future(self.do(continuous, {**CONTINUOUS, "stop": -100.0, "repetitions": 100}))
         await self.time.sleep(0.5 + 0.3)
@@ -88,7 +88,7 @@ class TestCollect:
     async def test_it_takes_so_many_images_of_so_many_seconds(self, beamline: Beamline) -> None:
         said = await beamline.do(collect, COLLECT)
         assert said == {"detector": CAMERA, "repetitions": 4, "state": "Idle", "state_quality": "Good"}
-        assert beamline.time.passed == pytest.approx(1.0, abs=0.06)
+        assert beamline.time.elapsed_seconds == pytest.approx(1.0, abs=0.06)
         assert await beamline.value(f"{CAMERA}:NumImagesCounter_RBV") == 4
         assert beamline.acquisitions == 1
 
@@ -126,7 +126,7 @@ class TestDiscrete:
         assert beamline.writes[AXIS] == beamline.acquisitions == 3
         assert await beamline.value(f"{AXIS}.RBV") == -2
         travelling = (5.5 + 7.5) / 20
-        assert beamline.time.passed == pytest.approx(3 * (0.5 + 1.0) + travelling, abs=0.3)
+        assert beamline.time.elapsed_seconds == pytest.approx(3 * (0.5 + 1.0) + travelling, abs=0.3)
 
     @pytest.mark.parametrize(("after", "position"), [(0.1, 2), (0.3 + 0.5 + 1.0 + 0.1, 8)])
     async def test_cancelled_on_the_way_to_a_point_it_halts_the_axis(
@@ -160,7 +160,7 @@ class TestContinuous:
         assert (said["start"], said["stop"], said["state"]) == (10.0, 0.0, "Idle")
         assert await beamline.value(f"{AXIS}.RBV") == pytest.approx(0, abs=1)
         assert beamline.acquisitions == 1
-        assert beamline.time.passed == pytest.approx(0.5 + 1.0, abs=0.15)
+        assert beamline.time.elapsed_seconds == pytest.approx(0.5 + 1.0, abs=0.15)
 
     async def test_the_axis_has_its_own_velocity_again_afterwards(self, beamline: Beamline) -> None:
         await beamline.do(continuous, CONTINUOUS)
@@ -192,7 +192,7 @@ class TestContinuous:
         assert beamline.acquisitions == 0
 
     async def test_the_axis_is_halted_while_a_silent_camera_is_still_waited_for(self, beamline: Beamline) -> None:
-        sweeping = await beamline.sweeping_with_a_silent_camera()
+        sweeping = await beamline.start_sweep_with_silent_camera()
         sweeping.cancel()
         await beamline.time.sleep(0.1)
         assert not sweeping.done()
@@ -203,7 +203,7 @@ class TestContinuous:
     async def test_cancelled_again_while_a_silent_camera_is_waited_for_it_leaves_nothing_running(
         self, beamline: Beamline
     ) -> None:
-        sweeping = await beamline.sweeping_with_a_silent_camera()
+        sweeping = await beamline.start_sweep_with_silent_camera()
         for _ in range(3):
             sweeping.cancel()
             await beamline.time.sleep(0.1)
@@ -219,13 +219,13 @@ class TestStream:
     async def test_so_many_events_are_recorded_to_a_file(self, beamline: Beamline) -> None:
         said = await beamline.do(stream, STREAM)
         assert said == {"uri": "file:///tmp/bl7_cam1_0001.h5", "events": 8}
-        assert beamline.time.passed == pytest.approx(0.8, abs=0.1)
+        assert beamline.time.elapsed_seconds == pytest.approx(0.8, abs=0.1)
         assert (await beamline.value(f"{WRITER}:Capture"), await beamline.value(f"{CAMERA}:Acquire")) == ("Done", "Done")
 
     async def test_it_records_for_so_many_seconds(self, beamline: Beamline) -> None:
         said = await beamline.do(stream, {"detector": CAMERA, "dwell": 0.1, "duration": 2.0})
         assert said["events"] == 20
-        assert beamline.time.passed == pytest.approx(2.0, abs=0.1)
+        assert beamline.time.elapsed_seconds == pytest.approx(2.0, abs=0.1)
         assert (await beamline.value(f"{WRITER}:Capture"), await beamline.value(f"{CAMERA}:Acquire")) == ("Done", "Done")
 
     async def test_each_recording_has_a_file_of_its_own(self, beamline: Beamline) -> None:

@@ -36,15 +36,15 @@ class Bench(ABC):
     compute: Compute
 
     @abstractmethod
-    def measuring(self, *measured: Measured) -> JobSpec: ...
+    def measuring_job(self, *measured: Measured) -> JobSpec: ...
     @abstractmethod
-    def writing(self, uri: str) -> JobSpec: ...
+    def writing_job(self, uri: str) -> JobSpec: ...
     @abstractmethod
-    def leaving_nothing(self, uri: str) -> JobSpec: ...
+    def job_without_output(self, uri: str) -> JobSpec: ...
     @abstractmethod
-    def failing(self, words: str) -> JobSpec: ...
+    def failing_job(self, words: str) -> JobSpec: ...
     @abstractmethod
-    def waiting(self) -> JobSpec: ...
+    def waiting_job(self) -> JobSpec: ...
     @abstractmethod
     def release(self) -> None: ...
     @abstractmethod
@@ -63,19 +63,19 @@ class SimulatedBench(Bench):
         self.simulated.seed((str(key),), simulated)
         return JobSpec(submission_key=key, command=(str(key),), **fields)
 
-    def measuring(self, *measured: Measured) -> JobSpec:
+    def measuring_job(self, *measured: Measured) -> JobSpec:
         return self.job(SimulatedOutcome(measurements=measured))
 
-    def writing(self, uri: str) -> JobSpec:
+    def writing_job(self, uri: str) -> JobSpec:
         return self.job(SimulatedOutcome(), output_uri=uri)
 
-    def leaving_nothing(self, uri: str) -> JobSpec:
+    def job_without_output(self, uri: str) -> JobSpec:
         return self.job(SimulatedOutcome(writes_nothing=True), output_uri=uri)
 
-    def failing(self, words: str) -> JobSpec:
+    def failing_job(self, words: str) -> JobSpec:
         return self.job(SimulatedOutcome(status=JobStatus.FAILED, last_words=words))
 
-    def waiting(self) -> JobSpec:
+    def waiting_job(self) -> JobSpec:
         return self.job(SimulatedOutcome(measurements=(OFFSET,), until=self.gate))
 
     def release(self) -> None:
@@ -101,20 +101,20 @@ class ProcessBench(Bench):
         mark = f"import json, os, sys; open({str(self.marks)!r} + '/' + str(os.getpid()), 'w').close()\n"
         return JobSpec(submission_key=uuid4(), command=(sys.executable, "-c", mark + program, *arguments), **fields)
 
-    def measuring(self, *measured: Measured) -> JobSpec:
+    def measuring_job(self, *measured: Measured) -> JobSpec:
         line = json.dumps({"measurements": [item.model_dump() for item in measured]})
         return self.job("print('some words first'); print(sys.argv[1])", line)
 
-    def writing(self, uri: str) -> JobSpec:
+    def writing_job(self, uri: str) -> JobSpec:
         return self.job("open(os.environ['CONDUCT_OUTPUT_URI'].removeprefix('file://'), 'w').write('x')", output_uri=uri)
 
-    def leaving_nothing(self, uri: str) -> JobSpec:
+    def job_without_output(self, uri: str) -> JobSpec:
         return self.job("pass", output_uri=uri)
 
-    def failing(self, words: str) -> JobSpec:
+    def failing_job(self, words: str) -> JobSpec:
         return self.job("sys.exit(sys.argv[1])", words)
 
-    def waiting(self) -> JobSpec:
+    def waiting_job(self) -> JobSpec:
         line = json.dumps({"measurements": [OFFSET.model_dump()]})
         return self.job(f"open({str(self.gate)!r}).read(); print(sys.argv[1])", line)
 
@@ -130,7 +130,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     return request.param(tmp_path)
 
 
-async def run(compute: Compute, job: JobSpec) -> Any:
+async def run_job(compute: Compute, job: JobSpec) -> Any:
     job_id = await compute.submit(job)
     return await provide_result(compute, job_id, writes_artifact=job.output_uri is not None)
 
@@ -138,21 +138,21 @@ async def run(compute: Compute, job: JobSpec) -> Any:
 class TestResults:
     async def test_a_job_without_an_output_brings_home_its_measurements(self, bench: Any) -> None:
         counts = Measured(name="counts", value=[1, 2.5, 3], kind="Array", units=None, quality="Uncertain")
-        result = await run(bench.compute, bench.measuring(OFFSET, counts))
+        result = await run_job(bench.compute, bench.measuring_job(OFFSET, counts))
         assert result.status is JobStatus.SUCCEEDED
         assert (result.measurements, result.artifacts) == ((OFFSET, counts), ())
         assert result.actuation_kind is bench.kind
 
     async def test_a_job_with_an_output_brings_home_its_artifact(self, bench: Bench, tmp_path: Path) -> None:
         uri = f"file://{tmp_path}/recon.h5"
-        result = await run(bench.compute, bench.writing(uri))
+        result = await run_job(bench.compute, bench.writing_job(uri))
         (artifact,) = result.artifacts
         assert result.measurements == ()
         assert (artifact.uri, artifact.checksum_algorithm, artifact.entry_count) == (uri, "sha256", None)
         assert len(artifact.checksum_value) == 64
 
     async def test_results_can_be_fetched_again(self, bench: Bench, tmp_path: Path) -> None:
-        job = bench.writing(f"file://{tmp_path}/recon.h5")
+        job = bench.writing_job(f"file://{tmp_path}/recon.h5")
         job_id = await bench.compute.submit(job)
         first, second = [await provide_result(bench.compute, job_id, writes_artifact=True) for _ in range(2)]
         assert first == second
@@ -160,13 +160,13 @@ class TestResults:
 
     async def test_an_artifact_that_is_not_there_is_not_found(self, bench: Bench, tmp_path: Path) -> None:
         with pytest.raises(ArtifactNotFoundError, match=r"recon\.h5"):
-            await run(bench.compute, bench.leaving_nothing(f"file://{tmp_path}/recon.h5"))
+            await run_job(bench.compute, bench.job_without_output(f"file://{tmp_path}/recon.h5"))
 
     @pytest.mark.parametrize("writes_artifact", [False, True])
     async def test_a_job_that_failed_brings_home_nothing_but_its_last_words(
         self, bench: Bench, writes_artifact: bool
     ) -> None:
-        job_id = await bench.compute.submit(bench.failing("no projections in the file"))
+        job_id = await bench.compute.submit(bench.failing_job("no projections in the file"))
         assert await bench.compute.await_terminal_state(job_id) is JobStatus.FAILED
         with pytest.raises(ComputeJobFailedError, match="no projections in the file"):
             await provide_result(bench.compute, job_id, writes_artifact=writes_artifact)
@@ -174,7 +174,7 @@ class TestResults:
 
 class TestKeys:
     async def test_a_key_is_run_once_however_often_it_is_submitted(self, bench: Bench) -> None:
-        job = bench.measuring(OFFSET)
+        job = bench.measuring_job(OFFSET)
         first = await bench.compute.submit(job)
         again = await asyncio.gather(*(bench.compute.submit(job) for _ in range(5)))
         await bench.compute.await_terminal_state(first)
@@ -182,19 +182,19 @@ class TestKeys:
         assert bench.runs() == 1
 
     async def test_of_many_first_submissions_at_once_one_runs(self, bench: Bench) -> None:
-        job = bench.measuring(OFFSET)
+        job = bench.measuring_job(OFFSET)
         (job_id,) = set(await asyncio.gather(*(bench.compute.submit(job) for _ in range(8))))
         assert await bench.compute.await_terminal_state(job_id) is JobStatus.SUCCEEDED
         assert bench.runs() == 1
 
     async def test_other_keys_are_other_jobs(self, bench: Bench) -> None:
-        ids = [await bench.compute.submit(bench.measuring(OFFSET)) for _ in range(2)]
+        ids = [await bench.compute.submit(bench.measuring_job(OFFSET)) for _ in range(2)]
         for job_id in ids:
             await bench.compute.await_terminal_state(job_id)
         assert len(set(ids)) == bench.runs() == 2
 
     async def test_a_key_finds_its_job_while_it_runs_and_after(self, bench: Bench) -> None:
-        job = bench.waiting()
+        job = bench.waiting_job()
         assert await bench.compute.find(job.submission_key) is None
         job_id = await bench.compute.submit(job)
         assert await bench.compute.find(job.submission_key) == job_id
@@ -210,17 +210,17 @@ class TestKeys:
 
 class TestFences:
     async def test_a_job_whose_fence_is_closed_is_not_begun(self, bench: Bench) -> None:
-        def closed() -> None:
+        def closed_fence() -> None:
             raise LookupError("too late")
 
-        job = bench.measuring(OFFSET)
+        job = bench.measuring_job(OFFSET)
         with pytest.raises(LookupError):
-            await bench.compute.submit(job, closed)
+            await bench.compute.submit(job, closed_fence)
         assert (bench.runs(), await bench.compute.find(job.submission_key)) == (0, None)
 
     async def test_a_fence_is_asked_once_and_not_for_a_job_that_runs(self, bench: Bench) -> None:
         asked: list[None] = []
-        job = bench.measuring(OFFSET)
+        job = bench.measuring_job(OFFSET)
         job_id = await bench.compute.submit(job, lambda: asked.append(None))
         assert await bench.compute.submit(job, lambda: asked.append(None)) == job_id
         await bench.compute.await_terminal_state(job_id)
@@ -229,7 +229,7 @@ class TestFences:
 
 class TestWaiting:
     async def test_the_end_is_told_when_it_comes(self, bench: Bench) -> None:
-        job_id = await bench.compute.submit(bench.waiting())
+        job_id = await bench.compute.submit(bench.waiting_job())
         waiting = asyncio.ensure_future(provide_result(bench.compute, job_id, writes_artifact=False))
         await until(lambda: bench.runs() == 1)
         assert not waiting.done()
@@ -237,7 +237,7 @@ class TestWaiting:
         assert (await waiting).measurements == (OFFSET,)
 
     async def test_giving_up_the_wait_does_not_end_the_job(self, bench: Bench) -> None:
-        job_id = await bench.compute.submit(bench.waiting())
+        job_id = await bench.compute.submit(bench.waiting_job())
         waiting = asyncio.ensure_future(bench.compute.await_terminal_state(job_id))
         await until(lambda: bench.runs() == 1)
         waiting.cancel()
@@ -246,14 +246,14 @@ class TestWaiting:
         assert await bench.compute.await_terminal_state(job_id) is JobStatus.SUCCEEDED
 
     async def test_a_cancelled_job_ends_cancelled(self, bench: Bench) -> None:
-        job_id = await bench.compute.submit(bench.waiting())
+        job_id = await bench.compute.submit(bench.waiting_job())
         await bench.compute.cancel(job_id)
         assert await bench.compute.await_terminal_state(job_id) is JobStatus.CANCELLED
         with pytest.raises(ComputeJobFailedError, match=r"[Cc]ancelled"):
             await bench.compute.fetch_measurements(job_id)
 
     async def test_a_job_that_has_ended_cannot_be_cancelled_any_more(self, bench: Bench) -> None:
-        job_id = await bench.compute.submit(bench.measuring(OFFSET))
+        job_id = await bench.compute.submit(bench.measuring_job(OFFSET))
         await bench.compute.await_terminal_state(job_id)
         await bench.compute.cancel(job_id)
         assert await bench.compute.fetch_measurements(job_id) == (OFFSET,)
@@ -262,7 +262,7 @@ class TestWaiting:
         await bench.compute.cancel(str(uuid4()))
 
     async def test_closing_leaves_jobs_running_and_may_be_repeated(self, bench: Bench) -> None:
-        job_id = await bench.compute.submit(bench.waiting())
+        job_id = await bench.compute.submit(bench.waiting_job())
         await bench.compute.close()
         await bench.compute.close()
         await asyncio.to_thread(bench.release)
@@ -286,7 +286,7 @@ class TestSubmissionKeys:
 
 class TestSeeding:
     async def test_a_command_nobody_seeded_succeeds_and_measures_nothing(self) -> None:
-        result = await run(SimulatedCompute(), JobSpec(submission_key=uuid4(), command=("align",)))
+        result = await run_job(SimulatedCompute(), JobSpec(submission_key=uuid4(), command=("align",)))
         assert (result.status, result.measurements) == (JobStatus.SUCCEEDED, ())
 
     async def test_answers_come_in_order_and_the_last_one_stays(self) -> None:
@@ -294,7 +294,7 @@ class TestSeeding:
         offsets = [OFFSET.model_copy(update={"value": value}) for value in (3.2, 0.9)]
         compute.seed(("find-offset",), *(SimulatedOutcome(measurements=(offset,)) for offset in offsets))
         jobs = [JobSpec(submission_key=uuid4(), command=("find-offset",)) for _ in range(3)]
-        assert [(await run(compute, job)).measurements[0].value for job in jobs] == [3.2, 0.9, 0.9]
+        assert [(await run_job(compute, job)).measurements[0].value for job in jobs] == [3.2, 0.9, 0.9]
 
     async def test_an_answer_may_depend_on_the_job(self) -> None:
         compute = SimulatedCompute()
@@ -303,12 +303,12 @@ class TestSeeding:
             lambda job: SimulatedOutcome(measurements=(OFFSET.model_copy(update={"value": job.parameters["focus"] ** 2}),)),
         )
         job = JobSpec(submission_key=uuid4(), command=("blur",), parameters={"focus": -3})
-        assert (await run(compute, job)).measurements[0].value == 9
+        assert (await run_job(compute, job)).measurements[0].value == 9
 
     async def test_simulated_artifacts_differ_with_their_inputs(self) -> None:
         compute = SimulatedCompute()
         sums = {
-            (await run(compute, JobSpec(submission_key=uuid4(), command=("recon",), output_uri="x:1", parameters=given)))
+            (await run_job(compute, JobSpec(submission_key=uuid4(), command=("recon",), output_uri="x:1", parameters=given)))
             .artifacts[0]
             .checksum_value
             for given in ({"angle": 1}, {"angle": 2}, {"angle": 1})

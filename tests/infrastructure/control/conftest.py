@@ -6,7 +6,14 @@ from importlib.util import find_spec
 import pytest
 
 from baton.infrastructure.control.channel_access import ChannelAccess, ChannelAccessClient
-from tests.support.infrastructure.control_plants import IMPATIENT, PATIENT, ServedPlant, WiredPlant, routed, simulated
+from tests.support.infrastructure.control_plants import (
+    IMPATIENT,
+    PATIENT,
+    ServedPlant,
+    WiredPlant,
+    routed_plant,
+    simulated_plant,
+)
 from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
 
 needs_p4p = pytest.mark.skipif(find_spec("p4p") is None, reason="p4p is not installed (extra `epics`)")
@@ -83,7 +90,7 @@ def channel_access(ca_client: ChannelAccessClient) -> ChannelAccess:
 
 
 @pytest.fixture
-def impatient(ca_client: ChannelAccessClient) -> ChannelAccess:
+def impatient_control(ca_client: ChannelAccessClient) -> ChannelAccess:
     """The same, for what is not there."""
     return ChannelAccess(ca_client, read_timeout=IMPATIENT)
 
@@ -97,19 +104,19 @@ def impatient(ca_client: ChannelAccessClient) -> ChannelAccess:
         pytest.param("p4p", marks=needs_p4p),
     ]
 )
-async def wired(request: pytest.FixtureRequest) -> AsyncIterator[WiredPlant]:
+async def wired_plant(request: pytest.FixtureRequest) -> AsyncIterator[WiredPlant]:
     """Every adapter of the control port, with its plant."""
     match request.param:
         case "simulator":
-            made = simulated()
+            made = simulated_plant()
         case "routed simulator":
-            made = routed()
+            made = routed_plant()
         case "p4p":
             made = pv_access_of(request.getfixturevalue("pva_server"))
         case library:
             client, plant = CLIENTS[library](), ServedPlant(request.getfixturevalue("ca_server"))
-            patient, impatient = (ChannelAccess(client, read_timeout=timeout) for timeout in (PATIENT, IMPATIENT))
-            made = WiredPlant(patient, impatient, plant)
+            patient, impatient_control = (ChannelAccess(client, read_timeout=timeout) for timeout in (PATIENT, IMPATIENT))
+            made = WiredPlant(patient, impatient_control, plant)
     yield made
     await made.control.close()
     await made.impatient.close()

@@ -27,7 +27,7 @@ NO_ACCESS, READ_ONLY, WRITE_ONLY = 0, 1, 2
 
 
 @pytest.fixture
-def fleeting(channel_access_ports: tuple[int, int]) -> Iterator[EpicsServer]:
+def fleeting_server(channel_access_ports: tuple[int, int]) -> Iterator[EpicsServer]:
     """A server that a test may kill."""
     with channel_access_server(channel_access_ports[1]) as server:
         yield server
@@ -180,43 +180,43 @@ class TestActions:
 
 
 class TestLosingTheServer:
-    async def test_those_who_follow_are_told(self, channel_access: ChannelAccess, fleeting: EpicsServer) -> None:
-        fleeting.tell("set", address="bl8:x", value=1)
+    async def test_those_who_follow_are_told(self, channel_access: ChannelAccess, fleeting_server: EpicsServer) -> None:
+        fleeting_server.tell("set", address="bl8:x", value=1)
         stream = channel_access.subscribe("bl8:x")
         assert (await anext(stream)).value == 1
-        fleeting.kill()
+        fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError, match="bl8:x"):
             await anext(stream)
 
     async def test_a_write_that_waits_for_its_confirmation_is_told(
-        self, channel_access: ChannelAccess, fleeting: EpicsServer
+        self, channel_access: ChannelAccess, fleeting_server: EpicsServer
     ) -> None:
-        fleeting.tell("set", address="bl8:x", value=1, hanging=True)
+        fleeting_server.tell("set", address="bl8:x", value=1, hanging=True)
         writing = asyncio.ensure_future(channel_access.write("bl8:x", 2, timeout=20))
-        await until(lambda: fleeting.tell("value", address="bl8:x") == 2 or writing.done())
-        fleeting.kill()
+        await until(lambda: fleeting_server.tell("value", address="bl8:x") == 2 or writing.done())
+        fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError, match="bl8:x"):
             await writing
 
     async def test_afterwards_it_is_not_connected(
-        self, channel_access: ChannelAccess, impatient: ChannelAccess, fleeting: EpicsServer
+        self, channel_access: ChannelAccess, impatient_control: ChannelAccess, fleeting_server: EpicsServer
     ) -> None:
-        fleeting.tell("set", address="bl8:x", value=1)
+        fleeting_server.tell("set", address="bl8:x", value=1)
         await channel_access.read("bl8:x")
-        fleeting.kill()
+        fleeting_server.kill()
         for _ in range(2):
             with pytest.raises(ControlNotConnectedError, match="bl8:x"):
-                await impatient.read("bl8:x")
+                await impatient_control.read("bl8:x")
         with pytest.raises(ControlNotConnectedError, match="bl8:x"):
             await channel_access.write("bl8:x", 2, timeout=0.2)
 
     async def test_a_server_that_is_back_is_found_again_with_its_new_labels(
-        self, channel_access: ChannelAccess, fleeting: EpicsServer, channel_access_ports: tuple[int, int]
+        self, channel_access: ChannelAccess, fleeting_server: EpicsServer, channel_access_ports: tuple[int, int]
     ) -> None:
-        fleeting.tell("set", address="bl8:mode", value="A", labels=["A", "B"])
+        fleeting_server.tell("set", address="bl8:mode", value="A", labels=["A", "B"])
         stream = channel_access.subscribe("bl8:mode")
         assert (await anext(stream)).value == "A"
-        fleeting.kill()
+        fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError):
             await anext(stream)
         with channel_access_server(channel_access_ports[1]) as returned:
@@ -233,14 +233,14 @@ class TestLosingTheServer:
             assert (await reading).value == 7
 
     async def test_other_servers_go_on(
-        self, channel_access: ChannelAccess, fleeting: EpicsServer, ca_server: EpicsServer
+        self, channel_access: ChannelAccess, fleeting_server: EpicsServer, ca_server: EpicsServer
     ) -> None:
-        fleeting.tell("set", address="bl8:x", value=1)
+        fleeting_server.tell("set", address="bl8:x", value=1)
         ca_server.tell("set", address="bl7:x", value=1)
         lost, kept = channel_access.subscribe("bl8:x"), channel_access.subscribe("bl7:x")
         await anext(lost)
         await anext(kept)
-        fleeting.kill()
+        fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError):
             await anext(lost)
         ca_server.tell("set", address="bl7:x", value=2)

@@ -24,18 +24,18 @@ LABELS = ["Closed", "Open"]
 
 
 @pytest.fixture
-def control(wired: WiredPlant) -> Control:
-    return wired.control
+def control(wired_plant: WiredPlant) -> Control:
+    return wired_plant.control
 
 
 @pytest.fixture
-def impatient(wired: WiredPlant) -> Control:
-    return wired.impatient
+def impatient_control(wired_plant: WiredPlant) -> Control:
+    return wired_plant.impatient
 
 
 @pytest.fixture
-def plant(wired: WiredPlant) -> Plant:
-    return wired.plant
+def plant(wired_plant: WiredPlant) -> Plant:
+    return wired_plant.plant
 
 
 class TestReading:
@@ -51,23 +51,25 @@ class TestReading:
         plant.set_reading(SIGNAL, Reading(value=1))
         assert (await control.read(SIGNAL)).sampled_at is None
 
-    async def test_an_unknown_address_is_not_connected(self, impatient: Control) -> None:
+    async def test_an_unknown_address_is_not_connected(self, impatient_control: Control) -> None:
         with pytest.raises(ControlNotConnectedError, match=SIGNAL):
-            await impatient.read(SIGNAL)
+            await impatient_control.read(SIGNAL)
 
-    async def test_a_lost_signal_has_no_value_any_more(self, control: Control, impatient: Control, plant: Plant) -> None:
+    async def test_a_lost_signal_has_no_value_any_more(
+        self, control: Control, impatient_control: Control, plant: Plant
+    ) -> None:
         plant.set_reading(SIGNAL, Reading(value=1))
         await control.read(SIGNAL)
         plant.simulate_disconnect(SIGNAL)
         with pytest.raises(ControlNotConnectedError):
-            await impatient.read(SIGNAL)
+            await impatient_control.read(SIGNAL)
 
-    async def test_a_connected_signal_without_a_value_times_out(self, wired: WiredPlant) -> None:
-        if not wired.tells_silence:
+    async def test_a_connected_signal_without_a_value_times_out(self, wired_plant: WiredPlant) -> None:
+        if not wired_plant.tells_silence:
             pytest.skip("this protocol connects and asks in one")
-        wired.plant.simulate_connect(SIGNAL)
-        with pytest.raises(wired.no_value, match=SIGNAL):
-            await wired.impatient.read(SIGNAL)
+        wired_plant.plant.simulate_connect(SIGNAL)
+        with pytest.raises(wired_plant.no_value, match=SIGNAL):
+            await wired_plant.impatient.read(SIGNAL)
 
     async def test_a_blank_address_is_malformed(self, control: Control) -> None:
         with pytest.raises(MalformedControlAddressError):
@@ -87,10 +89,10 @@ class TestWriting:
         plant.offer(SIGNAL, 0)
         await control.write(SIGNAL, 4, wait=False)
 
-        async def arrived() -> bool:
+        async def has_arrived() -> bool:
             return (await control.read(SIGNAL)).value == 4
 
-        await until(arrived)
+        await until(has_arrived)
 
     @pytest.mark.parametrize("choice", ["Open", 1, True])
     async def test_a_choice_is_written_by_label_or_index_and_read_as_both(
@@ -108,16 +110,16 @@ class TestWriting:
             await control.write(SIGNAL, choice)
         assert (await control.read(SIGNAL)).value == "Closed"
 
-    async def test_a_signal_that_is_not_there_cannot_be_written(self, wired: WiredPlant) -> None:
-        with pytest.raises(wired.no_writable, match=SIGNAL):
-            await wired.control.write(SIGNAL, 1, timeout=0.5)
+    async def test_a_signal_that_is_not_there_cannot_be_written(self, wired_plant: WiredPlant) -> None:
+        with pytest.raises(wired_plant.no_writable, match=SIGNAL):
+            await wired_plant.control.write(SIGNAL, 1, timeout=0.5)
 
-    async def test_a_lost_signal_cannot_be_written(self, wired: WiredPlant) -> None:
-        wired.plant.offer(SIGNAL, 0)
-        await wired.control.write(SIGNAL, 1)
-        wired.plant.simulate_disconnect(SIGNAL)
-        with pytest.raises((wired.no_writable, ControlNotConnectedError), match=SIGNAL):
-            await wired.control.write(SIGNAL, 2, timeout=0.5)
+    async def test_a_lost_signal_cannot_be_written(self, wired_plant: WiredPlant) -> None:
+        wired_plant.plant.offer(SIGNAL, 0)
+        await wired_plant.control.write(SIGNAL, 1)
+        wired_plant.plant.simulate_disconnect(SIGNAL)
+        with pytest.raises((wired_plant.no_writable, ControlNotConnectedError), match=SIGNAL):
+            await wired_plant.control.write(SIGNAL, 2, timeout=0.5)
 
     async def test_those_who_follow_hear_what_was_written(self, control: Control, plant: Plant) -> None:
         plant.offer(SIGNAL, 0)
@@ -128,7 +130,7 @@ class TestWriting:
         await stream.aclose()
 
 
-class Closed(Exception):
+class ClosedFence(Exception):
     """A fence that lets nothing pass."""
 
 
@@ -137,12 +139,12 @@ class TestFences:
 
     @pytest.mark.parametrize("wait", [True, False])
     async def test_a_write_whose_fence_is_closed_sends_nothing(self, control: Control, plant: Plant, wait: bool) -> None:
-        def closed() -> None:
-            raise Closed
+        def closed_fence() -> None:
+            raise ClosedFence
 
         plant.offer(SIGNAL, 0)
-        with pytest.raises(Closed):
-            await control.write(SIGNAL, 1, wait, fence=closed)
+        with pytest.raises(ClosedFence):
+            await control.write(SIGNAL, 1, wait, fence=closed_fence)
         assert (await control.read(SIGNAL)).value == 0
         await control.write(SIGNAL, 2)
         assert (await control.read(SIGNAL)).value == 2
@@ -153,16 +155,16 @@ class TestFences:
         plant.offer(SIGNAL, 0)
         await control.write(SIGNAL, 4, wait, fence=lambda: asked.append(None))
 
-        async def arrived() -> bool:
+        async def has_arrived() -> bool:
             return (await control.read(SIGNAL)).value == 4
 
-        await until(arrived)
+        await until(has_arrived)
         assert asked == [None]
 
-    async def test_it_is_not_asked_before_the_channel_is_connected(self, wired: WiredPlant) -> None:
+    async def test_it_is_not_asked_before_the_channel_is_connected(self, wired_plant: WiredPlant) -> None:
         asked: list[None] = []
-        with pytest.raises(wired.no_writable, match=SIGNAL):
-            await wired.control.write(SIGNAL, 1, timeout=0.5, fence=lambda: asked.append(None))
+        with pytest.raises(wired_plant.no_writable, match=SIGNAL):
+            await wired_plant.control.write(SIGNAL, 1, timeout=0.5, fence=lambda: asked.append(None))
         assert asked == []
 
     async def test_it_is_not_asked_for_what_cannot_be_sent(self, control: Control, plant: Plant) -> None:
@@ -201,21 +203,21 @@ class TestFollowing:
         for stream in (slow, attentive):
             await stream.aclose()
 
-    async def test_a_signal_without_a_value_says_nothing_until_it_has_one(self, wired: WiredPlant) -> None:
-        if not wired.tells_silence:
+    async def test_a_signal_without_a_value_says_nothing_until_it_has_one(self, wired_plant: WiredPlant) -> None:
+        if not wired_plant.tells_silence:
             pytest.skip("this protocol connects and asks in one")
-        wired.plant.simulate_connect(SIGNAL)
-        stream = wired.control.subscribe(SIGNAL)
+        wired_plant.plant.simulate_connect(SIGNAL)
+        stream = wired_plant.control.subscribe(SIGNAL)
         upcoming = asyncio.ensure_future(anext(stream))
-        await until(lambda: wired.plant.subscriptions(SIGNAL))
+        await until(lambda: wired_plant.plant.subscriptions(SIGNAL))
         assert not upcoming.done()
-        wired.plant.set_reading(SIGNAL, Reading(value=1))
+        wired_plant.plant.set_reading(SIGNAL, Reading(value=1))
         assert (await upcoming).value == 1
         await stream.aclose()
 
-    async def test_an_unknown_address_raises_at_the_first_item(self, impatient: Control) -> None:
+    async def test_an_unknown_address_raises_at_the_first_item(self, impatient_control: Control) -> None:
         with pytest.raises(ControlNotConnectedError, match=SIGNAL):
-            await anext(impatient.subscribe(SIGNAL))
+            await anext(impatient_control.subscribe(SIGNAL))
 
     async def test_a_disconnect_raises_and_is_never_a_silent_pause(self, control: Control, plant: Plant) -> None:
         plant.set_reading(SIGNAL, Reading(value=1))
@@ -273,15 +275,15 @@ class TestFollowing:
             await stream.aclose()
         assert heard == [[0, 1]] * 3
 
-    async def test_closing_the_iterator_unsubscribes(self, wired: WiredPlant) -> None:
-        if not wired.counts:
+    async def test_closing_the_iterator_unsubscribes(self, wired_plant: WiredPlant) -> None:
+        if not wired_plant.counts:
             pytest.skip("this server does not know who follows")
-        wired.plant.set_reading(SIGNAL, Reading(value=0))
-        stream = wired.control.subscribe(SIGNAL)
+        wired_plant.plant.set_reading(SIGNAL, Reading(value=0))
+        stream = wired_plant.control.subscribe(SIGNAL)
         await anext(stream)
-        assert wired.plant.subscriptions(SIGNAL) == 1
+        assert wired_plant.plant.subscriptions(SIGNAL) == 1
         await stream.aclose()
-        await until(lambda: wired.plant.subscriptions(SIGNAL) == 0)
+        await until(lambda: wired_plant.plant.subscriptions(SIGNAL) == 0)
 
     async def test_signals_do_not_touch_each_other(self, control: Control, plant: Plant) -> None:
         plant.set_reading(SIGNAL, Reading(value=0))

@@ -27,7 +27,7 @@ from tests.support.waiting import until
 
 
 @pytest.fixture
-def fleeting() -> Iterator[EpicsServer]:
+def fleeting_server() -> Iterator[EpicsServer]:
     """A server that a test may kill."""
     with EpicsServer("pva_server") as server:
         yield server
@@ -135,21 +135,21 @@ class TestWriting:
 
 
 class TestLosingTheServer:
-    async def test_those_who_follow_are_told(self, fleeting: EpicsServer) -> None:
-        fleeting.tell("set", address="bl8:x", value=1)
-        control = pv_access_of(fleeting).control
+    async def test_those_who_follow_are_told(self, fleeting_server: EpicsServer) -> None:
+        fleeting_server.tell("set", address="bl8:x", value=1)
+        control = pv_access_of(fleeting_server).control
         stream = control.subscribe("bl8:x")
         assert (await anext(stream)).value == 1
-        fleeting.kill()
+        fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError, match="bl8:x"):
             await anext(stream)
         await control.close()
 
-    async def test_afterwards_it_is_not_connected(self, fleeting: EpicsServer) -> None:
-        fleeting.tell("set", address="bl8:x", value=1)
-        control = pv_access_of(fleeting).impatient
+    async def test_afterwards_it_is_not_connected(self, fleeting_server: EpicsServer) -> None:
+        fleeting_server.tell("set", address="bl8:x", value=1)
+        control = pv_access_of(fleeting_server).impatient
         await until(partial(readable, control, "bl8:x"))
-        fleeting.kill()
+        fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError, match="bl8:x"):
             await control.read("bl8:x")
         with pytest.raises((ControlNotConnectedError, ControlTimeoutError), match="bl8:x"):

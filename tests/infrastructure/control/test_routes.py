@@ -20,7 +20,7 @@ from baton.infrastructure.control.simulator import Simulator
 SIGNALS = ("bl7:det:x", "bl7:stage", "ring:current")
 
 
-def routed(*routes: dict[str, Any], **options: Any) -> tuple[RoutedControl, dict[Substrate, Simulator]]:
+def routed_control(*routes: dict[str, Any], **options: Any) -> tuple[RoutedControl, dict[Substrate, Simulator]]:
     plants = {substrate: Simulator(dict.fromkeys(SIGNALS, substrate.value)) for substrate in Substrate}
     return RoutedControl([ControlRoute.model_validate(route) for route in routes], plants, **options), plants
 
@@ -32,7 +32,7 @@ async def test_the_longest_matching_prefix_wins_whatever_the_order() -> None:
         {"prefix": "bl7:det:", "substrate": "epics_pva"},
     ]
     for ordered in (routes, routes[::-1]):
-        control, _ = routed(*ordered)
+        control, _ = routed_control(*ordered)
         assert [(await control.read(signal)).value for signal in SIGNALS] == ["epics_pva", "epics_ca", "in_memory"]
         assert [(await anext(control.subscribe(signal))).value for signal in SIGNALS] == [
             "epics_pva",
@@ -42,7 +42,7 @@ async def test_the_longest_matching_prefix_wins_whatever_the_order() -> None:
 
 
 async def test_an_address_without_a_route_is_refused() -> None:
-    control, _ = routed({"prefix": "bl7:", "substrate": "in_memory"})
+    control, _ = routed_control({"prefix": "bl7:", "substrate": "in_memory"})
     with pytest.raises(NoAdapterForAddressError, match="ring:current"):
         await control.read("ring:current")
     with pytest.raises(NoAdapterForAddressError, match="ring:current"):
@@ -52,7 +52,7 @@ async def test_an_address_without_a_route_is_refused() -> None:
 
 
 async def test_a_read_only_route_sends_nothing() -> None:
-    control, plants = routed(
+    control, plants = routed_control(
         {"prefix": "bl7:", "substrate": "in_memory"}, {"prefix": "bl7:det:", "substrate": "in_memory", "read_only": True}
     )
     with pytest.raises(ControlWritesDisabledError, match="bl7:det:"):
@@ -63,7 +63,7 @@ async def test_a_read_only_route_sends_nothing() -> None:
 
 
 async def test_a_deployment_that_only_observes_sends_nothing_anywhere() -> None:
-    control, plants = routed({"prefix": "bl7:", "substrate": "in_memory"}, writes_enabled=False)
+    control, plants = routed_control({"prefix": "bl7:", "substrate": "in_memory"}, writes_enabled=False)
     with pytest.raises(ControlWritesDisabledError, match="CONTROL_WRITES_ENABLED"):
         await control.write("bl7:stage", 5)
     assert not plants[Substrate.IN_MEMORY].writes

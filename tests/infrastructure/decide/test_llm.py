@@ -34,24 +34,24 @@ KNOWN = evidence(PLANE, [observation({"focus": -2.0, "tilt": 0.0}, 0.1)])
 MODEL = ModelRef(provider="canned", model="m-1")
 
 
-async def advised(*answers: Any) -> Any:
+async def advise(*answers: Any) -> Any:
     return await LanguageModelDecider(CannedModel(*answers), MODEL, RecordedSleep()).advise_next(KNOWN)
 
 
 async def test_an_answer_becomes_advice_that_says_whose_confidence_it_is() -> None:
-    advice = await advised(SOUND)
+    advice = await advise(SOUND)
     assert (advice.verdict, advice.next_point) == (SteeringVerdict.MEASURE, {"focus": 0.5, "tilt": 5})
     assert (advice.rationale, advice.confidence) == ("The slope points there.", 0.8)
     assert (advice.confidence_source, advice.model_ref) == (ConfidenceSource.SELF_REPORTED, "m-1-20260301")
 
 
 async def test_a_model_may_stop_the_search() -> None:
-    advice = await advised({"verdict": "Stop", "next_point": None, "rationale": "Flat.", "confidence": 1})
+    advice = await advise({"verdict": "Stop", "next_point": None, "rationale": "Flat.", "confidence": 1})
     assert (advice.verdict, advice.next_point) == (SteeringVerdict.STOP, None)
 
 
 async def test_without_a_confidence_nobody_reported_one() -> None:
-    advice = await advised({key: value for key, value in SOUND.items() if key != "confidence"})
+    advice = await advise({key: value for key, value in SOUND.items() if key != "confidence"})
     assert (advice.confidence, advice.confidence_source) == (None, None)
 
 
@@ -75,7 +75,7 @@ async def test_without_a_confidence_nobody_reported_one() -> None:
 )
 async def test_an_answer_that_cannot_be_followed_is_refused_not_mended(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(DecideAdviceMalformedError) as refused:
-        await advised({**SOUND, **changes})
+        await advise({**SOUND, **changes})
     assert refused.value.reason == reason
 
 
@@ -93,11 +93,11 @@ async def test_an_answer_that_cannot_be_followed_is_refused_not_mended(changes: 
 )
 async def test_a_failed_call_is_a_fault_of_the_decider(error: type[LanguageModelError], fault: type[Exception]) -> None:
     with pytest.raises(fault, match="quota"):
-        await advised(error("quota"))
+        await advise(error("quota"))
 
 
 async def test_what_passes_does_not_end_a_conduct() -> None:
-    advice = await advised(LanguageModelRateLimitError("busy"), LanguageModelServerError("down"), SOUND)
+    advice = await advise(LanguageModelRateLimitError("busy"), LanguageModelServerError("down"), SOUND)
     assert advice.verdict is SteeringVerdict.MEASURE
 
 

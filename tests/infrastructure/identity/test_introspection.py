@@ -16,19 +16,19 @@ from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity import CALLS_AT_ONCE, AcceptedTokens, ProviderRegistry
 from tests.infrastructure.identity.conftest import MIRA, Registries, SettableClock
 from tests.support.domain.world import expect_refusal
-from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, dripping_answer
 
 NOON = datetime(2026, 10, 6, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def asking(registries: Registries, issuer: Issuer) -> ProviderRegistry:
+def introspecting_registry(registries: Registries, issuer: Issuer) -> ProviderRegistry:
     return registries(issuer.asked_provider())
 
 
-async def test_the_issuer_is_asked_as_the_standard_says(asking: ProviderRegistry, issuer: Issuer) -> None:
+async def test_the_issuer_is_asked_as_the_standard_says(introspecting_registry: ProviderRegistry, issuer: Issuer) -> None:
     token = issuer.opaque_token(scope="runs:read")
-    principal = await asking.authenticate(token, SYSTEM_HTTP)
+    principal = await introspecting_registry.authenticate(token, SYSTEM_HTTP)
     assert issuer.introspections == [{"token": token, "token_type_hint": "access_token"}]
     assert (principal.principal_id, principal.issuer, principal.scopes) == (MIRA, issuer.url, {"runs:read"})
     assert principal.expires_at is None
@@ -39,13 +39,15 @@ async def test_the_issuer_is_asked_as_the_standard_says(asking: ProviderRegistry
     [{}, {"aud": HTTP_AUDIENCE}, {"aud": ["x", HTTP_AUDIENCE]}, {"iss": "own"}, {"exp": -20}],
     ids=["nothing more", "its audience", "its audience among others", "its issuer", "an expiry within the leeway"],
 )
-async def test_an_active_token_is_accepted_with(answer: dict[str, Any], asking: ProviderRegistry, issuer: Issuer) -> None:
+async def test_an_active_token_is_accepted_with(
+    answer: dict[str, Any], introspecting_registry: ProviderRegistry, issuer: Issuer
+) -> None:
     told = dict(answer)
     if "iss" in told:
         told["iss"] = issuer.url
     if "exp" in told:
         told["exp"] += int(time.time())
-    assert (await asking.authenticate(issuer.opaque_token(**told), SYSTEM_HTTP)).principal_id == MIRA
+    assert (await introspecting_registry.authenticate(issuer.opaque_token(**told), SYSTEM_HTTP)).principal_id == MIRA
 
 
 @pytest.mark.parametrize(
@@ -71,104 +73,112 @@ async def test_an_active_token_is_accepted_with(answer: dict[str, Any], asking: 
     ],
 )
 async def test_a_token_is_refused_when_its_issuer_says(
-    answer: dict[str, Any], reason: str, asking: ProviderRegistry, issuer: Issuer
+    answer: dict[str, Any], reason: str, introspecting_registry: ProviderRegistry, issuer: Issuer
 ) -> None:
     token = issuer.opaque_token(**{"subject": answer.get("sub", "mira-77"), **answer})
     with expect_refusal("InvalidTokenError", reason):
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
 
 
-async def test_a_token_the_issuer_never_saw_is_inactive(asking: ProviderRegistry) -> None:
+async def test_a_token_the_issuer_never_saw_is_inactive(introspecting_registry: ProviderRegistry) -> None:
     with expect_refusal("InvalidTokenError", "introspection_inactive"):
-        await asking.authenticate("made-up", SYSTEM_HTTP)
+        await introspecting_registry.authenticate("made-up", SYSTEM_HTTP)
 
 
 async def test_a_good_answer_is_kept_for_its_time(registries: Registries, issuer: Issuer, clock: SettableClock) -> None:
-    asking = registries(issuer.asked_provider(introspection_cache_ttl_seconds=5))
+    introspecting_registry = registries(issuer.asked_provider(introspection_cache_ttl_seconds=5))
     token = issuer.opaque_token()
     for seconds, asked in ((0, 1), (4.9, 1), (0.1, 2), (1, 2)):
         clock.advance(seconds)
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
         assert len(issuer.introspections) == asked
 
 
-async def test_half_a_minute_is_the_usual_time(asking: ProviderRegistry, issuer: Issuer, clock: SettableClock) -> None:
+async def test_half_a_minute_is_the_usual_time(
+    introspecting_registry: ProviderRegistry, issuer: Issuer, clock: SettableClock
+) -> None:
     token = issuer.opaque_token()
     for seconds, asked in ((0, 1), (29, 1), (1, 2)):
         clock.advance(seconds)
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
         assert len(issuer.introspections) == asked
 
 
 async def test_no_answer_is_kept_past_the_tokens_expiry(
-    asking: ProviderRegistry, issuer: Issuer, clock: SettableClock
+    introspecting_registry: ProviderRegistry, issuer: Issuer, clock: SettableClock
 ) -> None:
     token = issuer.opaque_token(exp=int(clock.now.timestamp()) + 10)
-    await asking.authenticate(token, SYSTEM_HTTP)
+    await introspecting_registry.authenticate(token, SYSTEM_HTTP)
     clock.advance(11)
     issuer.answers[token] = {"active": False}
     with expect_refusal("InvalidTokenError", "introspection_inactive"):
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
 
 
 async def test_a_revoked_token_works_no_longer_than_the_kept_answer(
-    asking: ProviderRegistry, issuer: Issuer, clock: SettableClock
+    introspecting_registry: ProviderRegistry, issuer: Issuer, clock: SettableClock
 ) -> None:
     token = issuer.opaque_token()
-    await asking.authenticate(token, SYSTEM_HTTP)
+    await introspecting_registry.authenticate(token, SYSTEM_HTTP)
     issuer.answers[token] = {"active": False}
-    assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+    assert (await introspecting_registry.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
     clock.advance(30)
     with expect_refusal("InvalidTokenError", "introspection_inactive"):
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
 
 
-async def test_a_token_counts_from_its_time_on(asking: ProviderRegistry, issuer: Issuer, clock: SettableClock) -> None:
+async def test_a_token_counts_from_its_time_on(
+    introspecting_registry: ProviderRegistry, issuer: Issuer, clock: SettableClock
+) -> None:
     begins = int(clock.now.timestamp()) + 40
     token = issuer.opaque_token(nbf=begins)
     with expect_refusal("InvalidTokenError", "not_yet_valid"):
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
     clock.advance(10)
-    assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+    assert (await introspecting_registry.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
 
 
 async def test_made_up_tokens_do_not_turn_the_service_against_its_provider(
-    asking: ProviderRegistry, issuer: Issuer, clock: SettableClock
+    introspecting_registry: ProviderRegistry, issuer: Issuer, clock: SettableClock
 ) -> None:
     known = issuer.opaque_token()
-    await asking.authenticate(known, SYSTEM_HTTP)
+    await introspecting_registry.authenticate(known, SYSTEM_HTTP)
     before = len(issuer.introspections)
-    made_up = [asking.authenticate(f"made-up-{number}", SYSTEM_HTTP) for number in range(200)]
+    made_up = [introspecting_registry.authenticate(f"made-up-{number}", SYSTEM_HTTP) for number in range(200)]
     answers = await asyncio.gather(*made_up, return_exceptions=True)
     told = Counter(type(answer).__name__ for answer in answers)
     assert told.keys() == {"InvalidTokenError", "IntrospectionUnavailableError"}
     assert told["InvalidTokenError"] == len(issuer.introspections) - before <= CALLS_AT_ONCE + 5
     clock.advance(60)
-    assert (await asking.authenticate(known, SYSTEM_HTTP)).principal_id == MIRA
+    assert (await introspecting_registry.authenticate(known, SYSTEM_HTTP)).principal_id == MIRA
 
 
-async def test_everybody_who_shows_the_same_token_at_once_gets_one_answer(asking: ProviderRegistry, issuer: Issuer) -> None:
+async def test_everybody_who_shows_the_same_token_at_once_gets_one_answer(
+    introspecting_registry: ProviderRegistry, issuer: Issuer
+) -> None:
     token = issuer.opaque_token()
-    shown = await asyncio.gather(*(asking.authenticate(token, SYSTEM_HTTP) for _ in range(100)))
+    shown = await asyncio.gather(*(introspecting_registry.authenticate(token, SYSTEM_HTTP) for _ in range(100)))
     assert {principal.principal_id for principal in shown} == {MIRA}
     assert len(issuer.introspections) == 1
 
 
-async def test_refusals_are_never_kept(asking: ProviderRegistry, issuer: Issuer) -> None:
+async def test_refusals_are_never_kept(introspecting_registry: ProviderRegistry, issuer: Issuer) -> None:
     token = issuer.opaque_token(active=False)
     for _ in range(2):
         with expect_refusal("InvalidTokenError", "introspection_inactive"):
-            await asking.authenticate(token, SYSTEM_HTTP)
+            await introspecting_registry.authenticate(token, SYSTEM_HTTP)
     issuer.answers[token]["active"] = True
-    assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+    assert (await introspecting_registry.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
     assert len(issuer.introspections) == 3
 
 
-async def test_an_answer_kept_for_one_surface_says_nothing_about_another(asking: ProviderRegistry, issuer: Issuer) -> None:
+async def test_an_answer_kept_for_one_surface_says_nothing_about_another(
+    introspecting_registry: ProviderRegistry, issuer: Issuer
+) -> None:
     token = issuer.opaque_token(aud=HTTP_AUDIENCE)
-    await asking.authenticate(token, SYSTEM_HTTP)
+    await introspecting_registry.authenticate(token, SYSTEM_HTTP)
     with expect_refusal("InvalidTokenError", "wrong_audience"):
-        await asking.authenticate(token, SYSTEM_MCP_STREAMABLE_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_MCP_STREAMABLE_HTTP)
 
 
 UNUSABLE: dict[str, Response] = {
@@ -184,19 +194,19 @@ UNUSABLE: dict[str, Response] = {
 
 @pytest.mark.parametrize("case", UNUSABLE)
 async def test_introspection_is_unavailable_when_the_issuer_answers_with(
-    case: str, asking: ProviderRegistry, issuer: Issuer
+    case: str, introspecting_registry: ProviderRegistry, issuer: Issuer
 ) -> None:
     issuer.instead = UNUSABLE[case]
     with expect_refusal("IntrospectionUnavailableError") as caught:
-        await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
+        await introspecting_registry.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
     assert (caught.value.status, caught.value.retry_after) == (503, 5)
     assert issuer.url not in caught.value.detail
 
 
 async def test_wrong_credentials_of_the_service_are_its_own_trouble(registries: Registries, issuer: Issuer) -> None:
-    asking = registries(issuer.asked_provider(introspection_client_secret="outdated"))
+    introspecting_registry = registries(issuer.asked_provider(introspection_client_secret="outdated"))
     with expect_refusal("IntrospectionUnavailableError"):
-        await asking.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
+        await introspecting_registry.authenticate(issuer.opaque_token(), SYSTEM_HTTP)
 
 
 async def test_an_issuer_that_does_not_answer_in_time_is_unavailable(
@@ -208,23 +218,25 @@ async def test_an_issuer_that_does_not_answer_in_time_is_unavailable(
 
 
 async def test_an_answer_that_never_ends_is_none(impatient_registries: Registries, issuer: Issuer) -> None:
-    issuer.instead = dripping()
+    issuer.instead = dripping_answer()
     with expect_refusal("IntrospectionUnavailableError"):
         await impatient_registries(issuer.asked_provider()).authenticate(issuer.opaque_token(), SYSTEM_HTTP)
 
 
 async def test_while_the_issuer_is_down_kept_answers_count_and_other_tokens_are_unavailable(registries: Registries) -> None:
     with Issuer.running() as fleeting:
-        asking = registries(fleeting.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}]))
+        introspecting_registry = registries(
+            fleeting.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
+        )
         token = fleeting.opaque_token()
-        await asking.authenticate(token, SYSTEM_HTTP)
+        await introspecting_registry.authenticate(token, SYSTEM_HTTP)
         fleeting.stop()
-        assert (await asking.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
+        assert (await introspecting_registry.authenticate(token, SYSTEM_HTTP)).principal_id == MIRA
         with expect_refusal("IntrospectionUnavailableError"):
-            await asking.authenticate(fleeting.opaque_token(), SYSTEM_HTTP)
+            await introspecting_registry.authenticate(fleeting.opaque_token(), SYSTEM_HTTP)
 
 
-def accepted(subject: str = "mira-77") -> VerifiedToken:
+def accepted_token(subject: str = "mira-77") -> VerifiedToken:
     return VerifiedToken("https://id.example.org", subject, frozenset(), None)
 
 
@@ -232,11 +244,11 @@ def test_when_too_many_answers_are_kept_the_least_recently_used_goes() -> None:
     kept = AcceptedTokens(capacity=2)
     first, second, third = ((name, HTTP_AUDIENCE) for name in (b"1", b"2", b"3"))
     later = NOON + timedelta(seconds=30)
-    kept.put(first, accepted("1"), later)
-    kept.put(second, accepted("2"), later)
+    kept.put(first, accepted_token("1"), later)
+    kept.put(second, accepted_token("2"), later)
     kept.get(first, NOON)
-    kept.put(third, accepted("3"), later)
-    assert [kept.get(key, NOON) for key in (first, second, third)] == [accepted("1"), None, accepted("3")]
+    kept.put(third, accepted_token("3"), later)
+    assert [kept.get(key, NOON) for key in (first, second, third)] == [accepted_token("1"), None, accepted_token("3")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(0, 40)), max_size=60))
@@ -247,7 +259,7 @@ def test_no_answer_is_given_after_its_time_and_never_more_than_the_capacity_kept
         key = bytes([token]), HTTP_AUDIENCE
         if puts:
             ends[token] = now + timedelta(seconds=30)
-            kept.put(key, accepted(str(token)), ends[token])
+            kept.put(key, accepted_token(str(token)), ends[token])
         elif (answer := kept.get(key, now)) is not None:
             assert answer.subject == str(token)
             assert now < ends[token]

@@ -18,7 +18,7 @@ from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP
 from baton.infrastructure.identity import ProviderRegistry
 from tests.infrastructure.identity.conftest import MIRA, BindingsInMemory, Registries
 from tests.support.domain.world import expect_refusal
-from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encoded
+from tests.support.infrastructure.identity_provider import HTTP_AUDIENCE, MCP_AUDIENCE, Issuer, base64url, encode_part
 
 ROBOT = UUID("0197a100-0000-7000-8000-000000000002")
 ELSEWHERE = "https://elsewhere.example.org"
@@ -83,10 +83,10 @@ async def test_an_opaque_token_is_malformed_where_nobody_can_be_asked(registry: 
         "..",
         "a.b.c",
         "!!.??.**",
-        f"{encoded({'alg': 'ES256'})}.{encoded([])}.",
-        f"{encoded([])}.{encoded({'iss': ELSEWHERE})}.",
-        f"{encoded({'alg': 'ES256'})}.{base64url(b'{')}.",
-        f"{encoded({'alg': 'ES256'})}.{base64url(b'[' * 3000)}.",
+        f"{encode_part({'alg': 'ES256'})}.{encode_part([])}.",
+        f"{encode_part([])}.{encode_part({'iss': ELSEWHERE})}.",
+        f"{encode_part({'alg': 'ES256'})}.{base64url(b'{')}.",
+        f"{encode_part({'alg': 'ES256'})}.{base64url(b'[' * 3000)}.",
     ],
     ids=lambda token: ascii(token[:24]),
 )
@@ -231,7 +231,7 @@ SIGNED_CLAIMS = {
 }
 
 
-async def judged(registry: ProviderRegistry, token: str) -> str:
+async def verdict_on(registry: ProviderRegistry, token: str) -> str:
     try:
         await registry.authenticate(token, SYSTEM_HTTP)
     except InvalidTokenError as refusal:
@@ -249,7 +249,7 @@ over_one_registry = settings(suppress_health_check=[HealthCheck.function_scoped_
 @given(token=st.text(st.characters(), max_size=60) | st.text("aA0.-_~+/=", max_size=60))
 async def test_any_text_whatever_is_a_refused_token(token: str, registries: Registries, issuer: Issuer) -> None:
     registry = registries(issuer.provider(), issuer.asked_provider(issuer=ELSEWHERE))
-    assert await judged(registry, token) in ("malformed", "introspection_inactive", "wrong_issuer")
+    assert await verdict_on(registry, token) in ("malformed", "introspection_inactive", "wrong_issuer")
 
 
 @over_one_registry
@@ -259,7 +259,7 @@ async def test_any_unsigned_content_whatever_is_refused(
 ) -> None:
     if isinstance(claims, dict):
         claims = {"iss": issuer.url, **claims}
-    outcome = await judged(registry, f"{encoded(header)}.{encoded(claims)}.{base64url(signature)}")
+    outcome = await verdict_on(registry, f"{encode_part(header)}.{encode_part(claims)}.{base64url(signature)}")
     assert outcome in ("malformed", "unsupported_algorithm", "bad_signature", "wrong_issuer")
 
 
@@ -269,7 +269,7 @@ async def test_any_signed_content_whatever_is_judged(
     claims: dict[str, Any], registry: ProviderRegistry, issuer: Issuer
 ) -> None:
     token = issuer.token(**claims)
-    outcome = await judged(registry, token)
+    outcome = await verdict_on(registry, token)
     if len(token) <= 8192 and {"subject", "exp", "iat", "audience"}.isdisjoint(claims):
         assert outcome in ("accepted", "not_yet_valid", "malformed")
     else:
@@ -284,4 +284,4 @@ async def test_any_introspection_answer_whatever_is_judged(
     registry = registries(issuer.asked_provider())
     token = issuer.opaque_token()
     issuer.answers[token] = json.loads(json.dumps(answer, allow_nan=True), parse_constant=lambda _: None)
-    assert await judged(registry, token) in {*(fault.value for fault in TokenFault), "accepted"} - {"bad_signature"}
+    assert await verdict_on(registry, token) in {*(fault.value for fault in TokenFault), "accepted"} - {"bad_signature"}

@@ -22,17 +22,17 @@ from baton.application.language_models import (
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.prompts import PROMPTS, Prompt
 from baton.infrastructure.llm.providers import BOUNDS, AnthropicModels, OpenAiCompatibleModels, can_be_strict, strict_schema
-from tests.support.infrastructure.identity_provider import dripping
+from tests.support.infrastructure.identity_provider import dripping_answer
 from tests.support.infrastructure.model_requests import SCHEMA, SOUND, RecordedSleep, chat_request
 from tests.support.infrastructure.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii
 
 KEY = "my-own-passphrase"
 DIALECTS: list[Dialect] = [Anthropic(), OpenAi()]
-Made = Callable[..., ModelProvider]
+AdapterFactory = Callable[..., ModelProvider]
 
 
 @pytest.fixture
-def made(server: ModelServer, http: httpx.AsyncClient) -> Made:
+def make_adapter(server: ModelServer, http: httpx.AsyncClient) -> AdapterFactory:
     def adapter(dialect: Dialect, timeout: float = 10, key: str = KEY, url: str = server.url) -> ModelProvider:
         kind = AnthropicModels if isinstance(dialect, Anthropic) else OpenAiCompatibleModels
         return kind(http, url, key, timeout)
@@ -40,17 +40,17 @@ def made(server: ModelServer, http: httpx.AsyncClient) -> Made:
     return adapter
 
 
-def named(dialect: Dialect) -> str:
+def dialect_name(dialect: Dialect) -> str:
     return type(dialect).__name__
 
 
-each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=named)
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=dialect_name)
 
 
 @each_dialect
-async def test_what_a_call_took_is_counted_once(dialect: Dialect, made: Made, server: ModelServer) -> None:
+async def test_what_a_call_took_is_counted_once(dialect: Dialect, make_adapter: AdapterFactory, server: ModelServer) -> None:
     server.says(dialect.answer(SOUND))
-    response = await made(dialect).chat(chat_request())
+    response = await make_adapter(dialect).chat(chat_request())
     fresh, output, written, read = dialect.used
     assert response.usage == Usage(
         input_tokens=fresh, output_tokens=output, cache_creation_input_tokens=written, cache_read_input_tokens=read
@@ -59,10 +59,12 @@ async def test_what_a_call_took_is_counted_once(dialect: Dialect, made: Made, se
 
 
 @each_dialect
-async def test_a_server_that_counts_nothing_is_taken_too(dialect: Dialect, made: Made, server: ModelServer) -> None:
+async def test_a_server_that_counts_nothing_is_taken_too(
+    dialect: Dialect, make_adapter: AdapterFactory, server: ModelServer
+) -> None:
     bare = {key: value for key, value in dialect.answer(SOUND).items() if key not in ("usage", "model", "id")}
     server.says(bare)
-    response = await made(dialect).chat(chat_request())
+    response = await make_adapter(dialect).chat(chat_request())
     assert (response.parsed, response.usage) == (SOUND, Usage(input_tokens=0, output_tokens=0))
     assert response.model_id == "m-1"
 
@@ -72,31 +74,33 @@ async def test_a_server_that_counts_nothing_is_taken_too(dialect: Dialect, made:
 )
 @each_dialect
 async def test_labels_are_kept_without_what_cannot_be(
-    dialect: Dialect, given: str, kept: str | None, made: Made, server: ModelServer
+    dialect: Dialect, given: str, kept: str | None, make_adapter: AdapterFactory, server: ModelServer
 ) -> None:
     server.says({**dialect.answer(SOUND, given), "model": given})
-    response = await made(dialect).chat(chat_request())
+    response = await make_adapter(dialect).chat(chat_request())
     assert (response.model_id, response.stop_reason) == (kept or "m-1", kept or "unknown")
 
 
 @each_dialect
-async def test_what_a_provider_says_of_its_failure_can_be_kept(dialect: Dialect, made: Made, server: ModelServer) -> None:
+async def test_what_a_provider_says_of_its_failure_can_be_kept(
+    dialect: Dialect, make_adapter: AdapterFactory, server: ModelServer
+) -> None:
     server.says(in_ascii({"error": {"message": "broken\x00 and\ud800 lost"}}, 400))
     with pytest.raises(LanguageModelInvalidRequestError, match="broken  and  lost"):
-        await made(dialect).chat(chat_request())
+        await make_adapter(dialect).chat(chat_request())
 
 
 @pytest.mark.parametrize(
     ("dialect", "case"),
     [(dialect, case) for dialect in DIALECTS for case in dialect.unusable()],
-    ids=lambda one: one if isinstance(one, str) else named(one),
+    ids=lambda one: one if isinstance(one, str) else dialect_name(one),
 )
 async def test_an_answer_without_use_still_cost_something(
-    dialect: Dialect, case: str, made: Made, server: ModelServer
+    dialect: Dialect, case: str, make_adapter: AdapterFactory, server: ModelServer
 ) -> None:
     server.says(dialect.unusable()[case])
     with pytest.raises(LanguageModelSchemaValidationError) as refused:
-        await made(dialect).chat(chat_request())
+        await make_adapter(dialect).chat(chat_request())
     assert refused.value.usage is not None
     assert refused.value.usage.output_tokens == 88
     assert refused.value.model_id == "m-1-20260301"
@@ -105,11 +109,11 @@ async def test_an_answer_without_use_still_cost_something(
 @each_dialect
 @pytest.mark.parametrize("body", ["<html>busy</html>", '{"id": ', "[]", ""])
 async def test_an_answer_that_is_none_is_the_servers_fault(
-    dialect: Dialect, body: str, made: Made, server: ModelServer
+    dialect: Dialect, body: str, make_adapter: AdapterFactory, server: ModelServer
 ) -> None:
     server.says(Response(body))
     with pytest.raises(LanguageModelServerError):
-        await made(dialect).chat(chat_request())
+        await make_adapter(dialect).chat(chat_request())
 
 
 @each_dialect
@@ -129,33 +133,35 @@ async def test_an_answer_that_is_none_is_the_servers_fault(
     ],
 )
 async def test_a_status_has_its_error(
-    dialect: Dialect, status: int, error: type[Exception], made: Made, server: ModelServer
+    dialect: Dialect, status: int, error: type[Exception], make_adapter: AdapterFactory, server: ModelServer
 ) -> None:
     server.says(Response("no JSON at all", status, headers={"location": "/elsewhere"}))
     with pytest.raises(error) as refused:
-        await made(dialect).chat(chat_request())
+        await make_adapter(dialect).chat(chat_request())
     assert type(refused.value) is error
     assert str(status) in str(refused.value)
 
 
 @each_dialect
-async def test_a_silent_server_is_given_up(dialect: Dialect, made: Made, server: ModelServer) -> None:
+async def test_a_silent_server_is_given_up(dialect: Dialect, make_adapter: AdapterFactory, server: ModelServer) -> None:
     server.silence()
     with pytest.raises(LanguageModelTimeoutError, match=r"within 0\.2 s"):
-        await made(dialect, timeout=0.2).chat(chat_request())
+        await make_adapter(dialect, timeout=0.2).chat(chat_request())
 
 
 @each_dialect
-async def test_a_server_that_drips_is_given_up_too(dialect: Dialect, made: Made, server: ModelServer) -> None:
-    server.says(dripping())
+async def test_a_server_that_drips_is_given_up_too(
+    dialect: Dialect, make_adapter: AdapterFactory, server: ModelServer
+) -> None:
+    server.says(dripping_answer())
     with pytest.raises(LanguageModelTimeoutError):
-        await made(dialect, timeout=0.3).chat(chat_request())
+        await make_adapter(dialect, timeout=0.3).chat(chat_request())
 
 
 @each_dialect
-async def test_a_server_that_is_not_there_cannot_be_asked(dialect: Dialect, made: Made) -> None:
+async def test_a_server_that_is_not_there_cannot_be_asked(dialect: Dialect, make_adapter: AdapterFactory) -> None:
     with pytest.raises(LanguageModelServerError, match="ConnectError"):
-        await made(dialect, url="http://127.0.0.1:1").chat(chat_request())
+        await make_adapter(dialect, url="http://127.0.0.1:1").chat(chat_request())
 
 
 @each_dialect
@@ -163,11 +169,11 @@ async def test_a_server_that_is_not_there_cannot_be_asked(dialect: Dialect, made
     ("said", "slept"), [("3", 3.0), ("0", 0.5), ("900", 8.0), ("-1", 0.5), ("tomorrow", 0.5), (None, 0.5)]
 )
 async def test_a_provider_may_say_how_long_to_wait(
-    dialect: Dialect, said: str | None, slept: float, made: Made, server: ModelServer
+    dialect: Dialect, said: str | None, slept: float, make_adapter: AdapterFactory, server: ModelServer
 ) -> None:
     sleeper = RecordedSleep()
     server.says(Response("", 429, headers={} if said is None else {"retry-after": said}), dialect.answer(SOUND))
-    assert (await chat_with_retry(made(dialect), chat_request(), sleeper)).parsed == SOUND
+    assert (await chat_with_retry(make_adapter(dialect), chat_request(), sleeper)).parsed == SOUND
     assert sleeper.slept == [slept]
 
 
@@ -184,11 +190,13 @@ async def test_a_provider_may_say_how_long_to_wait(
         "0123456789abcdef0123456789abcdef",
     ],
 )
-async def test_no_error_tells_a_key(dialect: Dialect, secret: str, made: Made, server: ModelServer) -> None:
+async def test_no_error_tells_a_key(
+    dialect: Dialect, secret: str, make_adapter: AdapterFactory, server: ModelServer
+) -> None:
     said = f"Incorrect credentials ({secret}) were sent; see the documentation. " + "And so on. " * 50
     server.says(JSONResponse({"error": {"message": said}}, 401))
     with pytest.raises(LanguageModelAuthenticationError) as refused:
-        await made(dialect).chat(chat_request())
+        await make_adapter(dialect).chat(chat_request())
     told = str(refused.value)
     assert "Incorrect credentials" in told
     assert "***" in told
@@ -198,15 +206,19 @@ async def test_no_error_tells_a_key(dialect: Dialect, secret: str, made: Made, s
 
 
 @each_dialect
-async def test_a_pinned_snapshot_is_asked_in_the_models_stead(dialect: Dialect, made: Made, server: ModelServer) -> None:
+async def test_a_pinned_snapshot_is_asked_in_the_models_stead(
+    dialect: Dialect, make_adapter: AdapterFactory, server: ModelServer
+) -> None:
     server.says(dialect.answer(SOUND))
-    await made(dialect).chat(chat_request(model_ref=ModelRef(provider="acme", model="m-1", snapshot_pin="m-1-20260101")))
+    await make_adapter(dialect).chat(
+        chat_request(model_ref=ModelRef(provider="acme", model="m-1", snapshot_pin="m-1-20260101"))
+    )
     assert server.asked[0].body["model"] == "m-1-20260101"
 
 
-async def test_the_answer_is_asked_for_as_the_input_of_a_tool(made: Made, server: ModelServer) -> None:
+async def test_the_answer_is_asked_for_as_the_input_of_a_tool(make_adapter: AdapterFactory, server: ModelServer) -> None:
     server.says(Anthropic().answer(SOUND))
-    await made(Anthropic()).chat(chat_request(max_output_tokens=77))
+    await make_adapter(Anthropic()).chat(chat_request(max_output_tokens=77))
     (sent,) = server.asked
     assert sent.path == "/v1/messages"
     assert (sent.headers["x-api-key"], sent.headers["anthropic-version"]) == (KEY, "2023-06-01")
@@ -221,9 +233,9 @@ async def test_the_answer_is_asked_for_as_the_input_of_a_tool(made: Made, server
     }
 
 
-async def test_the_answer_is_asked_for_by_a_strict_schema(made: Made, server: ModelServer) -> None:
+async def test_the_answer_is_asked_for_by_a_strict_schema(make_adapter: AdapterFactory, server: ModelServer) -> None:
     server.says(OpenAi().answer(SOUND))
-    await made(OpenAi()).chat(chat_request(max_output_tokens=77))
+    await make_adapter(OpenAi()).chat(chat_request(max_output_tokens=77))
     (sent,) = server.asked
     assert (sent.path, sent.headers["authorization"]) == ("/chat/completions", f"Bearer {KEY}")
     form = sent.body.pop("response_format")
@@ -236,18 +248,20 @@ async def test_the_answer_is_asked_for_by_a_strict_schema(made: Made, server: Mo
     }
 
 
-async def test_a_server_of_ones_own_needs_no_key(made: Made, server: ModelServer) -> None:
+async def test_a_server_of_ones_own_needs_no_key(make_adapter: AdapterFactory, server: ModelServer) -> None:
     server.says(OpenAi().answer(SOUND))
-    await made(OpenAi(), key="").chat(chat_request())
+    await make_adapter(OpenAi(), key="").chat(chat_request())
     assert "authorization" not in server.asked[0].headers
 
 
 OPTIONAL = {**SCHEMA, "required": ["verdict"]}
 
 
-async def test_a_schema_that_cannot_be_strict_goes_as_it_is_and_still_counts(made: Made, server: ModelServer) -> None:
+async def test_a_schema_that_cannot_be_strict_goes_as_it_is_and_still_counts(
+    make_adapter: AdapterFactory, server: ModelServer
+) -> None:
     server.says(OpenAi().answer({"verdict": "go"}), OpenAi().answer({"verdict": "perhaps"}))
-    model = made(OpenAi())
+    model = make_adapter(OpenAi())
     assert (await model.chat(chat_request(structured_output_schema=OPTIONAL))).parsed == {"verdict": "go"}
     form = server.asked[0].body["response_format"]["json_schema"]
     assert (form["strict"], form["schema"]) == (False, OPTIONAL)

@@ -23,7 +23,7 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def configured(**settings: Any) -> ConfiguredModels:
+def configured_models(**settings: Any) -> ConfiguredModels:
     return ConfiguredModels(Settings(**settings))
 
 
@@ -84,14 +84,14 @@ def test_a_steering_model_must_be_one_that_steers(settings: dict[str, Any], said
 
 
 async def test_a_reference_to_a_setting_is_what_the_setting_names() -> None:
-    models = configured(run_debriefer_model="anthropic/m-1@m-1-20260601")
+    models = configured_models(run_debriefer_model="anthropic/m-1@m-1-20260601")
     assert models.resolve(DEBRIEFER) == ModelRef(provider="anthropic", model="m-1", snapshot_pin="m-1-20260601")
     assert models.resolve(DRAFTER) == OFFLINE
     assert models.resolve(ref("openai/m-2")) == ref("openai/m-2")
 
 
 async def test_unset_the_offline_model_answers() -> None:
-    models = configured()
+    models = configured_models()
     assert isinstance(models.provider(DEBRIEFER), OfflineModel)
     assert isinstance(models.provider(OFFLINE), OfflineModel)
 
@@ -107,7 +107,7 @@ async def test_unset_the_offline_model_answers() -> None:
     ],
 )
 async def test_without_credentials_nobody_answers(settings: dict[str, Any], providers: dict[str, Any]) -> None:
-    models = configured(**settings)
+    models = configured_models(**settings)
     for name, kind in providers.items():
         found = models.provider(ref(f"{name}/m-1"))
         assert found is None if kind is None else isinstance(found, kind)
@@ -118,13 +118,13 @@ async def test_without_credentials_nobody_answers(settings: dict[str, Any], prov
     "model", [ModelRef(provider="setting", model="DATABASE_URL"), ModelRef(provider="acme", model="m-1")]
 )
 async def test_nobody_answers_for_what_is_no_model_here(model: ModelRef) -> None:
-    models = configured(database_url="postgresql://nowhere")
+    models = configured_models(database_url="postgresql://nowhere")
     assert models.resolve(model) == model
     assert models.provider(model) is None
 
 
 async def test_the_settings_lead_to_the_servers(server: ModelServer) -> None:
-    models = configured(
+    models = configured_models(
         anthropic_api_key="first-key",
         anthropic_base_url=f"{server.url}/one/",
         openai_base_url=f"{server.url}/two/v1",
@@ -145,9 +145,9 @@ async def test_the_settings_lead_to_the_servers(server: ModelServer) -> None:
 
 
 async def test_a_model_steers_where_one_is_configured() -> None:
-    assert configured().steering_model() is None
-    assert configured(decide_model="openai/m-2").steering_model() is None
-    models = configured(decide_model="openai/m-2@m-2-x", openai_base_url="http://127.0.0.1:1")
+    assert configured_models().steering_model() is None
+    assert configured_models(decide_model="openai/m-2").steering_model() is None
+    models = configured_models(decide_model="openai/m-2@m-2-x", openai_base_url="http://127.0.0.1:1")
     steering = models.steering_model()
     assert steering is not None
     assert isinstance(steering[0], OpenAiCompatibleModels)

@@ -98,7 +98,7 @@ def run(ended: str | None, reason: str | None = None, *phases: dict[str, Any], *
     }
 
 
-async def told(facts: dict[str, Any], purpose: str = Purpose.RUN_DEBRIEF, schema: Any = None) -> dict[str, Any]:
+async def offline_answer(facts: dict[str, Any], purpose: str = Purpose.RUN_DEBRIEF, schema: Any = None) -> dict[str, Any]:
     schema = schema or (DEBRIEF if purpose == Purpose.RUN_DEBRIEF else DRAFT)
     asked = chat_request(purpose=purpose, user_message=json.dumps(facts), structured_output_schema=schema, model_ref=OFFLINE)
     response = await OfflineModel().chat(asked)
@@ -125,29 +125,29 @@ async def told(facts: dict[str, Any], purpose: str = Purpose.RUN_DEBRIEF, schema
     ],
 )
 async def test_a_run_has_its_verdict(facts: dict[str, Any], choice: str) -> None:
-    assert (await told(facts))["choice"] == choice
+    assert (await offline_answer(facts))["choice"] == choice
 
 
 async def test_what_a_terminal_left_in_a_reason_is_not_repeated() -> None:
     reason = "encoder\x1b offline\r\nsays\x00 the PLC"
     facts = run("RunAborted", reason, phase("Aborted", {**FAULT, "message": reason}))
-    assert 'The reason given was "encoder offline says the PLC".' in (await told(facts))["reasoning"]
-    assert (await drafted(facts))["choice"] == "ProposeCaution"
+    assert 'The reason given was "encoder offline says the PLC".' in (await offline_answer(facts))["reasoning"]
+    assert (await offline_draft(facts))["choice"] == "ProposeCaution"
 
 
 async def test_an_account_tells_of_holds() -> None:
     held = {"hold_count": 2, "last_held_at": "2026-10-06T09:10:00Z", "last_hold_reason": "beam lost"}
-    answer = await told(run("RunCompleted", None, phase("Completed"), **held))
+    answer = await offline_answer(run("RunCompleted", None, phase("Completed"), **held))
     assert answer["choice"] == "NominalCompletion"
     assert 'Holds: 2, the latest at 2026-10-06T09:10:00Z, for the reason "beam lost".' in answer["reasoning"]
     assert "The run was held on its way, as told above" in answer["reasoning"]
-    assert "Holds" not in (await told(run("RunCompleted", None, phase("Completed"))))["reasoning"]
+    assert "Holds" not in (await offline_answer(run("RunCompleted", None, phase("Completed"))))["reasoning"]
 
 
 async def test_an_account_tells_what_the_record_holds() -> None:
     channel = {"channel_name": "T_sample", "count": 361, "latest_value": 293.150, "units": "K", "simulated": False}
     adjusted = {"adjustment_count": 2, "last_adjusted_at": "2026-10-06T09:10:00Z", "channels": [channel]}
-    answer = await told(run("RunAborted", "encoder offline", phase("Aborted", FAULT), subject_id="s", **adjusted))
+    answer = await offline_answer(run("RunAborted", "encoder offline", phase("Aborted", FAULT), subject_id="s", **adjusted))
     headline, *parts = answer["reasoning"].split("\n\n")
     assert headline == 'Run "Overview scan 360" was aborted.'
     assert [part.partition(":")[0] for part in parts] == LABELS
@@ -223,12 +223,12 @@ def leaves(facts: Any) -> Iterator[str]:
 
 @given(facts=RUN)
 async def test_any_record_makes_an_account_of_the_right_length_without_numbers_of_its_own(facts: dict[str, Any]) -> None:
-    answer = await told(facts)
+    answer = await offline_answer(facts)
     account = answer["reasoning"]
     assert 130 <= len(account.split()) <= 230
     assert [label for label in LABELS if f"\n\n{label}: " in account] == LABELS
     assert numbers_in(account) <= {number for leaf in leaves(facts) for number in numbers_in(leaf)}
-    assert await told(facts) == answer
+    assert await offline_answer(facts) == answer
 
 
 @pytest.mark.parametrize("ended", ["RunCompleted", "RunAborted", "RunStopped", "RunTruncated", None])
@@ -239,7 +239,9 @@ async def test_the_wordiest_record_makes_no_longer_account(ended: str | None) ->
     adjusted = {"adjustment_count": 7, "last_adjusted_at": time, "interrupted_at": time}
     adjusted |= {"hold_count": 3, "last_held_at": time, "last_hold_reason": endless}
     named = {"run_name": endless, "subject_id": "s", "campaign_id": "c"}
-    answer = await told(run(ended, f"a fault: {endless}", *[failed] * 3, channels=[channel] * 9, **adjusted, **named))
+    answer = await offline_answer(
+        run(ended, f"a fault: {endless}", *[failed] * 3, channels=[channel] * 9, **adjusted, **named)
+    )
     assert 200 < len(answer["reasoning"].split()) <= 230
 
 
@@ -252,8 +254,8 @@ def caution(**fields: Any) -> dict[str, Any]:
     return {"caution_id": "c-1", **on, "text": "It loses its encoder", "workaround": "Home it", **fields}
 
 
-async def drafted(facts: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return await told({**facts, **KNOWN, **fields}, Purpose.CAUTION_DRAFT)
+async def offline_draft(facts: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return await offline_answer({**facts, **KNOWN, **fields}, Purpose.CAUTION_DRAFT)
 
 
 @pytest.mark.parametrize(
@@ -267,12 +269,12 @@ async def drafted(facts: dict[str, Any], **fields: Any) -> dict[str, Any]:
     ],
 )
 async def test_nothing_is_proposed_without_a_fault(facts: dict[str, Any]) -> None:
-    answer = await drafted(facts)
+    answer = await offline_draft(facts)
     assert (answer["choice"], answer["proposed_caution"]) == ("NoAction", None)
 
 
 async def test_a_fault_that_ended_a_run_is_a_caution_on_what_the_next_run_meets() -> None:
-    answer = await drafted(run("RunAborted", "gave up", phase(), phase("Aborted", FAULT)))
+    answer = await offline_draft(run("RunAborted", "gave up", phase(), phase("Aborted", FAULT)))
     assert answer["choice"] == "ProposeCaution"
     proposed = answer["proposed_caution"]
     assert (proposed["target_kind"], proposed["target_id"]) == ("Recipe", RECIPE)
@@ -282,12 +284,12 @@ async def test_a_fault_that_ended_a_run_is_a_caution_on_what_the_next_run_meets(
 
 
 async def test_a_fault_that_ended_nothing_is_a_notice() -> None:
-    answer = await drafted(run("RunCompleted", None, phase("Aborted", FAULT)))
+    answer = await offline_draft(run("RunCompleted", None, phase("Aborted", FAULT)))
     assert (answer["choice"], answer["proposed_caution"]["severity"]) == ("ProposeNotice", "Notice")
 
 
 async def test_a_reason_that_names_a_fault_concerns_the_only_asset() -> None:
-    answer = await drafted(run("RunAborted", "PSS interlock tripped"))
+    answer = await offline_draft(run("RunAborted", "PSS interlock tripped"))
     proposed = answer["proposed_caution"]
     assert (answer["choice"], proposed["target_kind"], proposed["target_id"]) == ("ProposeCaution", "Asset", ASSET)
     assert proposed["category"] == "InterlockQuirk"
@@ -295,35 +297,35 @@ async def test_a_reason_that_names_a_fault_concerns_the_only_asset() -> None:
 
 @pytest.mark.parametrize("assets", [[], ["a-1", "a-2"]])
 async def test_a_fault_of_nobody_knows_what_is_not_noted(assets: list[str]) -> None:
-    answer = await drafted(run("RunAborted", "encoder offline"), candidates={"assets": assets})
+    answer = await offline_draft(run("RunAborted", "encoder offline"), candidates={"assets": assets})
     assert answer["choice"] == "NoAction"
 
 
 async def test_a_caution_on_the_same_matter_is_superseded() -> None:
     others = [caution(category="Wear", caution_id="c-2"), caution(target_id="r-2", caution_id="c-3")]
-    answer = await drafted(run("RunAborted", "gave up", phase("Aborted", FAULT)), cautions=[*others, caution()])
+    answer = await offline_draft(run("RunAborted", "gave up", phase("Aborted", FAULT)), cautions=[*others, caution()])
     assert (answer["choice"], answer["proposed_caution"]["supersedes_caution_id"]) == ("ProposeSupersede", "c-1")
-    alone = await drafted(run("RunAborted", "gave up", phase("Aborted", FAULT)), cautions=others)
+    alone = await offline_draft(run("RunAborted", "gave up", phase("Aborted", FAULT)), cautions=others)
     assert alone["choice"] == "ProposeCaution"
 
 
 async def test_superseding_never_weakens_and_never_warns() -> None:
     gone = run("RunStopped", "gave up", phase("Aborted", FAULT))
-    stronger = await drafted(gone, cautions=[caution(severity="Caution")])
+    stronger = await offline_draft(gone, cautions=[caution(severity="Caution")])
     assert stronger["proposed_caution"]["severity"] == "Caution"
-    assert (await drafted(gone, cautions=[caution(severity="Warning")]))["choice"] == "NoAction"
+    assert (await offline_draft(gone, cautions=[caution(severity="Warning")]))["choice"] == "NoAction"
 
 
 async def test_what_is_said_already_is_not_said_again() -> None:
     facts = run("RunAborted", "gave up", phase("Aborted", FAULT))
-    said = (await drafted(facts))["proposed_caution"]["title"]
-    assert (await drafted(facts, cautions=[caution(text=said)]))["choice"] == "NoAction"
+    said = (await offline_draft(facts))["proposed_caution"]["title"]
+    assert (await offline_draft(facts, cautions=[caution(text=said)]))["choice"] == "NoAction"
 
 
 @given(facts=RUN, severity=st.sampled_from(["Notice", "Caution", "Warning"]), on=st.sampled_from(CATEGORIES))
 async def test_any_record_makes_a_draft_that_fits(facts: dict[str, Any], severity: str, on: str) -> None:
     cautions = [caution(severity=severity, category=on)]
-    answer = await drafted(facts, cautions=cautions)
+    answer = await offline_draft(facts, cautions=cautions)
     proposed = answer["proposed_caution"]
     assert (proposed is None) == (answer["choice"] == "NoAction")
     if proposed is not None:
@@ -334,14 +336,14 @@ async def test_any_record_makes_a_draft_that_fits(facts: dict[str, Any], severit
 
 async def test_an_empty_proposal_is_left_out_where_the_schema_does_not_ask_for_it() -> None:
     optional = {**DRAFT, "required": ["choice", "confidence", "reasoning"]}
-    answer = await told({**run("RunCompleted"), **KNOWN}, Purpose.CAUTION_DRAFT, optional)
+    answer = await offline_answer({**run("RunCompleted"), **KNOWN}, Purpose.CAUTION_DRAFT, optional)
     assert "proposed_caution" not in answer
 
 
 @pytest.mark.parametrize("purpose", ["steering", "poetry"])
 async def test_other_purposes_have_no_rules(purpose: str) -> None:
     with pytest.raises(LanguageModelInvalidRequestError, match=purpose):
-        await told(run("RunCompleted"), purpose, DEBRIEF)
+        await offline_answer(run("RunCompleted"), purpose, DEBRIEF)
 
 
 @pytest.mark.parametrize("message", ["", "[]", "Run 7 was aborted.", '{"run_id": '])
@@ -352,4 +354,4 @@ async def test_a_message_without_data_is_refused(message: str) -> None:
 
 async def test_even_rules_are_judged_by_the_schema() -> None:
     with pytest.raises(LanguageModelSchemaValidationError):
-        await told(run("RunCompleted"), schema={**DEBRIEF, "properties": {"choice": {"enum": ["Fine"]}}})
+        await offline_answer(run("RunCompleted"), schema={**DEBRIEF, "properties": {"choice": {"enum": ["Fine"]}}})

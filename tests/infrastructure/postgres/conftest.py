@@ -23,7 +23,7 @@ async def store(pool: Pool) -> PostgresStore:
 
 
 @pytest.fixture
-async def calling(store: PostgresStore) -> CommandCaller:
+async def client(store: PostgresStore) -> CommandCaller:
     return CommandCaller(store)
 
 

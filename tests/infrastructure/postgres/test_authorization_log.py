@@ -18,9 +18,9 @@ from tests.support.infrastructure.database_observer import Connection, rows, unt
 
 
 async def test_verdicts_that_are_being_written_when_the_process_stops_are_written(
-    database_url: str, pool: Pool, store: PostgresStore, calling: CommandCaller, owner: Connection
+    database_url: str, pool: Pool, store: PostgresStore, client: CommandCaller, owner: Connection
 ) -> None:
-    await Seeds(store, calling.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
+    await Seeds(store, client.clock, new_id).plant(facility_code="site", bootstrap_principal_id=OPERATOR)
     verdicts = PostgresVerdictLog(pool)
     for name in ("DefineZone", "GetZone"):
         verdicts.record(Caller(OPERATOR, SYSTEM_HTTP, new_id()), SYSTEM_HTTP, name, AuthzResult(AccessDecision.ALLOW))

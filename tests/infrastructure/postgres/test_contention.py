@@ -32,7 +32,7 @@ from tests.support.application.command_paths import OPERATOR, START, CommandCall
 from tests.support.domain.world import expect_refusal, new_id
 from tests.support.infrastructure.database_observer import Connection, project, rows, until_waiting
 
-WRITERS = 64
+WRITERS = 24
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -41,9 +41,7 @@ def subject(number: int) -> BindActorSubject:
 
 
 class TestOneStream:
-    async def test_of_sixty_four_writers_who_saw_the_same_version_one_wins(
-        self, database_url: str, owner: Connection
-    ) -> None:
+    async def test_of_many_writers_who_saw_the_same_version_one_wins(self, database_url: str, owner: Connection) -> None:
         everybody_has_read = asyncio.Barrier(WRITERS)
 
         async def provider(*arguments: Any) -> ProviderFacts:
@@ -51,27 +49,25 @@ class TestOneStream:
             return ProviderFacts(known=True, bound=False)
 
         async with runtime_pool(database_url, WRITERS) as pool:
-            calling = CommandCaller(
+            client = CommandCaller(
                 PostgresStore(pool), ports=SimpleNamespace(identity_provider=provider, deployment=lenient)
             )
-            actor = await calling.create(RegisterActor(name="Mira"))
-            binds = [calling.do(subject(number), on=actor) for number in range(WRITERS)]
+            actor = await client.create(RegisterActor(name="Mira"))
+            binds = [client.do(subject(number), on=actor) for number in range(WRITERS)]
             outcomes = await asyncio.gather(*binds, return_exceptions=True)
             winners = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, CommandResult)]
             losers = [outcome for outcome in outcomes if isinstance(outcome, ConcurrencyError)]
             assert (len(winners), len(losers)) == (1, WRITERS - 1)
-            assert await calling.versions("Actor", actor) == [1, 2]
+            assert await client.versions("Actor", actor) == [1, 2]
         bound = await rows(owner, "SELECT subject FROM access_subject_binding")
         assert bound == [(f"person-{winners[0]}",)]
 
-    async def test_sixty_four_writers_who_repeat_until_they_win_all_get_in(
-        self, database_url: str, owner: Connection
-    ) -> None:
+    async def test_many_writers_who_repeat_until_they_win_all_get_in(self, database_url: str, owner: Connection) -> None:
         lost = 0
 
-        async def until_won(calling: CommandCaller, visit: UUID) -> int:
+        async def until_won(client: CommandCaller, visit: UUID) -> int:
             nonlocal lost
-            person = calling.acting_as(new_id())
+            person = client.acting_as(new_id())
             while True:
                 try:
                     return (await person.do(CheckInVisit(mode="remote"), on=visit)).position
@@ -79,11 +75,11 @@ class TestOneStream:
                     lost += 1
 
         async with runtime_pool(database_url, 16) as pool:
-            calling = CommandCaller(PostgresStore(pool))
-            visit = await calling.create(planned_visit())
-            await calling.do(RecordVisitArrival(), on=visit)
-            positions = await asyncio.gather(*(until_won(calling, visit) for _ in range(WRITERS)))
-            async with calling.store.session() as session:
+            client = CommandCaller(PostgresStore(pool))
+            visit = await client.create(planned_visit())
+            await client.do(RecordVisitArrival(), on=visit)
+            positions = await asyncio.gather(*(until_won(client, visit) for _ in range(WRITERS)))
+            async with client.store.session() as session:
                 stored = await session.load("Visit", [visit])
         assert [row.version for row in stored] == list(range(1, WRITERS + 3))
         assert sorted(positions) == [row.position for row in stored[2:]]
@@ -97,12 +93,12 @@ class TestOneStream:
 
 class TestDeadlocks:
     async def test_appends_that_cross_lose_a_race_and_nothing_else(
-        self, store: PostgresStore, calling: CommandCaller, second_connection: Connection, owner: Connection
+        self, store: PostgresStore, client: CommandCaller, second_connection: Connection, owner: Connection
     ) -> None:
         """One writes a, x, b and the other b, a, while somebody else is about to write x."""
-        a, x, b = [await calling.create(RegisterActor(name=name)) for name in "axb"]
+        a, x, b = [await client.create(RegisterActor(name=name)) for name in "axb"]
 
-        def deactivating(*ids: UUID) -> Batch:
+        def deactivation_batch(*ids: UUID) -> Batch:
             call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
             events = [(id, ActorDeactivated().stamp(id, START)) for id in ids]
             return Batch(call, "Cross", [StreamAppend("Actor", id, 1, [(new_id(), event)]) for id, event in events])
@@ -117,14 +113,14 @@ class TestDeadlocks:
             "payload, principal_id, command_name, correlation_id, occurred_at FROM events WHERE stream_id = %s",
             (x,),
         )
-        first = asyncio.create_task(append(deactivating(a, x, b)))
+        first = asyncio.create_task(append(deactivation_batch(a, x, b)))
         await until_waiting(owner, 1)
-        second = asyncio.create_task(append(deactivating(b, a)))
+        second = asyncio.create_task(append(deactivation_batch(b, a)))
         await until_waiting(owner, 2)
         await second_connection.rollback()
         outcomes = await asyncio.gather(first, second, return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["ConcurrencyError", "int"]
-        versions = [await calling.versions("Actor", id) for id in (a, b)]
+        versions = [await client.versions("Actor", id) for id in (a, b)]
         assert versions == [[1, 2], [1, 2]]
 
 
@@ -141,17 +137,17 @@ class TestConnections:
 
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
-            calling = CommandCaller(store, ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
-            actors = [await calling.create(RegisterActor(name=name)) for name in "abcd"]
-            binds = [calling.acting_as(actor).do(subject(0), on=actor) for actor in actors]
-            async with asyncio.timeout(5):
+            client = CommandCaller(store, ports=SimpleNamespace(identity_provider=provider, deployment=lenient))
+            actors = [await client.create(RegisterActor(name=name)) for name in "abcd"]
+            binds = [client.acting_as(actor).do(subject(0), on=actor) for actor in actors]
+            async with asyncio.timeout(60):
                 outcomes = await asyncio.gather(*binds, return_exceptions=True)
         assert [type(outcome).__name__ for outcome in outcomes].count("CommandResult") == 1
 
     async def test_nor_does_what_is_read_beside_a_transaction(self, database_url: str) -> None:
         everybody_decides = asyncio.Barrier(4)
 
-        async def reading(store: PostgresStore, lock: str, actor: UUID) -> int:
+        async def read_beside_lock(store: PostgresStore, lock: str, actor: UUID) -> int:
             async with store.session(lock):
                 await everybody_decides.wait()
                 return len(await store.newer("Actor", {actor: 0}))
@@ -159,87 +155,87 @@ class TestConnections:
         async with runtime_pool(database_url, 4) as pool:
             store = PostgresStore(pool)
             actor = await CommandCaller(store).create(RegisterActor(name="Mira"))
-            async with asyncio.timeout(5):
-                assert await asyncio.gather(*(reading(store, name, actor) for name in "abcd")) == [1] * 4
+            async with asyncio.timeout(60):
+                assert await asyncio.gather(*(read_beside_lock(store, name, actor) for name in "abcd")) == [1] * 4
 
-    async def test_a_task_begun_meanwhile_has_its_own(self, store: PostgresStore, calling: CommandCaller) -> None:
-        actor = await calling.create(RegisterActor(name="Mira"))
+    async def test_a_task_begun_meanwhile_has_its_own(self, store: PostgresStore, client: CommandCaller) -> None:
+        actor = await client.create(RegisterActor(name="Mira"))
         async with store.session(CONTROL_LOCK):
-            versions = await asyncio.gather(*(calling.versions("Actor", actor) for _ in range(3)))
+            versions = await asyncio.gather(*(client.versions("Actor", actor) for _ in range(3)))
         assert versions == [[1]] * 3
 
 
 class TestNamedLocks:
-    async def rivals(self, calling: CommandCaller, count: int = 2) -> tuple[UUID, list[UUID]]:
+    async def rivals(self, client: CommandCaller, count: int = 2) -> tuple[UUID, list[UUID]]:
         """Visits that have arrived at one surface."""
-        surface = await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
-        visits = [await calling.create(planned_visit(surface)) for _ in range(count)]
+        surface = await client.create(DefineSurface(name="Endstation A", kind="HTTP"))
+        visits = [await client.create(planned_visit(surface)) for _ in range(count)]
         for visit in visits:
-            await calling.do(RecordVisitArrival(), on=visit)
+            await client.do(RecordVisitArrival(), on=visit)
         return surface, visits
 
-    async def driver(self, calling: CommandCaller, surface: UUID) -> UUID | None:
-        async with calling.store.session() as session:
+    async def driver(self, client: CommandCaller, surface: UUID) -> UUID | None:
+        async with client.store.session() as session:
             found: Any = await session.records(SurfaceControl, {"surface_id": surface})
         return found[0].visit_id if found else None
 
     async def test_commands_under_one_lock_are_serial(
-        self, calling: CommandCaller, second_connection: Connection, owner: Connection
+        self, client: CommandCaller, second_connection: Connection, owner: Connection
     ) -> None:
         """Both wait for the lock before they look, so the second sees what the first wrote."""
-        surface, visits = await self.rivals(calling)
+        surface, visits = await self.rivals(client)
         await second_connection.execute(LOCK, (CONTROL_LOCK,))
         takes = []
         for number, visit in enumerate(visits, 1):
-            takes.append(asyncio.create_task(calling.do(TakeControlOfSurface(surface_id=surface), on=visit)))
+            takes.append(asyncio.create_task(client.do(TakeControlOfSurface(surface_id=surface), on=visit)))
             await until_waiting(owner, number)
-        assert await self.driver(calling, surface) is None
+        assert await self.driver(client, surface) is None
         await second_connection.rollback()
         outcomes = await asyncio.gather(*takes, return_exceptions=True)
         won = [visit for visit, outcome in zip(visits, outcomes, strict=True) if isinstance(outcome, CommandResult)]
         lost = [outcome.reason for outcome in outcomes if isinstance(outcome, Refusal)]
-        assert (won, lost) == ([await self.driver(calling, surface)], ["not_descendant"])
+        assert (won, lost) == ([await self.driver(client, surface)], ["not_descendant"])
 
     async def test_a_command_under_a_lock_holds_it_until_its_append_is_committed(
-        self, calling: CommandCaller, store: PostgresStore, owner: Connection
+        self, client: CommandCaller, store: PostgresStore, owner: Connection
     ) -> None:
-        surface, (visit, _) = await self.rivals(calling)
+        surface, (visit, _) = await self.rivals(client)
         async with store.session(CONTROL_LOCK):
-            take = asyncio.create_task(calling.do(TakeControlOfSurface(surface_id=surface), on=visit))
+            take = asyncio.create_task(client.do(TakeControlOfSurface(surface_id=surface), on=visit))
             await until_waiting(owner)
             assert not take.done()
         await take
-        assert await self.driver(calling, surface) == visit
+        assert await self.driver(client, surface) == visit
 
-    async def test_other_commands_do_not_wait_for_it(self, calling: CommandCaller, second_connection: Connection) -> None:
-        _, (visit, _) = await self.rivals(calling)
+    async def test_other_commands_do_not_wait_for_it(self, client: CommandCaller, second_connection: Connection) -> None:
+        _, (visit, _) = await self.rivals(client)
         await second_connection.execute(LOCK, (CONTROL_LOCK,))
-        async with asyncio.timeout(10):
-            await calling.do(StartVisit(), on=visit)
+        async with asyncio.timeout(60):
+            await client.do(StartVisit(), on=visit)
 
-    async def test_a_refusal_gives_the_lock_back(self, calling: CommandCaller) -> None:
-        surface, (visit, other) = await self.rivals(calling)
+    async def test_a_refusal_gives_the_lock_back(self, client: CommandCaller) -> None:
+        surface, (visit, other) = await self.rivals(client)
         with expect_refusal("VisitCannotCompleteError", "arrived"):
-            await calling.do(CompleteVisit(), on=visit)
-        async with asyncio.timeout(10):
-            await calling.do(TakeControlOfSurface(surface_id=surface), on=other)
+            await client.do(CompleteVisit(), on=visit)
+        async with asyncio.timeout(60):
+            await client.do(TakeControlOfSurface(surface_id=surface), on=other)
 
     async def test_a_broken_connection_gives_the_lock_back_and_writes_nothing(
-        self, calling: CommandCaller, owner: Connection
+        self, client: CommandCaller, owner: Connection
     ) -> None:
         """The connection breaks after the decision, when the event's id is drawn."""
-        surface, (visit, other) = await self.rivals(calling)
-        ids = iter(breaking(lambda: terminate_lock_holders(owner)))
-        broken = replace(calling, new_id=lambda: next(ids))
+        surface, (visit, other) = await self.rivals(client)
+        ids = iter(ids_after(lambda: terminate_lock_holders(owner)))
+        broken = replace(client, new_id=lambda: next(ids))
         with pytest.raises(StoreUnavailableError):
             await broken.do(TakeControlOfSurface(surface_id=surface), on=visit, key="retry-1")
-        assert await calling.versions("Visit", visit) == [1, 2]
-        async with asyncio.timeout(10):
-            await calling.do(TakeControlOfSurface(surface_id=surface), on=other)
-        assert await self.driver(calling, surface) == other
+        assert await client.versions("Visit", visit) == [1, 2]
+        async with asyncio.timeout(60):
+            await client.do(TakeControlOfSurface(surface_id=surface), on=other)
+        assert await self.driver(client, surface) == other
 
 
-def breaking(event: Callable[[], None]) -> Any:
+def ids_after(event: Callable[[], None]) -> Any:
     """Ids, and something that happens when the first is drawn."""
     event()
     while True:

@@ -28,7 +28,7 @@ def fold(state, event, offset=3):
 
 
 def digest(source: str) -> str:
-    """The digest of the function `fold` of a module of the domain with this source."""
+    """Return the digest of the function `fold` of a module of the domain with this source."""
     names = {"__name__": "baton.domain.invented"}
     exec(compile(source, "invented.py", "exec"), names)
     fold = names["fold"]
@@ -36,10 +36,15 @@ def digest(source: str) -> str:
     return CodeFingerprints().digest(fold)
 
 
-def test_every_process_computes_the_same() -> None:
+@pytest.fixture(scope="module")
+def fingerprints() -> dict[str, str]:
+    return dict(code_fingerprints(REGISTRY.projections))
+
+
+def test_every_process_computes_the_same(fingerprints: dict[str, str]) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "11"}
     other = subprocess.run([sys.executable, "-c", PRINT], env=environment, capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == str(sorted(code_fingerprints(REGISTRY.projections).items()))
+    assert other.stdout.strip() == str(sorted(fingerprints.items()))
 
 
 def test_lines_comments_and_docstrings_do_not_count() -> None:
@@ -61,6 +66,5 @@ def test_what_a_fold_does_and_all_it_uses_counts(old: str, new: str) -> None:
     assert digest(FOLD.replace(old, new)) != digest(FOLD)
 
 
-def test_each_projection_has_its_own() -> None:
-    found = code_fingerprints(REGISTRY.projections)
-    assert len(set(found.values())) == len(found) > 30
+def test_each_projection_has_its_own(fingerprints: dict[str, str]) -> None:
+    assert len(set(fingerprints.values())) == len(fingerprints) > 30

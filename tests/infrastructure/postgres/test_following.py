@@ -86,7 +86,7 @@ async def test_order_is_by_transaction_where_positions_cross(
 
 
 async def test_a_reader_in_a_long_transaction_holds_nobody_back(
-    store: PostgresStore, calling: CommandCaller, second_connection: Connection
+    store: PostgresStore, client: CommandCaller, second_connection: Connection
 ) -> None:
     """Only writers have a transaction id; a report that reads for an hour must not stop the projections."""
     await second_connection.execute("SELECT count(*) FROM events")
@@ -108,7 +108,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=steps)
 async def test_no_interleaving_makes_a_follower_skip_or_repeat(
     store: PostgresStore, database_url: str, steps: list[tuple[str, int]]

@@ -20,16 +20,16 @@ HOUR = timedelta(hours=1)
 async def keys(pool: Pool) -> CommandCaller:
     """Requests of 25 hours and of one hour ago, and one of 25 hours ago that never finished."""
     now = datetime.now(UTC)
-    calling = CommandCaller(PostgresStore(pool), clock=HandSetClock(now - 25 * HOUR))
-    await calling.do(DefineZone(name="Old"), key="old")
+    client = CommandCaller(PostgresStore(pool), clock=HandSetClock(now - 25 * HOUR))
+    await client.do(DefineZone(name="Old"), key="old")
     unfinished = KeyClaim(OPERATOR, "unfinished", SYSTEM_HTTP, "DefineZone", "a" * 64, now - 25 * HOUR)
-    assert await calling.store.claim_key(unfinished, now - 26 * HOUR) is None
-    calling.clock.now = now - HOUR
-    await calling.do(DefineZone(name="Young"), key="young")
-    return calling
+    assert await client.store.claim_key(unfinished, now - 26 * HOUR) is None
+    client.clock.now = now - HOUR
+    await client.do(DefineZone(name="Young"), key="young")
+    return client
 
 
-async def remembered(owner: Connection) -> list[str]:
+async def remembered_keys(owner: Connection) -> list[str]:
     return [row[0] for row in await rows(owner, "SELECT key FROM idempotency ORDER BY created_at, key DESC")]
 
 
@@ -37,9 +37,9 @@ async def test_finished_requests_are_forgotten_after_their_life_and_locked_ones_
     keys: CommandCaller, pool: Pool, owner: Connection
 ) -> None:
     assert await Pruner(pool, 24 * HOUR).prune() == 1
-    assert await remembered(owner) == ["unfinished", "young"]
+    assert await remembered_keys(owner) == ["unfinished", "young"]
     assert await Pruner(pool, timedelta(minutes=1)).prune() == 1
-    assert await remembered(owner) == ["unfinished"]
+    assert await remembered_keys(owner) == ["unfinished"]
 
 
 async def test_a_forgotten_key_may_be_used_anew(keys: CommandCaller, pool: Pool) -> None:
@@ -50,7 +50,7 @@ async def test_a_forgotten_key_may_be_used_anew(keys: CommandCaller, pool: Pool)
 
 async def test_a_life_of_zero_keeps_everything(keys: CommandCaller, pool: Pool, owner: Connection) -> None:
     await Pruner(pool, timedelta(0)).run()
-    assert len(await remembered(owner)) == 3
+    assert len(await remembered_keys(owner)) == 3
 
 
 async def test_the_events_of_a_forgotten_request_stay(keys: CommandCaller, pool: Pool, owner: Connection) -> None:

@@ -18,7 +18,7 @@ LOCK = 0x77
 
 
 @pytest.fixture(autouse=True)
-def _quick_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leadership, "CHECK_SECONDS", 0.05)
 
 
@@ -41,26 +41,26 @@ class Work:
             self.working -= 1
 
 
-def standing(url: str, work: Callable[[Connection], object]) -> AbstractAsyncContextManager[None]:
+def running_candidate(url: str, work: Callable[[Connection], object]) -> AbstractAsyncContextManager[None]:
     """A process that stands for election."""
     return Supervisor().supervise("leading", lambda: lead(url, LOCK, work))  # type: ignore[arg-type]
 
 
 async def test_one_leads_and_the_next_takes_over_when_it_leaves(database_url: str, owner: Connection) -> None:
     first, second = Work(), Work()
-    async with standing(database_url, first):
+    async with running_candidate(database_url, first):
         await until(lambda: first.working)
         assert await is_led(owner, LOCK)
-        async with standing(database_url, second):
+        async with running_candidate(database_url, second):
             await until(lambda: _sessions(owner, 2))
             assert second.working == 0
-            await until(lambda: _terminated(owner, LOCK))
+            await until(lambda: _terminate_leader(owner, LOCK))
             await until(lambda: first.working + second.working == 1)
     assert not await is_led(owner, LOCK)
 
 
 async def test_who_waits_holds_nothing_back(database_url: str, owner: Connection) -> None:
-    async with standing(database_url, Work()), standing(database_url, Work()):
+    async with running_candidate(database_url, Work()), running_candidate(database_url, Work()):
         await until(lambda: _sessions(owner, 2))
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         assert await value(owner, waiting) == 0
@@ -68,9 +68,9 @@ async def test_who_waits_holds_nothing_back(database_url: str, owner: Connection
 
 async def test_a_lost_session_ends_the_work_and_another_begins(database_url: str, owner: Connection) -> None:
     work = Work()
-    async with standing(database_url, work):
+    async with running_candidate(database_url, work):
         await until(lambda: work.working)
-        await _terminated(owner, LOCK)
+        await _terminate_leader(owner, LOCK)
         await until(lambda: len(work.sessions) == 2 and work.working == 1)
 
 
@@ -80,23 +80,23 @@ async def test_work_that_fails_is_logged_and_begun_again(database_url: str) -> N
     async def work(connection: Connection) -> None:
         attempts.append(connection)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(failing())
+            tasks.create_task(fail())
 
-    async def failing() -> None:
+    async def fail() -> None:
         raise RuntimeError("bug")
 
     with capture_logs() as lines:
-        async with standing(database_url, work):
+        async with running_candidate(database_url, work):
             await until(lambda: len(attempts) == 2)
     assert [line["error"] for line in lines if line["event"] == "task_ended"][:1] == ["RuntimeError"]
 
 
 async def test_what_is_settled_is_known_by_name_and_gone_with_the_session(database_url: str, owner: Connection) -> None:
     work = Work(note="Hutch B")
-    async with standing(database_url, work):
-        await until(lambda: _settled(owner, "Hutch B"))
+    async with running_candidate(database_url, work):
+        await until(lambda: _is_settled(owner, "Hutch B"))
         assert await unsettled_enclosures(owner, ["Hutch C", "Hutch B", "Hutch A"]) == ["Hutch A", "Hutch C"]
-    await until(lambda: _unsettled(owner, "Hutch B"))
+    await until(lambda: _is_unsettled(owner, "Hutch B"))
 
 
 async def test_the_runtime_role_can_see_what_is_settled(database_url: str) -> None:
@@ -110,15 +110,15 @@ async def _sessions(owner: Connection, count: int) -> bool:
     return bool(await value(owner, query) >= count)
 
 
-async def _terminated(owner: Connection, lock: int) -> bool:
+async def _terminate_leader(owner: Connection, lock: int) -> bool:
     for pid in await lock_holders(owner, lock):
         return bool(await value(owner, "SELECT pg_terminate_backend(%s)", pid))
     return False
 
 
-async def _settled(owner: Connection, name: str) -> bool:
+async def _is_settled(owner: Connection, name: str) -> bool:
     return await unsettled_enclosures(owner, [name]) == []
 
 
-async def _unsettled(owner: Connection, name: str) -> bool:
+async def _is_unsettled(owner: Connection, name: str) -> bool:
     return await unsettled_enclosures(owner, [name]) == [name]

@@ -21,7 +21,7 @@ from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.application.command_paths import CommandCaller, HandSetClock
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.database_observer import rows, until_waiting
-from tests.support.infrastructure.ledger_cases import PORTS, LedgerCase, LedgerConduct, crossing, row
+from tests.support.infrastructure.ledger_cases import PORTS, LedgerCase, LedgerConduct, begin_request, row
 
 LOCK = "SELECT FROM conduct_progress WHERE procedure_id = %s FOR UPDATE"
 
@@ -32,13 +32,13 @@ async def no_time(seconds: float) -> None:
 
 @pytest.fixture
 def case(store: PostgresStore) -> LedgerCase:
-    calling = CommandCaller(store, ports=PORTS, clock=HandSetClock(datetime.now(UTC)))
-    return LedgerCase(calling, PostgresLedger(store), no_time)
+    client = CommandCaller(store, ports=PORTS, clock=HandSetClock(datetime.now(UTC)))
+    return LedgerCase(client, PostgresLedger(store), no_time)
 
 
 @pytest.fixture
 async def conduct(case: LedgerCase) -> LedgerConduct:
-    return await case.opened()
+    return await case.open_conduct()
 
 
 class TestTheFence:
@@ -48,10 +48,10 @@ class TestTheFence:
         self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
         await second_connection.execute(LOCK, (conduct.procedure_id,))
-        case.calling.clock.now += timedelta(seconds=61)
-        truncating = asyncio.create_task(case.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
+        case.client.clock.now += timedelta(seconds=61)
+        truncating = asyncio.create_task(case.client.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
         await until_waiting(owner, 1)
-        beginning = asyncio.create_task(case.ledger.begin(crossing(conduct.at(0))))
+        beginning = asyncio.create_task(case.ledger.begin(begin_request(conduct.at(0))))
         await until_waiting(owner, 2)
         await second_connection.rollback()
         await truncating
@@ -64,10 +64,10 @@ class TestTheFence:
         self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
         await second_connection.execute(LOCK, (conduct.procedure_id,))
-        beginning = asyncio.create_task(case.ledger.begin(crossing(conduct.at(0))))
+        beginning = asyncio.create_task(case.ledger.begin(begin_request(conduct.at(0))))
         await until_waiting(owner, 1)
-        case.calling.clock.now += timedelta(seconds=61)
-        truncating = asyncio.create_task(case.calling.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
+        case.client.clock.now += timedelta(seconds=61)
+        truncating = asyncio.create_task(case.client.do(TruncateProcedure(reason="power cut"), on=conduct.procedure_id))
         await until_waiting(owner, 2)
         await second_connection.rollback()
         assert (await beginning).marked
@@ -79,7 +79,7 @@ class TestTheFence:
     ) -> None:
         place = conduct.at(0)
         await second_connection.execute(LOCK, (conduct.procedure_id,))
-        rivals = [asyncio.create_task(case.ledger.begin(crossing(place))) for _ in range(2)]
+        rivals = [asyncio.create_task(case.ledger.begin(begin_request(place))) for _ in range(2)]
         await until_waiting(owner, 2)
         await second_connection.rollback()
         standings = await asyncio.gather(*rivals)
@@ -92,11 +92,11 @@ class TestTheFence:
         self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
     ) -> None:
         place = conduct.at(0)
-        await case.begun(place)
+        await case.begin_step(place)
         await second_connection.execute(LOCK, (conduct.procedure_id,))
         settling = asyncio.create_task(case.ledger.settle(row(place, Mark.OUTCOME, value=3)))
         await until_waiting(owner, 1)
-        repeating = asyncio.create_task(case.ledger.begin(crossing(place, attempt=2, again=True)))
+        repeating = asyncio.create_task(case.ledger.begin(begin_request(place, attempt=2, again=True)))
         await until_waiting(owner, 2)
         await second_connection.rollback()
         await settling
@@ -105,7 +105,7 @@ class TestTheFence:
         assert {found.mark for found in standing.rows} == {"in_flight", "outcome"}
 
 
-class Counted:
+class CountingConnection:
     """A connection that counts what is asked of it."""
 
     def __init__(self, connection: Connection, asked: list[str]) -> None:
@@ -127,7 +127,7 @@ class CountingStore(PostgresStore):
     @asynccontextmanager
     async def connection(self, *, writing: bool = False) -> AsyncIterator[Any]:
         async with super().connection(writing=writing) as connection:
-            yield Counted(connection, self.asked)
+            yield CountingConnection(connection, self.asked)
 
 
 class TestRoundTrips:
@@ -137,7 +137,7 @@ class TestRoundTrips:
         effect = place.row_id(Mark.IN_FLIGHT, 1)
         ids = conduct.procedure_id, conduct.conduct_id
         for asking in (
-            ledger.begin(crossing(place)),
+            ledger.begin(begin_request(place)),
             ledger.beat(place, effect, None),
             ledger.settle(row(place, Mark.OUTCOME)),
             ledger.slots(*ids, 0, 0),
@@ -156,7 +156,7 @@ class TestRoundTrips:
         store.asked.clear()
         await ledger.settle(row(place, Mark.OUTCOME, attempt=2))
         assert len(store.asked) == 2
-        await case.calling.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
+        await case.client.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
         store.asked.clear()
         await ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
         assert len(store.asked) == 2

@@ -19,6 +19,7 @@ from tests.support.application.command_paths import CommandCaller
 from tests.support.databases import with_database
 from tests.support.service import running_api
 from tests.support.stack import run_baton
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 PRODUCTION = {
@@ -33,7 +34,7 @@ PRODUCTION = {
 
 
 @pytest.fixture
-def bare(postgres: EmbeddedPostgres) -> Iterator[str]:
+def empty_database(postgres: EmbeddedPostgres) -> Iterator[str]:
     """The name of an empty database that belongs to the owner."""
     name = f"logins_{os.getpid()}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
@@ -48,7 +49,7 @@ def runtime_url(postgres: EmbeddedPostgres, database_url: str) -> str:
     return with_database(postgres.runtime_url, database_url.partition("?")[0].rpartition("/")[2])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "statement",
     [
         "UPDATE events SET command_name = 'x'",
@@ -97,8 +98,13 @@ async def test_the_service_serves_and_projects_under_its_own_login(runtime_url: 
     assert not may_migrate(runtime_url)
 
 
-async def test_the_owner_migrates_and_rebuilds_and_the_service_sees_the_form(postgres: EmbeddedPostgres, bare: str) -> None:
-    owner_url, runtime_url = with_database(postgres.owner_url, bare), with_database(postgres.runtime_url, bare)
+async def test_the_owner_migrates_and_rebuilds_and_the_service_sees_the_form(
+    postgres: EmbeddedPostgres, empty_database: str
+) -> None:
+    owner_url, runtime_url = (
+        with_database(postgres.owner_url, empty_database),
+        with_database(postgres.runtime_url, empty_database),
+    )
     assert not has_current_form(runtime_url)
     migrate(owner_url)
     assert has_current_form(runtime_url)
@@ -114,10 +120,10 @@ async def test_the_owner_migrates_and_rebuilds_and_the_service_sees_the_form(pos
         Supervisor().supervise("projections", Projector(runtime_url, 0.02, owner_url).run),
     ):
 
-        async def built() -> bool:
+        async def is_built() -> bool:
             return not await unbuilt_projections(connection)
 
-        await until(built)
+        await until(is_built)
 
 
 def test_production_refuses_a_login_that_can_rewrite_the_log(postgres: EmbeddedPostgres, database_url: str) -> None:

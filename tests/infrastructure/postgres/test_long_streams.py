@@ -21,7 +21,7 @@ from tests.support.domain.world import START, World, new_id
 ASSET, SCHEDULE = REGISTRY.aggregates["Asset"], REGISTRY.aggregates["Schedule"]
 
 
-async def written(pool: AsyncConnectionPool, id: UUID, events: list[Event]) -> PostgresStore:
+async def store_with(pool: AsyncConnectionPool, id: UUID, events: list[Event]) -> PostgresStore:
     store = PostgresStore(pool)
     call = Call(principal_id=NIL, surface_id=NIL, now=START, new_id=id, correlation_id=new_id())
     stamped = [(new_id(), event.stamp(id, START)) for event in events]
@@ -36,7 +36,7 @@ async def test_a_long_stream_is_read_without_what_was_overwritten(database_url: 
     life: list[Event] = [BORN, *renames, *(AssetFamilyAdded(family_id=id) for id in families), AssetRenamed(name="Last")]
     id = new_id()
     async with runtime_pool(database_url, 2) as pool:
-        store = await written(pool, id, life)
+        store = await store_with(pool, id, life)
         async with store.session() as session:
             rows = await session.load("Asset", [id])
             many = await session.load("Asset", [id, new_id()])
@@ -50,7 +50,7 @@ async def test_a_short_stream_is_read_whole(database_url: str) -> None:
     life: list[Event] = [BORN, *(AssetRenamed(name=f"Stage {number}") for number in range(SHORT - 1))]
     id = new_id()
     async with runtime_pool(database_url, 2) as pool:
-        store = await written(pool, id, life)
+        store = await store_with(pool, id, life)
         async with store.session() as session:
             rows = await session.load("Asset", [id])
     assert [row.version for row in rows] == list(range(1, SHORT + 1))
@@ -66,7 +66,7 @@ async def test_a_schedule_that_has_fired_for_months_is_read_as_fast_as_a_new_one
     life: list[Event] = [born, *fired, refused]
     id = new_id()
     async with runtime_pool(database_url, 2) as pool:
-        store = await written(pool, id, life)
+        store = await store_with(pool, id, life)
         async with store.session() as session:
             rows = await session.load("Schedule", [id])
             last = await session.load_latest(LatestEvents(Schedule, id, (ScheduleFired, ScheduleFiringRefused), 3))
@@ -84,7 +84,7 @@ async def test_a_schedule_that_has_fired_for_years_is_read_without_passing_over_
     life: list[Event] = [born, *fired, ScheduleHeld(reason="beam dump")]
     id = new_id()
     async with runtime_pool(database_url, 2) as pool:
-        store = await written(pool, id, life)
+        store = await store_with(pool, id, life)
         async with store.session() as session:
             rows = await session.load("Schedule", [id])
         async with await dedicated_connection(database_url, owner=True) as connection:

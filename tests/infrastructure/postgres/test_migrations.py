@@ -1,10 +1,10 @@
-"""Migrations: applied once, by whoever comes first, with any number of processes starting at the same moment."""
+"""Migrations: applied once, by the first to come, with any number of processes starting at the same moment."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -15,12 +15,19 @@ from baton.domain.contexts import REGISTRY
 from baton.infrastructure.postgres.migrate import MIGRATION_LOCK, alchemy_url, migrate, pending_migrations
 from tests.support.databases import with_database
 
-SOURCES = Path(__file__).parents[3] / "src"
-MIGRATE = """
+MIGRATE_IN_PROCESSES = """
+import os
 import sys
 import baton.domain.contexts
 from baton.infrastructure.postgres.migrate import migrate
-migrate(sys.argv[1])
+children = []
+for _ in range(3):
+    if pid := os.fork():
+        children.append(pid)
+    else:
+        migrate(sys.argv[1])
+        os._exit(0)
+sys.exit(any([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]))
 """
 STATE = {
     "tables": "SELECT oid, relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY oid",
@@ -49,15 +56,8 @@ def state(url: str) -> dict[str, Any]:
         return {name: connection.execute(query).fetchall() for name, query in STATE.items()}
 
 
-def migrating(url: str) -> "subprocess.Popen[str]":
-    """Another process that migrates."""
-    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
-    command = [sys.executable, "-c", MIGRATE, url]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-
-
 def without_identity(found: dict[str, Any]) -> dict[str, Any]:
-    """What two databases that were migrated alike have in common."""
+    """Return what two databases that were migrated alike have in common."""
     names = sorted(row[1] for row in found["tables"])
     definitions = [row[:2] for row in found["projections"]]
     return {**found, "tables": names, "projections": definitions, "bookmarks": len(found["bookmarks"])}
@@ -69,38 +69,39 @@ def test_an_empty_database_needs_every_migration_and_then_none(empty_url: str) -
     assert pending_migrations(empty_url) == []
 
 
-def test_migrating_makes_every_projection_and_marks_it_built(empty_url: str) -> None:
-    migrate(empty_url)
-    found = state(empty_url)["projections"]
+def test_migrating_makes_every_projection_and_marks_it_built(database_url: str) -> None:
+    found = state(database_url)["projections"]
     assert {row[0] for row in found} == set(REGISTRY.projections)
     assert all(row[2] is not None for row in found)
 
 
-def test_migrating_again_changes_nothing(empty_url: str) -> None:
-    migrate(empty_url)
-    before = state(empty_url)
-    migrate(empty_url)
-    assert state(empty_url) == before
+def test_migrating_again_changes_nothing(database_url: str) -> None:
+    before = state(database_url)
+    migrate(database_url)
+    assert state(database_url) == before
 
 
 def test_several_processes_may_migrate_at_once(empty_url: str, database_url: str) -> None:
-    for process in [migrating(empty_url) for _ in range(3)]:
-        _, errors = process.communicate(timeout=100)
-        assert process.returncode == 0, errors
+    command = [sys.executable, "-c", MIGRATE_IN_PROCESSES, empty_url]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert ran.returncode == 0, ran.stderr
     assert without_identity(state(empty_url)) == without_identity(state(database_url))
 
 
-def test_a_process_waits_for_one_that_is_migrating(empty_url: str) -> None:
-    """The lock is given back by a process that ends in the middle of it, too."""
-    migrate(empty_url)
-    with psycopg.connect(empty_url, autocommit=True) as other:
+def test_a_migration_waits_for_one_that_is_under_way(database_url: str) -> None:
+    """The lock is given back by a session that ends in the middle of it, too."""
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with (
+        psycopg.connect(database_url, autocommit=True) as other,
+        psycopg.connect(database_url, autocommit=True) as owner,
+        ThreadPoolExecutor() as threads,
+    ):
         other.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
-        with psycopg.connect(empty_url, autocommit=True) as owner, migrating(empty_url) as process:
-            waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-            while owner.execute(waiting).fetchone() == (0,):
-                assert process.poll() is None
-            owner.execute("SELECT pg_terminate_backend(%s, 10000)", (other.info.backend_pid,))
-            assert process.wait(timeout=100) == 0
+        migration = threads.submit(migrate, database_url)
+        while owner.execute(waiting).fetchone() == (0,):
+            assert not migration.done()
+        owner.execute("SELECT pg_terminate_backend(%s, 10000)", (other.info.backend_pid,))
+        migration.result(timeout=100)
 
 
 @pytest.mark.parametrize(

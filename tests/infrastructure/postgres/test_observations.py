@@ -80,11 +80,11 @@ async def test_appends_that_meet_on_the_same_channels_in_any_order_are_all_kept(
 ) -> None:
     names = [f"channel_{number}" for number in range(20)]
 
-    async def appending(number: int) -> None:
+    async def append_readings(number: int) -> None:
         ordered = names if number % 2 else names[::-1]
         for _ in range(10):
             await append(store, *(reading(RUN, channel_name=name, value=float(number)) for name in ordered))
 
-    await asyncio.gather(*(appending(number) for number in range(8)))
+    await asyncio.gather(*(append_readings(number) for number in range(8)))
     assert [row[1:3] for row in await rows(owner, KEPT)] == [(name, 80) for name in sorted(names)]
     assert await rows(owner, KEPT) == await rows(owner, SUMMED)

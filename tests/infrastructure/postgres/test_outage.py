@@ -49,7 +49,7 @@ def database(database_url: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def impatient(pool: Pool) -> None:
+def impatient_pool(pool: Pool) -> None:
     pool.timeout = 0.2
 
 
@@ -57,25 +57,25 @@ def claim(key: str) -> KeyClaim:
     return KeyClaim(OPERATOR, key, SYSTEM_HTTP, "DefineZone", "a" * 64, START)
 
 
-async def loaded(store: PostgresStore) -> Any:
+async def load_stream(store: PostgresStore) -> Any:
     async with store.session() as session:
         return await session.load("Zone", [new_id()])
 
 
-async def locked(store: PostgresStore) -> Any:
+async def read_under_lock(store: PostgresStore) -> Any:
     async with store.session("gate") as session:
         return await session.members("kind", "key")
 
 
-async def recorded(store: PostgresStore) -> Any:
+async def read_record(store: PostgresStore) -> Any:
     async with store.session() as session:
         return await session.records(ActorProfile, {"actor_id": new_id()})
 
 
 ASKED: list[Callable[[PostgresStore], Any]] = [
-    loaded,
-    locked,
-    recorded,
+    load_stream,
+    read_under_lock,
+    read_record,
     lambda store: store.newer("Zone", {}),
     lambda store: store.follow(Bookmark(0, 0), 10),
     lambda store: store.locate(1),
@@ -99,37 +99,37 @@ async def test_an_unreachable_store_says_so(
 
 
 async def test_commands_and_queries_are_refused_and_work_again_afterwards(
-    calling: CommandCaller, postgres: EmbeddedPostgres, database: str
+    client: CommandCaller, postgres: EmbeddedPostgres, database: str
 ) -> None:
-    zone = await calling.create(DefineZone(name="Before"))
+    zone = await client.create(DefineZone(name="Before"))
     async with outage(postgres, database):
         with expect_refusal(StoreUnavailableError):
-            await calling.do(DefineZone(name="During"), key="retry-1")
+            await client.do(DefineZone(name="During"), key="retry-1")
         with expect_refusal(StoreUnavailableError):
-            await calling.versions("Zone", zone)
-    executed = await until_back(calling, DefineZone(name="During"), "retry-1")
+            await client.versions("Zone", zone)
+    executed = await answer_when_back(client, DefineZone(name="During"), "retry-1")
     assert not executed.replayed
-    assert len(await calling.store.follow(Bookmark(0, 0), 10)) == 2
+    assert len(await client.store.follow(Bookmark(0, 0), 10)) == 2
 
 
 async def test_a_connection_that_breaks_before_the_append_leaves_nothing_behind(
-    calling: CommandCaller, owner: Connection
+    client: CommandCaller, owner: Connection
 ) -> None:
     """It breaks when the event's id is drawn: after the decision, before anything is written."""
     drawn: list[UUID] = []
 
-    def breaking() -> UUID:
+    def break_connections() -> UUID:
         drawn.append(new_id())
         if len(drawn) == 1:
             end_all_but(owner)
         return drawn[-1]
 
     with expect_refusal(StoreUnavailableError):
-        await replace(calling, new_id=breaking).do(RegisterActor(name="Mira"), key="retry-1")
+        await replace(client, new_id=break_connections).do(RegisterActor(name="Mira"), key="retry-1")
     assert await rows(owner, "SELECT FROM events") == []
     assert await rows(owner, "SELECT FROM access_actor_profile") == []
-    calling.clock.now += timedelta(seconds=60)
-    executed = await until_back(calling, RegisterActor(name="Mira"), "retry-1")
+    client.clock.now += timedelta(seconds=60)
+    executed = await answer_when_back(client, RegisterActor(name="Mira"), "retry-1")
     assert not executed.replayed
     assert len(await rows(owner, "SELECT FROM events")) == 1
 
@@ -146,39 +146,39 @@ class TestLostAnswers:
                 line.cut()
 
     @pytest.fixture
-    async def far(self, line: "Line") -> AsyncIterator[CommandCaller]:
+    async def remote_service(self, line: "Line") -> AsyncIterator[CommandCaller]:
         """A service that reaches its database over that line."""
         async with runtime_pool(line.url, 1) as pool:
             yield CommandCaller(PostgresStore(pool))
 
     async def test_a_commit_whose_answer_was_lost_is_replayed(
-        self, far: CommandCaller, line: "Line", owner: Connection
+        self, remote_service: CommandCaller, line: "Line", owner: Connection
     ) -> None:
-        async def committed() -> bool:
+        async def is_committed() -> bool:
             return bool(await rows(owner, "SELECT FROM events"))
 
-        line.cut_when = committed
+        line.cut_when = is_committed
         with expect_refusal(StoreUnavailableError):
-            await far.do(RegisterActor(name="Mira"), key="retry-1")
+            await remote_service.do(RegisterActor(name="Mira"), key="retry-1")
         ((id,),) = await rows(owner, "SELECT stream_id FROM events")
-        again = await until_back(far, RegisterActor(name="Mira"), "retry-1")
+        again = await answer_when_back(remote_service, RegisterActor(name="Mira"), "retry-1")
         assert (again.replayed, again.body) == (True, {"actor_id": str(id)})
         assert len(await rows(owner, "SELECT FROM events")) == 1
 
     async def test_an_append_that_was_given_up_on_does_not_commit_behind_a_released_key(
-        self, far: CommandCaller, line: "Line", owner: Connection, second_connection: Connection
+        self, remote_service: CommandCaller, line: "Line", owner: Connection, second_connection: Connection
     ) -> None:
         """The server still works on the append when the caller has already been told to repeat."""
         await second_connection.execute("LOCK TABLE access_actor_profile IN ACCESS EXCLUSIVE MODE")
-        request = asyncio.create_task(far.do(RegisterActor(name="Mira"), key="retry-1"))
+        request = asyncio.create_task(remote_service.do(RegisterActor(name="Mira"), key="retry-1"))
         await until_waiting(owner)
         line.cut()
         with expect_refusal(StoreUnavailableError):
             await request
-        await until(lambda: released(owner))
+        await until(lambda: is_released(owner))
         await second_connection.rollback()
         await until(lambda: nobody_waits(owner))
-        executed = await until_back(far, RegisterActor(name="Mira"), "retry-1")
+        executed = await answer_when_back(remote_service, RegisterActor(name="Mira"), "retry-1")
         assert not executed.replayed
         assert len(await rows(owner, "SELECT FROM events")) == 1
 
@@ -221,21 +221,21 @@ class Line:
         self._ends.clear()
 
 
-async def until_back(calling: CommandCaller, command: Command, key: str) -> CommandResult:
+async def answer_when_back(client: CommandCaller, command: Command, key: str) -> CommandResult:
     """The answer, as soon as the store can be reached again."""
 
-    async def answered() -> CommandResult | None:
+    async def answer_or_none() -> CommandResult | None:
         try:
-            return await calling.do(command, key=key)
+            return await client.do(command, key=key)
         except StoreUnavailableError:
             return None
 
-    executed = await until(answered)
+    executed = await until(answer_or_none)
     assert isinstance(executed, CommandResult)
     return executed
 
 
-async def released(owner: Connection) -> bool:
+async def is_released(owner: Connection) -> bool:
     return not await rows(owner, "SELECT FROM idempotency")
 
 

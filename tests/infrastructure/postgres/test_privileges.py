@@ -8,6 +8,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.shared.listing import ListQuery
 from baton.infrastructure.postgres.pool import dedicated_connection
 from tests.support.infrastructure.database_observer import Connection, insert_event, rows
+from tests.support.tables import for_each
 
 LISTED = {operation.input.summary.relation for operation in REGISTRY if issubclass(operation.input, ListQuery)}
 VIEWS = {"model_calls"}
@@ -18,13 +19,12 @@ INSERT_ONLY = ["events", *sorted(LISTED - REGISTRY.projections.keys() - VIEWS)]
 
 class TestTheRuntimeRole:
     @pytest.fixture(autouse=True)
-    async def connected(self, database_url: str, owner: Connection) -> object:
+    async def runtime_connection(self, database_url: str, owner: Connection) -> object:
         await insert_event(owner)
         async with await dedicated_connection(database_url) as self.runtime:
             yield
 
-    @pytest.mark.parametrize("relation", INSERT_ONLY)
-    @pytest.mark.parametrize(
+    @for_each(
         "change",
         [
             "UPDATE {} SET command_name = 'x'",
@@ -38,9 +38,10 @@ class TestTheRuntimeRole:
             "SELECT * FROM {} FOR UPDATE",
         ],
     )
-    async def test_it_cannot_change_what_was_recorded(self, relation: str, change: str, owner: Connection) -> None:
-        with pytest.raises(InsufficientPrivilege):
-            await self.runtime.execute(change.format(relation))
+    async def test_it_cannot_change_what_was_recorded(self, change: str, owner: Connection) -> None:
+        for relation in INSERT_ONLY:
+            with pytest.raises(InsufficientPrivilege):
+                await self.runtime.execute(change.format(relation))
         assert len(await rows(owner, "SELECT FROM events")) == 1
 
     async def test_it_can_read_and_insert(self, owner: Connection) -> None:
@@ -51,7 +52,7 @@ class TestTheRuntimeRole:
         with pytest.raises(psycopg.errors.GeneratedAlways):
             await self.runtime.execute("INSERT INTO events (position) VALUES (7)")
 
-    @pytest.mark.parametrize(
+    @for_each(
         "statement",
         [
             "CREATE TABLE mine (id int)",

@@ -41,27 +41,27 @@ VisitSummary = ListVisits.summary
 VISITS, ZONES = VisitSummary.relation, ListZones.summary.relation
 
 
-def projecting(url: str) -> AbstractAsyncContextManager[None]:
+def running_projector(url: str) -> AbstractAsyncContextManager[None]:
     """A projector at work."""
     return Supervisor().supervise("projections", Projector(url, poll=0.02).run)
 
 
-async def lives(calling: CommandCaller) -> list[UUID]:
+async def write_history(client: CommandCaller) -> list[UUID]:
     """Some history over several aggregates; the visits' ids come back."""
-    await calling.create(DefineSurface(name="Endstation A", kind="HTTP"))
-    person = await calling.create(RegisterActor(name="Mira"))
-    await calling.do(DeactivateActor(), on=person)
-    await calling.create(DefineZone(name="Hutch"))
-    visits = [await calling.create(planned_visit(external_refs={"proposal": str(number)})) for number in range(6)]
+    await client.create(DefineSurface(name="Endstation A", kind="HTTP"))
+    person = await client.create(RegisterActor(name="Mira"))
+    await client.do(DeactivateActor(), on=person)
+    await client.create(DefineZone(name="Hutch"))
+    visits = [await client.create(planned_visit(external_refs={"proposal": str(number)})) for number in range(6)]
     for visit in visits[1:]:
-        await calling.do(RecordVisitArrival(), on=visit)
+        await client.do(RecordVisitArrival(), on=visit)
     for visit in visits[2:]:
-        await calling.do(StartVisit(), on=visit)
-    await calling.do(HoldVisit(reason="beam dump"), on=visits[3])
+        await client.do(StartVisit(), on=visit)
+    await client.do(HoldVisit(reason="beam dump"), on=visits[3])
     return visits
 
 
-async def everything_shown(connection: Connection) -> dict[str, list[Any]]:
+async def all_rows(connection: Connection) -> dict[str, list[Any]]:
     """Every row of every projection, with the version it shows."""
     return {name: await rows(connection, f"SELECT * FROM {name} ORDER BY 1") for name in REGISTRY.projections}
 
@@ -77,13 +77,13 @@ async def shown_zones(connection: Connection) -> set[str]:
 
 class TestRows:
     async def test_each_row_shows_the_fold_of_its_stream(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        visits = await lives(calling)
+        visits = await write_history(client)
         await project(database_url, owner)
         columns = ", ".join(name for name in VisitSummary.model_fields)
         for visit in visits:
-            async with calling.store.session() as session:
+            async with client.store.session() as session:
                 stream = list(await session.load("Visit", [visit]))
             state: Any = Visit.aggregate.replay(stream)
             (row,) = await rows(owner, f"SELECT {columns}, stream_version FROM {VISITS} WHERE visit_id = %s", visit)
@@ -91,38 +91,38 @@ class TestRows:
             assert row[-1] == len(stream)
 
     async def test_replaying_the_log_from_the_beginning_changes_nothing(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        await lives(calling)
+        await write_history(client)
         await project(database_url, owner)
-        before, place = await everything_shown(owner), await bookmark(owner)
+        before, place = await all_rows(owner), await bookmark(owner)
         await owner.execute("UPDATE bookmarks SET transaction_id = '0', position = 0")
         await project(database_url, owner)
-        assert await everything_shown(owner) == before
+        assert await all_rows(owner) == before
         assert await bookmark(owner) == place
 
     async def test_a_projector_that_starts_in_the_middle_shows_the_same(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         """Another leader remembers nothing: it must read the streams it continues."""
-        visits = await lives(calling)
+        visits = await write_history(client)
         await project(database_url, owner)
-        await calling.do(StartVisit(), on=visits[1])
+        await client.do(StartVisit(), on=visits[1])
         await project(database_url, owner)
         statuses = dict(await rows(owner, f"SELECT visit_id, status FROM {VISITS}"))
         assert [statuses[visit] for visit in visits] == ["Planned", *["InProgress"] * 2, "OnHold", *["InProgress"] * 2]
 
     async def test_an_older_apply_never_overwrites_a_newer_row(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        visit = await calling.create(planned_visit())
+        visit = await client.create(planned_visit())
         behind = await project(database_url, owner)
         place = await bookmark(owner)
-        await calling.do(RecordVisitArrival(), on=visit)
+        await client.do(RecordVisitArrival(), on=visit)
         await project(database_url, owner)
         await owner.execute(f"UPDATE {VISITS} SET stream_version = 99")
         await owner.execute("UPDATE bookmarks SET transaction_id = %s::text::xid8, position = %s", place)
-        await calling.do(StartVisit(), on=visit)
+        await client.do(StartVisit(), on=visit)
         while await behind.advance(owner):
             pass
         assert await rows(owner, f"SELECT status, stream_version FROM {VISITS}") == [("Arrived", 99)]
@@ -130,7 +130,7 @@ class TestRows:
 
 class TestEveryProjection:
     async def test_rows_show_the_folds_of_their_streams_and_rebuilding_gives_the_same_rows_and_tables(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         """Rebuilt twice, so that what the first rebuild left is a start for the second."""
         await insert_stored_streams(owner)
@@ -140,19 +140,19 @@ class TestEveryProjection:
             found = await rows(owner, f"SELECT {', '.join(summary.model_fields)} FROM {relation}")
             shown = [summary(**dict(zip(summary.model_fields, row, strict=True))) for row in found]
             streams = await rows(owner, "SELECT DISTINCT stream_id FROM events WHERE stream_type = %s ORDER BY 1", name)
-            async with calling.store.session() as session:
+            async with client.store.session() as session:
                 folded = [summary.of(projection.aggregate.replay(await session.load(name, [id]))) for (id,) in streams]
             assert folded, f"nothing was written of {name}"
             assert sorted(shown, key=first_of) == folded, relation
         projected = [projection.aggregate.name for projection in REGISTRY.projections.values()]
         events = await value(owner, "SELECT count(*) FROM events WHERE stream_type = ANY(%s)", projected)
-        before, made = await everything_shown(owner), await form(owner)
+        before, made = await all_rows(owner), await table_definitions(owner)
         for name in REGISTRY.projections:
             await owner.execute(f"UPDATE {name} SET stream_version = 0")
         for _ in range(2):
             assert await rebuild(database_url, REGISTRY.projections) == events
-            assert await everything_shown(owner) == before
-            assert await form(owner) == made
+            assert await all_rows(owner) == before
+            assert await table_definitions(owner) == made
 
 
 def first_of(summary: Summary) -> Any:
@@ -162,14 +162,14 @@ def first_of(summary: Summary) -> Any:
 
 class TestOneTransaction:
     async def test_rows_and_bookmark_move_together_or_not_at_all(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
         """The projector dies while it waits to write its rows."""
-        await calling.create(DefineZone(name="Seen"))
+        await client.create(DefineZone(name="Seen"))
         await project(database_url, owner)
         place = await bookmark(owner)
-        await calling.create(DefineZone(name="Hutch"))
-        await calling.create(planned_visit())
+        await client.create(DefineZone(name="Hutch"))
+        await client.create(planned_visit())
         async with owner.transaction():
             await owner.execute(f"LOCK TABLE {VISITS} IN ACCESS EXCLUSIVE MODE")
             async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
@@ -187,14 +187,14 @@ class TestOneTransaction:
 
 class TestUnknownEvents:
     async def test_an_unknown_event_stops_the_projector_loudly(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        zone = await calling.create(DefineZone(name="Hutch"))
+        zone = await client.create(DefineZone(name="Hutch"))
         await project(database_url, owner)
         place = await bookmark(owner)
-        await calling.create(DefineZone(name="In the same batch"))
+        await client.create(DefineZone(name="In the same batch"))
         await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
-        await calling.create(DefineZone(name="Behind it"))
+        await client.create(DefineZone(name="Behind it"))
         with pytest.raises(UnknownEventError, match=r"Zone .* unknown event ZoneRenamed"):
             async with asyncio.timeout(30):
                 await Projector(database_url).run()
@@ -202,9 +202,9 @@ class TestUnknownEvents:
         assert await shown_zones(owner) == {"Hutch"}
 
     async def test_a_rebuild_does_not_skip_it_either(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        zone = await calling.create(DefineZone(name="Hutch"))
+        zone = await client.create(DefineZone(name="Hutch"))
         await project(database_url, owner)
         await insert_event(owner, "Zone", zone, 2, "ZoneRenamed")
         with pytest.raises(UnknownEventError):
@@ -214,16 +214,16 @@ class TestUnknownEvents:
 
 class TestLeadership:
     async def test_of_two_projectors_one_leads_and_the_other_takes_over(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        async with projecting(database_url), projecting(database_url):
+        async with running_projector(database_url), running_projector(database_url):
 
             async def one_leads() -> list[int]:
                 assert not await lock_waiters(owner, PROJECTIONS_LOCK), "a waiting session holds back vacuum"
                 return await lock_holders(owner, PROJECTIONS_LOCK)
 
             (leader,) = await until(one_leads)  # type: ignore[misc]
-            await calling.create(DefineZone(name="First"))
+            await client.create(DefineZone(name="First"))
             await until(lambda: is_shown(owner, "First"))
             await owner.execute("SELECT pg_terminate_backend(%s)", (leader,))
 
@@ -232,45 +232,45 @@ class TestLeadership:
                 return bool(found) and found != [leader]
 
             await until(another_leads)
-            await calling.create(DefineZone(name="Second"))
+            await client.create(DefineZone(name="Second"))
             await until(lambda: is_shown(owner, "Second"))
             await until(one_leads)
 
     async def test_a_leader_that_is_told_to_stop_leaves_its_place(self, owner: Connection, database_url: str) -> None:
-        async with projecting(database_url):
+        async with running_projector(database_url):
             await until(lambda: lock_holders(owner, PROJECTIONS_LOCK))
         await until(lambda: nobody_leads(owner))
 
-    async def test_it_works_without_any_wake_up(self, calling: CommandCaller, owner: Connection, database_url: str) -> None:
-        async with projecting(database_url):
+    async def test_it_works_without_any_wake_up(self, client: CommandCaller, owner: Connection, database_url: str) -> None:
+        async with running_projector(database_url):
             await until(lambda: lock_holders(owner, PROJECTIONS_LOCK))
             for name in ("First", "Second"):
-                await calling.create(DefineZone(name=name))
+                await client.create(DefineZone(name=name))
                 await until(lambda name=name: is_shown(owner, name))
 
 
 class TestRebuilding:
     async def test_lists_answer_and_never_shrink_while_writers_write(
-        self, calling: CommandCaller, database_url: str, owner: Connection
+        self, client: CommandCaller, database_url: str, owner: Connection
     ) -> None:
-        visits = await lives(calling)
+        visits = await write_history(client)
         await project(database_url, owner)
         stop = asyncio.Event()
 
         async def lengths() -> list[int]:
             found: list[int] = []
             while not stop.is_set():
-                found.append(len((await calling.ask(ListVisits(limit=100))).items))
+                found.append(len((await client.ask(ListVisits(limit=100))).items))
             return found
 
         async def write() -> int:
             written = 0
             while not stop.is_set() and written < 90:
-                await calling.create(planned_visit())
+                await client.create(planned_visit())
                 written += 1
             return written
 
-        async with projecting(database_url):
+        async with running_projector(database_url):
             readers = [asyncio.create_task(lengths()) for _ in range(2)]
             writer = asyncio.create_task(write())
             for _ in range(4):
@@ -282,13 +282,13 @@ class TestRebuilding:
             assert found == sorted(found)
             assert found[0] >= len(visits)
         assert written > 0
-        assert len((await calling.ask(ListVisits(limit=100))).items) == len(visits) + written
+        assert len((await client.ask(ListVisits(limit=100))).items) == len(visits) + written
 
     async def test_what_is_committed_during_a_rebuild_is_there_afterwards(
-        self, calling: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
+        self, client: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
     ) -> None:
         """One event is in flight when the rebuild begins, one is written after it has read; no projector helps."""
-        zone = await calling.create(DefineZone(name="Before"))
+        zone = await client.create(DefineZone(name="Before"))
         held = new_id()
         await insert_event(second_connection, "Zone", held)
         async with owner.transaction():
@@ -296,14 +296,14 @@ class TestRebuilding:
             rebuilding = asyncio.create_task(rebuild(database_url, [ZONES]))
             await until(lambda: lock_waiters(owner, SWAP_LOCK))
             await second_connection.commit()
-            late = await calling.create(DefineZone(name="Late"))
+            late = await client.create(DefineZone(name="Late"))
         await rebuilding
         assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {zone, held, late}
 
     async def test_what_is_in_flight_at_its_end_is_applied_by_the_projector(
-        self, calling: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
+        self, client: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
     ) -> None:
-        zone, held = await calling.create(DefineZone(name="Before")), new_id()
+        zone, held = await client.create(DefineZone(name="Before")), new_id()
         await insert_event(second_connection, "Zone", held)
         await rebuild(database_url, [ZONES])
         assert await shown_zones(owner) == {"Before"}
@@ -312,19 +312,19 @@ class TestRebuilding:
         assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {zone, held}
 
     async def test_several_rebuilds_at_once_do_not_disturb_each_other(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        await lives(calling)
+        await write_history(client)
         await project(database_url, owner)
-        before, made = await everything_shown(owner), await form(owner)
+        before, made = await all_rows(owner), await table_definitions(owner)
         await asyncio.gather(*(rebuild(database_url, [VISITS, ZONES]) for _ in range(3)))
-        assert await everything_shown(owner) == before
-        assert await form(owner) == made
+        assert await all_rows(owner) == before
+        assert await table_definitions(owner) == made
 
     async def test_a_rebuild_that_was_broken_off_leaves_the_old_table_serving(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        await calling.create(DefineZone(name="Hutch"))
+        await client.create(DefineZone(name="Hutch"))
         await project(database_url, owner)
         async with owner.transaction():
             await owner.execute("SELECT pg_advisory_xact_lock_shared(%s)", (SWAP_LOCK,))
@@ -333,41 +333,41 @@ class TestRebuilding:
             await owner.execute("SELECT pg_terminate_backend(%s)", (pid,))
             with pytest.raises(psycopg.OperationalError):
                 await rebuilding
-        assert [row.name for row in (await calling.ask(ListZones())).items] == ["Hutch"]
+        assert [row.name for row in (await client.ask(ListZones())).items] == ["Hutch"]
         await rebuild(database_url, [ZONES])
         assert await shown_zones(owner) == {"Hutch"}
 
 
 class TestChangedDeclarations:
     async def test_a_table_that_was_declared_differently_is_made_anew_and_filled_at_the_start(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        await lives(calling)
+        await write_history(client)
         await project(database_url, owner)
-        before, made = await everything_shown(owner), await form(owner)
+        before, made = await all_rows(owner), await table_definitions(owner)
         await owner.execute(f"ALTER TABLE {VISITS} ADD COLUMN old_column text")
         await owner.execute("UPDATE projections SET definition = 'of an older build' WHERE relation = %s", (VISITS,))
         await asyncio.to_thread(migrate, database_url)
-        assert await form(owner) == made
+        assert await table_definitions(owner) == made
         assert await unbuilt_projections(owner) == [VISITS]
-        async with projecting(database_url):
-            await until(lambda: everything_built(owner))
-        assert await everything_shown(owner) == before
+        async with running_projector(database_url):
+            await until(lambda: is_everything_built(owner))
+        assert await all_rows(owner) == before
 
     async def test_what_is_declared_as_before_is_left_alone(
-        self, calling: CommandCaller, owner: Connection, database_url: str
+        self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:
-        await lives(calling)
+        await write_history(client)
         await project(database_url, owner)
-        before = await everything_shown(owner)
+        before = await all_rows(owner)
         await asyncio.to_thread(migrate, database_url)
         assert await unbuilt_projections(owner) == []
-        assert await everything_shown(owner) == before
+        assert await all_rows(owner) == before
 
     async def test_a_changed_fold_rebuilds_its_list_at_the_next_start_while_the_old_rows_serve(
-        self, calling: CommandCaller, owner: Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+        self, client: CommandCaller, owner: Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        await lives(calling)
+        await write_history(client)
         await project(database_url, owner)
         begin = zone._begin
         monkeypatch.setattr(zone, "_begin", lambda event: replace(begin(event), name=event.name.upper()))
@@ -375,8 +375,8 @@ class TestChangedDeclarations:
         await asyncio.to_thread(migrate, database_url)
         assert await unbuilt_projections(owner) == [ZONES]
         assert await shown_zones(owner) == {"Hutch"}
-        async with projecting(database_url):
-            await until(lambda: everything_built(owner))
+        async with running_projector(database_url):
+            await until(lambda: is_everything_built(owner))
         assert await shown_zones(owner) == {"HUTCH"}
         assert has_current_form(database_url)
 
@@ -389,7 +389,7 @@ async def nobody_leads(connection: Connection) -> bool:
     return not await lock_holders(connection, PROJECTIONS_LOCK)
 
 
-async def everything_built(connection: Connection) -> bool:
+async def is_everything_built(connection: Connection) -> bool:
     return not await unbuilt_projections(connection)
 
 
@@ -398,7 +398,7 @@ async def all_visits_shown(connection: Connection) -> bool:
     return bool(written == await value(connection, f"SELECT count(*) FROM {VISITS}"))
 
 
-async def form(connection: Connection) -> Any:
+async def table_definitions(connection: Connection) -> Any:
     """Columns, indexes and grants of every projection, and whatever rebuilding left behind."""
     names = " = ANY(%s)"
     relations = list(REGISTRY.projections)

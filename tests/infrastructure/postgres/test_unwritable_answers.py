@@ -15,14 +15,14 @@ from tests.support.api.rest_beamline import beamline
 from tests.support.application.memory_agents import NO_ACTION, VERDICT
 from tests.support.infrastructure.database_observer import Connection, rows
 from tests.support.service import Api
-from tests.support.workflows.agent_stack import always
+from tests.support.workflows.agent_stack import constant_models
 
 KEPT = """
 SELECT payload::text FROM events UNION ALL SELECT to_jsonb(spent)::text FROM entries_decision_inferences AS spent
 """
 
 
-def spoilt(answer: dict[str, Any]) -> dict[str, Any]:
+def with_nul(answer: dict[str, Any]) -> dict[str, Any]:
     return {**answer, "reasoning": f"{answer['reasoning']} Unheard-of\x00 words follow."}
 
 
@@ -31,8 +31,8 @@ async def test_an_answer_with_a_nul_is_put_on_record_as_none(
     api: Api, owner: Connection, task: AgentTask, answer: dict[str, Any]
 ) -> None:
     line = await beamline(api)
-    run_id = await line.started()
-    await api.done(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
+    run_id = await line.start_run()
+    await api.execute(f"/runs/{run_id}/abort", {"reason": "rotary stage encoder offline"})
     ended = (await api.get(f"/runs/{run_id}/history")).json()["items"][-1]
     told = ConclusionOrder(
         kind=task.kind,
@@ -42,7 +42,7 @@ async def test_an_answer_with_a_nul_is_put_on_record_as_none(
         correlation_id=ended["correlation_id"],
     )
     async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        runtime.agents.consultation.models = always(ScriptedModel(spoilt(answer)))
+        runtime.agents.consultation.models = constant_models(ScriptedModel(with_nul(answer)))
         await runtime.agents.models.take_lease(told)
         await runtime.agents.models.conclude(told)
     kept = [text for (text,) in await rows(owner, KEPT)]

@@ -18,18 +18,18 @@ END = "the end"
 
 
 @pytest.fixture
-async def ear(database_url: str) -> AsyncIterator[Connection]:
+async def listening_connection(database_url: str) -> AsyncIterator[Connection]:
     """A connection that hears every wake-up."""
     async with await dedicated_connection(database_url) as connection:
         await connection.execute(f"LISTEN {CHANNEL}")
         yield connection
 
 
-async def heard(ear: Connection, count: int | None = None) -> list[str]:
+async def wake_ups(listening_connection: Connection, count: int | None = None) -> list[str]:
     """The first so many wake-ups, or all of them until the end was announced."""
     payloads = []
     async with asyncio.timeout(10):
-        async for notification in ear.notifies():
+        async for notification in listening_connection.notifies():
             payloads.append(notification.payload)
             if notification.payload == END or len(payloads) == count:
                 break
@@ -40,11 +40,13 @@ async def announce_the_end(owner: Connection) -> None:
     await owner.execute(f"NOTIFY {CHANNEL}, '{END}'")
 
 
-async def test_an_append_sends_nothing_itself(calling: CommandCaller, ear: Connection, owner: Connection) -> None:
+async def test_an_append_sends_nothing_itself(
+    client: CommandCaller, listening_connection: Connection, owner: Connection
+) -> None:
     for number in range(3):
-        await calling.do(DefineZone(name=f"Hutch {number}"), key=f"retry-{number}")
+        await client.do(DefineZone(name=f"Hutch {number}"), key=f"retry-{number}")
     await announce_the_end(owner)
-    assert await heard(ear) == [END]
+    assert await wake_ups(listening_connection) == [END]
 
 
 async def test_no_trigger_or_rule_sends_on_its_behalf(owner: Connection) -> None:
@@ -57,49 +59,51 @@ async def test_no_trigger_or_rule_sends_on_its_behalf(owner: Connection) -> None
 async def test_the_store_tells_its_process_after_the_commit(pool: Pool, owner: Connection) -> None:
     seen: list[int] = []
     announced = asyncio.Event()
-    calling = CommandCaller(PostgresStore(pool, announced.set))
-    await calling.do(DefineZone(name="Hutch"))
+    client = CommandCaller(PostgresStore(pool, announced.set))
+    await client.do(DefineZone(name="Hutch"))
     assert announced.is_set()
     seen += [row[0] for row in await rows(owner, "SELECT position FROM events")]
     assert len(seen) == 1
     announced.clear()
     with expect_refusal("InvalidZoneNameError"):
-        await calling.do(DefineZone(name=" "))
+        await client.do(DefineZone(name=" "))
     assert not announced.is_set()
 
 
-async def test_many_appends_are_one_wake_up(database_url: str, ear: Connection, owner: Connection) -> None:
+async def test_many_appends_are_one_wake_up(database_url: str, listening_connection: Connection, owner: Connection) -> None:
     waker = AppendNotifier(database_url)
     for _ in range(100):
         waker.mark_appended()
     async with Supervisor().supervise("waking", waker.run):
-        assert await heard(ear, 1) == [""]
+        assert await wake_ups(listening_connection, 1) == [""]
         await announce_the_end(owner)
-        assert await heard(ear) == [END]
+        assert await wake_ups(listening_connection) == [END]
 
 
-async def test_every_later_append_is_announced_again(database_url: str, ear: Connection) -> None:
+async def test_every_later_append_is_announced_again(database_url: str, listening_connection: Connection) -> None:
     waker = AppendNotifier(database_url)
     async with Supervisor().supervise("waking", waker.run):
         for _ in range(3):
             waker.mark_appended()
-            assert await heard(ear, 1) == [""]
+            assert await wake_ups(listening_connection, 1) == [""]
 
 
-async def test_a_waker_that_lost_its_connection_comes_back(database_url: str, ear: Connection, owner: Connection) -> None:
+async def test_a_waker_that_lost_its_connection_comes_back(
+    database_url: str, listening_connection: Connection, owner: Connection
+) -> None:
     waker = AppendNotifier(database_url)
     async with Supervisor().supervise("waking", waker.run):
         waker.mark_appended()
-        await heard(ear, 1)
+        await wake_ups(listening_connection, 1)
         await terminate(owner, f"NOTIFY {CHANNEL}")
 
-        async def announced_again() -> bool:
+        async def is_announced_again() -> bool:
             waker.mark_appended()
-            async for _ in ear.notifies(timeout=0.05, stop_after=1):
+            async for _ in listening_connection.notifies(timeout=0.05, stop_after=1):
                 return True
             return False
 
-        await until(announced_again)
+        await until(is_announced_again)
 
 
 async def test_a_listener_wakes_everybody_who_waits(database_url: str, owner: Connection) -> None:

@@ -17,7 +17,7 @@ def publisher(request: pytest.FixtureRequest, tmp_path: Path) -> Publisher:
     return OutboxPublisher(tmp_path / "outbox") if request.param == "outbox" else MemoryPublisher()
 
 
-def delivered(publisher: Publisher, receipt_id: UUID, tmp_path: Path) -> bytes:
+def delivered_content(publisher: Publisher, receipt_id: UUID, tmp_path: Path) -> bytes:
     if isinstance(publisher, MemoryPublisher):
         return publisher.artifacts[receipt_id]
     return (tmp_path / "outbox" / f"{receipt_id}.json").read_bytes()
@@ -29,21 +29,21 @@ async def test_what_is_sent_is_known_to_be_sent(publisher: Publisher, tmp_path: 
     await publisher.send(receipt_id, b"artifact")
     assert await publisher.is_sent(receipt_id)
     assert not await publisher.is_sent(uuid4())
-    assert delivered(publisher, receipt_id, tmp_path) == b"artifact"
+    assert delivered_content(publisher, receipt_id, tmp_path) == b"artifact"
 
 
 async def test_a_receipt_that_was_sent_is_recognised(publisher: Publisher, tmp_path: Path) -> None:
     receipt_id = uuid4()
     await publisher.send(receipt_id, b"first")
     await publisher.send(receipt_id, b"second")
-    assert delivered(publisher, receipt_id, tmp_path) == b"first"
+    assert delivered_content(publisher, receipt_id, tmp_path) == b"first"
 
 
 async def test_of_many_at_once_one_is_sent(publisher: Publisher, tmp_path: Path) -> None:
     receipt_id = uuid4()
     attempts = [b"%d" % number * 10_000 for number in range(10, 20)]
     await asyncio.gather(*(publisher.send(receipt_id, attempt) for attempt in attempts))
-    assert delivered(publisher, receipt_id, tmp_path) in attempts
+    assert delivered_content(publisher, receipt_id, tmp_path) in attempts
 
 
 async def test_the_outbox_holds_nothing_but_artifacts(tmp_path: Path) -> None:

@@ -36,13 +36,13 @@ PARENT = f"00-{TRACE}-{CALLING}-01"
 
 
 @pytest.fixture
-def exported() -> InMemorySpanExporter:
+def exporter() -> InMemorySpanExporter:
     return InMemorySpanExporter()
 
 
 @pytest.fixture
-def tracing(exported: InMemorySpanExporter) -> Tracing:
-    return Tracing(SimpleSpanProcessor(DiscreetExporter(exported)))
+def tracing(exporter: InMemorySpanExporter) -> Tracing:
+    return Tracing(SimpleSpanProcessor(DiscreetExporter(exporter)))
 
 
 @pytest.fixture
@@ -67,15 +67,15 @@ def lineage(span: ReadableSpan, spans: list[ReadableSpan]) -> list[str]:
 
 
 async def test_one_trace_goes_from_the_request_through_the_workflow_to_the_activity(
-    stack: ConductStack, exported: InMemorySpanExporter
+    stack: ConductStack, exporter: InMemorySpanExporter
 ) -> None:
-    procedure_id = await stack.registered()
-    exported.clear()
+    procedure_id = await stack.register_procedure()
+    exporter.clear()
     async with client_of(stack.runtime) as client:
         asked = {"steps": [setpoint("a", 1)], "wait": 60}
         answer = await client.post(f"/procedures/{procedure_id}/conduct", json=asked, headers={"traceparent": PARENT})
     assert answer.json()["succeeded"], answer.text
-    spans = [span for span in exported.get_finished_spans() if f"{span.context.trace_id:032x}" == TRACE]
+    spans = [span for span in exporter.get_finished_spans() if f"{span.context.trace_id:032x}" == TRACE]
     assert answer.headers["X-Correlation-Id"] == str(UUID(TRACE))
     assert "RunWorkflow:conduct" in [span.name for span in spans]
     (step,) = [span for span in spans if span.name == "RunActivity:do_step"]
@@ -91,23 +91,23 @@ async def test_one_trace_goes_from_the_request_through_the_workflow_to_the_activ
 
 
 async def test_without_a_trace_of_the_callers_the_correlation_id_is_that_of_the_trace(
-    stack: ConductStack, exported: InMemorySpanExporter
+    stack: ConductStack, exporter: InMemorySpanExporter
 ) -> None:
-    exported.clear()
+    exporter.clear()
     async with client_of(stack.runtime) as client:
         answer = await client.get("/zones")
-    (span,) = [span for span in exported.get_finished_spans() if span.name == "list_zones"]
+    (span,) = [span for span in exporter.get_finished_spans() if span.name == "list_zones"]
     assert UUID(int=span.context.trace_id) == UUID(answer.headers["X-Correlation-Id"])
 
 
 async def test_a_conduct_that_the_worker_starts_is_traced_under_its_correlation_id(
-    stack: ConductStack, exported: InMemorySpanExporter
+    stack: ConductStack, exporter: InMemorySpanExporter
 ) -> None:
-    procedure_id = await stack.registered()
+    procedure_id = await stack.register_procedure()
     work = stack.runtime.conducts
     conduct = {"steps": (setpoint("a", 1),), "wait": 0}
     executed = await stack.runtime.commands.execute(ConductProcedure(**conduct), stack.caller, target_id=procedure_id)
-    exported.clear()
+    exporter.clear()
     await start_unfinished(stack.runtime, work)
     work_id = UUID((executed.body or {})["work_id"])
 
@@ -116,25 +116,25 @@ async def test_a_conduct_that_the_worker_starts_is_traced_under_its_correlation_
 
     await until(done)
     trace_id = stack.caller.correlation_id.int
-    spans = [span for span in exported.get_finished_spans() if span.context.trace_id == trace_id]
+    spans = [span for span in exporter.get_finished_spans() if span.context.trace_id == trace_id]
     assert "RunActivity:do_step" in [span.name for span in spans]
 
 
-async def test_a_refusal_is_told_by_its_code_and_is_no_error(stack: ConductStack, exported: InMemorySpanExporter) -> None:
-    exported.clear()
+async def test_a_refusal_is_told_by_its_code_and_is_no_error(stack: ConductStack, exporter: InMemorySpanExporter) -> None:
+    exporter.clear()
     async with client_of(stack.runtime) as client:
         await client.get(f"/zones/{uuid4()}")
-    (span,) = [span for span in exported.get_finished_spans() if span.name == "get_zone"]
+    (span,) = [span for span in exporter.get_finished_spans() if span.name == "get_zone"]
     assert (span.attributes["baton.refusal"], span.status.status_code) == ("ZoneNotFoundError", StatusCode.UNSET)
     assert not span.events
 
 
-def test_what_an_exception_says_does_not_leave_the_process(tracing: Tracing, exported: InMemorySpanExporter) -> None:
+def test_what_an_exception_says_does_not_leave_the_process(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     caller = Caller(OPERATOR, SYSTEM_HTTP, new_id())
     with tracing.operation(DefineZone.operation, caller, None) as span:
         span.record_exception(ValueError("the sample of J. Doe"))
         span.set_status(Status(StatusCode.ERROR, "ValueError: the sample of J. Doe"))
-    (told,) = exported.get_finished_spans()
+    (told,) = exporter.get_finished_spans()
     assert (told.status.description, told.events[0].attributes["exception.type"]) == ("ValueError", "ValueError")
     assert "Doe" not in told.to_json()
 

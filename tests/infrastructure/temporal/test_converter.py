@@ -36,7 +36,7 @@ async def weigh(spectrum: Spectrum) -> int:
 
 
 @workflow.defn(name="bounded-measuring")
-class Measuring:
+class MeasuringWorkflow:
     @workflow.run
     async def run(self, size: int) -> int:
         spectrum: Spectrum = await workflow.execute_activity(measure, size, **ONCE)
@@ -44,7 +44,7 @@ class Measuring:
 
 
 @workflow.defn(name="bounded-weighing")
-class Weighing:
+class WeighingWorkflow:
     @workflow.run
     async def run(self, size: int) -> int:
         weight: int = await workflow.execute_activity(weigh, Spectrum(counts="x" * size), **ONCE)
@@ -57,7 +57,7 @@ async def client(temporal: EmbeddedTemporal) -> AsyncIterator[Client]:
     async with Worker(
         client,
         task_queue=QUEUE,
-        workflows=[Measuring, Weighing],
+        workflows=[MeasuringWorkflow, WeighingWorkflow],
         activities=[measure, weigh],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
@@ -93,9 +93,9 @@ async def test_a_workflow_is_not_started_with_more_than_it_may_be_told(client: C
 
 
 async def test_an_activity_that_answers_too_much_fails_and_says_what(client: Client) -> None:
-    assert await client.execute_workflow(Measuring.run, 1000, id="bounded:small", task_queue=QUEUE) == 1000
+    assert await client.execute_workflow(MeasuringWorkflow.run, 1000, id="bounded:small", task_queue=QUEUE) == 1000
     with pytest.raises(WorkflowFailureError) as failed:
-        await client.execute_workflow(Measuring.run, MAX_BYTES, id="bounded:large", task_queue=QUEUE)
+        await client.execute_workflow(MeasuringWorkflow.run, MAX_BYTES, id="bounded:large", task_queue=QUEUE)
     assert isinstance(failed.value.cause, ActivityError)
     cause = failed.value.cause.cause
     assert isinstance(cause, ApplicationError)
@@ -103,7 +103,7 @@ async def test_an_activity_that_answers_too_much_fails_and_says_what(client: Cli
 
 
 async def test_a_workflow_that_asks_for_too_much_stands_still_until_its_code_is_mended(client: Client) -> None:
-    handle = await client.start_workflow(Weighing.run, MAX_BYTES, id="bounded:asks", task_queue=QUEUE)
+    handle = await client.start_workflow(WeighingWorkflow.run, MAX_BYTES, id="bounded:asks", task_queue=QUEUE)
 
     async def failed_task() -> str | None:
         events = (await handle.fetch_history()).events

@@ -91,7 +91,7 @@ async def test_a_workflow_that_knows_of_no_caller_is_none_the_worse(client: Clie
 
 async def test_every_activity_of_a_conduct_is_told_the_whole_caller(database_url: str, temporal: EmbeddedTemporal) -> None:
     async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0}) as stage:
-        procedure_id, result = await stage.conducted([setpoint("a", 1)])
+        procedure_id, result = await stage.conduct_steps([setpoint("a", 1)])
         assert result["succeeded"]
         history = await stage.client.get_workflow_handle(conduct_workflow_id(procedure_id)).fetch_history()
         scheduled = [

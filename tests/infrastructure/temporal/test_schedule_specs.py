@@ -47,7 +47,7 @@ async def client(temporal: EmbeddedTemporal) -> Client:
     return await connect(Settings(temporal_address=temporal.address, app_env="test"))
 
 
-async def worked_out(client: Client, spec: ScheduleSpec, since: datetime) -> Sequence[datetime]:
+async def firing_times(client: Client, spec: ScheduleSpec, since: datetime) -> Sequence[datetime]:
     """When the engine would fire from a moment on."""
     action = ScheduleActionStartWorkflow("never", id="never", task_queue="nobody")
     later = replace(spec, start_at=since + timedelta(seconds=1))
@@ -73,7 +73,7 @@ async def test_the_engine_and_the_record_agree_around_a_change_of_the_clocks(
 
     async def agrees(expression: str) -> None:
         calendar = CronCalendar(cron=(expression,))
-        found = await worked_out(client, schedule_spec(calendar, zone, 0, put), since)
+        found = await firing_times(client, schedule_spec(calendar, zone, 0, put), since)
         assert tuple(found) == next_firings(calendar, zone, since, TEN), expression
 
     await asyncio.gather(*map(agrees, EXPRESSIONS))
@@ -83,13 +83,13 @@ async def test_several_expressions_agree_as_one_does(client: Client) -> None:
     calendar = CronCalendar(cron=EXPRESSIONS)
     since = datetime(2027, 10, 30, 22, tzinfo=UTC)
     spec = schedule_spec(calendar, "Europe/Berlin", 0, since - timedelta(days=3))
-    assert tuple(await worked_out(client, spec, since)) == next_firings(calendar, "Europe/Berlin", since, TEN)
+    assert tuple(await firing_times(client, spec, since)) == next_firings(calendar, "Europe/Berlin", since, TEN)
 
 
 @pytest.mark.parametrize("every", [10, 45, 3600, 7 * 86400])
 async def test_intervals_agree(client: Client, every: int) -> None:
     calendar, since = EveryCalendar(every=every), datetime(2027, 3, 28, 0, 0, 3, tzinfo=UTC)
-    found = await worked_out(client, schedule_spec(calendar, "UTC", 0, since), since)
+    found = await firing_times(client, schedule_spec(calendar, "UTC", 0, since), since)
     assert tuple(found) == next_firings(calendar, "UTC", since, TEN)
 
 

@@ -36,7 +36,7 @@ async def fail(how: str) -> str:
     return "x" * (MAX_BYTES if how == "answer" else 1)
 
 
-class Waiting:
+class WaitingWorkflow:
     def __init__(self) -> None:
         self._told = False
 
@@ -44,27 +44,27 @@ class Waiting:
     def go_on(self) -> None:
         self._told = True
 
-    async def waited(self) -> None:
+    async def wait_for_signal(self) -> None:
         await workflow.wait_condition(lambda: self._told)
 
 
 @workflow.defn(name="failing")
-class Failing(Waiting):
+class FailingWorkflow(WaitingWorkflow):
     @workflow.run
     async def run(self, how: str) -> None:
         if how == "task":
             raise RuntimeError(SECRET)
         await workflow.execute_activity(fail, how, **ONCE)
-        await self.waited()
+        await self.wait_for_signal()
 
 
 @workflow.defn(name="failing")
-class Changed(Waiting):
+class ChangedWorkflow(WaitingWorkflow):
     """What became of the same workflow in a careless release."""
 
     @workflow.run
     async def run(self, how: str) -> None:
-        await self.waited()
+        await self.wait_for_signal()
 
 
 @pytest.fixture
@@ -78,17 +78,17 @@ def lines() -> Iterator[Lines]:
 
 
 @dataclass
-class Shop:
+class WorkflowQueue:
     """A client and a queue of its own."""
 
     client: Client
     queue: str
 
-    async def started(self, how: str) -> WorkflowHandle[Any, Any]:
+    async def start_workflow(self, how: str) -> WorkflowHandle[Any, Any]:
         return await self.client.start_workflow("failing", how, id=f"failing:{uuid4()}", task_queue=self.queue)
 
     @asynccontextmanager
-    async def working(self, kind: type = Failing) -> AsyncIterator[None]:
+    async def running_worker(self, kind: type = FailingWorkflow) -> AsyncIterator[None]:
         async with Worker(
             self.client,
             task_queue=self.queue,
@@ -101,13 +101,13 @@ class Shop:
 
 
 @pytest.fixture
-async def shop(temporal: EmbeddedTemporal) -> Shop:
-    return Shop(await connect(Settings(temporal_address=temporal.address)), f"failing:{uuid4()}")
+async def workflow_queue(temporal: EmbeddedTemporal) -> WorkflowQueue:
+    return WorkflowQueue(await connect(Settings(temporal_address=temporal.address)), f"failing:{uuid4()}")
 
 
-async def test_a_failed_activity_is_one_line_that_says_where(shop: Shop, lines: Lines) -> None:
-    handle = await shop.started("raise")
-    async with shop.working():
+async def test_a_failed_activity_is_one_line_that_says_where(workflow_queue: WorkflowQueue, lines: Lines) -> None:
+    handle = await workflow_queue.start_workflow("raise")
+    async with workflow_queue.running_worker():
         await until(lambda: lines)
     (line,) = lines
     assert line["event"] == "activity_failed"
@@ -117,17 +117,21 @@ async def test_a_failed_activity_is_one_line_that_says_where(shop: Shop, lines: 
     assert SECRET not in str(lines)
 
 
-async def test_an_answer_that_is_too_large_is_told_like_any_other_failure(shop: Shop, lines: Lines) -> None:
-    await shop.started("answer")
-    async with shop.working():
+async def test_an_answer_that_is_too_large_is_told_like_any_other_failure(
+    workflow_queue: WorkflowQueue, lines: Lines
+) -> None:
+    await workflow_queue.start_workflow("answer")
+    async with workflow_queue.running_worker():
         await until(lambda: lines)
     (line,) = lines
     assert (line["event"], line["error"], line["activity"]) == ("activity_failed", "PayloadTooLargeError", "fail")
 
 
-async def test_a_failed_workflow_task_is_a_line_without_what_the_exception_said(shop: Shop, lines: Lines) -> None:
-    handle = await shop.started("task")
-    async with shop.working():
+async def test_a_failed_workflow_task_is_a_line_without_what_the_exception_said(
+    workflow_queue: WorkflowQueue, lines: Lines
+) -> None:
+    handle = await workflow_queue.start_workflow("task")
+    async with workflow_queue.running_worker():
         await until(lambda: lines)
         told = list(lines)  # of what is terminated while it fails again, the engine has more to say
         await handle.terminate()
@@ -137,16 +141,18 @@ async def test_a_failed_workflow_task_is_a_line_without_what_the_exception_said(
     assert SECRET not in str(lines)
 
 
-async def test_a_workflow_that_no_longer_does_what_its_history_says_is_told(shop: Shop, lines: Lines) -> None:
-    handle = await shop.started("measure")
+async def test_a_workflow_that_no_longer_does_what_its_history_says_is_told(
+    workflow_queue: WorkflowQueue, lines: Lines
+) -> None:
+    handle = await workflow_queue.start_workflow("measure")
 
-    async def measured() -> bool:
+    async def has_measured() -> bool:
         kinds = [event.WhichOneof("attributes") async for event in handle.fetch_history_events()]
         return "activity_task_completed_event_attributes" in kinds
 
-    async with shop.working():
-        await until(measured)
-    async with shop.working(Changed):
+    async with workflow_queue.running_worker():
+        await until(has_measured)
+    async with workflow_queue.running_worker(ChangedWorkflow):
         await handle.signal("go_on")
         await until(lambda: lines, 30)  # the engine may look for the worker that is gone first
         await handle.terminate()

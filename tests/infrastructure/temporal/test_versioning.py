@@ -14,7 +14,7 @@ from baton.infrastructure.control.simulator import simulated_plant
 from baton.infrastructure.temporal.engine import connect, worker_deployment
 
 
-async def made(settings: Settings) -> Worker:
+async def make_worker(settings: Settings) -> Worker:
     """A worker of these settings."""
     runtime = Runtime(settings)
     client: Client = await connect(settings)
@@ -23,13 +23,13 @@ async def made(settings: Settings) -> Worker:
 
 
 async def test_a_worker_is_of_no_deployment_by_default(database_url: str, temporal: EmbeddedTemporal) -> None:
-    ours = await made(Settings(database_url=database_url, temporal_address=temporal.address))
+    ours = await make_worker(Settings(database_url=database_url, temporal_address=temporal.address))
     assert ours.config()["deployment_config"] is None
 
 
 async def test_a_named_worker_pins_what_it_begins(database_url: str, temporal: EmbeddedTemporal) -> None:
     named = {"worker_deployment_name": "beamline-7", "worker_build_id": "2.4.0"}
-    ours = await made(Settings(database_url=database_url, temporal_address=temporal.address, **named))
+    ours = await make_worker(Settings(database_url=database_url, temporal_address=temporal.address, **named))
     config = ours.config()["deployment_config"]
     assert config is not None
     assert config.version.to_canonical_string() == "beamline-7.2.4.0"

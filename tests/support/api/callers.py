@@ -40,37 +40,37 @@ class ServiceCallers:
     issuer: Issuer
     bridge_id: str
 
-    def bearing(self, subject: str, audience: str = HTTP_AUDIENCE) -> Api:
+    def as_subject(self, subject: str, audience: str = HTTP_AUDIENCE) -> Api:
         token = self.issuer.token(subject, audience=audience)
         return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
 
     def over_mcp(self, subject: str) -> Api:
-        return self.bearing(subject, MCP_AUDIENCE)
+        return self.as_subject(subject, MCP_AUDIENCE)
 
     @property
     def operator(self) -> Api:
-        return self.bearing("operator")
+        return self.as_subject("operator")
 
     @property
     def bridge(self) -> Api:
-        return self.bearing("bridge")
+        return self.as_subject("bridge")
 
 
 @asynccontextmanager
-async def crewed(database_url: str, issuer: Issuer, **settings: Any) -> AsyncIterator[ServiceCallers]:
+async def open_service_callers(database_url: str, issuer: Issuer, **settings: Any) -> AsyncIterator[ServiceCallers]:
     """The service with its crew; where policies are enforced, each of them holds every permission on both surfaces."""
     provider = issuer.provider(subject_bindings=BINDINGS)
     async with running_api(database_url, identity_providers=[provider], bootstrap_principal_id=OPERATOR, **settings) as api:
         await register_agent(database_url, AGENT)
-        crew = ServiceCallers(api, issuer, "")
-        operator = crew.operator
+        callers = ServiceCallers(api, issuer, "")
+        operator = callers.operator
         bridge_id = await operator.create("/actors", {"name": "Plant bridge", "kind": "service_account"})
         everybody = [str(id) for id in (OPERATOR, AGENT, GHOST)] + [bridge_id]
         for surface_id in (SYSTEM_HTTP, MCP):
             grant = {"name": "Everything", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
             holders = {"permitted_principal_ids": everybody, "permitted_commands": [], "permitted_command_sets": ["all"]}
             await operator.create("/policies", {**grant, **holders})
-        await operator.done(f"/actors/{bridge_id}/subject-bindings/add", {"issuer": issuer.url, "subject": "bridge"})
+        await operator.execute(f"/actors/{bridge_id}/subject-bindings/add", {"issuer": issuer.url, "subject": "bridge"})
         yield ServiceCallers(api, issuer, bridge_id)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from tests.support.api.samples import placed_in, planned_on
+from tests.support.api.samples import placement_in, visit_plan
 from tests.support.domain.peers import grant
 from tests.support.service import Api
 
@@ -40,7 +40,7 @@ class Preparation:
 PREPARATIONS: list[Preparation] = []
 
 
-def possible(command: str, state: str) -> Callable[[Prepare], Prepare]:
+def preparation_of(command: str, state: str) -> Callable[[Prepare], Prepare]:
     """Lists a preparation."""
 
     def add(prepare: Prepare) -> Prepare:
@@ -50,17 +50,17 @@ def possible(command: str, state: str) -> Callable[[Prepare], Prepare]:
     return add
 
 
-def after(command: str, state: str, *verbs: tuple[str, Body | None], body: Body | None = None) -> None:
+def prepare_after(command: str, state: str, *verbs: tuple[str, Body | None], body: Body | None = None) -> None:
     """Lists a preparation that gives other commands first: the paths of their verbs, and their bodies."""
 
-    @possible(command, state)
+    @preparation_of(command, state)
     async def give(api: Api, ids: Ids) -> Body | None:
         for path, sent in verbs:
-            await accepted(api, path.format(**ids), sent)
+            await post_accepted(api, path.format(**ids), sent)
         return body
 
 
-async def accepted(api: Api, path: str, body: Body | None = None) -> Any:
+async def post_accepted(api: Api, path: str, body: Body | None = None) -> Any:
     """The answer to a request that must succeed, at once or later."""
     answer = await api.post(path, body)
     assert answer.status_code in (200, 201, 202, 204), f"{path}: {answer.text}"
@@ -75,32 +75,38 @@ PROCEDURE, PERMIT, CREDENTIAL = (
     "/federation/credentials/{credential_id}",
 )
 
-after("reactivate_actor", "deactivated", ("/actors/{actor_id}/deactivate", None))
-after("announce_language_model_retirement", "approved", (f"{MODEL}/approve", None), body=WHY)
-after("retire_language_model", "approved", (f"{MODEL}/approve", None), body=WHY)
-after("exit_asset_maintenance", "in maintenance", ("/assets/{asset_id}/enter-maintenance", None))
-after("resume_agent", "suspended", ("/agents/{agent_id}/suspend", WHY))
-after("mark_supply_recovering", "unavailable", (f"{SUPPLY}/mark-unavailable", WHY), body=WHY)
-after("restore_supply", "degraded", (f"{SUPPLY}/degrade", WHY), body=WHY)
-after("resume_procedure", "held by hand", (f"{PROCEDURE}/hold", WHY), body={})
-after("complete_credential_rotation", "rotating", (f"{CREDENTIAL}/rotation/start", {"new_secret_ref": "file://next"}))
-after("abort_credential_rotation", "rotating", (f"{CREDENTIAL}/rotation/start", {"new_secret_ref": "file://next"}), body=WHY)
-after("resume_permit", "suspended", (f"{PERMIT}/suspend", WHY))
-after("hold_campaign", "active", (f"{CAMPAIGN}/start", None), body=WHY)
-after("resume_campaign", "held", (f"{CAMPAIGN}/start", None), (f"{CAMPAIGN}/hold", WHY))
-after("close_campaign", "active", (f"{CAMPAIGN}/start", None))
-after("resume_run", "held", (f"{RUN}/hold", WHY), body={})
-after("stop_run", "held", (f"{RUN}/hold", WHY), body=WHY)
-after("resume_schedule", "held", ("/schedules/{schedule_id}/hold", WHY))
-after("hold_visit", "in progress", (f"{VISIT}/start", None), body=WHY)
-after("resume_visit", "on hold", (f"{VISIT}/start", None), (f"{VISIT}/hold", WHY))
-after("complete_visit", "in progress", (f"{VISIT}/start", None))
-after("abort_visit", "in progress", (f"{VISIT}/start", None), body=WHY)
+prepare_after("reactivate_actor", "deactivated", ("/actors/{actor_id}/deactivate", None))
+prepare_after("announce_language_model_retirement", "approved", (f"{MODEL}/approve", None), body=WHY)
+prepare_after("retire_language_model", "approved", (f"{MODEL}/approve", None), body=WHY)
+prepare_after("exit_asset_maintenance", "in maintenance", ("/assets/{asset_id}/enter-maintenance", None))
+prepare_after("resume_agent", "suspended", ("/agents/{agent_id}/suspend", WHY))
+prepare_after("mark_supply_recovering", "unavailable", (f"{SUPPLY}/mark-unavailable", WHY), body=WHY)
+prepare_after("restore_supply", "degraded", (f"{SUPPLY}/degrade", WHY), body=WHY)
+prepare_after("resume_procedure", "held by hand", (f"{PROCEDURE}/hold", WHY), body={})
+prepare_after(
+    "complete_credential_rotation", "rotating", (f"{CREDENTIAL}/rotation/start", {"new_secret_ref": "file://next"})
+)
+prepare_after(
+    "abort_credential_rotation", "rotating", (f"{CREDENTIAL}/rotation/start", {"new_secret_ref": "file://next"}), body=WHY
+)
+prepare_after("resume_permit", "suspended", (f"{PERMIT}/suspend", WHY))
+prepare_after("hold_campaign", "active", (f"{CAMPAIGN}/start", None), body=WHY)
+prepare_after("resume_campaign", "held", (f"{CAMPAIGN}/start", None), (f"{CAMPAIGN}/hold", WHY))
+prepare_after("close_campaign", "active", (f"{CAMPAIGN}/start", None))
+prepare_after("resume_run", "held", (f"{RUN}/hold", WHY), body={})
+prepare_after("stop_run", "held", (f"{RUN}/hold", WHY), body=WHY)
+prepare_after("resume_schedule", "held", ("/schedules/{schedule_id}/hold", WHY))
+prepare_after("hold_visit", "in progress", (f"{VISIT}/start", None), body=WHY)
+prepare_after("resume_visit", "on hold", (f"{VISIT}/start", None), (f"{VISIT}/hold", WHY))
+prepare_after("complete_visit", "in progress", (f"{VISIT}/start", None))
+prepare_after("abort_visit", "in progress", (f"{VISIT}/start", None), body=WHY)
 for verb in ("return", "store", "discard"):
-    after(f"{verb}_subject", "removed", ("/subjects/{subject_id}/remove", None), body=None if verb != "discard" else WHY)
+    prepare_after(
+        f"{verb}_subject", "removed", ("/subjects/{subject_id}/remove", None), body=None if verb != "discard" else WHY
+    )
 
 
-@possible("submit_clearance", "defined")
+@preparation_of("submit_clearance", "defined")
 async def defined_clearance(api: Api, ids: Ids) -> None:
     """A clearance without a number of the facility's own."""
     form = {"template_id": ids["template_id"], "facility_code": "facility", "title": "Powder", "risk_band": "Green"}
@@ -108,55 +114,55 @@ async def defined_clearance(api: Api, ids: Ids) -> None:
     ids["clearance_id"] = await api.create("/clearances", {**form, "bindings": bindings})
 
 
-@possible("start_clearance_review", "submitted")
-async def submitted(api: Api, ids: Ids) -> Body:
+@preparation_of("start_clearance_review", "submitted")
+async def submitted_clearance(api: Api, ids: Ids) -> Body:
     await defined_clearance(api, ids)
-    await accepted(api, f"/clearances/{ids['clearance_id']}/submit")
+    await post_accepted(api, f"/clearances/{ids['clearance_id']}/submit")
     return {"first_reviewer_role": "BeamlineScientist"}
 
 
-async def under_review(api: Api, ids: Ids) -> None:
+async def clearance_under_review(api: Api, ids: Ids) -> None:
     """A clearance that is being reviewed."""
-    role = await submitted(api, ids)
-    await accepted(api, f"/clearances/{ids['clearance_id']}/start-review", role)
+    role = await submitted_clearance(api, ids)
+    await post_accepted(api, f"/clearances/{ids['clearance_id']}/start-review", role)
 
 
-@possible("activate_clearance_template", "draft")
+@preparation_of("activate_clearance_template", "draft")
 async def draft_template(api: Api, ids: Ids) -> None:
     form = {"code": f"SAF-{uuid4().hex[:8]}", "title": "Approval form", "facility_code": "facility"}
     ids["template_id"] = await api.create("/clearance-templates", form)
 
 
-@possible("activate_asset", "commissioned")
-async def commissioned(api: Api, ids: Ids) -> None:
+@preparation_of("activate_asset", "commissioned")
+async def commissioned_asset(api: Api, ids: Ids) -> None:
     ids["asset_id"] = await api.create("/assets", {"name": "Hall", "tier": "Unit", "facility_code": "facility"})
 
 
-@possible("version_agent", "defined")
+@preparation_of("version_agent", "defined")
 async def defined_agent(api: Api, ids: Ids) -> None:
     model = {"provider": "acme", "model": "m-1"}
     ids["agent_id"] = await api.create("/agents", {"kind": "Watcher", "name": "Watcher", "version": "1", "model_ref": model})
 
 
-@possible("mark_supply_available", "unknown")
+@preparation_of("mark_supply_available", "unknown")
 async def unknown_supply(api: Api, ids: Ids) -> Body:
     air = {"kind": "compressed_air", "name": f"Air {uuid4().hex[:8]}", "facility_code": "facility"}
     ids["supply_id"] = await api.create("/supplies", air)
     return WHY
 
 
-@possible("mount_subject", "received")
+@preparation_of("mount_subject", "received")
 async def received_subject(api: Api, ids: Ids) -> Body:
     ids["subject_id"] = await api.create("/subjects", {"name": "Battery cell"})
     return {"asset_id": ids["asset_id"], **WHY}
 
 
-@possible("record_visit_arrival", "planned")
+@preparation_of("record_visit_arrival", "planned")
 async def planned_visit(api: Api, ids: Ids) -> None:
-    ids["visit_id"] = await api.create("/visits", planned_on(ids["surface_id"], ids["policy_id"]))
+    ids["visit_id"] = await api.create("/visits", visit_plan(ids["surface_id"], ids["policy_id"]))
 
 
-@possible("activate_permit", "defined")
+@preparation_of("activate_permit", "defined")
 async def defined_permit(api: Api, ids: Ids) -> None:
     audience = f"registry-{uuid4().hex[:8]}.example"
     signing = {"audience": audience, "purpose": "Signing", "secret_ref": "file://calibration"}
@@ -165,40 +171,40 @@ async def defined_permit(api: Api, ids: Ids) -> None:
     ids["permit_id"] = await api.create("/federation/permits", asked)
 
 
-@possible("reject_clearance", "under review")
-async def rejected(api: Api, ids: Ids) -> Body:
-    await under_review(api, ids)
+@preparation_of("reject_clearance", "under review")
+async def clearance_to_reject(api: Api, ids: Ids) -> Body:
+    await clearance_under_review(api, ids)
     return WHY
 
 
-@possible("append_clearance_review_step", "under review")
-async def reviewed(api: Api, ids: Ids) -> Body:
-    await under_review(api, ids)
+@preparation_of("append_clearance_review_step", "under review")
+async def clearance_to_review(api: Api, ids: Ids) -> Body:
+    await clearance_under_review(api, ids)
     step = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
     return {"step_index": 0, **step}
 
 
-@possible("approve_clearance", "reviewed")
-async def approved(api: Api, ids: Ids) -> Body:
-    step = await reviewed(api, ids)
-    await accepted(api, f"/clearances/{ids['clearance_id']}/append-review-step", step)
+@preparation_of("approve_clearance", "reviewed")
+async def clearance_to_approve(api: Api, ids: Ids) -> Body:
+    step = await clearance_to_review(api, ids)
+    await post_accepted(api, f"/clearances/{ids['clearance_id']}/append-review-step", step)
     return {}
 
 
-@possible("activate_clearance", "approved")
-async def activated(api: Api, ids: Ids) -> None:
-    await approved(api, ids)
-    await accepted(api, f"/clearances/{ids['clearance_id']}/approve", {})
+@preparation_of("activate_clearance", "approved")
+async def clearance_to_activate(api: Api, ids: Ids) -> None:
+    await clearance_to_approve(api, ids)
+    await post_accepted(api, f"/clearances/{ids['clearance_id']}/approve", {})
 
 
-@possible("assign_clearance_external_id", "without a number")
-async def numbered(api: Api, ids: Ids) -> Body:
-    await under_review(api, ids)
+@preparation_of("assign_clearance_external_id", "without a number")
+async def clearance_to_number(api: Api, ids: Ids) -> Body:
+    await clearance_under_review(api, ids)
     return {"external_id": uuid4().hex}
 
 
-@possible("version_model", "defined")
-async def versioned(api: Api, ids: Ids) -> Body:
+@preparation_of("version_model", "defined")
+async def model_to_version(api: Api, ids: Ids) -> Body:
     part = {"manufacturer": {"name": "Acme Motion"}, "part_number": f"R-{uuid4().hex[:8]}"}
     return {"name": "acme_r250", **part, "declared_family_ids": [ids["family_id"]], "version_tag": "B"}
 
@@ -207,102 +213,102 @@ async def another_family(api: Api) -> str:
     return await api.create("/families", {"name": f"Linear stage {uuid4().hex[:8]}", "affordances": ["Rotatable"]})
 
 
-@possible("add_model_family", "defined")
-async def wider(api: Api, ids: Ids) -> Body:
+@preparation_of("add_model_family", "defined")
+async def model_to_widen(api: Api, ids: Ids) -> Body:
     return {"family_id": await another_family(api)}
 
 
-@possible("remove_model_family", "of two families")
-async def narrower(api: Api, ids: Ids) -> Body:
-    body = await wider(api, ids)
-    await accepted(api, f"/models/{ids['model_id']}/add-family", body)
+@preparation_of("remove_model_family", "of two families")
+async def model_to_narrow(api: Api, ids: Ids) -> Body:
+    body = await model_to_widen(api, ids)
+    await post_accepted(api, f"/models/{ids['model_id']}/add-family", body)
     return body
 
 
-@possible("add_asset_family", "active")
-async def asset_of_more(api: Api, ids: Ids) -> Body:
+@preparation_of("add_asset_family", "active")
+async def asset_to_widen(api: Api, ids: Ids) -> Body:
     return {"family_id": await another_family(api)}
 
 
-@possible("remove_asset_family", "of two families")
-async def asset_of_fewer(api: Api, ids: Ids) -> Body:
-    body = await asset_of_more(api, ids)
-    await accepted(api, f"/assets/{ids['asset_id']}/add-family", body)
+@preparation_of("remove_asset_family", "of two families")
+async def asset_to_narrow(api: Api, ids: Ids) -> Body:
+    body = await asset_to_widen(api, ids)
+    await post_accepted(api, f"/assets/{ids['asset_id']}/add-family", body)
     return body
 
 
-@possible("update_frame_placement", "placed")
-async def placed(api: Api, ids: Ids) -> Body:
+@preparation_of("update_frame_placement", "placed")
+async def frame_to_move(api: Api, ids: Ids) -> Body:
     base = ids["frame_id"]
-    ids["frame_id"] = await api.create("/frames", {"name": "table", "parent_id": base, "placement": placed_in(base)})
-    return {"placement": placed_in(base, x=1.5)}
+    ids["frame_id"] = await api.create("/frames", {"name": "table", "parent_id": base, "placement": placement_in(base)})
+    return {"placement": placement_in(base, x=1.5)}
 
 
-@possible("uninstall_asset", "installed and in no fixture")
-async def installed(api: Api, ids: Ids) -> Body:
-    await accepted(api, f"/assets/{ids['asset_id']}/fixture/detach", {"fixture_id": ids["fixture_id"]})
+@preparation_of("uninstall_asset", "installed and in no fixture")
+async def asset_to_uninstall(api: Api, ids: Ids) -> Body:
+    await post_accepted(api, f"/assets/{ids['asset_id']}/fixture/detach", {"fixture_id": ids["fixture_id"]})
     return WHY
 
 
-@possible("remove_method_required_role", "with a role")
-async def without_role(api: Api, ids: Ids) -> Body:
+@preparation_of("remove_method_required_role", "with a role")
+async def method_with_role(api: Api, ids: Ids) -> Body:
     return {"role_name": "stage"}
 
 
-@possible("reschedule_plan", "defined")
-async def rescheduled(api: Api, ids: Ids) -> Body:
+@preparation_of("reschedule_plan", "defined")
+async def plan_to_reschedule(api: Api, ids: Ids) -> Body:
     return {"window_starts_at": "2126-04-01T08:00:00Z", "window_ends_at": "2126-04-03T08:00:00Z"}
 
 
-@possible("unbind_plan_role", "with its role played")
-async def unplayed(api: Api, ids: Ids) -> Body:
+@preparation_of("unbind_plan_role", "with its role played")
+async def plan_with_role(api: Api, ids: Ids) -> Body:
     return {"role_name": "stage"}
 
 
-@possible("remove_plan_wire", "wired")
-async def unwired(api: Api, ids: Ids) -> Body:
+@preparation_of("remove_plan_wire", "wired")
+async def plan_with_wire(api: Api, ids: Ids) -> Body:
     plan = (await api.get(f"/plans/{ids['plan_id']}")).json()
     (wire,) = plan["wires"]
     return dict(wire)
 
 
-@possible("remove_asset_port", "with a spare port")
-async def with_port(api: Api, ids: Ids) -> Body:
+@preparation_of("remove_asset_port", "with a spare port")
+async def asset_with_port(api: Api, ids: Ids) -> Body:
     port = {"port_name": "spare", "direction": "Input", "signal_type": "TTL"}
-    await accepted(api, f"/assets/{ids['asset_id']}/add-port", port)
+    await post_accepted(api, f"/assets/{ids['asset_id']}/add-port", port)
     return {"port_name": "spare"}
 
 
-@possible("remove_asset_alternate_identifier", "with a second one")
-async def identified(api: Api, ids: Ids) -> Body:
+@preparation_of("remove_asset_alternate_identifier", "with a second one")
+async def asset_with_identifier(api: Api, ids: Ids) -> Body:
     body = {"kind": "EPICS_PV", "value": f"lum:{uuid4().hex[:8]}"}
-    await accepted(api, f"/assets/{ids['asset_id']}/add-alternate-identifier", body)
+    await post_accepted(api, f"/assets/{ids['asset_id']}/add-alternate-identifier", body)
     return body
 
 
-@possible("remove_asset_owner", "with an owner")
-async def owned(api: Api, ids: Ids) -> Body:
-    await accepted(api, f"/assets/{ids['asset_id']}/add-owner", {"name": "Institute of Metals"})
+@preparation_of("remove_asset_owner", "with an owner")
+async def asset_with_owner(api: Api, ids: Ids) -> Body:
+    await post_accepted(api, f"/assets/{ids['asset_id']}/add-owner", {"name": "Institute of Metals"})
     return {"name": "Institute of Metals"}
 
 
-@possible("remove_facility_trust_anchor_credential", "with an anchor")
-async def anchored(api: Api, ids: Ids) -> Body:
+@preparation_of("remove_facility_trust_anchor_credential", "with an anchor")
+async def facility_with_anchor(api: Api, ids: Ids) -> Body:
     body = {"credential_id": ids["credential_id"]}
-    await accepted(api, f"/federation/facilities/{ids['facility_id']}/trust-anchors/add", body)
+    await post_accepted(api, f"/federation/facilities/{ids['facility_id']}/trust-anchors/add", body)
     return {**body, **WHY}
 
 
-@possible("add_run_to_campaign", "not yet a member")
-async def apart(api: Api, ids: Ids) -> None:
+@preparation_of("add_run_to_campaign", "not yet a member")
+async def run_outside_campaign(api: Api, ids: Ids) -> None:
     ids["run_id"] = await api.create("/runs", {"name": "Overview", "plan_id": ids["plan_id"]})
 
 
-@possible("release_control_of_surface", "in control")
-async def in_control(api: Api, ids: Ids) -> Body:
-    await accepted(api, f"/visits/{ids['visit_id']}/start")
+@preparation_of("release_control_of_surface", "in control")
+async def visit_in_control(api: Api, ids: Ids) -> Body:
+    await post_accepted(api, f"/visits/{ids['visit_id']}/start")
     body = {"surface_id": ids["surface_id"]}
-    await accepted(api, f"/visits/{ids['visit_id']}/surface-control/take", body)
+    await post_accepted(api, f"/visits/{ids['visit_id']}/surface-control/take", body)
     return body
 
 
@@ -331,32 +337,32 @@ MEASURING: list[Body] = [
 ]
 
 
-@possible("start_procedure", "defined")
-async def startable(api: Api, ids: Ids) -> Body:
+@preparation_of("start_procedure", "defined")
+async def procedure_to_start(api: Api, ids: Ids) -> Body:
     await defined_procedure(api, ids)
     return {}
 
 
-@possible("conduct_procedure", "defined")
-@possible("conduct_or_hold_procedure", "defined")
-async def conductible(api: Api, ids: Ids) -> Body:
+@preparation_of("conduct_procedure", "defined")
+@preparation_of("conduct_or_hold_procedure", "defined")
+async def procedure_to_conduct(api: Api, ids: Ids) -> Body:
     await defined_procedure(api, ids)
     return {"wait": 0, "steps": STEPS}
 
 
-@possible("conduct_until_converged", "defined")
-async def convergent(api: Api, ids: Ids) -> Body:
+@preparation_of("conduct_until_converged", "defined")
+async def procedure_to_converge(api: Api, ids: Ids) -> Body:
     await defined_procedure(api, ids)
     return {"wait": 0, **CONVERGENCE}
 
 
-@possible("conduct_until_advised", "defined")
-async def searchable(api: Api, ids: Ids) -> Body:
-    await from_recipe(api, ids, MEASURING)
+@preparation_of("conduct_until_advised", "defined")
+async def procedure_to_search(api: Api, ids: Ids) -> Body:
+    await create_procedure_from_recipe(api, ids, MEASURING)
     return {"wait": 0, **SEARCH}
 
 
-async def from_recipe(api: Api, ids: Ids, steps: list[Body], **more: Any) -> None:
+async def create_procedure_from_recipe(api: Api, ids: Ids, steps: list[Body], **more: Any) -> None:
     """A procedure from a recipe of these steps."""
     realised = {"name": f"Steps {uuid4().hex[:8]}", "capability_id": ids["capability_id"], "steps": steps}
     recipe_id = await api.create("/recipes", realised)
@@ -364,24 +370,24 @@ async def from_recipe(api: Api, ids: Ids, steps: list[Body], **more: Any) -> Non
     ids["procedure_id"] = await api.create(f"/recipes/{recipe_id}/procedures", task)
 
 
-@possible("hold_procedure", "conducted")
-@possible("abort_procedure", "conducted")
-async def conducted(api: Api, ids: Ids) -> Body:
-    body = await conductible(api, ids)
-    ids["conduct_id"] = (await accepted(api, f"/procedures/{ids['procedure_id']}/conduct", body))["conduct_id"]
+@preparation_of("hold_procedure", "conducted")
+@preparation_of("abort_procedure", "conducted")
+async def conducted_procedure(api: Api, ids: Ids) -> Body:
+    body = await procedure_to_conduct(api, ids)
+    ids["conduct_id"] = (await post_accepted(api, f"/procedures/{ids['procedure_id']}/conduct", body))["conduct_id"]
     return WHY
 
 
-@possible("conduct_run", "running, with a procedure")
-async def conductible_run(api: Api, ids: Ids) -> Body:
-    await from_recipe(api, ids, STEPS, parent_run_id=ids["run_id"])
+@preparation_of("conduct_run", "running, with a procedure")
+async def run_to_conduct(api: Api, ids: Ids) -> Body:
+    await create_procedure_from_recipe(api, ids, STEPS, parent_run_id=ids["run_id"])
     return {"wait": 0, "procedure_ids": [ids["procedure_id"]]}
 
 
-@possible("hold_run", "conducted")
-@possible("stop_run", "conducted")
-@possible("abort_run", "conducted")
+@preparation_of("hold_run", "conducted")
+@preparation_of("stop_run", "conducted")
+@preparation_of("abort_run", "conducted")
 async def conducted_run(api: Api, ids: Ids) -> Body:
-    body = await conductible_run(api, ids)
-    await accepted(api, f"/runs/{ids['run_id']}/conduct", body)
+    body = await run_to_conduct(api, ids)
+    await post_accepted(api, f"/runs/{ids['run_id']}/conduct", body)
     return WHY

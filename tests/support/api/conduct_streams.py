@@ -43,16 +43,16 @@ class ConductFrame:
 class ConductStreamReader(OpenStream):
     """A reader of a conduct's stream."""
 
-    async def told(self) -> ConductFrame:
+    async def next_frame(self) -> ConductFrame:
         """The next frame."""
         fields = await self.fields()
         return ConductFrame(fields.get("id"), fields["event"], json.loads(fields["data"]))
 
     async def until(self, brief: str) -> list[ConductFrame]:
         """The frames up to the one that says this."""
-        found = [await self.told()]
+        found = [await self.next_frame()]
         while found[-1].brief != brief:
-            found.append(await self.told())
+            found.append(await self.next_frame())
         return found
 
     async def rest(self) -> list[ConductFrame]:
@@ -60,13 +60,15 @@ class ConductStreamReader(OpenStream):
         found = []
         while True:
             try:
-                found.append(await self.told())
+                found.append(await self.next_frame())
             except StopAsyncIteration:
                 return found
 
 
 @asynccontextmanager
-async def watching(api: Api, procedure_id: UUID, last_event_id: str | None = None) -> AsyncIterator[ConductStreamReader]:
+async def open_conduct_stream(
+    api: Api, procedure_id: UUID, last_event_id: str | None = None
+) -> AsyncIterator[ConductStreamReader]:
     """A reader of the latest conduct of a procedure, until the block ends."""
     resumed = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
     path = f"/procedures/{procedure_id}/conduct/stream"
@@ -75,12 +77,12 @@ async def watching(api: Api, procedure_id: UUID, last_event_id: str | None = Non
         yield ConductStreamReader(response, response.aiter_lines())
 
 
-async def watched(api: Api, procedure_id: UUID, last_event_id: str | None = None) -> list[ConductFrame]:
-    """Everything that a reader is told until the stream closes."""
-    async with watching(api, procedure_id, last_event_id) as reader:
+async def read_conduct_stream(api: Api, procedure_id: UUID, last_event_id: str | None = None) -> list[ConductFrame]:
+    """Everything that a reader reads until the stream closes."""
+    async with open_conduct_stream(api, procedure_id, last_event_id) as reader:
         return await reader.rest()
 
 
-def briefs(told: list[ConductFrame]) -> list[str]:
+def briefs(frames: list[ConductFrame]) -> list[str]:
     """What frames say, without the snapshots among them."""
-    return [one.brief for one in told if one.event != "snapshot"]
+    return [one.brief for one in frames if one.event != "snapshot"]

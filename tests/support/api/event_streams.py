@@ -11,7 +11,7 @@ import httpx
 
 from tests.support.service import Api
 
-PATIENCE = 10
+TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class OpenStream:
     async def fields(self) -> dict[str, str]:
         """The fields of the next event; comments are passed over."""
         fields: dict[str, str] = {}
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while (line := await anext(self.lines)) or "data" not in fields:
                 name, _, value = line.partition(": ")
                 fields |= {name: value} if name else {}
@@ -49,7 +49,7 @@ class OpenStream:
 
 
 @asynccontextmanager
-async def listening(
+async def open_feed(
     api: Api, *, last_event_id: int | None = None, headers: dict[str, str] | None = None, **parameters: Any
 ) -> AsyncIterator[OpenStream]:
     """A reader of the feed, until the block ends."""

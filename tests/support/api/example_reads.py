@@ -31,6 +31,6 @@ async def payloads(api: Api, path: str) -> list[tuple[str, dict[str, Any]]]:
 
 async def anonymous(api: Api, path: str) -> list[tuple[str, dict[str, Any]]]:
     """What a stream says, without its id and times."""
-    told = await payloads(api, path)
-    id_name = next(name for name in told[0][1] if name.endswith("_id"))
-    return [(event, {key: value for key, value in payload.items() if key != id_name}) for event, payload in told]
+    events = await payloads(api, path)
+    id_name = next(name for name in events[0][1] if name.endswith("_id"))
+    return [(event, {key: value for key, value in payload.items() if key != id_name}) for event, payload in events]

@@ -52,7 +52,7 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def targeted(item: Item) -> list[Asked]:
+def target_filters(item: Item) -> list[Asked]:
     """Every way to ask for the target of a caution."""
     kind, id = item["target"]["kind"], item["target"]["id"]
     ways: list[Asked] = [{"target_kind": kind}, {"target_id": id}, {"target_kind": kind, "target_id": id}]
@@ -146,7 +146,7 @@ MEANT: dict[str, dict[str, Filter]] = {
         ),
     },
     "list_cautions": {
-        "target_kind target_id inherited": Filter(targeted, on_target),
+        "target_kind target_id inherited": Filter(target_filters, on_target),
         **equals("category", "authored_by"),
         "severity min_severity": Filter(
             lambda item: [{"severity": [item["severity"]]}, {"min_severity": item["severity"]}],

@@ -4,9 +4,9 @@ from typing import Any
 from uuid import uuid4
 
 from baton.infrastructure.wall_clock import new_id
-from tests.support.api.mcp_clients import agent, done
-from tests.support.api.sample_parts.agent import in_service
-from tests.support.api.samples import SYSTEM_HTTP, furnished, placed_in, planned_on
+from tests.support.api.mcp_clients import agent, tool_result
+from tests.support.api.sample_parts.agent import create_agent
+from tests.support.api.samples import SYSTEM_HTTP, create_samples, placement_in, visit_plan
 from tests.support.domain.language_models import entry
 from tests.support.service import Api
 
@@ -14,111 +14,111 @@ ZONES = 60
 Ids = dict[str, str]
 
 
-async def stocked(api: Api) -> Ids:
+async def stock_service(api: Api) -> Ids:
     """The ids of one of everything, among others of its kind that are elsewhere in their lives."""
-    ids = await furnished(api)
-    other = await furnished(api)
+    ids = await create_samples(api)
+    other = await create_samples(api)
     for number in range(ZONES):
         await api.create("/zones", {"name": f"Zone {number}"})
     await api.create("/actors", {"name": "Scan bridge 7", "kind": "service_account"})
-    await api.done(f"/actors/{other['actor_id']}/deactivate")
+    await api.execute(f"/actors/{other['actor_id']}/deactivate")
     await api.create("/conduits", {"name": "Net", "source_zone_id": ids["zone_id"], "target_zone_id": other["zone_id"]})
     await api.create("/surfaces", {"name": "Agents", "kind": "MCP_STREAMABLE_HTTP"})
     site = (await api.get(f"/federation/facilities/{other['facility_id']}")).json()["code"]
-    await visited(api, ids)
-    await measured(api, ids, other)
-    await operated(api, ids, other)
-    await calibrated(api, other)
-    await decided(api, ids, other)
-    await modelled(api, ids, other)
-    await staffed(api, ids, other)
-    await warned(api, ids, other)
-    await cleared(api, ids, other, site)
-    await federated(api, ids, other)
-    await prescribed(api, ids, other)
-    await catalogued(api, ids, other)
-    await built(api, ids, other)
-    await supplied(api, site)
+    await stock_visits(api, ids)
+    await stock_runs(api, ids, other)
+    await stock_procedures(api, ids, other)
+    await stock_calibrations(api, other)
+    await stock_decisions(api, ids, other)
+    await stock_language_models(api, ids, other)
+    await stock_agents(api, ids, other)
+    await stock_cautions(api, ids, other)
+    await stock_clearances(api, ids, other, site)
+    await stock_federation(api, ids, other)
+    await stock_recipes(api, ids, other)
+    await stock_catalog(api, ids, other)
+    await stock_equipment(api, ids, other)
+    await stock_supplies(api, site)
     area = {"code": f"area-{uuid4().hex[:8]}", "display_name": "Hall", "kind": "Area", "parent_id": ids["facility_id"]}
     await api.create("/federation/facilities", area)
-    position = await api.done(f"/federation/facilities/{other['facility_id']}/decommission")
+    position = await api.execute(f"/federation/facilities/{other['facility_id']}/decommission")
     assert (await api.get("/zones", min_position=position)).status_code == 200
     return ids
 
 
-async def visited(api: Api, ids: Ids) -> None:
-    plan = planned_on(ids["surface_id"], ids["policy_id"])
+async def stock_visits(api: Api, ids: Ids) -> None:
+    plan = visit_plan(ids["surface_id"], ids["policy_id"])
     proposal = {"external_refs": {"proposal": "20260417", "cycle": "2026-2"}}
     await api.create("/visits", {**plan, "type": "staff", "parent_id": ids["visit_id"], **proposal})
     later = {"planned_start_at": "2026-11-01T00:00:00Z", "planned_end_at": "2026-11-03T00:00:00Z"}
     await api.create("/visits", {**plan, **later, "external_refs": {"proposal": "20260999"}})
     over = await api.create("/visits", {**plan, "surface_id": SYSTEM_HTTP, "type": "calibration"})
-    await api.done(f"/visits/{over}/cancel", {"reason": "no beam"})
+    await api.execute(f"/visits/{over}/cancel", {"reason": "no beam"})
 
 
-async def measured(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_runs(api: Api, ids: Ids, other: Ids) -> None:
     """Runs and what they leave behind, the campaigns they are in and the subjects they look at."""
     subject = await api.create("/runs", {"name": "Overview", "plan_id": ids["plan_id"], "subject_id": ids["subject_id"]})
-    await api.done(f"/runs/{subject}/hold", {"reason": "beam dump"})
-    await api.done(f"/runs/{other['run_id']}/stop", {"reason": "sample broke"})
+    await api.execute(f"/runs/{subject}/hold", {"reason": "beam dump"})
+    await api.execute(f"/runs/{other['run_id']}/stop", {"reason": "sample broke"})
     reading = {"channel_name": "hutch_temperature", "value": 23.1, "sampled_at": "2026-10-06T09:13:00Z"}
     for number in range(3):
         entry = {**reading, "event_id": str(new_id()), "sampling_procedure": "monitor", "value": 23.0 + number}
-        await api.done(f"/runs/{ids['run_id']}/observations", {"entries": [entry]})
-    await api.done(f"/runs/{ids['run_id']}/logbook", {"entries": [{"event_id": str(new_id()), "text": "Realigned."}]})
+        await api.execute(f"/runs/{ids['run_id']}/observations", {"entries": [entry]})
+    await api.execute(f"/runs/{ids['run_id']}/logbook", {"entries": [{"event_id": str(new_id()), "text": "Realigned."}]})
     sweep = {"name": "Sweep", "intent": "Sweep", "lead_actor_id": str(uuid4()), "subject_id": ids["subject_id"]}
-    await api.done(f"/campaigns/{await api.create('/campaigns', {**sweep, 'tags': ['in-situ', 'load']})}/start")
+    await api.execute(f"/campaigns/{await api.create('/campaigns', {**sweep, 'tags': ['in-situ', 'load']})}/start")
     await api.create("/campaigns", {**sweep, "subject_id": str(uuid4()), "tags": ["load"]})
-    await api.done(f"/campaigns/{other['campaign_id']}/abandon", {"reason": "no beam"})
+    await api.execute(f"/campaigns/{other['campaign_id']}/abandon", {"reason": "no beam"})
     await api.create("/subjects", {"name": "Battery cell"})
-    await api.done(f"/subjects/{other['subject_id']}/measure")
+    await api.execute(f"/subjects/{other['subject_id']}/measure")
 
 
-async def operated(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_procedures(api: Api, ids: Ids, other: Ids) -> None:
     doing = {"event_id": str(new_id()), "step_kind": "check", "payload": {}, "sampled_at": "2026-10-06T09:14:00Z"}
-    await api.done(f"/procedures/{ids['procedure_id']}/activities", {"entries": [doing]})
-    await api.done(f"/procedures/{other['procedure_id']}/complete")
+    await api.execute(f"/procedures/{ids['procedure_id']}/activities", {"entries": [doing]})
+    await api.execute(f"/procedures/{other['procedure_id']}/complete")
     phases = [{"recipe_id": ids["recipe_id"], "name": "Flats", "conduct": {"command": "conduct_or_hold_procedure"}}]
     survey = {"kind": "ConductPlan", "plan_id": ids["plan_id"], "name": "Survey {count}", "phases": phases}
     hourly = await api.create("/schedules", {"name": "Hourly survey", "calendar": {"every": 3600}, "target": survey})
-    await api.done(f"/schedules/{hourly}/trigger")
-    await api.done(f"/schedules/{hourly}/hold", {"reason": "shutdown"})
-    await api.done(f"/schedules/{other['schedule_id']}/retire", {"reason": "over"})
+    await api.execute(f"/schedules/{hourly}/trigger")
+    await api.execute(f"/schedules/{hourly}/hold", {"reason": "shutdown"})
+    await api.execute(f"/schedules/{other['schedule_id']}/retire", {"reason": "over"})
 
 
-async def calibrated(api: Api, other: Ids) -> None:
+async def stock_calibrations(api: Api, other: Ids) -> None:
     lens = {"quantity": "magnification", "operating_point": {"objective_designation": "5x", "energy": 25}}
     await api.create("/calibrations", {"target_id": other["asset_id"], **lens})
     axis = {"quantity": "rotation_center", "operating_point": {"energy": 25, "optics_config": "5x"}}
     center = await api.create("/calibrations", {"target_id": str(uuid4()), **axis})
     source = {"kind": "Measured", "procedure_id": str(uuid4())}
     value = {"value": {"center": 1022.1}, "status": "Provisional", "source": source}
-    await api.done(f"/calibrations/{center}/revisions", value)
+    await api.execute(f"/calibrations/{center}/revisions", value)
 
 
-async def decided(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_decisions(api: Api, ids: Ids, other: Ids) -> None:
     child = {"parent_id": ids["decision_id"], "override_kind": "correction", "rule": "shift rule 4", "confidence": 0.2}
     await api.create("/decisions", {"decided_by": other["actor_id"], "context": "RunHold", "choice": "hold", **child})
     await api.create("/decisions", {"decided_by": ids["actor_id"], "context": "RunHold", "choice": "go on"})
     span = {"event_id": str(uuid4()), "occurred_at": "2026-10-06T07:59:00Z", "operation_name": "execute_tool"}
     entries = [{**span, "provider_name": "acme", "request_model": "m-1", "tool_name": "get_run"}]
-    await api.done(f"/decisions/{ids['decision_id']}/inferences", {"entries": entries})
+    await api.execute(f"/decisions/{ids['decision_id']}/inferences", {"entries": entries})
 
 
-async def modelled(api: Api, ids: Ids, other: Ids) -> None:
-    await api.done(f"/language-models/{ids['language_model_id']}/approve")
-    await api.done(f"/language-models/{other['language_model_id']}/deprecate", {"reason": "too dear"})
+async def stock_language_models(api: Api, ids: Ids, other: Ids) -> None:
+    await api.execute(f"/language-models/{ids['language_model_id']}/approve")
+    await api.execute(f"/language-models/{other['language_model_id']}/deprecate", {"reason": "too dear"})
     await api.create("/language-models", entry(provider="bolt", archivability="Pinned", served_via="InHouse"))
 
 
-async def staffed(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_agents(api: Api, ids: Ids, other: Ids) -> None:
     """Agents in every state, and what can be done about what they decide."""
     mark = uuid4().hex[:8]
-    await api.done(f"/agents/{other['agent_id']}/suspend", {"reason": "too wordy"})
+    await api.execute(f"/agents/{other['agent_id']}/suspend", {"reason": "too wordy"})
     idle = {"kind": "Watcher", "name": "Watcher", "version": "1", "model_ref": {"provider": "acme", "model": "m-1"}}
     await api.create("/agents", idle)
-    over = await in_service(api, "Watcher", mark)
-    await api.done(f"/agents/{over}/deprecate", {"reason": "nobody read it"})
+    over = await create_agent(api, "Watcher", mark)
+    await api.execute(f"/agents/{over}/deprecate", {"reason": "nobody read it"})
     await api.create(f"/decisions/{ids['proposal_id']}/promote", {})
     asked = await api.post(f"/runs/{ids['run_id']}/regenerate-debrief", {"wait": 0})
     assert asked.status_code == 202, asked.text
@@ -126,7 +126,7 @@ async def staffed(api: Api, ids: Ids, other: Ids) -> None:
     await api.create(f"/reactions/{ids['subscriber_name']}/dismiss-event", stuck)
 
 
-async def warned(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_cautions(api: Api, ids: Ids, other: Ids) -> None:
     wear: dict[str, Any] = {
         "target": {"kind": "Procedure", "id": ids["procedure_id"]},
         "category": "Wear",
@@ -139,84 +139,84 @@ async def warned(api: Api, ids: Ids, other: Ids) -> None:
     author = api.acting_as(ids["actor_id"])
     worn = await author.create("/cautions", wear)
     await author.create(f"/cautions/{worn}/supersede", {**wear, "severity": "Notice", "tags": []})
-    await api.done(f"/cautions/{other['caution_id']}/retire", {"reason": "Resolved"})
+    await api.execute(f"/cautions/{other['caution_id']}/retire", {"reason": "Resolved"})
 
 
-async def cleared(api: Api, ids: Ids, other: Ids, site: str) -> None:
+async def stock_clearances(api: Api, ids: Ids, other: Ids, site: str) -> None:
     template = await api.create("/clearance-templates", {"code": "SAF", "title": "Approval form", "facility_code": site})
-    await api.done(f"/clearance-templates/{template}/activate")
+    await api.execute(f"/clearance-templates/{template}/activate")
     form = {"template_id": template, "facility_code": site, "title": "Powder", "risk_band": "Green"}
     bindings = [{"kind": kind, "id": str(uuid4())} for kind in ("Subject", "Subject", "Run", "Procedure")]
     await api.create("/clearances", {**form, "bindings": bindings, "valid_until": "2127-01-01T00:00:00Z"})
     asset = [{"kind": "Asset", "id": ids["asset_id"]}]
-    await api.done(f"/clearances/{await api.create('/clearances', {**form, 'bindings': asset})}/submit")
-    await api.done(f"/clearance-templates/{other['template_id']}/deprecate", {"reason": "revised"})
+    await api.execute(f"/clearances/{await api.create('/clearances', {**form, 'bindings': asset})}/submit")
+    await api.execute(f"/clearance-templates/{other['template_id']}/deprecate", {"reason": "revised"})
 
 
-async def federated(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_federation(api: Api, ids: Ids, other: Ids) -> None:
     inbound = {"kind": "Inbound", "inbound_allowed_artifact_kinds": ["CalibrationRevision"]}
     grant = (await api.get(f"/federation/permits/{ids['permit_id']}")).json()
     asked = ("peer_facility_id", "audience", "purpose", "allowed_credential_ids", "allowed_payload_types")
     scope = {name: grant[name] for name in (*asked, "allowed_artifact_kinds", "abi_tier_floor", "expires_at")}
     await api.create("/federation/permits", {**scope, "direction": "Inbound", "terms": inbound})
-    await api.done(f"/federation/permits/{other['permit_id']}/revoke", {"reason": "over"})
+    await api.execute(f"/federation/permits/{other['permit_id']}/revoke", {"reason": "over"})
     token = {"audience": "registry.example", "purpose": "Authentication", "secret_ref": "file://token"}
     await api.create("/federation/credentials", {"facility_id": ids["facility_id"], **token})
-    await api.done(f"/federation/credentials/{other['credential_id']}/revoke", {"reason": "leaked"})
+    await api.execute(f"/federation/credentials/{other['credential_id']}/revoke", {"reason": "leaked"})
 
 
-async def prescribed(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_recipes(api: Api, ids: Ids, other: Ids) -> None:
     """The ladder from capabilities to plans, each in more than one state."""
     contract = {"required_affordances": ["Rotatable"], "executor_shapes": ["METHOD"]}
     renewed = {"version_tag": "2", "description": None, "parameters_schema": None, **contract}
-    await api.done(f"/capabilities/{other['capability_id']}/version", renewed)
+    await api.execute(f"/capabilities/{other['capability_id']}/version", renewed)
     code = f"baton.capability.alignment_{uuid4().hex[:8]}"
     old = await api.create("/capabilities", {"code": code, "name": "Alignment", **contract})
     await api.create("/methods", {"name": "by_eye", "capability_id": old})
-    await api.done(f"/capabilities/{old}/deprecate", {"replaced_by_capability_id": ids["capability_id"]})
-    await api.done(f"/methods/{other['method_id']}/version", {"version_tag": "2"})
+    await api.execute(f"/capabilities/{old}/deprecate", {"replaced_by_capability_id": ids["capability_id"]})
+    await api.execute(f"/methods/{other['method_id']}/version", {"version_tag": "2"})
     narrow = {"name": "Flat field", "method_id": ids["method_id"], "family_ids": [ids["family_id"]]}
     await api.create("/practices", narrow)
     await api.create("/plans", {"name": "Again", "practice_id": ids["practice_id"], "asset_ids": [ids["asset_id"]]})
     for kind in ("plan", "practice", "recipe"):
-        await api.done(f"/{kind}s/{other[f'{kind}_id']}/deprecate", {"reason": "outdated"})
+        await api.execute(f"/{kind}s/{other[f'{kind}_id']}/deprecate", {"reason": "outdated"})
 
 
-async def catalogued(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_catalog(api: Api, ids: Ids, other: Ids) -> None:
     camera = await api.create("/families", {"name": f"Camera {uuid4().hex}", "affordances": ["Imageable", "Rotatable"]})
-    await api.done(f"/families/{camera}/version", {"version_tag": "2", "affordances": ["Imageable"]})
-    await api.done(f"/families/{other['family_id']}/deprecate")
+    await api.execute(f"/families/{camera}/version", {"version_tag": "2", "affordances": ["Imageable"]})
+    await api.execute(f"/families/{other['family_id']}/deprecate")
     entry = {"name": "orbis_cam5", "manufacturer": {"name": "ORBIS"}, "declared_family_ids": [camera, ids["family_id"]]}
     await api.create("/models", {**entry, "part_number": "CAM-5"})
-    await api.done(f"/models/{other['model_id']}/deprecate")
+    await api.execute(f"/models/{other['model_id']}/deprecate")
     await api.create("/assemblies", {"name": "Empty"})
-    await api.done(f"/assemblies/{other['assembly_id']}/deprecate")
+    await api.execute(f"/assemblies/{other['assembly_id']}/deprecate")
 
 
-async def built(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_equipment(api: Api, ids: Ids, other: Ids) -> None:
     """Equipment in several states, and a fixture that came over the other surface."""
     hutch = await api.create("/enclosures", {"name": f"Hutch {uuid4().hex}", "facility_code": "facility"})
     shutter = {"name": "Shutter", "tier": "Component", "parent_id": ids["asset_id"], "located_in_enclosure_id": hutch}
     inventory = {"alternate_identifiers": [{"kind": "InventoryNumber", "value": "INV-7"}]}
     part = await api.create("/assets", {**shutter, **inventory})
-    await api.done(f"/assets/{part}/fault", {"reason": "stuck"})
-    await api.done(f"/assets/{part}/decommission")
-    await api.done(f"/assets/{other['asset_id']}/enter-maintenance")
-    bench = {"name": "bench", "parent_id": ids["frame_id"], "placement": placed_in(ids["frame_id"])}
-    await api.done(f"/frames/{await api.create('/frames', bench)}/decommission", {"reason": "moved"})
-    slot = {"slot_code": f"B-{uuid4().hex}", "parent_id": ids["mount_id"], "placement": placed_in(ids["frame_id"])}
-    await api.done(f"/mounts/{await api.create('/mounts', slot)}/decommission", {"reason": "moved"})
+    await api.execute(f"/assets/{part}/fault", {"reason": "stuck"})
+    await api.execute(f"/assets/{part}/decommission")
+    await api.execute(f"/assets/{other['asset_id']}/enter-maintenance")
+    bench = {"name": "bench", "parent_id": ids["frame_id"], "placement": placement_in(ids["frame_id"])}
+    await api.execute(f"/frames/{await api.create('/frames', bench)}/decommission", {"reason": "moved"})
+    slot = {"slot_code": f"B-{uuid4().hex}", "parent_id": ids["mount_id"], "placement": placement_in(ids["frame_id"])}
+    await api.execute(f"/mounts/{await api.create('/mounts', slot)}/decommission", {"reason": "moved"})
     empty = await api.create("/assemblies", {"name": "Nothing but frames"})
     async with agent(api) as client:
-        await done(client, "register_fixture", assembly_id=empty, slot_asset_bindings=[])
+        await tool_result(client, "register_fixture", assembly_id=empty, slot_asset_bindings=[])
 
 
-async def supplied(api: Api, site: str) -> None:
+async def stock_supplies(api: Api, site: str) -> None:
     beam = await api.create("/supplies", {"kind": "photon_beam", "name": "Ring", "facility_code": site})
-    await api.done(f"/supplies/{beam}/deregister", {"reason": "ring rebuilt"})
+    await api.execute(f"/supplies/{beam}/deregister", {"reason": "ring rebuilt"})
     bridge = await api.create("/actors", {"name": "Plant bridge", "kind": "service_account"})
     reading = {"monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:PERMIT"}, "reason": "read"}
     hutch = await api.create("/enclosures", {"name": "Hutch", "facility_code": site})
     permitted = {**reading, "new_status": "Permitted"}
-    await api.acting_as(bridge).done(f"/enclosures/{hutch}/observe-status", permitted)
-    await api.done(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})
+    await api.acting_as(bridge).execute(f"/enclosures/{hutch}/observe-status", permitted)
+    await api.execute(f"/enclosures/{hutch}/decommission", {"reason": "hutch rebuilt"})

@@ -26,7 +26,7 @@ async def agent(api: Api, mode: str = "auto", **headers: str) -> AsyncIterator[C
         yield client
 
 
-async def done(client: Client, tool: str, **arguments: Any) -> Any:
+async def tool_result(client: Client, tool: str, **arguments: Any) -> Any:
     """What a tool that must succeed answers; its text says the same."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
@@ -48,14 +48,14 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
-async def framed(api: Api, method: str, params: dict[str, Any] | None = None, **headers: str) -> Any:
+async def send_frame(api: Api, method: str, params: dict[str, Any] | None = None, **headers: str) -> Any:
     """The HTTP answer to one bare frame, without any handshake before it."""
     frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return await api.request("POST", "/mcp", content=json.dumps(frame), headers={**FRAME, **named})
 
 
-async def called(api: Api, tool: str, **arguments: Any) -> CallToolResult:
+async def call_tool_once(api: Api, tool: str, **arguments: Any) -> CallToolResult:
     """What a tool answers to one bare frame: for tests that call many, since a handshake costs more than a call."""
-    answer = await framed(api, "tools/call", {"name": tool, "arguments": arguments})
+    answer = await send_frame(api, "tools/call", {"name": tool, "arguments": arguments})
     return CallToolResult.model_validate(answer.json()["result"])

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tests.support.service import Api, running_api
 
 T = TypeVar("T")
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 _numbers = itertools.count(1)
 
 
@@ -22,15 +22,15 @@ class ModuleService:
 
     api: Api
     loop: asyncio.AbstractEventLoop
-    over: asyncio.Event
+    stopping: asyncio.Event
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What asynchronous work comes to, waited for from outside."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(TIMEOUT_SECONDS)
 
 
 @contextmanager
-def served(database_url: str, **settings: Any) -> Iterator[ModuleService]:
+def running_module_service(database_url: str, **settings: Any) -> Iterator[ModuleService]:
     """The service until the block ends."""
     started: Future[ModuleService] = Future()
 
@@ -38,7 +38,7 @@ def served(database_url: str, **settings: Any) -> Iterator[ModuleService]:
         async with running_api(database_url, **settings) as api:
             service = ModuleService(api, asyncio.get_running_loop(), asyncio.Event())
             started.set_result(service)
-            await service.over.wait()
+            await service.stopping.wait()
 
     def main() -> None:
         try:
@@ -50,10 +50,10 @@ def served(database_url: str, **settings: Any) -> Iterator[ModuleService]:
 
     thread = threading.Thread(target=main, name="served")
     thread.start()
-    service = started.result(PATIENCE)
+    service = started.result(TIMEOUT_SECONDS)
     try:
         yield service
     finally:
-        service.loop.call_soon_threadsafe(service.over.set)
-        thread.join(PATIENCE)
+        service.loop.call_soon_threadsafe(service.stopping.set)
+        thread.join(TIMEOUT_SECONDS)
         assert not thread.is_alive(), "the service did not stop"

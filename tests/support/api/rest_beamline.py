@@ -31,7 +31,7 @@ class PlanWithTemplates:
     capability_id: str
 
 
-async def planned(
+async def create_plan(
     api: Api,
     *asset_ids: str,
     supplies: tuple[str, ...] = (),
@@ -60,19 +60,19 @@ async def planned(
     return PlanWithTemplates(plan, method, capability)
 
 
-async def cleared(api: Api, *asset_ids: str, facility_code: str = "facility") -> str:
+async def create_clearance(api: Api, *asset_ids: str, facility_code: str = "facility") -> str:
     """A clearance in force for these assets."""
     form = {"code": f"ESAF-{uuid4().hex[:8]}", "title": "Safety form", "facility_code": facility_code}
     template = await api.create("/clearance-templates", form)
-    await api.done(f"/clearance-templates/{template}/activate")
+    await api.execute(f"/clearance-templates/{template}/activate")
     bindings = [{"kind": "Asset", "id": id} for id in asset_ids]
     registered = {"template_id": template, "facility_code": facility_code, "title": "Tomography", "bindings": bindings}
     clearance = await api.create("/clearances", registered)
-    await brought_into_force(api, clearance)
+    await bring_into_force(api, clearance)
     return clearance
 
 
-async def brought_into_force(api: Api, clearance_id: str) -> None:
+async def bring_into_force(api: Api, clearance_id: str) -> None:
     """Lead a clearance through its review."""
     for verb, body in (
         ("submit", {}),
@@ -81,7 +81,7 @@ async def brought_into_force(api: Api, clearance_id: str) -> None:
         ("approve", {}),
         ("activate", {}),
     ):
-        await api.done(f"/clearances/{clearance_id}/{verb}", body)
+        await api.execute(f"/clearances/{clearance_id}/{verb}", body)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Beamline:
     async def start(self, **fields: Any) -> httpx.Response:
         return await self.api.post("/runs", {"name": "Load step 1", "plan_id": self.plan_id, **fields})
 
-    async def started(self, **fields: Any) -> str:
+    async def start_run(self, **fields: Any) -> str:
         """The id of a run that is on."""
         answer = await self.start(**fields)
         assert answer.status_code == 201, answer.text
@@ -112,7 +112,7 @@ class Beamline:
         return await self.api.create("/campaigns", series)
 
     async def observe(self, status: str, enclosure_id: str | None = None) -> None:
-        await self.monitor.done(
+        await self.monitor.execute(
             f"/enclosures/{enclosure_id or self.enclosure_id}/observe-status", {"new_status": status, **SEARCHED}
         )
 
@@ -124,16 +124,16 @@ async def beamline(api: Api) -> Beamline:
     hutch = await api.create("/enclosures", {"name": f"Imaging hutch {mark}", "facility_code": "facility"})
     beam = {"kind": "photon_beam", "name": f"Beam {mark}", "facility_code": "facility"}
     supply = await api.create("/supplies", beam)
-    await api.done(f"/supplies/{supply}/mark-available", {"reason": "shutter open"})
+    await api.execute(f"/supplies/{supply}/mark-available", {"reason": "shutter open"})
     tomography = {"name": "Tomography", "tier": "Unit", "facility_code": "facility", "located_in_enclosure_id": hutch}
     unit = await api.create("/assets", tomography)
     rotary = await api.create("/assets", {"name": "Rotary stage", "tier": "Device", "parent_id": unit})
     camera = await api.create("/assets", {"name": "Camera", "tier": "Device", "parent_id": unit})
-    await api.done(f"/assets/{rotary}/activate")
-    await cleared(api, unit)
+    await api.execute(f"/assets/{rotary}/activate")
+    await create_clearance(api, unit)
     subject = await api.create("/subjects", {"name": "Alloy bar 7"})
-    await api.done(f"/subjects/{subject}/mount", {"asset_id": rotary, "reason": "loaded"})
-    plan = await planned(api, rotary, camera, supplies=("photon_beam",), parameters=PARAMETERS, defaults=DEFAULTS)
+    await api.execute(f"/subjects/{subject}/mount", {"asset_id": rotary, "reason": "loaded"})
+    plan = await create_plan(api, rotary, camera, supplies=("photon_beam",), parameters=PARAMETERS, defaults=DEFAULTS)
     made = Beamline(api, api.acting_as(monitor), unit, rotary, camera, hutch, supply, subject, plan.plan_id)
     await made.observe("Permitted")
     return made

@@ -34,18 +34,18 @@ ROTARY_SCHEMA = {
 POSE = dict.fromkeys((f"{part}{axis}" for part in ("", "r", "tol_", "tol_r") for axis in "xyz"), 0.0)
 
 
-def placed_in(frame_id: str, **numbers: float) -> dict[str, Any]:
+def placement_in(frame_id: str, **numbers: float) -> dict[str, Any]:
     """A placement in a frame."""
     return {**POSE, **numbers, "parent_frame_id": frame_id, "reference_surface": "MountingFace"}
 
 
-def planned_on(surface_id: str, policy_id: str) -> dict[str, Any]:
+def visit_plan(surface_id: str, policy_id: str) -> dict[str, Any]:
     """The plan of a visit."""
     period = {"planned_start_at": "2026-10-06T08:00:00+02:00", "planned_end_at": "2026-10-08T08:00:00+02:00"}
     return {"policy_id": policy_id, "surface_id": surface_id, "type": "user", **period}
 
 
-async def trusted(api: Api, ids: Ids, mark: str) -> None:
+async def create_trust_samples(api: Api, ids: Ids, mark: str) -> None:
     """An actor who is present at a visit, and what the visit rests on."""
     ids["actor_id"] = await api.create("/actors", {"name": "Mira Okafor", "email": "m.okafor@example.org"})
     ids["zone_id"] = await api.create("/zones", {"name": "Experiment hall"})
@@ -62,18 +62,18 @@ async def trusted(api: Api, ids: Ids, mark: str) -> None:
             "permitted_commands": ["GetVisit"],
         },
     )
-    ids["visit_id"] = await api.create("/visits", planned_on(ids["surface_id"], ids["policy_id"]))
-    await api.done(f"/visits/{ids['visit_id']}/record-arrival")
-    await api.done(f"/visits/{ids['visit_id']}/presence/open", {"mode": "physical", "actor_id": ids["actor_id"]})
+    ids["visit_id"] = await api.create("/visits", visit_plan(ids["surface_id"], ids["policy_id"]))
+    await api.execute(f"/visits/{ids['visit_id']}/record-arrival")
+    await api.execute(f"/visits/{ids['visit_id']}/presence/open", {"mode": "physical", "actor_id": ids["actor_id"]})
 
 
-async def equipped(api: Api, ids: Ids, mark: str) -> None:
+async def create_equipment_samples(api: Api, ids: Ids, mark: str) -> None:
     """An asset that is of a family and a model, installed, and bound into a fixture."""
     turning = {"description": "Turns things.", "required_affordances": ["Rotatable"]}
     ids["role_id"] = await api.create("/roles", {"name": f"Spinner {mark}", **turning})
     rotary = {"name": f"RotaryStage {mark}", "affordances": ["Rotatable"], "settings_schema": ROTARY_SCHEMA}
     ids["family_id"] = await api.create("/families", rotary)
-    await api.done(f"/families/{ids['family_id']}/add-role", {"role_id": ids["role_id"]})
+    await api.execute(f"/families/{ids['family_id']}/add-role", {"role_id": ids["role_id"]})
     described = {"manufacturer": {"name": "Acme Motion"}, "part_number": f"R-{mark}"}
     ids["model_id"] = await api.create(
         "/models", {"name": "acme_r250", **described, "declared_family_ids": [ids["family_id"]]}
@@ -90,60 +90,60 @@ async def equipped(api: Api, ids: Ids, mark: str) -> None:
             "owners": [{"name": "Lumen Light Source"}],
         },
     )
-    await api.done(f"/assets/{ids['asset_id']}/activate")
+    await api.execute(f"/assets/{ids['asset_id']}/activate")
     ids["frame_id"] = await api.create("/frames", {"name": "centerline"})
-    slot = {"slot_code": f"B-SAMPLE-{mark}", "placement": placed_in(ids["frame_id"])}
+    slot = {"slot_code": f"B-SAMPLE-{mark}", "placement": placement_in(ids["frame_id"])}
     ids["mount_id"] = await api.create("/mounts", slot)
-    await api.done(f"/mounts/{ids['mount_id']}/install", {"asset_id": ids["asset_id"]})
+    await api.execute(f"/mounts/{ids['mount_id']}/install", {"asset_id": ids["asset_id"]})
     place = {"slot_name": "stage", "required_family_ids": [ids["family_id"]], "cardinality": "Exactly1"}
     ids["assembly_id"] = await api.create(
         "/assemblies", {"name": "Sample tower", "required_slots": [place], "presented_role_ids": [ids["role_id"]]}
     )
     bindings = [{"slot_name": "stage", "asset_id": ids["asset_id"]}]
     ids["fixture_id"] = await api.create(f"/assemblies/{ids['assembly_id']}/fixtures", {"slot_asset_bindings": bindings})
-    await api.done(f"/assets/{ids['asset_id']}/fixture/attach", {"fixture_id": ids["fixture_id"]})
+    await api.execute(f"/assets/{ids['asset_id']}/fixture/attach", {"fixture_id": ids["fixture_id"]})
     sweep = await api.post("/assets/mint-missing-external-ids", {"wait": 0, "facility_code": f"none-{mark}"})
     assert sweep.status_code in (200, 202), sweep.text
     ids["sweep_id"] = ids["work_id"] = sweep.json()["sweep_id"]
 
 
-Furnishing = Callable[[Api, Ids, str], Awaitable[None]]
+SampleMaker = Callable[[Api, Ids, str], Awaitable[None]]
 
-CONTEXTS: dict[Furnishing, tuple[str, ...]] = {
-    trusted: ("access", "trust"),
-    federation.furnished: ("federation",),
-    equipped: ("equipment",),
-    supply.furnished: ("supply",),
-    enclosure.furnished: ("enclosure",),
-    safety.furnished: ("safety",),
-    caution.furnished: ("caution",),
-    subject.furnished: ("subject",),
-    recipe_ladder.furnished: ("recipe",),
-    plan.furnished: ("recipe",),
-    recipe.furnished: ("recipe",),
-    run.furnished: ("run", "campaign"),
-    operation.furnished: ("operation",),
-    decision.furnished: ("decision",),
-    agent.furnished: ("agent",),
-    calibration.furnished: ("calibration",),
+CONTEXTS: dict[SampleMaker, tuple[str, ...]] = {
+    create_trust_samples: ("access", "trust"),
+    federation.create_samples: ("federation",),
+    create_equipment_samples: ("equipment",),
+    supply.create_samples: ("supply",),
+    enclosure.create_samples: ("enclosure",),
+    safety.create_samples: ("safety",),
+    caution.create_samples: ("caution",),
+    subject.create_samples: ("subject",),
+    recipe_ladder.create_samples: ("recipe",),
+    plan.create_samples: ("recipe",),
+    recipe.create_samples: ("recipe",),
+    run.create_samples: ("run", "campaign"),
+    operation.create_samples: ("operation",),
+    decision.create_samples: ("decision",),
+    agent.create_samples: ("agent",),
+    calibration.create_samples: ("calibration",),
 }
 """Whose objects are made by what, in an order in which each finds what it refers to."""
 
 
-async def furnished(api: Api) -> Ids:
+async def create_samples(api: Api) -> Ids:
     """A fresh set of objects that refer to each other, as a map from the name of the id to the id."""
     ids: Ids = {}
     mark = uuid4().hex[:8]
-    for furnish in CONTEXTS:
-        await furnish(api, ids, mark)
+    for make in CONTEXTS:
+        await make(api, ids, mark)
     return ids
 
 
-async def renewed(api: Api, ids: Ids, context: str) -> Ids:
+async def renew_samples(api: Api, ids: Ids, context: str) -> Ids:
     """The same set with fresh objects of one context, which refer to those of the others."""
     fresh, mark = dict(ids), uuid4().hex[:8]
-    for furnish, contexts in CONTEXTS.items():
+    for make, contexts in CONTEXTS.items():
         if context in contexts:
-            await furnish(api, fresh, mark)
+            await make(api, fresh, mark)
     assert fresh != ids, f"nothing makes objects of {context}"
     return fresh

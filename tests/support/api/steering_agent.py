@@ -31,16 +31,16 @@ def advice_on(observations: list[Any]) -> dict[str, Any]:
     """A coarse lattice first, then the top of a paraboloid through the logarithms of what was measured."""
     seen = {(seen["point"]["x"], seen["point"]["y"]) for seen in observations}
     if (left := [point for point in LATTICE if point not in seen]) and len(observations) < ENOUGH:
-        return measured_at(*left[0])
+        return measuring_advice(*left[0])
     if len(observations) >= ENOUGH:
         return {"verdict": "Stop", "rationale": f"{len(observations)} points were measured."}
     x, y = top(observations)
     while (x, y) in seen:
         x += 0.01
-    return measured_at(x, y)
+    return measuring_advice(x, y)
 
 
-def measured_at(x: float, y: float) -> dict[str, Any]:
+def measuring_advice(x: float, y: float) -> dict[str, Any]:
     return {"verdict": "Measure", "next_point": {"x": float(x), "y": float(y)}}
 
 

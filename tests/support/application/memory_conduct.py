@@ -187,7 +187,15 @@ class MemoryConduct:
         worker = Worker(name, self.dead.__contains__)
         submitters = Submitters(self.permits)
         return StepRunner(
-            self.ledger, self.plans, effects, self.compute, self.time, LIMITS, worker, submitters, lambda: self.time.passed
+            self.ledger,
+            self.plans,
+            effects,
+            self.compute,
+            self.time,
+            LIMITS,
+            worker,
+            submitters,
+            lambda: self.time.elapsed_seconds,
         )
 
     def take_the_stand(self) -> None:
@@ -197,7 +205,7 @@ class MemoryConduct:
         self.conductor = Conductor(self.store, record, self.time, self.ledger, plans, self.steps, submitters)
         self.passes = Passes(self.store, record, submitters, self.time, self.ledger, plans, self.deciders)
 
-    def relieved(self) -> "MemoryConduct":
+    def other_worker(self) -> "MemoryConduct":
         """The same conducts, somebody else on the stand."""
         other = copy(self)
         other.take_the_stand()
@@ -206,12 +214,12 @@ class MemoryConduct:
     async def do(self, command: Command, on: UUID | None = None) -> CommandResult:
         return await self.commands.execute(command, self.caller, target_id=on)
 
-    async def made(self, command: Command) -> UUID:
+    async def create(self, command: Command) -> UUID:
         return UUID(next(iter(((await self.do(command)).body or {}).values())))
 
-    async def registered(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
+    async def register_procedure(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
         """A procedure from a recipe of these steps."""
-        capability_id = await self.made(
+        capability_id = await self.create(
             DefineCapability(
                 code=f"{CODE_PREFIX}{new_id()}",
                 name="Task",
@@ -219,13 +227,13 @@ class MemoryConduct:
                 executor_shapes=frozenset({ExecutorShape.PROCEDURE}),
             )
         )
-        recipe_id = await self.made(
+        recipe_id = await self.create(
             DefineRecipe(name="steps", capability_id=capability_id, steps=tuple(steps), closing_steps=tuple(closing_steps))
         )
         task = {"name": "Alignment", "kind": "alignment", "recipe_id": recipe_id}
-        return await self.made(RegisterProcedureFromRecipe(**{**task, **fields}))
+        return await self.create(RegisterProcedureFromRecipe(**{**task, **fields}))
 
-    async def opened(
+    async def open_conduct(
         self,
         steps: Sequence[Any],
         closing_steps: Sequence[Any] = (),
@@ -239,10 +247,10 @@ class MemoryConduct:
             fields["parent_run_id"] = run_id
         literal = not closing_steps and all(step["kind"] != "compute" for step in steps) and "steps" in how.model_fields
         if literal:
-            procedure_id = await self.made(RegisterProcedure(**{"name": "Alignment", "kind": "alignment", **fields}))
+            procedure_id = await self.create(RegisterProcedure(**{"name": "Alignment", "kind": "alignment", **fields}))
             command = how(steps=tuple(steps), **(conduct or {}))
         else:
-            procedure_id = await self.registered(steps, closing_steps, **fields)
+            procedure_id = await self.register_procedure(steps, closing_steps, **fields)
             command = how(**(conduct or {}))
         return await self.live(command, procedure_id)
 
@@ -282,7 +290,7 @@ class MemoryConduct:
             await self.ledger.begin_closing(ClosingRequest(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
         if place.iteration_index and self.procedure(conduct).current_iteration_index != place.iteration_index:
             begun = ProcedureIterationStarted(iteration_index=place.iteration_index, point=dict(point) or None)
-            await self.happens(place.procedure_id, begun)
+            await self.append_events(place.procedure_id, begun)
         for index in range(conduct.plan.first_index(place), place.step_index):
             before = place.model_copy(update={"step_index": index})
             if not await self.ledger.has_passed(before):
@@ -290,12 +298,12 @@ class MemoryConduct:
                 await self.ledger.settle(passed)
                 self.taken_for_done.add(passed.event_id)
 
-    async def walked(self, conduct: OpenedConduct, *, closing: bool = False) -> None:
+    async def mark_list_done(self, conduct: OpenedConduct, *, closing: bool = False) -> None:
         """Have the record show one of the lists done to its end."""
         count = len(conduct.plan.closing_steps if closing else conduct.plan.steps)
         await self.reach(conduct, conduct.at(count, closing=closing), {})
 
-    async def failed(self, conduct: OpenedConduct, failure: Failure) -> None:
+    async def record_failure(self, conduct: OpenedConduct, failure: Failure) -> None:
         """Have the record show that a step failed so."""
         says = failure.model_dump(mode="json", include={"target", "error_class", "message"})
         place = conduct.at(failure.step_index or 0)
@@ -336,23 +344,23 @@ class MemoryConduct:
         rows = self.store.streams[Procedure.__name__, conduct.procedure_id]
         return [decode_event(Procedure.aggregate, row) for row in rows]
 
-    def happened(self, conduct: OpenedConduct) -> list[str]:
+    def event_types(self, conduct: OpenedConduct) -> list[str]:
         return [type(event).__name__ for event in self.events(conduct)]
 
     async def run(self) -> UUID:
         """A run of a plan without any needs."""
         event = run_started()
         method_id, practice_id = new_id(), new_id()
-        await self.happens(method_id, method())
-        await self.happens(
+        await self.append_events(method_id, method())
+        await self.append_events(
             practice_id, PracticeDefined(name="any", method_id=method_id, site_id=None, family_ids=frozenset())
         )
-        await self.happens(event.plan_id, plan(practice_id, method_id))
+        await self.append_events(event.plan_id, plan(practice_id, method_id))
         run_id = new_id()
-        await self.happens(run_id, event)
+        await self.append_events(run_id, event)
         return run_id
 
-    async def happens(self, stream_id: UUID, *events: Event) -> None:
+    async def append_events(self, stream_id: UUID, *events: Event) -> None:
         """Put events on a stream, whatever commands would say to that."""
         name, now = events[0].aggregate.name, self.time()
         stamped = [(new_id(), event.stamp(stream_id, now)) for event in events]
@@ -362,18 +370,18 @@ class MemoryConduct:
             await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, after, stamped)]))
 
 
-def rehearsed(time: LoopTime, **parts: Any) -> MemoryConduct:
+def memory_conduct(time: LoopTime, **parts: Any) -> MemoryConduct:
     """A rehearsal with a plant that has something of everything."""
     plant = Simulator(SIGNALS, [Motor(SimulatedMotor(address="bl7:x", velocity=1.0))], time=time)
     return MemoryConduct(time, plant, RoutedControl(ROUTES, {Substrate.IN_MEMORY: plant}), ROUTES, **parts)
 
 
-async def nothing_to_do(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+async def finish_at_once(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
     """The body of an action that is done at once."""
     return {}
 
 
-def raising(error: Exception) -> ActionBody:
+def failing_body(error: Exception) -> ActionBody:
     """The body of an action that fails so."""
 
     async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -382,20 +390,20 @@ def raising(error: Exception) -> ActionBody:
     return body
 
 
-def endless(time: LoopTime, stopped: list[float]) -> ActionBody:
+def endless_body(time: LoopTime, stopped: list[float]) -> ActionBody:
     """The body of an action that never ends by itself, and tells when it was stopped."""
 
     async def body(control: Control, _: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
         try:
             await asyncio.Event().wait()
         finally:
-            stopped.append(time.passed)
+            stopped.append(time.elapsed_seconds)
         return {}
 
     return body
 
 
-def measured(name: str, value: Any, **more: Any) -> Measured:
+def measurement(name: str, value: Any, **more: Any) -> Measured:
     return Measured(**{"name": name, "value": value, "kind": "Scalar", "quality": "Good", **more})
 
 

@@ -22,7 +22,7 @@ from tests.support.domain.schedules import NIGHTLY, darks
 FACILITY = "facility"
 
 
-class KeeperDied(Exception):
+class ReconcilerDied(Exception):
     """The keeper's process ended here."""
 
 
@@ -51,14 +51,14 @@ class FailingCalendars(MemoryCalendars):
         self.dies_before -= 1
         self.dies_after -= 1
         if self.dies_before == 0:
-            raise KeeperDied
+            raise ReconcilerDied
         if entry.summary is not None and entry.calendar == EveryCalendar(every=13):
             raise CalendarRefusedError("not this one")
         if self.meanwhile is not None:
             self.meanwhile()
         await super().put(entry)
         if self.dies_after == 0:
-            raise KeeperDied
+            raise ReconcilerDied
 
 
 @dataclass
@@ -71,13 +71,13 @@ class ScheduleCalendars:
 
     def __post_init__(self) -> None:
         self.calendars = FailingCalendars(self.people.clock)
-        self.keeper = ScheduleReconciler(self.people.commands, self.calendars, FACILITY)
+        self.reconciler = ScheduleReconciler(self.people.commands, self.calendars, FACILITY)
 
     @property
     def store(self) -> Any:
         return self.people.store
 
-    async def defined(self, **fields: Any) -> UUID:
+    async def define_schedule(self, **fields: Any) -> UUID:
         shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
         realised = DefineCapability(code=f"{CODE_PREFIX}{new_id()}", name="Darks", **shapes)
         asked = {"name": "darks", "capability_id": await self.people.create(realised), "steps": STEPS}
@@ -100,10 +100,10 @@ class ScheduleCalendars:
         state: Schedule = self.store.state(("Schedule", id))
         return state
 
-    def happened(self, id: UUID) -> list[str]:
+    def event_types(self, id: UUID) -> list[str]:
         return [row.event_type for row in self.store.streams["Schedule", id]]
 
-    def pending(self) -> list[Any]:
+    def pending_changes(self) -> list[Any]:
         return [row for row in self.store.rows.values() if isinstance(row, ScheduleChange)]
 
     def as_recorded(self, id: UUID) -> bool:

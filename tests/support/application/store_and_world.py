@@ -112,11 +112,11 @@ def ports_of(world: World) -> Any:
     """The ports of a world, as the command path asks them."""
 
     def port_of(name: str) -> Any:
-        async def asked(*arguments: Any) -> Any:
+        async def answer_port(*arguments: Any) -> Any:
             answer = world.ports[name]
             return answer(*arguments) if callable(answer) else answer
 
-        return asked
+        return answer_port
 
     return SimpleNamespace(**{name: port_of(name) for name in world.ports})
 

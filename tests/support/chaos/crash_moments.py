@@ -1,4 +1,4 @@
-"""The moments at which a conduct may lose its worker, and what must have come of it in the end."""
+"""The moments at which a conduct may lose its worker, and how it must end."""
 
 import os
 from dataclasses import dataclass
@@ -155,7 +155,7 @@ class CrashCase:
         return []
 
 
-def at_a_step(way: OpeningCommand, kind: StepInQuestion, *, in_closing: bool = False) -> list[CrashCase]:
+def cases_at_step(way: OpeningCommand, kind: StepInQuestion, *, in_closing: bool = False) -> list[CrashCase]:
     """Before and after the row that says it begins, before and after the row that says what came of it."""
     calls = [("begin", False), ("begin", True), ("outcome", False), ("outcome", True)]
     if kind is StepInQuestion.COMPUTE:
@@ -170,37 +170,41 @@ def at_a_step(way: OpeningCommand, kind: StepInQuestion, *, in_closing: bool = F
     return [CrashCase(way, StuckMoment(call=call, after=after, **where), kind, in_closing) for call, after in calls]
 
 
-def around(way: OpeningCommand, call: str, **known: Any) -> list[CrashCase]:
+def cases_around(way: OpeningCommand, call: str, **known: Any) -> list[CrashCase]:
     """Before and after something that is done for the whole conduct, or between two passes."""
     iteration_index = known.pop("iteration_index", None)
     moments = [StuckMoment(call=call, after=after, iteration_index=iteration_index) for after in (False, True)]
     return [CrashCase(way, moment, in_closing=way is OpeningCommand.CLOSING, **known) for moment in moments]
 
 
-def ending(way: OpeningCommand) -> str:
+def ending_command(way: OpeningCommand) -> str:
     """The command that the conduct ends with, where nothing comes between."""
     return "AbortProcedure" if way is OpeningCommand.CLOSING else "CompleteProcedure"
 
 
 EVERYWHERE = [
-    *(at_a_step(way, kind) for way in WALKING for kind in KINDS),
-    *(at_a_step(way, kind, in_closing=True) for way in (OpeningCommand.CLOSING, OpeningCommand.CONDUCT) for kind in KINDS),
-    *(around(way, "brief") for way in (OpeningCommand.CONDUCT, OpeningCommand.CLOSING)),
-    *(around(way, "begin_closing") for way in OpeningCommand),
-    *(around(way, ending(way)) for way in OpeningCommand),
+    *(cases_at_step(way, kind) for way in WALKING for kind in KINDS),
+    *(
+        cases_at_step(way, kind, in_closing=True)
+        for way in (OpeningCommand.CLOSING, OpeningCommand.CONDUCT)
+        for kind in KINDS
+    ),
+    *(cases_around(way, "brief") for way in (OpeningCommand.CONDUCT, OpeningCommand.CLOSING)),
+    *(cases_around(way, "begin_closing") for way in OpeningCommand),
+    *(cases_around(way, ending_command(way)) for way in OpeningCommand),
 ]
 """What can happen to every way, or with every kind of step; a row for all the moments of one."""
 
 ELSEWHERE = [
-    *around(OpeningCommand.CONVERGED, "EndProcedureIteration", iteration_index=1, passes=2),
-    *around(OpeningCommand.CONVERGED, "StartProcedureIteration", iteration_index=2, passes=2),
-    *around(OpeningCommand.ADVISED, "RecordProcedureOutcome", iteration_index=1),
-    *around(OpeningCommand.ADVISED, "EndProcedureIteration", iteration_index=1, passes=2),
+    *cases_around(OpeningCommand.CONVERGED, "EndProcedureIteration", iteration_index=1, passes=2),
+    *cases_around(OpeningCommand.CONVERGED, "StartProcedureIteration", iteration_index=2, passes=2),
+    *cases_around(OpeningCommand.ADVISED, "RecordProcedureOutcome", iteration_index=1),
+    *cases_around(OpeningCommand.ADVISED, "EndProcedureIteration", iteration_index=1, passes=2),
     CrashCase(OpeningCommand.ADVISED, StuckMoment(call="advice", after=True), by_caller=True),
     CrashCase(OpeningCommand.ADVISED, StuckMoment(call="EndProcedureIteration", iteration_index=1), by_caller=True),
-    *around(OpeningCommand.ADVISED_FROM, "StartProcedureIteration", iteration_index=2),
-    *around(OpeningCommand.OR_HOLD, "HoldProcedure", kind=StepInQuestion.UNMET_CHECK),
-    *around(OpeningCommand.FROM, "RecordConductEnd", kind=StepInQuestion.DONE_ACTION),
+    *cases_around(OpeningCommand.ADVISED_FROM, "StartProcedureIteration", iteration_index=2),
+    *cases_around(OpeningCommand.OR_HOLD, "HoldProcedure", kind=StepInQuestion.UNMET_CHECK),
+    *cases_around(OpeningCommand.FROM, "RecordConductEnd", kind=StepInQuestion.DONE_ACTION),
     CrashCase(OpeningCommand.CONDUCT, StuckMoment(call="begin", after=True, step_index=0), StepInQuestion.UNMET_CHECK),
     CrashCase(OpeningCommand.CONDUCT, StuckMoment(call="begin", step_index=0), StepInQuestion.SETPOINT, stands_still=True),
     CrashCase(
@@ -230,6 +234,6 @@ def chosen_cases() -> list[CrashCase]:
     if os.environ.get("CRASH_MATRIX") == "full":
         return [*(case for row in EVERYWHERE for case in row), *ELSEWHERE]
     in_turn = [row[number % min(4, len(row))] for number, row in enumerate(EVERYWHERE)]
-    of_programs_alone = at_a_step(OpeningCommand.CONDUCT, StepInQuestion.COMPUTE)[4:]
-    lost_in_closing = at_a_step(OpeningCommand.CLOSING, StepInQuestion.ACTION, in_closing=True)[2]
+    of_programs_alone = cases_at_step(OpeningCommand.CONDUCT, StepInQuestion.COMPUTE)[4:]
+    lost_in_closing = cases_at_step(OpeningCommand.CLOSING, StepInQuestion.ACTION, in_closing=True)[2]
     return [*in_turn, *of_programs_alone, lost_in_closing, *ELSEWHERE]

@@ -1,6 +1,6 @@
 """A worker that is wired like any other, and gets stuck in every conduct at a moment chosen beforehand.
 
-It tells on its standard output which conducts have come so far; whoever started it kills it once all of them have.
+It prints which conducts have come so far; the test that started it kills it once all of them have.
 """
 
 import asyncio
@@ -79,14 +79,14 @@ class StuckPart:
         if name not in WATCHED:
             return call
 
-        async def watched(*given: Any, **named: Any) -> Any:
-            procedure_id, moment = meant(name, given, named)
+        async def call_watched(*given: Any, **named: Any) -> Any:
+            procedure_id, moment = moment_of_call(name, given, named)
             await self._pass(procedure_id, moment)
             answer = await call(*given, **named)
             await self._pass(procedure_id, replace(moment, after=True))
             return answer
 
-        return watched
+        return call_watched
 
     async def _pass(self, procedure_id: UUID | None, moment: StuckMoment) -> None:
         """Go on, unless the conduct is to get stuck now; the engine then believes that work goes on."""
@@ -98,16 +98,16 @@ class StuckPart:
             await asyncio.sleep(SIGN_OF_LIFE)
 
 
-def meant(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UUID | None, StuckMoment]:
+def moment_of_call(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UUID | None, StuckMoment]:
     """Which procedure a call is about, and the moment before it."""
     match name, given:
         case "begin", [BeginRequest(place=place)]:
             STEP.set(place)
-            return at(place, "begin")
+            return moment_at(place, "begin")
         case "settle", [Activity(mark=str(mark))]:
-            return at(STEP.get(), mark)
+            return moment_at(STEP.get(), mark)
         case "submit", _:
-            return at(STEP.get(), "submit")
+            return moment_at(STEP.get(), "submit")
         case "mark_waiting", [UUID() as procedure_id, _, WaitingFor() as waiting_for, *_]:
             return procedure_id, StuckMoment(call=waiting_for.value)
         case "mark_walking", [UUID() as procedure_id, *_]:
@@ -121,24 +121,24 @@ def meant(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UU
     raise AssertionError(f"nobody thought of this call: {name}{given}")
 
 
-def at(place: StepPlace, call: str) -> tuple[UUID, StuckMoment]:
+def moment_at(place: StepPlace, call: str) -> tuple[UUID, StuckMoment]:
     """The moment before something is done about a step."""
     where = {"step_index": place.step_index, "closing": place.closing, "iteration_index": place.iteration_index or None}
     return place.procedure_id, StuckMoment(call=call, **where)
 
 
-async def tallied(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
+async def tally_action(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> dict[str, Any]:
     """An action that is counted in a file, apart from everything that the service writes down."""
     line = f"{params['token']}\n".encode()
     descriptor = os.open(params["tally"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(descriptor, line)  # in one piece, whoever else writes
+        os.write(descriptor, line)  # in one piece, also while others write
     finally:
         os.close(descriptor)
     return {}
 
 
-ACTIONS = ActionRegistry({"tally": tallied})
+ACTIONS = ActionRegistry({"tally": tally_action})
 
 
 async def run(fates: Fates) -> None:

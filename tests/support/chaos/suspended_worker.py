@@ -1,7 +1,7 @@
 """A worker that is wired like any other, and stops itself with SIGSTOP when every conduct has come to its point.
 
 It says on its standard output how many have, when it was woken and when it has nothing left to do, by the clock that counts
-suspended time. Whoever started it wakes it with SIGCONT: then all conducts go on at once from where they were.
+suspended time. The test wakes it with SIGCONT: then all conducts go on at once from where they were.
 """
 
 import asyncio

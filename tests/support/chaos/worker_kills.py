@@ -1,4 +1,4 @@
-"""Where conducts lose their worker: all get stuck in one, which is killed, and another one goes on with them."""
+"""Conducts that lose their worker: all get stuck in one, which is killed, and another one continues them."""
 
 import asyncio
 import json
@@ -34,11 +34,11 @@ from tests.support.chaos.stuck_worker import ACTIONS
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.step_json import action, capture, check, compute, criterion, setpoint, steered
+from tests.support.workflows.step_json import action, capture, check, compute, criterion, setpoint, steered_value
 
 T = TypeVar("T")
 
-PATIENCE = 240.0
+TIMEOUT_SECONDS = 240.0
 LONGER_THAN_THE_LIMIT = "400 s"
 ADVICE = {"verdict": "Stop", "rationale": "Seen from outside."}
 MEASURING = """echo '{"measurements": [{"name": "found", "value": 1}]}'"""
@@ -66,29 +66,29 @@ class WorkerKills:
         self._log = directory / "doomed.log"
         self._environment = environment
 
-    async def played(self, cases: Sequence[CrashCase]) -> list[KilledConduct]:
-        """The conducts, each opened, deprived of its worker and come to its end."""
+    async def play(self, cases: Sequence[CrashCase]) -> list[KilledConduct]:
+        """Open a conduct for each case, kill its worker, and return the conducts once they are over."""
         numbered = list(enumerate(cases, start=1))
-        registered = await each(self._registered, numbered)
-        await until(self._nothing_is_live, PATIENCE)
+        registered = await for_each_at_once(self._register, numbered)
+        await until(self._is_nothing_live, TIMEOUT_SECONDS)
         known = list(zip(numbered, registered, strict=True))
-        await each(self._is_over, [id for (_, case), (id, _) in known if case.way in TAKEN_UP])
+        await for_each_at_once(self._wait_for_workflow, [id for (_, case), (id, _) in known if case.way in TAKEN_UP])
         await self.stack.stop_worker()
-        conducts = await each(lambda one: self._opened(*one[0], *one[1]), known)
+        conducts = await for_each_at_once(lambda one: self._open_conduct(*one[0], *one[1]), known)
         await self._lose_the_worker(conducts)
-        await self._stand_still([one.conduct_id for one in conducts if one.case.stands_still])
+        await self._age_conducts([one.conduct_id for one in conducts if one.case.stands_still])
         await self.stack.start_worker()
-        await until(self._nothing_is_live, PATIENCE)
-        await each(self._is_over, [one.procedure_id for one in conducts])
+        await until(self._is_nothing_live, TIMEOUT_SECONDS)
+        await for_each_at_once(self._wait_for_workflow, [one.procedure_id for one in conducts])
         return conducts
 
-    async def _registered(self, numbered: tuple[int, CrashCase]) -> tuple[UUID, UUID]:
-        """A procedure and its asset; where the conduct goes on from an earlier one, that is opened."""
+    async def _register(self, numbered: tuple[int, CrashCase]) -> tuple[UUID, UUID]:
+        """Register a procedure and its asset; where the conduct goes on from an earlier one, open that."""
         number, case = numbered
         asset = await self.stack.do(RegisterAsset(name=f"Stage {number}", tier="Unit", facility_code="facility"))
         asset_id = UUID((asset.body or {})["asset_id"])
         steps, closing_steps = self._steps(case, number)
-        id = await self.stack.from_recipe(steps, closing_steps, target_asset_ids=[asset_id])
+        id = await self.stack.register_from_recipe(steps, closing_steps, target_asset_ids=[asset_id])
         if case.kind is StepInQuestion.DONE_ACTION:
             await self.stack.do(ConductOrHoldProcedure(wait=0), id)
         elif case.way in (OpeningCommand.FROM, OpeningCommand.CLOSING):
@@ -99,8 +99,8 @@ class WorkerKills:
             await self.stack.do(ConductUntilAdvised(**search(number), decide=nobody), id)
         return id, asset_id
 
-    async def _opened(self, number: int, case: CrashCase, procedure_id: UUID, asset_id: UUID) -> KilledConduct:
-        opened = await self.stack.do(opening(case, number), procedure_id)
+    async def _open_conduct(self, number: int, case: CrashCase, procedure_id: UUID, asset_id: UUID) -> KilledConduct:
+        opened = await self.stack.do(opening_command(case, number), procedure_id)
         return KilledConduct(case, number, procedure_id, asset_id, UUID((opened.body or {})["conduct_id"]))
 
     async def _lose_the_worker(self, conducts: Sequence[KilledConduct]) -> None:
@@ -114,7 +114,7 @@ class WorkerKills:
         advising = asyncio.create_task(self._advise([one.procedure_id for one in conducts if one.case.by_caller]))
         try:
             assert worker.stdout is not None
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 while awaited:
                     line = await worker.stdout.readline()
                     assert line, f"the worker ended by itself: {self._log.read_text()}"
@@ -132,13 +132,13 @@ class WorkerKills:
         """Tell searches that wait for advice to stop."""
         for id in procedure_ids:
 
-            async def waits(id: UUID = id) -> bool:
+            async def is_waiting(id: UUID = id) -> bool:
                 return bool((await self.stack.ask(GetProcedureSteering(), id)).waiting)
 
-            await until(waits, PATIENCE)
+            await until(is_waiting, TIMEOUT_SECONDS)
             await self.stack.do(AdviseProcedure(iteration_index=1, advice=ADVICE), id)
 
-    async def _stand_still(self, conduct_ids: list[UUID]) -> None:
+    async def _age_conducts(self, conduct_ids: list[UUID]) -> None:
         """Let more time pass for these conducts than anybody wants to wait for."""
         async with self.stack.runtime.pool.connection() as connection:
             await connection.execute(
@@ -146,12 +146,12 @@ class WorkerKills:
                 [LONGER_THAN_THE_LIMIT, conduct_ids],
             )
 
-    async def _nothing_is_live(self) -> bool:
+    async def _is_nothing_live(self) -> bool:
         async with self.stack.runtime.pool.connection() as connection:
             live = await connection.execute("SELECT FROM conduct_progress WHERE phase <> 'Ended' LIMIT 1")
             return await live.fetchone() is None
 
-    async def _is_over(self, procedure_id: UUID) -> None:
+    async def _wait_for_workflow(self, procedure_id: UUID) -> None:
         """Wait for the engine too: the record ends before the workflow does."""
         await self.stack.client.get_workflow_handle(conduct_workflow_id(procedure_id)).result()
 
@@ -166,7 +166,7 @@ class WorkerKills:
             case OpeningCommand.CONVERGED:
                 return [*question, capture(f"level {number}", "level"), setpoint(f"level {number}", 1)], closing_steps
             case OpeningCommand.ADVISED | OpeningCommand.ADVISED_FROM:
-                return [setpoint("axis", steered("axis")), *question, capture("ready", "level")], closing_steps
+                return [setpoint("axis", steered_value("axis")), *question, capture("ready", "level")], closing_steps
         return [*question, setpoint("next", number)], closing_steps
 
     def _step(self, kind: StepInQuestion, number: int) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def search(number: int) -> dict[str, Any]:
     }
 
 
-def opening(case: CrashCase, number: int) -> Command:
+def opening_command(case: CrashCase, number: int) -> Command:
     """The command that opens the conduct in question."""
     walk = {"decide": {"substrate": "grid_walk"}, "budget": {"iterations_remaining": case.passes}}
     match case.way:
@@ -217,8 +217,8 @@ def opening(case: CrashCase, number: int) -> Command:
             return AbortProcedure(reason="given up", run_closing=True)
 
 
-async def each(do: Callable[[Any], Awaitable[T]], things: Iterable[Any]) -> list[T]:
-    """What comes of doing something for each of many things, a few at a time."""
+async def for_each_at_once(do: Callable[[Any], Awaitable[T]], things: Iterable[Any]) -> list[T]:
+    """Do something for each of many things, a few at a time, and return the answers."""
     few = asyncio.Semaphore(8)
 
     async def one(thing: Any) -> T:
@@ -229,7 +229,7 @@ async def each(do: Callable[[Any], Awaitable[T]], things: Iterable[Any]) -> list
 
 
 @asynccontextmanager
-async def kills(
+async def open_worker_kills(
     database_url: str, temporal: EmbeddedTemporal, directory: Path, cases: Sequence[CrashCase]
 ) -> AsyncIterator[WorkerKills]:
     """A plant and programs that all processes share and that outlive them; each loop has a level that it brings to 1."""

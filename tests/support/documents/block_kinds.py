@@ -1,4 +1,4 @@
-"""What becomes of each kind of block: played, parsed, or shown only, and why."""
+"""What is done with each kind of block: it is played, parsed, or shown only, and why."""
 
 import ast
 import json
@@ -34,11 +34,11 @@ def objections(block: Block) -> list[str]:
         case "console" | "output" | "text":
             return []
         case "python":
-            return raised(ast.parse, block.text)
+            return parse_errors(ast.parse, block.text)
         case "toml":
-            return raised(tomllib.loads, block.text)
+            return parse_errors(tomllib.loads, block.text)
         case "json":
-            return raised(json.loads, block.text) or raised(described, block.about, block.text)
+            return parse_errors(json.loads, block.text) or parse_errors(validate_described_json, block.about, block.text)
         case "sh":
             targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
             return [f"there is no `make {name}`" for name in MAKE.findall(block.text) if name not in targets]
@@ -48,8 +48,8 @@ def objections(block: Block) -> list[str]:
             return [f"nobody knows what to do with a block of kind {kind}"]
 
 
-def described(about: str, text: str) -> None:
-    """Reads JSON as what it is said to be: the value of a setting, or the body of a command."""
+def validate_described_json(about: str, text: str) -> None:
+    """Validate JSON as what its block names: the value of a setting, or the body of a command."""
     if not about:
         return
     if about.lower() in Settings.model_fields:
@@ -59,7 +59,8 @@ def described(about: str, text: str) -> None:
     command.model_validate_json(text)
 
 
-def raised(read: Callable[..., object], *text: str) -> list[str]:
+def parse_errors(read: Callable[..., object], *text: str) -> list[str]:
+    """Return the error that reading a text raises, if any."""
     try:
         read(*text)
     except (ValueError, SyntaxError, StopIteration) as error:

@@ -1,4 +1,4 @@
-"""Takes the place of curl on machines that have none: the few options that the documents use.
+"""A replacement of curl for machines that have none: the few options that the documents use.
 
 python -m tests.support.documents.curl -si -X POST -H 'Name: value' -d '{}' --max-time 1 localhost:8000/path
 """
@@ -10,23 +10,23 @@ from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlsplit
 
 TIMED_OUT = 28
-"""How curl says that it was cut off by its own limit."""
+"""The exit code of a curl that reached its time limit."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    asked = options().parse_args(arguments)
-    place = urlsplit(asked.url if "://" in asked.url else f"http://{asked.url}")
-    connection = HTTPConnection(place.hostname or "", place.port, timeout=asked.max_time)
-    headers = dict(line.split(": ", 1) for line in asked.header)
-    if asked.data is not None:
+    options = option_parser().parse_args(arguments)
+    place = urlsplit(options.url if "://" in options.url else f"http://{options.url}")
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=options.max_time)
+    headers = dict(line.split(": ", 1) for line in options.header)
+    if options.data is not None:
         headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-    method = asked.request or ("GET" if asked.data is None else "POST")
+    method = options.request or ("GET" if options.data is None else "POST")
     path = (place.path or "/") + (f"?{place.query}" if place.query else "")
-    deadline = time.monotonic() + (asked.max_time or float("inf"))
+    deadline = time.monotonic() + (options.max_time or float("inf"))
     try:
-        connection.request(method, path, asked.data and asked.data.encode(), headers)
+        connection.request(method, path, options.data and options.data.encode(), headers)
         answer = connection.getresponse()
-        if asked.include:
+        if options.include:
             sys.stdout.buffer.write(head(answer))
         while chunk := answer.read1():
             sys.stdout.buffer.write(chunk)
@@ -46,7 +46,7 @@ def head(answer: HTTPResponse) -> bytes:
     return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
 
 
-def options() -> argparse.ArgumentParser:
+def option_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("curl", add_help=False)
     parser.add_argument("-s", "--silent", action="store_true")
     parser.add_argument("-N", "--no-buffer", action="store_true")

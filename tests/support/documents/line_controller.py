@@ -32,13 +32,13 @@ class LineController:
         raise NotImplementedError("this controller does not know who follows")
 
     def answer(self, line: str) -> dict[str, Any]:
-        address, verb, *said = line.split(maxsplit=2)
+        address, verb, *value = line.split(maxsplit=2)
         if address not in self._signals:
             return {"unknown": address}
         if verb == "set" and address.endswith(".RBV"):
             return {"refused": "it is a readback"}
         if verb == "set":
-            self._signals[address] = json.loads(said[0])
+            self._signals[address] = json.loads(value[0])
         return {"value": self._signals[address]}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,7 +48,7 @@ class LineController:
 
     @classmethod
     @asynccontextmanager
-    async def running(cls) -> AsyncIterator["LineController"]:
+    async def open_controller(cls) -> AsyncIterator["LineController"]:
         """A controller on a port of its own."""
         controller = cls()
         async with await asyncio.start_server(controller._serve, "127.0.0.1", 0) as server:

@@ -48,7 +48,7 @@ def part_at(lines: list[str]) -> Part:
     if lines[0].removeprefix(prefix)[:1] in ("{", "["):
         for count in range(1, 2 if prefix else len(lines) + 1):
             try:
-                value = json.loads(with_marks("\n".join(lines[:count]).removeprefix(prefix)))
+                value = json.loads(mark_omissions("\n".join(lines[:count]).removeprefix(prefix)))
             except ValueError:
                 continue
             del lines[:count]
@@ -56,7 +56,7 @@ def part_at(lines: list[str]) -> Part:
     return TextLine(lines.pop(0))
 
 
-def with_marks(text: str) -> str:
+def mark_omissions(text: str) -> str:
     """JSON in which what is left out is marked in a way that JSON allows."""
     written, opened, quoted, at = [], [], False, 0
     while at < len(text):
@@ -80,12 +80,12 @@ def with_marks(text: str) -> str:
     return "".join(written)
 
 
-def fitted(shown: str, answer: str, alike: Alike) -> list[Part]:
-    """Of an answer, the parts that a document shows; raises where it lacks one, or has more and nothing is left out."""
-    return list(fitted_parts(parts_of(shown), parts_of(answer), alike))
+def fit_answer(document: str, answer: str, are_alike: Alike) -> list[Part]:
+    """Return the parts of an answer that a document shows; raise where it lacks one, or has more and nothing is left out."""
+    return list(fit_parts(parts_of(document), parts_of(answer), are_alike))
 
 
-def fitted_parts(shapes: Sequence[Part], parts: Sequence[Part], alike: Alike) -> Iterator[Part]:
+def fit_parts(shapes: Sequence[Part], parts: Sequence[Part], are_alike: Alike) -> Iterator[Part]:
     gap, left = False, list(parts)
     for shape in shapes:
         if shape == TextLine(LEFT_OUT):
@@ -94,32 +94,32 @@ def fitted_parts(shapes: Sequence[Part], parts: Sequence[Part], alike: Alike) ->
             continue
         while True:
             if not left:
-                raise MisfitError(f"nothing is like {plain(shape)}")
+                raise MisfitError(f"nothing is like {one_line(shape)}")
             part = left.pop(0)
             try:
-                found = of_shape(shape, part, alike)
+                found = fit_part(shape, part, are_alike)
             except MisfitError:
                 found = None
-            if found is not None and (not gap or alike(plain(shape), plain(found))):
+            if found is not None and (not gap or are_alike(one_line(shape), one_line(found))):
                 break
             if not gap:
-                raise MisfitError(f"{plain(part)} is not like {plain(shape)}")
+                raise MisfitError(f"{one_line(part)} is not like {one_line(shape)}")
         gap = False
         yield found
     if left and not gap:
-        raise MisfitError(f"there is more: {plain(left[0])}")
+        raise MisfitError(f"there is more: {one_line(left[0])}")
 
 
-def of_shape(shape: Part, part: Part, alike: Alike) -> Part:
+def fit_part(shape: Part, part: Part, are_alike: Alike) -> Part:
     match shape, part:
         case TextLine(), TextLine():
             return part
         case JsonLine(prefix=prefix), JsonLine() if part.prefix == prefix:
-            return replace(part, value=pruned(shape.value, part.value, alike))
-    raise MisfitError(f"{plain(part)} is not like {plain(shape)}")
+            return replace(part, value=prune_value(shape.value, part.value, are_alike))
+    raise MisfitError(f"{one_line(part)} is not like {one_line(shape)}")
 
 
-def pruned(shape: Any, value: Any, alike: Alike) -> Any:
+def prune_value(shape: Any, value: Any, are_alike: Alike) -> Any:
     """A value with no more in it than a shape has."""
     match shape, value:
         case dict(), dict():
@@ -127,10 +127,12 @@ def pruned(shape: Any, value: Any, alike: Alike) -> Any:
                 raise MisfitError(f"there is no {missing[0]}")
             if LEFT_OUT not in shape and (more := [name for name in value if name not in shape]):
                 raise MisfitError(f"there is {more[0]} too")
-            return {name: pruned(part, value[name], alike) if name != LEFT_OUT else part for name, part in shape.items()}
+            return {
+                name: prune_value(part, value[name], are_alike) if name != LEFT_OUT else part for name, part in shape.items()
+            }
         case list(), list():
             shapes = [TextLine(LEFT_OUT) if part == LEFT_OUT else JsonLine(part) for part in shape]
-            found = fitted_parts(shapes, [JsonLine(part) for part in value], alike)
+            found = fit_parts(shapes, [JsonLine(part) for part in value], are_alike)
             return [part.value if isinstance(part, JsonLine) else LEFT_OUT for part in found]
         case str(), str() if shape.endswith(LEFT_OUT) and shape != LEFT_OUT and len(value) >= len(shape):
             return value[: len(shape) - len(LEFT_OUT)] + LEFT_OUT
@@ -138,58 +140,58 @@ def pruned(shape: Any, value: Any, alike: Alike) -> Any:
             return value
 
 
-def plain(part: Part) -> str:
+def one_line(part: Part) -> str:
     """A part in one line, to be compared."""
     match part:
         case TextLine():
             return part.line.rstrip()
         case JsonLine():
-            return part.prefix + flat(part.value)
+            return part.prefix + one_line_json(part.value)
 
 
-def flat(value: Any) -> str:
+def one_line_json(value: Any) -> str:
     """JSON in one line, with what is left out as it is shown."""
     match value:
         case dict():
-            return "{" + ", ".join(named(name, flat(part)) for name, part in value.items()) + "}"
+            return "{" + ", ".join(member_text(name, one_line_json(part)) for name, part in value.items()) + "}"
         case list():
-            return "[" + ", ".join(map(flat, value)) + "]"
+            return "[" + ", ".join(map(one_line_json, value)) + "]"
         case "...":
             return LEFT_OUT
         case _:
             return json.dumps(value, ensure_ascii=False)
 
 
-def named(name: str, text: str) -> str:
+def member_text(name: str, text: str) -> str:
     """A member of an object; what is left out has no name."""
     return text if name == LEFT_OUT else f"{json.dumps(name)}: {text}"
 
 
-def shown(parts: Sequence[Part]) -> list[str]:
-    """The lines of an answer as a document shows them."""
+def page_lines(parts: Sequence[Part]) -> list[str]:
+    """Return the lines of an answer as a document shows them."""
     lines = []
     for part in parts:
         match part:
             case JsonLine(prefix=""):
-                lines += laid_out(part.value)
+                lines += json_lines(part.value)
             case _:
-                lines.append(plain(part))
+                lines.append(one_line(part))
     return lines
 
 
-def laid_out(value: Any, indent: int = 0) -> list[str]:
-    """JSON in as few lines as fit the page."""
-    whole = flat(value)
+def json_lines(value: Any, indent: int = 0) -> list[str]:
+    """Return JSON in as few lines as fit the page."""
+    whole = one_line_json(value)
     if indent + len(whole) < WIDTH or not value or not isinstance(value, dict | list):
         return [whole]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     lines = [opening]
     for name, part, behind in members(value):
-        written = [flat(part)]
-        if indent + len(named(name, written[0])) > WIDTH - 2:
-            written = laid_out(part, indent + 1)
+        written = [one_line_json(part)]
+        if indent + len(member_text(name, written[0])) > WIDTH - 2:
+            written = json_lines(part, indent + 1)
         written[-1] += behind
-        first, rest = named(name, written[0]) if isinstance(value, dict) else written[0], written[1:]
+        first, rest = member_text(name, written[0]) if isinstance(value, dict) else written[0], written[1:]
         if lines[-1] == opening:
             lines[-1] += first
         elif indent + len(lines[-1]) + 1 + len(first) <= WIDTH and not rest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 HEX = "[0-9a-f]"
 SEEDED = "00000000-0000-0000-0000-|019a0000-0000-7000-8000-"
 """How ids begin that are the same in every deployment."""
-VARYING = re.compile(
+VARYING_TEXT = re.compile(
     rf"(?P<id>(?!{SEEDED})\b{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}\b)"
     r"|(?P<time>\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"
     rf"|(?P<hash>\b{HEX}{{64}}\b)"
@@ -27,28 +27,29 @@ class VaryingText:
     end: int
 
 
-def varying(text: str) -> Iterator[VaryingText]:
-    for found in VARYING.finditer(text):
+def varying_texts(text: str) -> Iterator[VaryingText]:
+    """Yield all that varies in a text."""
+    for found in VARYING_TEXT.finditer(text):
         kind = found.lastgroup
         assert kind is not None, "every alternative has a name"
         yield VaryingText(kind, found[kind], *found.span(kind))
 
 
 def skeleton(text: str) -> str:
-    """A text without what varies."""
-    return exchanged(text, lambda one: f"<{one.kind}>")
+    """Return a text without what varies."""
+    return replace_varying(text, lambda one: f"<{one.kind}>")
 
 
-def exchanged(text: str, other: Callable[[VaryingText], str]) -> str:
-    """A text with something else in the place of all that varies."""
+def replace_varying(text: str, other: Callable[[VaryingText], str]) -> str:
+    """Return a text in which all that varies is replaced."""
     written, at = [], 0
-    for one in varying(text):
+    for one in varying_texts(text):
         written += [text[at : one.start], other(one)]
         at = one.end
     return "".join([*written, text[at:]])
 
 
-def alike(one: str, other: str) -> bool:
+def are_alike(one: str, other: str) -> bool:
     return skeleton(one) == skeleton(other)
 
 
@@ -61,9 +62,13 @@ class TranscriptMatch:
 
     def differences(self, document: str, run: str) -> list[str]:
         """What is not the same in both; what was seen for the first time is remembered."""
-        if not alike(document, run):
+        if not are_alike(document, run):
             return [f"it says  {document}", f"it was   {self.in_document(run)}"]
-        pairs = [(here, there) for here, there in zip(varying(document), varying(run), strict=True) if here.kind != "span"]
+        pairs = [
+            (here, there)
+            for here, there in zip(varying_texts(document), varying_texts(run), strict=True)
+            if here.kind != "span"
+        ]
         return [found for here, there in pairs for found in self._pair(here.kind, here.value, there.value)]
 
     def _pair(self, kind: str, here: str, there: str) -> Iterator[str]:
@@ -77,8 +82,8 @@ class TranscriptMatch:
 
     def in_run(self, text: str) -> str:
         """A text of the document in the terms of the run."""
-        return exchanged(text, lambda one: self.runs.get((one.kind, one.value), one.value))
+        return replace_varying(text, lambda one: self.runs.get((one.kind, one.value), one.value))
 
     def in_document(self, text: str) -> str:
         """A text of the run in the terms of the document, as far as they are known."""
-        return exchanged(text, lambda one: self.documents.get((one.kind, one.value), one.value))
+        return replace_varying(text, lambda one: self.documents.get((one.kind, one.value), one.value))

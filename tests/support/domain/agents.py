@@ -13,13 +13,13 @@ from tests.support.domain.world import OPERATOR, World, new_id
 
 
 def definition(**fields: Any) -> dict[str, Any]:
-    """What defines an agent, as small as it may be."""
+    """The smallest fields that define an agent."""
     model_ref = {"provider": "acme", "model": "large-4"}
     return {"kind": "RunDebriefer", "name": "Second debriefer", "version": "2.1", "model_ref": model_ref, **fields}
 
 
 def set_approved_models(world: World, *, approved_models_only: bool = False) -> World:
-    """The same world, in a deployment that asks for approved models or does not."""
+    """Set whether the deployment asks for approved models, and return the world."""
     deployment = world.ports.setdefault("deployment", SimpleNamespace())
     deployment.approved_models_only = approved_models_only
     return world
@@ -35,7 +35,7 @@ def agent_of(world: World, id: UUID) -> Agent:
 
 
 def versioned_agent(world: World, **fields: Any) -> UUID:
-    """An agent that is Versioned."""
+    """Define and version an agent, and return its id."""
     id = world.create(DefineAgent(**definition(**fields)))
     world.when(VersionAgent(), on=id)
     return id
@@ -46,14 +46,14 @@ def drafter(world: World, **fields: Any) -> UUID:
 
 
 def seed_agent(world: World, kind: str) -> UUID:
-    """The agent of a kind that every deployment starts with."""
+    """Seed the agent of a kind that every deployment starts with, and return its id."""
     agent = SEEDED[kind]
     world.apply(agent.begin(Call(NIL, NIL, world.now, agent.id, new_id())), agent.id)
     return agent.id
 
 
 def register_decision(world: World, by: UUID, context: str, choice: str, **fields: Any) -> UUID:
-    """A decision that whoever made it has registered."""
+    """Register a decision as its author and return its id."""
     caller, world.principal_id = world.principal_id, by
     id = world.create(RegisterDecision(decided_by=by, context=context, choice=choice, **fields))
     world.principal_id = caller
@@ -66,6 +66,6 @@ def decision_of(world: World, id: UUID) -> Decision:
 
 
 def person(world: World, id: UUID = OPERATOR) -> UUID:
-    """Somebody who is known to be human."""
+    """An actor who is known to be a person."""
     world.given(id, ActorRegistered(kind=ActorKind.HUMAN))
     return id

@@ -71,13 +71,13 @@ def asset_of(world: World, id: UUID) -> Asset:
 
 
 def run_reads(world: World, reads: Reads[T]) -> T:
-    """What a generator of reads comes to in this world."""
+    """Run a generator of reads in this world and return its result."""
     answer: T = world.fulfil(reads)
     return answer
 
 
 def requested_reads(world: World, reads: Reads[Any]) -> list[Read]:
-    """What a generator of reads asks for in this world, in order."""
+    """Return the reads that a generator asks for in this world, in order."""
     requests: list[Read] = []
 
     def record_reads() -> Reads[None]:
@@ -117,7 +117,7 @@ def model(world: World, *family_ids: UUID, name: str = "acme_r250", **fields: An
 
 
 def install_in_mount(world: World, asset_id: UUID) -> UUID:
-    """The mount the asset is in."""
+    """Install the asset in a new mount and return the mount."""
     frame_id = world.create(RegisterFrame(name="centerline"))
     place = {**dict.fromkeys(ORIGIN, 0.0), "parent_frame_id": frame_id, "reference_surface": "MountingFace"}
     mount_id = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=place))

@@ -28,7 +28,7 @@ def measured_revision(center: float = 1024.5, **fields: Any) -> AppendCalibratio
 
 
 def append_revision(world: World, calibration_id: UUID, **fields: Any) -> UUID:
-    """The id of a new revision."""
+    """Append a revision and return its id."""
     [event] = world.when(measured_revision(**fields), on=calibration_id)
     id: UUID = event.revision_id  # type: ignore[attr-defined]
     return id

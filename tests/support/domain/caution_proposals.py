@@ -11,11 +11,11 @@ SEVERITIES = {"ProposeNotice": "Notice", "ProposeCaution": "Caution", "ProposeWa
 def proposed_caution(choice: str, target_id: UUID, /, **fields: Any) -> dict[str, Any]:
     """A proposal that goes with a choice, as a model writes it."""
     about = {"target_kind": "Asset", "target_id": str(target_id), "category": "Wear", "tags": ["rotary"]}
-    said = {"severity": SEVERITIES.get(choice, "Caution"), "title": TITLE, "body": BODY}
-    return {**about, **said, "supersedes_caution_id": None, **fields}
+    defaults = {"severity": SEVERITIES.get(choice, "Caution"), "title": TITLE, "body": BODY}
+    return {**about, **defaults, "supersedes_caution_id": None, **fields}
 
 
 def proposal_fields(choice: str, target_id: UUID, /, *, confidence: float | None = 0.8, **fields: Any) -> dict[str, Any]:
-    """What is registered of a decision that proposes a caution."""
+    """The fields of a decision that proposes a caution."""
     inputs = {"proposed_caution": proposed_caution(choice, target_id, **fields)}
     return {"context": "CautionProposal", "choice": choice, "confidence": confidence, "inputs": inputs}

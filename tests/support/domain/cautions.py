@@ -22,7 +22,7 @@ def on_procedure(id: UUID) -> dict[str, Any]:
 
 
 def ensure_target_exists(world: World, target: dict[str, Any]) -> None:
-    """Put an asset or a procedure on record, unless there is one under this id."""
+    """Register an asset or a procedure under this id, unless there is one."""
     begun: dict[str, Event] = {
         "Asset": AssetRegistered(
             name="Stage",
@@ -52,9 +52,9 @@ def ensure_target_exists(world: World, target: dict[str, Any]) -> None:
 
 
 def caution_fields(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """What a caution says."""
-    said = {"category": "OperationalWindow", "severity": "Caution", "text": DRIFT, "workaround": WAIT}
-    return {"target": target, **said, **fields}
+    """The fields of a caution."""
+    defaults = {"category": "OperationalWindow", "severity": "Caution", "text": DRIFT, "workaround": WAIT}
+    return {"target": target, **defaults, **fields}
 
 
 def register_caution(world: World, target: dict[str, Any], **fields: Any) -> UUID:
@@ -63,7 +63,7 @@ def register_caution(world: World, target: dict[str, Any], **fields: Any) -> UUI
 
 
 def supersede_caution(world: World, id: UUID, target: dict[str, Any], **fields: Any) -> UUID:
-    """The successor of a caution."""
+    """Supersede a caution and return its successor."""
     world.when(SupersedeCaution(**caution_fields(target, **fields)), on=id)
     return UUID(world.answer["caution_id"])
 

@@ -71,7 +71,7 @@ def hazard_declaration(target: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def clearance_fields(template_id: UUID, **fields: Any) -> dict[str, Any]:
-    """A form filled in as shortly as possible."""
+    """The smallest fields of a clearance form."""
     whole = {
         "template_id": template_id,
         "facility_code": SITE,
@@ -92,7 +92,7 @@ def step(index: int = 0, decision: str = "Approved", **fields: Any) -> AppendCle
 
 
 def clearance_in_status(world: World, status: str, **fields: Any) -> UUID:
-    """A clearance that came to this status by its own verbs."""
+    """Register a clearance, bring it to a status by its own verbs, and return its id."""
     id = register_clearance(world, **fields)
     amendment = clearance_fields(clearance_of(world, id).template_id)
     handed_in = (SubmitClearance(), StartClearanceReview(first_reviewer_role="BeamlineScientist"))

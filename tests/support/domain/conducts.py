@@ -40,11 +40,11 @@ from baton.domain.recipe.capability import CODE_PREFIX
 from baton.domain.recipe.recipe import DefineRecipe
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, new_id
-from tests.support.workflows.step_json import capture, criterion, setpoint, steered
+from tests.support.workflows.step_json import capture, criterion, setpoint, steered_value
 
 Raw = dict[str, Any]
 
-FOCUS_STEPS = [setpoint("bl7:focus", steered("focus")), capture("bl7:camera:sharpness", "sharpness")]
+FOCUS_STEPS = [setpoint("bl7:focus", steered_value("focus")), capture("bl7:camera:sharpness", "sharpness")]
 """One pass of a search for the focus."""
 CLOSE_SHUTTER = [setpoint("bl7:shutter", 0)]
 LOOP: Raw = {"convergence_capture_name": "sharpness", "criterion": criterion(1.0, 0.05)}
@@ -74,47 +74,51 @@ GOING_ON: dict[ConductMode, Command] = {
 }
 """The command that takes it up again."""
 ENDINGS: dict[str, tuple[Callable[[ConductResult], Command], tuple[str, ...], ProcedureStatus]] = {
-    "complete": (lambda said: CompleteProcedure(conducted=said), ("ProcedureConducted", "ProcedureCompleted"), COMPLETED),
+    "complete": (
+        lambda result: CompleteProcedure(conducted=result),
+        ("ProcedureConducted", "ProcedureCompleted"),
+        COMPLETED,
+    ),
     "hold": (
-        lambda said: HoldProcedure(reason="stuck", cause=HoldCause.STEP_FAULT, conducted=said),
+        lambda result: HoldProcedure(reason="stuck", cause=HoldCause.STEP_FAULT, conducted=result),
         ("ProcedureConducted", "ProcedureHeld"),
         HELD,
     ),
     "abort": (
-        lambda said: AbortProcedure(reason="stuck", conducted=said),
+        lambda result: AbortProcedure(reason="stuck", conducted=result),
         ("ProcedureConducted", "ProcedureAborted"),
         ABORTED,
     ),
-    "halt": (lambda said: RecordConductEnd(result=said), ("ProcedureConducted",), RUNNING),
+    "halt": (lambda result: RecordConductEnd(result=result), ("ProcedureConducted",), RUNNING),
     "deny": (
-        lambda said: RecordConductEnd(result=said, abort_reason="withdrawn"),
+        lambda result: RecordConductEnd(result=result, abort_reason="withdrawn"),
         ("ProcedureConducted", "ProcedureAborted"),
         ABORTED,
     ),
 }
 """How a conduct comes to its end: what that appends, and where it leaves the procedure."""
 STOPS: dict[str, Callable[[ConductResult], Command]] = {
-    "conduct": lambda said: ConductProcedure(),
-    "take up": lambda said: ConductFromProcedure(re_establishment_boundary=1),
-    "hold": lambda said: HoldProcedure(reason="lunch"),
-    "resume": lambda said: ResumeProcedure(by_hand=True),
-    "abort": lambda said: AbortProcedure(reason="smoke"),
-    "close": lambda said: AbortProcedure(reason="smoke", run_closing=True),
-    "truncate": lambda said: TruncateProcedure(reason="power cut"),
+    "conduct": lambda result: ConductProcedure(),
+    "take up": lambda result: ConductFromProcedure(re_establishment_boundary=1),
+    "hold": lambda result: HoldProcedure(reason="lunch"),
+    "resume": lambda result: ResumeProcedure(by_hand=True),
+    "abort": lambda result: AbortProcedure(reason="smoke"),
+    "close": lambda result: AbortProcedure(reason="smoke", run_closing=True),
+    "truncate": lambda result: TruncateProcedure(reason="power cut"),
     **{f"{name} itself": ending for name, (ending, _, _) in ENDINGS.items()},
 }
-"""Whatever may happen to a procedure that is conducted, in any order."""
+"""Commands that may come to a conducted procedure in any order, each made from the conduct's result."""
 
 
 def register_procedure(world: World, **fields: Any) -> UUID:
-    """A procedure whose steps come with the request that conducts it."""
+    """Register a procedure whose steps come with the request that conducts it."""
     return world.create(RegisterProcedure(**{"name": "Set the energy", "kind": "beam_mode_change", **fields}))
 
 
 def register_procedure_from_recipe(
     world: World, steps: list[Raw] = FOCUS_STEPS, closing_steps: list[Raw] = CLOSE_SHUTTER, **fields: Any
 ) -> UUID:
-    """A procedure registered from a recipe of these steps."""
+    """Register a procedure from a recipe of these steps."""
     realised = capability(world, code=f"{CODE_PREFIX}{new_id()}", executor_shapes=["PROCEDURE"])
     asked = {"name": "focus_recipe", "capability_id": realised, "steps": steps, "closing_steps": closing_steps}
     task = {"name": "Focus", "kind": "focus_search", "recipe_id": world.create(DefineRecipe(**asked))}
@@ -122,7 +126,7 @@ def register_procedure_from_recipe(
 
 
 def open_conduct(world: World, command: Command, on: UUID) -> UUID:
-    """The conduct that a command opens."""
+    """Open a conduct by this command and return its id."""
     world.when(command, on=on)
     return UUID(world.answer["conduct_id"])
 
@@ -145,18 +149,18 @@ def conduct_row(world: World, conduct_id: UUID) -> OpenedConduct:
 
 
 def set_progress(world: World, id: UUID, **fields: Any) -> None:
-    """The live conduct lets it be known where it stands."""
+    """Set these fields of the live conduct's progress row."""
     world.records[ConductProgress, id] = replace(progress_of(world, id), **fields)
 
 
 def wait_for_advice(world: World, id: UUID, until: datetime | None = None) -> None:
-    """The live conduct waits to be told where to measure next."""
+    """Let the live conduct wait for advice on where to measure next."""
     deadline = until or world.now + timedelta(seconds=600)
     set_progress(world, id, waiting_for=WaitingFor.ADVICE.value, waiting_until=deadline)
 
 
 def fill_slot(world: World, id: UUID, slot: str, step_index: int, closing: bool = False) -> None:
-    """The ledger of the latest conduct holds this slot."""
+    """Fill a slot in the ledger of the latest conduct."""
     entry_id = new_id()
     world.records[FilledSlot, entry_id] = FilledSlot(
         entry_id=entry_id,
@@ -172,33 +176,33 @@ def fill_slot(world: World, id: UUID, slot: str, step_index: int, closing: bool 
 
 
 def measured_pass(iteration_index: int, value: float = 1.5, **fields: Any) -> ProcedureOutcomeRecorded:
-    """What a steered pass measured."""
+    """The recorded outcome of a steered pass."""
     sharpness = Measured(name="sharpness", value=value, kind="Scalar", quality="Good")
-    said = {"point": {"focus": value}, "measurements": (sharpness,), "succeeded": True, "actuation_kind": None}
-    return ProcedureOutcomeRecorded(iteration_index=iteration_index, **{**said, **fields})
+    defaults = {"point": {"focus": value}, "measurements": (sharpness,), "succeeded": True, "actuation_kind": None}
+    return ProcedureOutcomeRecorded(iteration_index=iteration_index, **{**defaults, **fields})
 
 
-def result(world: World, id: UUID, **fields: Any) -> ConductResult:
-    """What the live conduct says when it comes to its end."""
+def conduct_result(world: World, id: UUID, **fields: Any) -> ConductResult:
+    """The result of the live conduct."""
     row = progress_of(world, id)
-    said = {"procedure_id": id, "conduct_id": row.conduct_id, "command_name": row.command_name, "succeeded": True}
-    return ConductResult.model_validate({**said, **fields})
+    defaults = {"procedure_id": id, "conduct_id": row.conduct_id, "command_name": row.command_name, "succeeded": True}
+    return ConductResult.model_validate({**defaults, **fields})
 
 
 def latest(world: World, id: UUID) -> ConductResult:
-    """What the latest conduct says of its end, live or not; before there was one, what a stranger says."""
+    """The latest conduct's result, live or not; without any, the result of an unknown conduct."""
     conduct_id = procedure_of(world, id).last_conduct_id or new_id()
     return ConductResult(procedure_id=id, conduct_id=conduct_id, command_name="ConductProcedure", succeeded=True)
 
 
 def end_in_hold(world: World, id: UUID, **fields: Any) -> None:
-    """The live conduct comes to its end in a hold."""
-    said = result(world, id, **{"succeeded": False, "held": True, **fields})
-    world.when(HoldProcedure(reason="shift change", conducted=said), on=id)
+    """End the live conduct in a hold."""
+    result = conduct_result(world, id, **{"succeeded": False, "held": True, **fields})
+    world.when(HoldProcedure(reason="shift change", conducted=result), on=id)
 
 
 def open_and_hold(world: World, command: Command, on: UUID) -> UUID:
-    """A conduct that was opened and held again."""
+    """Open a conduct, end it in a hold, and return its id."""
     conduct_id = open_conduct(world, command, on)
     end_in_hold(world, on)
     return conduct_id

@@ -58,7 +58,7 @@ SENTINELS = {
 
 
 def recipe_fields(**fields: Any) -> Raw:
-    """What defines the recipe of the example, with these fields changed."""
+    """The fields of the example's recipe, with these changed."""
     return {"name": "flat_field_recipe", "steps": STEPS, "closing_steps": CLOSING_STEPS, **fields}
 
 

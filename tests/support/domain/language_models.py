@@ -7,6 +7,6 @@ PRICED = {"input": 3.0, "output": 15.0, "cache_write": 3.75, "cache_read": 0.3}
 
 
 def entry(**fields: Any) -> dict[str, Any]:
-    """What defines a catalog entry."""
+    """The fields of a catalog entry."""
     named = {"name": "Acme large", "provider": "acme", "model": "large-4", "served_via": "Direct", "pricing": PRICED}
     return {**named, "data_tier": "Internal", "archivability": "Alias", **fields}

@@ -6,7 +6,9 @@ from, where it leads, how it is refused elsewhere, and the smallest input with w
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -49,7 +51,7 @@ StateByAxis = Mapping[str, str]
 """Where an aggregate stands on each of its axes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lifecycle:
     """An aggregate with states: its beginning, its axes (the first one is what verbs are allowed by) and its verbs."""
 
@@ -68,16 +70,12 @@ class Lifecycle:
             yield dict(zip(self.ways, states, strict=True))
 
     def reach_state(self, standing: StateByAxis) -> tuple[World, UUID, Scene]:
-        """A world in which the aggregate has come to stand there by its own verbs."""
-        world = self.world()
-        id, scene = self.begin(world)
-        for axis, state in standing.items():
-            for name in self.ways[axis][state].split():
-                world.when(self.command(name, scene), on=id)
-        return world, id, scene
+        """Return a world in which the aggregate was brought to a state by its own verbs, its id and the scene."""
+        world, id, scene = _reached(self, tuple(standing.items()))
+        return world.copy(), id, copy(scene)
 
     def prepare_verb(self, name: str, standing: StateByAxis) -> tuple[World, UUID, Scene]:
-        """The same, with everything the verb needs to succeed."""
+        """Return the same, with everything the verb needs to succeed."""
         world, id, scene = self.reach_state(standing)
         verb = self.verbs[name]
         for earlier, fields in verb.before:
@@ -88,6 +86,16 @@ class Lifecycle:
 
     def command(self, name: str, scene: Scene) -> Command:
         return command(name, self.verbs[name].given(scene))
+
+
+@cache
+def _reached(life: Lifecycle, standing: tuple[tuple[str, str], ...]) -> tuple[World, UUID, Scene]:
+    world = life.world()
+    id, scene = life.begin(world)
+    for axis, state in standing:
+        for name in life.ways[axis][state].split():
+            world.when(life.command(name, scene), on=id)
+    return world, id, scene
 
 
 def command(name: str, fields: Mapping[str, Any]) -> Command:

@@ -1,6 +1,7 @@
 """Verbs to arrange plans with: an imaging hutch, its shutter, camera and timing box, and a practice to bind them to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -131,6 +132,14 @@ def wire_fields(source: UUID, source_port: str, target: UUID, target_port: str) 
 
 def imaging_hutch(world: World) -> PlanHutch:
     """A shutter that can be triggered, a camera that takes images, and a timing box of no family."""
+    hutch = _built_hutch()
+    world.adopt(hutch.world)
+    return replace(hutch, world=world)
+
+
+@cache
+def _built_hutch() -> PlanHutch:
+    world = World()
     site_id = site(world)
     beamline = root(world)
     shutter_family = family(world, "Shutter", None, "Triggerable")

@@ -1,8 +1,9 @@
 """A beamline on which a run can start, and for every gate one thing that keeps it from starting."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +39,10 @@ class Beamline:
     supply_id: UUID | None = None
     request: dict[str, Any] = field(default_factory=dict)
 
+    def copy(self) -> "Beamline":
+        world = self.world.copy()
+        return replace(self, world=world, hutch=replace(self.hutch, world=world), request=self.request.copy())
+
     def start(self, **fields: Any) -> UUID:
         return self.world.create(StartRun(**{**self.request, **fields}))
 
@@ -59,6 +64,12 @@ class Beamline:
 
 def beamline(*broken: str) -> Beamline:
     """A beamline on which everything lets a run start, except for these gates."""
+    return _built_beamline(broken).copy()
+
+
+@cache
+def _beamline_without_gates() -> Beamline:
+    """A beamline to which neither clearance, supply, permit, sample nor player of a role was added yet."""
     world = facility_world()
     del world.claims["facility-code", LUMEN]
     world.ports["deployment"].enclosure_observation_ttl = TTL
@@ -80,6 +91,13 @@ def beamline(*broken: str) -> Beamline:
         campaign_id=world.create(RegisterCampaign(**series)),
     )
     made.request = {"name": "Load step 1", "plan_id": plan_id, "subject_id": subject_id, "campaign_id": made.campaign_id}
+    return made
+
+
+@cache
+def _built_beamline(broken: tuple[str, ...]) -> Beamline:
+    made = _beamline_without_gates().copy()
+    world, hutch = made.world, made.hutch
     if "clearance_present" not in broken:
         status = "Approved" if "clearance_active" in broken else "Active"
         form = {"template_id": template(world, facility_code=LUMEN), "facility_code": LUMEN}
@@ -91,9 +109,9 @@ def beamline(*broken: str) -> Beamline:
             world.when(MarkSupplyAvailable(reason="shutter open"), on=made.supply_id)
     made.observe("NotPermitted" if "enclosure_permitted" in broken else "Permitted")
     if "subject_mounted" not in broken:
-        world.when(MountSubject(asset_id=hutch.camera, reason="loaded"), on=subject_id)
+        world.when(MountSubject(asset_id=hutch.camera, reason="loaded"), on=made.subject_id)
     if "roles_played" not in broken:
-        hutch.bind(plan_id, hutch.camera)
+        hutch.bind(made.plan_id, hutch.camera)
     for gate, breaking in GATE_BREAKERS.items():
         if gate in broken:
             breaking(made)

@@ -39,7 +39,7 @@ def series(plan_id: UUID, recipe_id: UUID, **fields: Any) -> Raw:
 
 
 def define_schedule(world: World, target: Raw | None = None, **fields: Any) -> UUID:
-    """A schedule; nightly darks, where nothing else is said."""
+    """Define a schedule (nightly darks by default) and return its id."""
     asked = {"name": "Nightly darks", "calendar": NIGHTLY, "target": target or darks(recipe(world))}
     return world.create(DefineSchedule(**{**asked, **fields}))
 
@@ -50,7 +50,7 @@ def schedule_of(world: World, id: UUID) -> Schedule:
 
 
 def record_firing(world: World, id: UUID, at: datetime = SUMMER, **fields: Any) -> None:
-    """A firing opened its conduct."""
+    """Record a firing that opened its conduct."""
     what = {"firing_id": new_id(), "procedure_id": new_id(), **fields}
     world.when(RecordScheduleFiring(scheduled_at=at, **what), on=id)
 

@@ -71,7 +71,7 @@ async def run_search(
     kind: str = "Maximize",
     target_value: float | None = None,
 ) -> list[SteeringObservation]:
-    """What is measured in so many passes that follow advice; fewer, where the advice is to stop."""
+    """Return what is measured in so many passes that follow advice, or in fewer where it is to stop."""
     observations: list[SteeringObservation] = []
     point = within.first_point
     while len(observations) < passes:

@@ -1,7 +1,8 @@
 """A world in memory for domain tests: given these events, when this command, then those events or that refusal."""
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Self
@@ -65,6 +66,30 @@ class World:
     status: int | None = None
     """The status it answered with, where that is not its usual one."""
 
+    def copy(self) -> Self:
+        """Return a world of its own that holds the same: to copy one is a hundredth of the work of building it."""
+        return replace(
+            self,
+            streams=defaultdict(list, {key: events.copy() for key, events in self.streams.items()}),
+            claims=self.claims.copy(),
+            members=defaultdict(set, {key: ids.copy() for key, ids in self.members.items()}),
+            records=self.records.copy(),
+            entries=self.entries.copy(),
+            denied=self.denied.copy(),
+            ports={name: copy(port) for name, port in self.ports.items()},
+        )
+
+    def adopt(self, other: "World") -> None:
+        """Take over what another world holds, apart from its ports."""
+        assert not self.streams.keys() & other.streams.keys(), "it is here already"
+        held = other.copy()
+        self.streams |= held.streams
+        self.claims |= held.claims
+        self.members |= held.members
+        self.records |= held.records
+        self.entries |= held.entries
+        self.now = max(self.now, held.now)
+
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
             event.stamp(id, self.now)
@@ -76,7 +101,7 @@ class World:
         return state.aggregate.fold(self.streams.get((state.__name__, id), ()))
 
     def when(self, command: Command, on: UUID | None = None, *, opening: UUID | None = None) -> list[Event]:
-        """Decide and apply; the events of the command's own stream come back, everything else is in the world.
+        """Decide and apply a command, and return the events of its own stream; everything else is in the world.
 
         What it opens or creates is `opening`, where that is known beforehand.
         """
@@ -91,7 +116,7 @@ class World:
         return self.apply(outcome, on or call.new_id)
 
     def create(self, command: Command) -> UUID:
-        """Decide and apply a creation; the new aggregate's id comes back."""
+        """Decide and apply a creation, and return the new aggregate's id."""
         return self.when(command)[0].stream_id
 
     def ask(self, query: Query, on: UUID | None = None) -> Any:
@@ -195,7 +220,7 @@ class World:
 
 
 def expect_refusal(refusal: type[Refusal] | str, reason: str | None = None) -> Any:
-    """Expects this refusal, by class or by name, with this machine cause."""
+    """Expect a refusal, by class or by name, with this machine cause."""
     return _RefusalExpectation(refusal if isinstance(refusal, str) else refusal.__name__, reason)
 
 

@@ -26,7 +26,7 @@ class WrittenConduct:
     written: tuple[LedgerRow | StreamRow, ...]
 
     def read(self, behind: int, version: int, limit: int, upto: int | None = None) -> tuple[list[Any], list[Any]]:
-        """What a reader finds behind a place, as the store gives it; only so much was written by then."""
+        """Return what the store has after a place, of the first `upto` rows and events."""
         there = self.written[:upto]
         spot = self.outline.position(behind)
         rows = sorted((one for one in there if isinstance(one, LedgerRow) and one.position >= spot), key=place_of)

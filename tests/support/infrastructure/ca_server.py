@@ -63,7 +63,7 @@ class Server:
         """Give a signal this value, and make it first if need be."""
         channel = self.channels.get(address)
         if channel is None:
-            channel = self.channels[address] = made(value, said)
+            channel = self.channels[address] = make_channel(value, said)
             channel.address = address
         stamp = said.get("timestamp")
         alarm = {
@@ -77,7 +77,7 @@ class Server:
 
     async def silent(self, address: str) -> None:
         """Make a signal that has no value yet."""
-        self.channels[address] = channel = made(0, {})
+        self.channels[address] = channel = make_channel(0, {})
         channel.spoken.clear()
 
     async def drop(self, address: str) -> None:
@@ -127,7 +127,7 @@ class Server:
         serving.cancel()
 
 
-def made(value: Any, said: dict[str, Any]) -> Any:
+def make_channel(value: Any, said: dict[str, Any]) -> Any:
     first = value[0] if isinstance(value, list) else value
     options: dict[str, Any] = {"value": value}
     base = TYPES[type(first)]

@@ -80,12 +80,12 @@ class ServedPlant:
         return count
 
 
-def simulated() -> WiredPlant:
+def simulated_plant() -> WiredPlant:
     plant = SimulatedPlant(read_timeout=IMPATIENT)
     return WiredPlant(plant, plant, plant)
 
 
-def routed() -> WiredPlant:
+def routed_plant() -> WiredPlant:
     plant = SimulatedPlant(read_timeout=IMPATIENT)
     adapters = {Substrate.EPICS_CA: Simulator(), Substrate.IN_MEMORY: plant}
     routes = [

@@ -83,10 +83,10 @@ async def until_waiting(connection: Connection, count: int = 1) -> None:
         "AND pid <> pg_backend_pid()"
     )
 
-    async def waiting() -> bool:
+    async def are_waiting() -> bool:
         return bool(await value(connection, query) >= count)
 
-    await until(waiting)
+    await until(are_waiting)
 
 
 async def project(url: str, connection: Connection) -> Projector:

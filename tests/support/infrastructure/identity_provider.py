@@ -51,7 +51,7 @@ class SigningKey:
     def rsa(cls, algorithm: str = "RS256", bits: int = 2048) -> Self:
         return cls(secrets.token_hex(8), rsa.generate_private_key(65537, bits), algorithm)
 
-    def published(self) -> dict[str, Any]:
+    def public_key(self) -> dict[str, Any]:
         """The public half, as a key set shows it."""
         family = jwt.get_algorithm_by_name(self.algorithm)
         return {**family.to_jwk(self.private.public_key(), as_dict=True), "kid": self.key_id, "use": "sig"}
@@ -134,7 +134,7 @@ class Issuer:
 
     def provider(self, **changes: Any) -> IdentityProvider:
         """How a deployment configures this issuer by its key set."""
-        return self._configured({"jwks_url": f"{self.url}/keys", "allow_insecure_jwks_url": True}, changes)
+        return self._settings({"jwks_url": f"{self.url}/keys", "allow_insecure_jwks_url": True}, changes)
 
     def asked_provider(self, **changes: Any) -> IdentityProvider:
         """How a deployment configures this issuer by introspection."""
@@ -144,9 +144,9 @@ class Issuer:
             "introspection_client_secret": CLIENT_SECRET,
             "allow_insecure_introspection_url": True,
         }
-        return self._configured(introspection, changes)
+        return self._settings(introspection, changes)
 
-    def _configured(self, fields: dict[str, Any], changes: dict[str, Any]) -> IdentityProvider:
+    def _settings(self, fields: dict[str, Any], changes: dict[str, Any]) -> IdentityProvider:
         audiences = {SYSTEM_HTTP: HTTP_AUDIENCE, SYSTEM_MCP_STREAMABLE_HTTP: MCP_AUDIENCE}
         return IdentityProvider.model_validate({"issuer": self.url, "audiences": audiences, **fields, **changes})
 
@@ -163,14 +163,14 @@ class Issuer:
         now, signer = int(time.time()), key or self.key
         said = {"iss": self.url, "sub": subject, "aud": audience, "iat": now, "exp": now + 300, **claims}
         shown = {"typ": "at+jwt", "alg": signer.algorithm, "kid": signer.key_id, **(header or {})}
-        signing_input = f"{encoded(_given(shown))}.{encoded(_given(said))}"
+        signing_input = f"{encode_part(_without_none(shown))}.{encode_part(_without_none(said))}"
         family = jwt.get_algorithm_by_name(signer.algorithm)
         return f"{signing_input}.{base64url(family.sign(signing_input.encode(), signer.private))}"
 
     def opaque_token(self, subject: str | None = "mira-77", **answer: Any) -> str:
         """A token without readable content, and what introspection will answer about it."""
         token = secrets.token_urlsafe(24)
-        self.answers[token] = _given({"active": True, "sub": subject, **answer})
+        self.answers[token] = _without_none({"active": True, "sub": subject, **answer})
         return token
 
     async def _keys(self, request: Request) -> Response:
@@ -178,7 +178,7 @@ class Issuer:
         return await self._in_its_manner(await self._key_set(request))
 
     async def _key_set(self, request: Request) -> Response:
-        return JSONResponse({"keys": [key.published() for key in self.published]})
+        return JSONResponse({"keys": [key.public_key() for key in self.published]})
 
     async def _introspect(self, request: Request) -> Response:
         self.introspections.append({name: str(value) for name, value in (await request.form()).items()})
@@ -204,7 +204,7 @@ def wait_until(reached: Callable[[], bool]) -> None:
         threading.Event().wait(0.005)
 
 
-def dripping() -> Response:
+def dripping_answer() -> Response:
     """An answer that never ends and never pauses long enough to time out."""
 
     async def drops() -> AsyncIterator[bytes]:
@@ -219,10 +219,10 @@ def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def encoded(value: Any) -> str:
+def encode_part(value: Any) -> str:
     """A JSON value as one part of a token."""
     return base64url(json.dumps(value).encode())
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

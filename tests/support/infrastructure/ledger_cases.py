@@ -80,53 +80,53 @@ class LedgerConduct:
 class LedgerCase:
     """A ledger, the command path on the same store, and how time passes for both."""
 
-    calling: CommandCaller
+    client: CommandCaller
     ledger: Ledger
     let_pass: Callable[[float], Awaitable[None]]
 
-    async def opened(self) -> LedgerConduct:
+    async def open_conduct(self) -> LedgerConduct:
         """A conduct that has just been opened."""
-        procedure_id = await self.calling.create(RegisterProcedure(name="Alignment", kind="alignment"))
-        executed = await self.calling.do(ConductProcedure(steps=STEPS), on=procedure_id)
+        procedure_id = await self.client.create(RegisterProcedure(name="Alignment", kind="alignment"))
+        executed = await self.client.do(ConductProcedure(steps=STEPS), on=procedure_id)
         return LedgerConduct(procedure_id, UUID((executed.body or {})["conduct_id"]))
 
-    async def taken_up(self, earlier: LedgerConduct, boundary: int = 0) -> LedgerConduct:
+    async def resume_conduct(self, earlier: LedgerConduct, boundary: int = 0) -> LedgerConduct:
         """The conduct that goes on after an earlier one was held."""
-        await self.calling.do(HoldProcedure(reason="shift change", conducted=earlier.result), on=earlier.procedure_id)
+        await self.client.do(HoldProcedure(reason="shift change", conducted=earlier.result), on=earlier.procedure_id)
         again = ConductFromProcedure(re_establishment_boundary=boundary, skip=True, skip_reason="done by hand")
-        executed = await self.calling.do(again, on=earlier.procedure_id)
+        executed = await self.client.do(again, on=earlier.procedure_id)
         return LedgerConduct(earlier.procedure_id, UUID((executed.body or {})["conduct_id"]))
 
     async def run(self, *events: Event) -> UUID:
         """A run to which these things happened after its start."""
         run_id = new_id()
-        await self.happens(run_id, run_started(), *events)
+        await self.append_events(run_id, run_started(), *events)
         return run_id
 
-    async def happens(self, stream_id: UUID, *events: Event) -> None:
+    async def append_events(self, stream_id: UUID, *events: Event) -> None:
         """Put events on a stream, whatever commands would say to that."""
-        now, name = self.calling.clock.now, events[0].aggregate.name
+        now, name = self.client.clock.now, events[0].aggregate.name
         stamped = [(new_id(), event.stamp(stream_id, now)) for event in events]
         call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
-        async with self.calling.store.session() as session:
+        async with self.client.store.session() as session:
             version = len(await session.history(name, stream_id, 0, 1000))
             await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, version, stamped)]))
 
     async def progress(self, conduct: LedgerConduct) -> ConductProgress:
-        async with self.calling.store.session() as session:
+        async with self.client.store.session() as session:
             (progress,) = await session.records(ConductProgress, {"procedure_id": conduct.procedure_id})
         assert isinstance(progress, ConductProgress)
         return progress
 
-    async def begun(self, place: StepPlace, **how: Any) -> None:
+    async def begin_step(self, place: StepPlace, **how: Any) -> None:
         """Mark a step that nothing stands in the way of."""
-        assert (await self.ledger.begin(crossing(place, **how))).marked
+        assert (await self.ledger.begin(begin_request(place, **how))).marked
 
-    async def filled(self, place: StepPlace, slot: str, value: float) -> None:
+    async def capture_value(self, place: StepPlace, slot: str, value: float) -> None:
         """Have a step capture a number."""
         await self.ledger.settle(row(place, Mark.OUTCOME, kind="capture", slot=slot, captured_value=value))
 
-    async def published(self, place: StepPlace, slot: str, uri: str) -> None:
+    async def publish_artifact(self, place: StepPlace, slot: str, uri: str) -> None:
         """Have a program publish what it wrote."""
         artifact = {"uri": uri, "checksum_algorithm": "sha256", "checksum_value": "0" * 64, "byte_size": 1}
         said = {"output_ref_name": slot, "artifact": artifact}
@@ -159,6 +159,6 @@ def row(
     )
 
 
-def crossing(place: StepPlace, attempt: int = 1, kind: str = "setpoint", **how: Any) -> BeginRequest:
+def begin_request(place: StepPlace, attempt: int = 1, kind: str = "setpoint", **how: Any) -> BeginRequest:
     """A step that is to begin."""
     return BeginRequest(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "precedence": None, **how})

@@ -42,7 +42,7 @@ class ScriptedSignal:
         new = address not in self.forms
         if new:
             self.forms[address] = form(value, said)
-        made = filled(self.forms[address], value, said)
+        made = fill(self.forms[address], value, said)
         if new:
             self.signals[address] = SharedPV(initial=made, handler=WriteBehaviour(said))
             self.provider.add(address, self.signals[address])
@@ -81,7 +81,7 @@ def form(value: Any, said: dict[str, Any]) -> Any:
     return NTScalar(f"a{code}" if isinstance(value, list) else code, display=code != "s")
 
 
-def filled(form: Any, value: Any, said: dict[str, Any]) -> Any:
+def fill(form: Any, value: Any, said: dict[str, Any]) -> Any:
     if said.get("image"):
         made = form.wrap(numpy.array(value, dtype=said["image"]))
     elif labels := said.get("labels"):

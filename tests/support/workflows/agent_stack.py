@@ -42,7 +42,7 @@ class ConstantModel:
         return self.model
 
 
-def always(model: ModelProvider) -> Models:
+def constant_models(model: ModelProvider) -> Models:
     return ConstantModel(model)
 
 
@@ -56,7 +56,7 @@ class AgentStack:
     _working: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start_worker(self) -> Runtime:
-        """Have somebody work, with the models of this test where it has any."""
+        """Start a worker, with the models of this test where it has any."""
         self._working = AsyncExitStack()
         runtime = await self._working.enter_async_context(Runtime(self.settings))
         if self.models is not None:
@@ -74,13 +74,13 @@ class AgentStack:
         """The decisions there are, as soon as there are so many."""
         found: list[dict[str, Any]] = []
 
-        async def enough() -> bool:
+        async def has_enough() -> bool:
             page = await self.api.get("/decisions", limit=100, **filters)
             assert page.status_code == 200, page.text
             found[:] = page.json()["items"]
             return len(found) >= count
 
-        await until(enough, within=60)
+        await until(has_enough, within=60)
         return [await self.read(f"/decisions/{row['decision_id']}") for row in found]
 
     async def read(self, path: str, **parameters: Any) -> Any:
@@ -92,14 +92,14 @@ class AgentStack:
         """What was written about a run, as soon as there is so much."""
         found: list[dict[str, Any]] = []
 
-        async def enough() -> bool:
+        async def has_enough() -> bool:
             found[:] = (await self.read(f"/runs/{run_id}/logbook"))["items"]
             return len(found) >= count
 
-        await until(enough, within=60)
+        await until(has_enough, within=60)
         return found
 
-    async def stands(self, path: str, status: str) -> bool:
+    async def has_status(self, path: str, status: str) -> bool:
         return bool((await self.read(path))["status"] == status)
 
     async def events(self, path: str) -> list[dict[str, Any]]:
@@ -122,10 +122,10 @@ async def agent_stack(
             yield made
         finally:
             await made.stop_worker()
-            await nothing_left(chosen)
+            await terminate_left_workflows(chosen)
 
 
-async def nothing_left(settings: Settings) -> None:
+async def terminate_left_workflows(settings: Settings) -> None:
     """Others use the engine too, on other databases: what is still open here would trouble them."""
     engine = TemporalEngine(settings)
     for item in await engine.open_items(AGENT_WORKFLOWS):

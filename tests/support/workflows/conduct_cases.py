@@ -1,6 +1,6 @@
 """Random conducts: what is to be done on which plant, what goes wrong there, and what is asked for in the middle of it.
 
-A case is plain data, the same for the same seed. It is made along with what must come of it: whatever is asked of a conduct
+A case is plain data, the same for the same seed. It is made along with its expected end: whatever is asked of a conduct
 is asked at a moment that the conduct comes by.
 """
 
@@ -12,7 +12,16 @@ from typing import Any
 from tests.support.workflows.conduct_moments import ConductMoment
 from tests.support.workflows.reference_interpreter import ReferenceProcedure, Refused
 from tests.support.workflows.reference_plant import is_number
-from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
+from tests.support.workflows.step_json import (
+    action,
+    capture,
+    captured_value,
+    check,
+    compute,
+    criterion,
+    setpoint,
+    steered_value,
+)
 
 FAULTS = ("rejecting", "denying", "silent", "stuck", "bad")
 COMMANDS = ("ConductProcedure", "ConductOrHoldProcedure") * 3 + ("ConductUntilConverged", "ConductUntilAdvised") * 2
@@ -48,9 +57,9 @@ class ConductCase:
     expected: ReferenceProcedure
 
 
-def made(seed: int) -> ConductCase:
+def build_case(seed: int) -> ConductCase:
     """The case of this seed."""
-    described = CaseBuilder(seed).described()
+    described = CaseBuilder(seed).description()
     random = Random(f"acts of {seed}")
     procedure = ReferenceProcedure(deepcopy(described))
     acts = [CaseAction("begin")]
@@ -86,7 +95,7 @@ def next_act(procedure: ReferenceProcedure, random: Random) -> CaseAction | None
 
 
 def perform(procedure: ReferenceProcedure, act: CaseAction, random: Random) -> None:
-    """Have the act done on paper, with requests at moments that the conduct comes by."""
+    """Perform the act in the reference interpreter, with requests at moments that the conduct comes by."""
     if act.mends:
         procedure.plant.mend()
     match act.verb:
@@ -97,16 +106,16 @@ def perform(procedure: ReferenceProcedure, act: CaseAction, random: Random) -> N
         case _:
             rehearsed = deepcopy(procedure)
             try:
-                done(rehearsed, act)
+                perform_act(rehearsed, act)
             except Refused as refused:
                 act.refused = str(refused)
                 return
             conducted = len(rehearsed.results) > len(procedure.results)
             act.script = requests(rehearsed.passed, random, act.verb) if conducted else {}
-            done(procedure, act)
+            perform_act(procedure, act)
 
 
-def done(procedure: ReferenceProcedure, act: CaseAction) -> None:
+def perform_act(procedure: ReferenceProcedure, act: CaseAction) -> None:
     match act.verb:
         case "begin":
             procedure.begin(act.script)
@@ -153,14 +162,14 @@ class CaseBuilder:
         """What was last written to an address, as far as that is known."""
         self.jobs = 0
 
-    def described(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         random = self.random
         command = random.choice(COMMANDS)
         advised, converged = command == "ConductUntilAdvised", command == "ConductUntilConverged"
         self.literal = not advised and random.random() < (0.3 if converged else 0.5)
         self.addresses = [self.address(letter) for letter in "abcde"[: random.randint(2, 5)]]
         search = self.search() if advised else None
-        steps = [self.following(axis["name"]) for axis in self.axes]
+        steps = [self.steered_step(axis["name"]) for axis in self.axes]
         steps += [self.step() for _ in range(random.choice((0, 1, 2, 3, 4, 5) if self.literal else (1, 2, 3, 3, 4)))]
         if advised or converged:
             self.measure(steps, SHARPNESS if advised else OFFSET)
@@ -182,23 +191,23 @@ class CaseBuilder:
     def address(self, letter: str) -> str:
         random = self.random
         prefix = random.choice(("real:", "real:", "model:"))
-        if self.amiss(0.12):
+        if self.goes_wrong(0.12):
             prefix = random.choice(("watch:", "nowhere:"))
         address = f"{prefix}{self.seed}:{letter}"
         if not address.startswith("nowhere:"):
             signal: dict[str, Any] = {"value": self.reading()}
-            if self.amiss(0.2):
+            if self.goes_wrong(0.2):
                 signal["fault"] = random.choice(FAULTS)
-            elif self.amiss(0.08):
+            elif self.goes_wrong(0.08):
                 signal["connected"] = False
             if random.random() < 0.3:
                 signal["arrives"] = [self.number()]
-            elif self.amiss(0.15):
+            elif self.goes_wrong(0.15):
                 signal["breaks"] = True
             self.plant[address] = signal
         return address
 
-    def amiss(self, chance: float) -> bool:
+    def goes_wrong(self, chance: float) -> bool:
         """Whether something goes wrong here."""
         return self.random.random() < chance * self.roughness
 
@@ -207,10 +216,10 @@ class CaseBuilder:
 
     def value(self) -> Any:
         odd = self.random.choice((True, False, "open", [1, 2.5], [[1, 2], [3, 4]], []))
-        return odd if self.amiss(0.4) else self.number()
+        return odd if self.goes_wrong(0.4) else self.number()
 
     def reading(self) -> Any:
-        return self.random.choice((float("nan"), float("inf"))) if self.amiss(0.1) else self.value()
+        return self.random.choice((float("nan"), float("inf"))) if self.goes_wrong(0.1) else self.value()
 
     def step(self, closing: bool = False) -> dict[str, Any]:
         """A step of any kind."""
@@ -234,12 +243,12 @@ class CaseBuilder:
         """A value, or something that will stand for one."""
         random = self.random
         if random.random() < 0.35:
-            names = ["m", "n"] if self.literal and self.amiss(0.4) else self.filled
+            names = ["m", "n"] if self.literal and self.goes_wrong(0.4) else self.filled
             if names:
-                return captured(random.choice(names))
+                return captured_value(random.choice(names))
         if self.axes and not closing and random.random() < 0.3:
-            return steered(random.choice(self.axes)["name"])
-        return steered("x") if not closing and not self.axes and self.amiss(0.05) else value
+            return steered_value(random.choice(self.axes)["name"])
+        return steered_value("x") if not closing and not self.axes and self.goes_wrong(0.05) else value
 
     def slot(self) -> str:
         """A slot to fill; where nobody looks beforehand, perhaps one that is filled already."""
@@ -255,7 +264,7 @@ class CaseBuilder:
         signal = self.plant.get(address, {"value": 0})
         more = {"timeout": 0.05} if random.random() < 0.5 else {}
         expected = random.choice((*self.left.get(address, (signal["value"],))[-1:], *signal.get("arrives", ())))
-        if self.amiss(0.3) or not is_number(expected):
+        if self.goes_wrong(0.3) or not is_number(expected):
             expected = self.value()
         tolerance = random.choice((None, 0.5, 20.0)) if is_number(expected) else None
         return check(address, self.operand(expected, closing), tolerance, **more)
@@ -264,8 +273,8 @@ class CaseBuilder:
         random = self.random
         self.jobs += 1
         writes = [[random.choice(self.addresses), self.value()] for _ in range(random.choice((0, 1, 1, 2)))]
-        then = random.choice(("refuse", "break", "time out", "mumble")) if self.amiss(0.4) else "return"
-        name = "play" if self.amiss(0.1) else "work"
+        then = random.choice(("refuse", "break", "time out", "mumble")) if self.goes_wrong(0.4) else "return"
+        name = "play" if self.goes_wrong(0.1) else "work"
         return action(name, job=f"{self.seed}:{self.jobs}", writes=writes, then=then)
 
     def compute(self, closing: bool, slot: str | None = None) -> dict[str, Any]:
@@ -294,25 +303,25 @@ class CaseBuilder:
         """How a program ends, mostly well."""
         random = self.random
         names: tuple[str, ...] = random.choice(((name,), (name, "extra")))
-        if self.amiss(0.3):
+        if self.goes_wrong(0.3):
             names = random.choice(((), (name, name), ("extra",)))
         return {
-            "status": random.choice(("Failed", "TimedOut", "Cancelled")) if self.amiss(0.2) else "Succeeded",
-            "measurements": [self.measured(one) for one in names],
-            "writes_nothing": self.amiss(0.2),
-            "submit": random.choice(SUBMIT_FAULTS) if self.amiss(0.15) else None,
+            "status": random.choice(("Failed", "TimedOut", "Cancelled")) if self.goes_wrong(0.2) else "Succeeded",
+            "measurements": [self.measurement(one) for one in names],
+            "writes_nothing": self.goes_wrong(0.2),
+            "submit": random.choice(SUBMIT_FAULTS) if self.goes_wrong(0.15) else None,
         }
 
-    def measured(self, name: str) -> dict[str, Any]:
-        quality = self.random.choice(("Uncertain", "Bad")) if self.amiss(0.2) else "Good"
-        value = self.random.choice((True, [1.0, 2.0], "much")) if self.amiss(0.2) else self.number()
+    def measurement(self, name: str) -> dict[str, Any]:
+        quality = self.random.choice(("Uncertain", "Bad")) if self.goes_wrong(0.2) else "Good"
+        value = self.random.choice((True, [1.0, 2.0], "much")) if self.goes_wrong(0.2) else self.number()
         kind = "Array" if isinstance(value, list) else "Scalar"
         return {"name": name, "value": value, "kind": kind, "quality": quality}
 
     def measure(self, steps: list[dict[str, Any]], name: str) -> None:
         """Have the steps bring what passes are judged by, mostly; other values in every pass."""
         random = self.random
-        if name == OFFSET and self.amiss(0.1):
+        if name == OFFSET and self.goes_wrong(0.1):
             return
         if not self.literal and random.random() < 0.4:
             steps.append(self.compute(closing=False, slot=name))
@@ -321,7 +330,7 @@ class CaseBuilder:
         address = f"{random.choice(('real:', 'model:'))}{self.seed}:measured"
         series = [random.choice((self.number(), self.number(), 0)) for _ in range(random.randint(0, 4))]
         self.plant[address] = {"value": self.number(), "series": series}
-        if self.amiss(0.15):
+        if self.goes_wrong(0.15):
             self.plant[address]["fault"] = random.choice(("silent", "stuck", "bad"))
         steps.append(capture(address, name))
         self.filled.append(name)
@@ -357,13 +366,13 @@ class CaseBuilder:
         if random.random() < 0.15:
             return {"verdict": "Stop"}
         point = {axis["name"]: random.choice(axis.get("choices") or (axis["lower"], axis["upper"])) for axis in self.axes}
-        if self.amiss(0.6):
+        if self.goes_wrong(0.6):
             point[random.choice((self.axes[0]["name"], "elsewhere"))] = 1e6
         return {"verdict": "Measure", "next_point": point}
 
-    def following(self, axis: str) -> dict[str, Any]:
+    def steered_step(self, axis: str) -> dict[str, Any]:
         """A step that follows an axis of the search."""
         if self.random.random() < 0.2:
             step = self.compute(closing=False)
-            return {**step, "parameters": {"at": steered(axis)}}
-        return setpoint(self.random.choice(self.addresses), steered(axis))
+            return {**step, "parameters": {"at": steered_value(axis)}}
+        return setpoint(self.random.choice(self.addresses), steered_value(axis))

@@ -1,4 +1,4 @@
-"""A stage and an audience: a worker on a simulated plant, and the service on a real socket beside it, on one record."""
+"""A conduct stack and the service on a real socket beside it, on one database."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -17,7 +17,7 @@ from tests.support.workflows.step_json import action
 
 SIGNALS = {"a": 0, "b": 1.5, "c": 0}
 PAUSE = action("pause")
-"""A step that lasts until the conductor of the play lets it end."""
+"""A step that lasts until the test lets it end."""
 
 
 @dataclass
@@ -32,8 +32,8 @@ class PausingAction:
         await self.may_end.acquire()
         return {}
 
-    async def reached(self) -> None:
-        """Returns when a step waits."""
+    async def wait_until_reached(self) -> None:
+        """Return when a step waits."""
         async with asyncio.timeout(20):
             await self.begun.acquire()
 
@@ -44,7 +44,7 @@ class PausingAction:
 
 @dataclass(frozen=True)
 class ConductService:
-    """What happens on the stage, and what can be seen of it from outside."""
+    """A conduct stack, and what the service shows of it over REST."""
 
     stack: ConductStack
     api: Api
@@ -52,12 +52,12 @@ class ConductService:
 
     @property
     def operator(self) -> Api:
-        """The service as whoever the stage acts as sees it."""
+        """The service as the operator of the conduct stack."""
         return self.api.acting_as(OPERATOR)
 
-    async def conducting(self, *steps: Any, how: str = "conduct", **fields: Any) -> tuple[UUID, UUID]:
-        """A procedure and the conduct of these steps that was opened over REST, and not waited for."""
-        procedure_id = await self.stack.registered()
+    async def start_conduct(self, *steps: Any, how: str = "conduct", **fields: Any) -> tuple[UUID, UUID]:
+        """Open a conduct of these steps over REST without waiting, and return its procedure and its id."""
+        procedure_id = await self.stack.register_procedure()
         return procedure_id, await self.conduct(procedure_id, how, steps=list(steps), **fields)
 
     async def conduct(self, procedure_id: UUID, how: str = "conduct", **fields: Any) -> UUID:
@@ -65,26 +65,26 @@ class ConductService:
         assert accepted.status_code in (200, 202), accepted.text
         return UUID(accepted.json()["conduct_id"])
 
-    async def over(self, work_id: UUID, api: Api | None = None) -> dict[str, Any]:
-        """Long work as whoever began it reads it, as soon as it is over."""
+    async def wait_until_over(self, work_id: UUID, api: Api | None = None) -> dict[str, Any]:
+        """Return long work as its submitter reads it, as soon as it is over."""
 
-        async def ended() -> dict[str, Any] | None:
+        async def ended_work() -> dict[str, Any] | None:
             work: dict[str, Any] = (await (api or self.operator).get(f"/work-items/{work_id}")).json()
             return None if work["state"] == "running" else work
 
-        work: dict[str, Any] = await until(ended)
+        work: dict[str, Any] = await until(ended_work)
         return work
 
     async def result(self, work_id: UUID) -> Any:
-        """What long work came to, as soon as it has."""
-        return (await self.over(work_id))["answer"]
+        """Return the answer of long work, as soon as it is over."""
+        return (await self.wait_until_over(work_id))["answer"]
 
-    async def take_up(self, procedure_id: UUID, conduct_id: UUID) -> None:
-        """Have a worker be heard of that then does nothing."""
+    async def mark_walking(self, procedure_id: UUID, conduct_id: UUID) -> None:
+        """Record a sign of life of a worker that then does nothing."""
         await PostgresLedger(self.stack.runtime.store).mark_walking(procedure_id, conduct_id)
 
-    async def let_pass(self, procedure_id: UUID, seconds: int) -> None:
-        """Let time pass for a conduct that nobody works on."""
+    async def age_heartbeat(self, procedure_id: UUID, seconds: int) -> None:
+        """Make the last heartbeat of a conduct older by so many seconds."""
         async with self.stack.runtime.pool.connection() as connection:
             await connection.execute(
                 "UPDATE conduct_progress SET heartbeat_at = heartbeat_at - make_interval(secs => %s) "
@@ -97,11 +97,11 @@ class ConductService:
 async def open_conduct_service(
     database_url: str, temporal_address: str, *, service: Mapping[str, Any] | None = None, **stack: Any
 ) -> AsyncIterator[ConductService]:
-    """A theatre until the end of the block; `service` are settings of the service, the others those of the stage."""
+    """A conduct service until the end of the block; `service` are settings of the API, the others those of the stack."""
     pauses = PausingAction()
     furniture = {"simulated_signals": SIGNALS, "actions": ActionRegistry({**BUILT_IN, "pause": pauses}), **stack}
     async with (
-        open_conduct_stack(database_url, temporal_address, **furniture) as on_stage,
+        open_conduct_stack(database_url, temporal_address, **furniture) as conduct_stack,
         running_api(database_url, projecting=False, temporal_address=temporal_address, **(service or {})) as api,
     ):
-        yield ConductService(on_stage, api, pauses)
+        yield ConductService(conduct_stack, api, pauses)

@@ -1,4 +1,4 @@
-"""A stage to conduct on: the command path, a worker and a simulated plant in this process, on a real database and engine."""
+"""A stack to conduct on: the command path, a worker and a simulated plant in this process, on a real database and engine."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -58,7 +58,7 @@ class RecordingControl:
 
 @dataclass
 class ConductStack:
-    """Commands as an operator, and everything there is to see of what comes of them."""
+    """Commands as an operator, and everything that is recorded of their conducts."""
 
     runtime: Runtime
     client: Client
@@ -70,7 +70,7 @@ class ConductStack:
     _working: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start_worker(self) -> None:
-        """Have somebody work."""
+        """Start a worker."""
         self._working = AsyncExitStack()
         wired = await self._working.enter_async_context(
             open_conduct_engine(self.runtime, self.control, actions=self.actions, compute=self.compute)
@@ -78,7 +78,7 @@ class ConductStack:
         await self._working.enter_async_context(build_worker(self.client, self.runtime, wired))
 
     async def stop_worker(self) -> None:
-        """Have nobody work; what is in progress is handed back."""
+        """Stop the worker; what is in progress is handed back."""
         await self._working.aclose()
 
     async def do(self, command: Command, on: UUID | None = None, **options: Any) -> CommandResult:
@@ -88,14 +88,14 @@ class ConductStack:
     async def ask(self, query: Query, on: UUID | None = None) -> Any:
         return await self.runtime.service.ask(query, self.caller, target_id=on)
 
-    async def registered(self, **fields: Any) -> UUID:
-        """A procedure of its own."""
+    async def register_procedure(self, **fields: Any) -> UUID:
+        """Register a procedure, and return its id."""
         executed = await self.do(RegisterProcedure(**{"name": "Alignment", "kind": "alignment", **fields}))
         assert executed.body is not None
         return UUID(executed.body["procedure_id"])
 
-    async def from_recipe(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
-        """A procedure registered from a recipe of these steps."""
+    async def register_from_recipe(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
+        """Register a procedure from a recipe of these steps, and return its id."""
         shapes = frozenset({ExecutorShape.PROCEDURE})
         code = f"{CODE_PREFIX}{new_id()}"
         capability = await self.do(
@@ -108,12 +108,14 @@ class ConductStack:
         return UUID((executed.body or {})["procedure_id"])
 
     async def conduct(self, command: Command, on: UUID, **options: Any) -> Any:
-        """What came of a conduct."""
+        """Conduct, and return the result."""
         return (await self.do(command, on, **options)).body
 
-    async def conducted(self, steps: Sequence[Any], how: type[Any] = ConductProcedure, **fields: Any) -> tuple[UUID, Any]:
-        """A procedure and what came of conducting these steps."""
-        procedure_id = await self.registered()
+    async def conduct_steps(
+        self, steps: Sequence[Any], how: type[Any] = ConductProcedure, **fields: Any
+    ) -> tuple[UUID, Any]:
+        """Conduct these steps, and return the procedure's id and the result."""
+        procedure_id = await self.register_procedure()
         executed = await self.do(how(steps=tuple(steps), **{"wait": 60, **fields}), procedure_id)
         return procedure_id, executed.body
 
@@ -125,18 +127,18 @@ class ConductStack:
         return procedure
 
     async def events(self, procedure_id: UUID) -> list[Event]:
-        """Everything on the procedure's stream."""
+        """Return every event of the procedure's stream."""
         every = list(Procedure.aggregate.events)
         async with self.runtime.store.session() as session:
             rows = await session.load_of(Procedure.__name__, procedure_id, every)
         return [decode_event(Procedure.aggregate, row) for row in rows]
 
-    async def happened(self, procedure_id: UUID) -> list[str]:
-        """The types of the events on the procedure's stream."""
+    async def event_types(self, procedure_id: UUID) -> list[str]:
+        """Return the types of the events of the procedure's stream."""
         return [type(event).__name__ for event in await self.events(procedure_id)]
 
     async def ledger(self, procedure_id: UUID) -> list[Mapping[str, Any]]:
-        """What the rows of the ledger say, in the order they were written."""
+        """Return the rows of the ledger, in the order they were written."""
         async with self.runtime.pool.connection() as connection:
             found = await connection.execute(
                 "SELECT step_kind, mark, closing, payload FROM entries_procedure_activities WHERE procedure_id = %s "
@@ -158,7 +160,7 @@ async def open_conduct_stack(
     tracing: Tracing | None = None,
     **settings: Any,
 ) -> AsyncIterator[ConductStack]:
-    """A stage with a worker, until the end of the block; its plant is simulated unless a control is given."""
+    """A stack with a worker, until the end of the block; its plant is simulated unless a control is given."""
     settings = {"compute_programs": PROGRAMS, **settings}
     chosen = Settings(
         database_url=database_url, temporal_address=temporal_address, app_env="test", database_pool_size=8, **settings

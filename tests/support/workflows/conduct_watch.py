@@ -1,4 +1,4 @@
-"""Conducts under somebody's eyes: at every moment of their work a test may do something, or keep them waiting."""
+"""Watched conducts: at every moment of their work a test may do something, or keep them waiting."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,12 +21,12 @@ from tests.support.workflows.conduct_stack import RecordingControl
 
 Watcher = Callable[[ConductMoment], Awaitable[None]]
 
-IMPATIENCE = 0.05
+SIGNAL_TIMEOUT_SECONDS = 0.05
 """Seconds that a silent signal is waited for here, instead of half a minute."""
 
 
 class ConductWatch(client.Interceptor, worker.Interceptor):
-    """Whoever watches a procedure is told of every moment of its conducts, and they wait for him."""
+    """Calls the watcher of a procedure at every moment of its conducts, which wait for it."""
 
     def __init__(self) -> None:
         self.watchers: dict[UUID, Watcher] = {}
@@ -39,8 +39,8 @@ class ConductWatch(client.Interceptor, worker.Interceptor):
         if (watcher := self.watchers.get(procedure_id)) is not None:
             await watcher(moment)
 
-    async def during(self) -> None:
-        """Tell whoever watches that the work in progress has come to its effect."""
+    async def tell_effect(self) -> None:
+        """Call the watcher when the work in progress has come to its effect."""
         procedure_id, moment = self._doing.get()
         await self.tell(procedure_id, moment._replace(when="during"))
 
@@ -75,7 +75,7 @@ def moment_of(what: str, request: Any) -> tuple[UUID, ConductMoment]:
 
 
 class WatchedControl(RecordingControl):
-    """A control that has its effects under somebody's eyes, on a plant that can be told how it goes on."""
+    """A control that calls the watcher before each effect, on a plant whose readings a test can script."""
 
     def __init__(self, control: Control, plant: Simulator, watch: ConductWatch) -> None:
         super().__init__(control)
@@ -90,7 +90,7 @@ class WatchedControl(RecordingControl):
         self.lost: set[str] = set()
 
     async def read(self, address: str) -> Reading:
-        await self._watch.during()
+        await self._watch.tell_effect()
         if coming := self.series.get(address):
             self._plant.set_reading(address, Reading(value=coming.pop(0)))
         return await super().read(address)
@@ -99,8 +99,8 @@ class WatchedControl(RecordingControl):
         self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
         self.writes.append((address, value))
-        await self._watch.during()
-        await self._control.write(address, value, wait, IMPATIENCE, fence)
+        await self._watch.tell_effect()
+        await self._control.write(address, value, wait, SIGNAL_TIMEOUT_SECONDS, fence)
 
     async def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         if address in self.breaks:
@@ -118,7 +118,7 @@ class WatchedControl(RecordingControl):
 
 
 class WatchedCompute(SimulatedCompute):
-    """Programs that begin and end under somebody's eyes; some cannot be begun, and `refusing` says why."""
+    """Programs that call the watcher when they begin and end; some cannot be begun, and `refusing` says why."""
 
     def __init__(self, watch: ConductWatch, refusing: Callable[[JobSpec], Exception | None]) -> None:
         super().__init__()
@@ -126,24 +126,24 @@ class WatchedCompute(SimulatedCompute):
         self._refusing = refusing
 
     async def submit(self, job: JobSpec, fence: Fence = always_open) -> str:
-        await self._watch.during()
+        await self._watch.tell_effect()
         if (refusal := self._refusing(job)) is not None:
             raise refusal
         return await super().submit(job, fence)
 
     async def await_terminal_state(self, job_id: str) -> JobStatus:
-        await self._watch.during()
+        await self._watch.tell_effect()
         return await super().await_terminal_state(job_id)
 
 
 @dataclass
 class Gate:
-    """Keeps whoever comes by waiting until it is opened, and tells that somebody has come."""
+    """Keeps a conduct waiting until it is opened, and says when one waits."""
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def passed(self) -> None:
+    async def wait_until_open(self) -> None:
         self.reached.set()
         while not self.opened.is_set():
             activity.heartbeat()

@@ -51,9 +51,18 @@ from baton.workflows.activity_stubs import MintRequest
 from tests.support.databases import with_database
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, furnished
-from tests.support.workflows.schedule_cases import darks, recipe, scheduled
-from tests.support.workflows.step_json import action, capture, captured, check, compute, criterion, setpoint, steered
+from tests.support.workflows.run_cases import PLANT, build_run_stack
+from tests.support.workflows.schedule_cases import darks_target, define_schedule, recipe
+from tests.support.workflows.step_json import (
+    action,
+    capture,
+    captured_value,
+    check,
+    compute,
+    criterion,
+    setpoint,
+    steered_value,
+)
 
 HISTORIES = Path(__file__).parents[2] / "workflows" / "histories"
 NEUTRAL = "worker@facility"
@@ -63,7 +72,7 @@ FEW_EVENTS = {"limit.historyCount.suggestContinueAsNew": "25"}
 
 GATE = check("gate", 1, timeout=60)
 CLOSING = [setpoint("shutter", 0)]
-FOCUS = [setpoint("a", steered("focus")), capture("sharpness", "sharpness")]
+FOCUS = [setpoint("a", steered_value("focus")), capture("sharpness", "sharpness")]
 SEARCH = {
     "objective": {"kind": "Maximize", "target_measurement_name": "sharpness"},
     "space": {"axes": [{"name": "focus", "lower": 0.0, "upper": 2.0}]},
@@ -84,8 +93,8 @@ def form(conduct: Form) -> Form:
 
 @form
 async def conduct_flat(stack: ConductStack) -> str:
-    steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured("seen")), action("collect")]
-    id, result = await stack.conducted(steps)
+    steps = [setpoint("a", 1), check("a", 1), capture("b", "seen"), setpoint("c", captured_value("seen")), action("collect")]
+    id, result = await stack.conduct_steps(steps)
     assert result["succeeded"], result
     return conduct_workflow_id(id)
 
@@ -93,7 +102,7 @@ async def conduct_flat(stack: ConductStack) -> str:
 @form
 async def conduct_closing(stack: ConductStack) -> str:
     """A step fails, what is to be closed is closed, and the procedure is aborted."""
-    id = await stack.from_recipe([setpoint("a", 1), check("a", 2), setpoint("c", 1)], CLOSING)
+    id = await stack.register_from_recipe([setpoint("a", 1), check("a", 2), setpoint("c", 1)], CLOSING)
     result = await stack.conduct(ConductProcedure(wait=60), id)
     assert result["failure"]["error_class"] == "CheckFailedError", result
     return conduct_workflow_id(id)
@@ -101,12 +110,12 @@ async def conduct_closing(stack: ConductStack) -> str:
 
 @form
 async def conduct_held(stack: ConductStack) -> str:
-    return conduct_workflow_id(await held(stack, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+    return conduct_workflow_id(await hold_gated_conduct(stack, [setpoint("a", 1), GATE, setpoint("c", 1)]))
 
 
 @form
 async def conduct_resumed(stack: ConductStack) -> str:
-    id = await held(stack, [setpoint("a", 1), GATE, setpoint("c", 1)])
+    id = await hold_gated_conduct(stack, [setpoint("a", 1), GATE, setpoint("c", 1)])
     result = await stack.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), id)
     assert result["succeeded"], result
     return conduct_workflow_id(id)
@@ -114,40 +123,40 @@ async def conduct_resumed(stack: ConductStack) -> str:
 
 @form
 async def conduct_aborted(stack: ConductStack) -> str:
-    id = await at_the_gate(stack, [setpoint("a", 1), GATE])
+    id = await start_gated_conduct(stack, [setpoint("a", 1), GATE])
     await stack.do(AbortProcedure(reason="wrong sample"), id)
-    await reaches(stack, id, ProcedureStatus.ABORTED)
+    await wait_for_status(stack, id, ProcedureStatus.ABORTED)
     return conduct_workflow_id(id)
 
 
 @form
 async def conduct_cancelled(stack: ConductStack) -> str:
     """Cancelled in the engine, by somebody who did not ask the service."""
-    id = await at_the_gate(stack, [setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
+    id = await start_gated_conduct(stack, [setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
     await stack.client.get_workflow_handle(conduct_workflow_id(id)).cancel()
-    await reaches(stack, id, ProcedureStatus.ABORTED)
+    await wait_for_status(stack, id, ProcedureStatus.ABORTED)
     return conduct_workflow_id(id)
 
 
 @form
 async def conduct_closing_only(stack: ConductStack) -> str:
     """What was held is aborted, and only its closing steps are done."""
-    id = await held(stack, [setpoint("a", 1), GATE], CLOSING)
+    id = await hold_gated_conduct(stack, [setpoint("a", 1), GATE], CLOSING)
     await stack.do(AbortProcedure(reason="not needed any more", run_closing=True), id)
-    await reaches(stack, id, ProcedureStatus.ABORTED)
+    await wait_for_status(stack, id, ProcedureStatus.ABORTED)
     return conduct_workflow_id(id)
 
 
 @form
 async def conduct_waiting(stack: ConductStack) -> str:
     """Still at a step when the next release comes."""
-    return conduct_workflow_id(await at_the_gate(stack, [setpoint("a", 1), GATE, setpoint("c", 1)]))
+    return conduct_workflow_id(await start_gated_conduct(stack, [setpoint("a", 1), GATE, setpoint("c", 1)]))
 
 
 @form
 async def conduct_converged(stack: ConductStack) -> str:
-    steps = [compute("find-offset", capture_name="offset"), setpoint("a", captured("offset"))]
-    id = await stack.from_recipe(steps, CLOSING)
+    steps = [compute("find-offset", capture_name="offset"), setpoint("a", captured_value("offset"))]
+    id = await stack.register_from_recipe(steps, CLOSING)
     command = ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5), wait=60)
     result = await stack.conduct(command, id)
     assert result["iteration_count"] == 2, result
@@ -156,7 +165,7 @@ async def conduct_converged(stack: ConductStack) -> str:
 
 @form
 async def conduct_advised(stack: ConductStack) -> str:
-    id = await stack.from_recipe(FOCUS, CLOSING)
+    id = await stack.register_from_recipe(FOCUS, CLOSING)
     decide = {"substrate": "grid_walk", "points_per_axis": 2}
     result = await stack.conduct(ConductUntilAdvised(**SEARCH, decide=decide), id)
     assert result["succeeded"], result
@@ -166,50 +175,50 @@ async def conduct_advised(stack: ConductStack) -> str:
 @form
 async def conduct_advised_by_caller(stack: ConductStack) -> str:
     """A search that somebody outside steers, held while it waits and taken up again."""
-    id = await stack.from_recipe(FOCUS)
+    id = await stack.register_from_recipe(FOCUS)
     await stack.do(ConductUntilAdvised(**{**ASKING, "wait": 0}), id)
     await advise(stack, id, measure(0.5))
-    await asked(stack, id)
+    await wait_until_asked(stack, id)
     await stack.do(HoldProcedure(reason="shift change"), id)
-    await reaches(stack, id, ProcedureStatus.HELD)
+    await wait_for_status(stack, id, ProcedureStatus.HELD)
     await stack.do(ConductUntilAdvisedFrom(**{**ASKING, "wait": 0}), id)
     await advise(stack, id, measure(1.5))
     await advise(stack, id, {"verdict": "Stop"})
-    await reaches(stack, id, ProcedureStatus.COMPLETED)
+    await wait_for_status(stack, id, ProcedureStatus.COMPLETED)
     return conduct_workflow_id(id)
 
 
 @form
 async def conduct_of_a_held_run(stack: ConductStack) -> str:
     """A phase that waits for its run to be resumed."""
-    series = await (await furnished(stack)).start()
+    series = await (await build_run_stack(stack)).start()
     phase = await series.recipe_phase([setpoint("a", 1), GATE, setpoint("c", 1)], CLOSING)
     await stack.do(ConductProcedure(wait=0), phase)
-    await series.at_step(phase, 2)
+    await series.wait_for_ledger_rows(phase, 2)
     await series.give("hold_run", reason="beam dump")
     await stack.plant.write("gate", 1)
 
-    async def waiting() -> bool:
+    async def is_waiting() -> bool:
         async with stack.runtime.pool.connection() as connection:
             found = await connection.execute("SELECT waiting_for FROM conduct_progress WHERE procedure_id = %s", [phase])
             return await found.fetchone() == ("run",)
 
-    await until(waiting)
+    await until(is_waiting)
     await series.give("resume_run")
-    await reaches(stack, phase, ProcedureStatus.COMPLETED)
+    await wait_for_status(stack, phase, ProcedureStatus.COMPLETED)
     return conduct_workflow_id(phase)
 
 
 @form
 async def conduct_closing_with_its_run(stack: ConductStack) -> str:
     """Done, but not closed before its run is resumed."""
-    series = await (await furnished(stack)).start()
+    series = await (await build_run_stack(stack)).start()
     phase = await series.recipe_phase([GATE], CLOSING)
     await series.conduct(phase, wait=0)
-    await series.reaches_conduct(phase)
+    await series.wait_until_conducted(phase)
     await series.give("hold_run", reason="beam dump")
     await stack.plant.write("gate", 1)
-    await series.waits_for("run")
+    await series.wait_until_waiting_for("run")
     await series.give("resume_run")
     assert (await series.result())["succeeded"]
     return conduct_workflow_id(phase)
@@ -218,13 +227,13 @@ async def conduct_closing_with_its_run(stack: ConductStack) -> str:
 @form
 async def conduct_run_flat(stack: ConductStack) -> str:
     """Two phases, and a hold between them."""
-    series = await (await furnished(stack)).start()
+    series = await (await build_run_stack(stack)).start()
     first, second = await series.recipe_phase([GATE]), await series.recipe_phase([setpoint("c", 1)], CLOSING)
     await series.conduct(first, second, wait=0)
-    await series.reaches_conduct(first)
+    await series.wait_until_conducted(first)
     await series.give("hold_run", reason="beam dump")
     await stack.plant.write("gate", 1)
-    await series.waits_for("run")
+    await series.wait_until_waiting_for("run")
     await series.give("resume_run")
     assert (await series.result())["succeeded"]
     return run_workflow_id(series.run_id)
@@ -232,7 +241,7 @@ async def conduct_run_flat(stack: ConductStack) -> str:
 
 @form
 async def conduct_run_failed(stack: ConductStack) -> str:
-    series = await (await furnished(stack)).start()
+    series = await (await build_run_stack(stack)).start()
     first, second = await series.recipe_phase([check("a", 5)]), await series.recipe_phase([setpoint("c", 1)])
     executed = await series.conduct(first, second)
     assert not (executed.body or {})["succeeded"], executed.body
@@ -242,10 +251,10 @@ async def conduct_run_failed(stack: ConductStack) -> str:
 @form
 async def schedule_firing(stack: ConductStack) -> str:
     """By its calendar; it lasts until its conduct has ended."""
-    table = await scheduled(stack, darks(await recipe(stack, [setpoint("a", 1)])))
-    await table.set_off()
+    table = await define_schedule(stack, darks_target(await recipe(stack, [setpoint("a", 1)])))
+    await table.fire_now()
     (fired,) = await table.outcomes(1)
-    await reaches(stack, fired.procedure_id, ProcedureStatus.COMPLETED)
+    await wait_for_status(stack, fired.procedure_id, ProcedureStatus.COMPLETED)
     (firing,) = await table.firings()
     return str(firing)
 
@@ -254,7 +263,7 @@ async def schedule_firing(stack: ConductStack) -> str:
 async def schedule_firing_refused(stack: ConductStack) -> str:
     """On request, of a recipe that is not in service any more."""
     recipe_id = await recipe(stack, [setpoint("a", 1)])
-    table = await scheduled(stack, darks(recipe_id))
+    table = await define_schedule(stack, darks_target(recipe_id))
     await stack.do(DeprecateRecipe(reason="outdated"), recipe_id)
     firing = await table.trigger()
     await table.outcomes(1)
@@ -263,72 +272,72 @@ async def schedule_firing_refused(stack: ConductStack) -> str:
 
 async def conduct_continued(stack: ConductStack) -> str:
     """So many steps that it goes on in a fresh history."""
-    id, result = await stack.conducted([setpoint("a", value) for value in range(9)])
+    id, result = await stack.conduct_steps([setpoint("a", value) for value in range(9)])
     assert result["succeeded"], result
     return conduct_workflow_id(id)
 
 
-async def at_the_gate(stack: ConductStack, steps: list[Any], closing: list[Any] | None = None) -> UUID:
+async def start_gated_conduct(stack: ConductStack, steps: list[Any], closing: list[Any] | None = None) -> UUID:
     """A conduct that waits at the step before which its ledger has two rows."""
     await stack.plant.write("gate", 0)
-    id = await stack.from_recipe(steps, closing or ())
+    id = await stack.register_from_recipe(steps, closing or ())
     await stack.do(ConductProcedure(wait=0), id)
 
-    async def there() -> bool:
+    async def has_two_rows() -> bool:
         return len(await stack.ledger(id)) >= 2
 
-    await until(there)
+    await until(has_two_rows)
     return id
 
 
-async def held(stack: ConductStack, steps: list[Any], closing: list[Any] | None = None) -> UUID:
+async def hold_gated_conduct(stack: ConductStack, steps: list[Any], closing: list[Any] | None = None) -> UUID:
     """A conduct that was held at its gate."""
-    id = await at_the_gate(stack, steps, closing)
+    id = await start_gated_conduct(stack, steps, closing)
     await stack.do(HoldProcedure(reason="shift change"), id)
     await stack.plant.write("gate", 1)
-    await reaches(stack, id, ProcedureStatus.HELD)
+    await wait_for_status(stack, id, ProcedureStatus.HELD)
     return id
 
 
-async def asked(stack: ConductStack, id: UUID) -> int:
+async def wait_until_asked(stack: ConductStack, id: UUID) -> int:
     """The pass for which a search waits for advice, once it does."""
 
-    async def waiting() -> int | None:
+    async def waiting_iteration() -> int | None:
         index: int | None = (await stack.ask(GetProcedureSteering(), id)).iteration_index
         return index
 
-    index: int = await until(waiting)
+    index: int = await until(waiting_iteration)
     return index
 
 
 async def advise(stack: ConductStack, id: UUID, advice: dict[str, Any]) -> None:
-    await stack.do(AdviseProcedure(iteration_index=await asked(stack, id), advice=advice), id)
+    await stack.do(AdviseProcedure(iteration_index=await wait_until_asked(stack, id), advice=advice), id)
 
 
 def measure(at: float) -> dict[str, Any]:
     return {"verdict": "Measure", "next_point": {"focus": at}}
 
 
-async def reaches(stack: ConductStack, id: UUID, status: ProcedureStatus) -> None:
-    async def reached() -> bool:
+async def wait_for_status(stack: ConductStack, id: UUID, status: ProcedureStatus) -> None:
+    async def has_reached() -> bool:
         return (await stack.procedure(id)).status is status
 
-    await until(reached)
+    await until(has_reached)
 
 
-async def collected(control: Any, time: Any, params: Any) -> dict[str, Any]:
+async def collect_action(control: Any, time: Any, params: Any) -> dict[str, Any]:
     return {"frames": 1}
 
 
 def offsets(*values: float) -> SimulatedCompute:
     """A program that finds these offsets, one after the other."""
 
-    def finding(value: float) -> Callable[[Any], SimulatedOutcome]:
+    def simulated_finding(value: float) -> Callable[[Any], SimulatedOutcome]:
         measured = Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good")
         return lambda job: SimulatedOutcome(measurements=(measured,))
 
     program = SimulatedCompute()
-    program.seed(("find-offset",), *map(finding, values))
+    program.seed(("find-offset",), *map(simulated_finding, values))
     return program
 
 
@@ -383,14 +392,14 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
         return True
 
     @activity.defn(name="due_clearances")
-    async def due(after: str | None) -> DuePage:
+    async def due_page(after: str | None) -> DuePage:
         return DuePage(clearance_ids=(first,), next_cursor="more") if after is None else DuePage(clearance_ids=(second,))
 
-    def silent(name: str) -> Any:
+    def silent_port(name: str) -> Any:
         @activity.defn(name=name)
-        async def done(*given: Any) -> None: ...
+        async def do_nothing(*given: Any) -> None: ...
 
-        return done
+        return do_nothing
 
     others = ("write_up_debrief", "regenerate_debrief", "promote_caution", "supervise_runs", "expire_clearance")
     ids = {"run_id": second, "terminal_event_id": second, "correlation_id": second}
@@ -405,7 +414,7 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
         "expire-clearances": ("expire-clearances", []),
         "expire-clearance": ("expire-clearance", [str(first)]),
     }
-    activities = [take_lease, conclude, due, *map(silent, others)]
+    activities = [take_lease, conclude, due_page, *map(silent_port, others)]
     async with Worker(client, task_queue="recording", workflows=WORKFLOWS, activities=activities):
         for name, (kind, told) in forms.items():
             handle = await client.start_workflow(kind, args=told, id=f"recorded:{name}", task_queue="recording")
@@ -417,7 +426,7 @@ async def record(names: set[str], directory: Path) -> None:
     """Run each form on servers of its own and keep what the engine says of it."""
     here = f"{os.getpid()}@{socket.gethostname()}"
 
-    async def keep(name: str, handle: WorkflowHandle[Any, Any]) -> None:
+    async def keep_history(name: str, handle: WorkflowHandle[Any, Any]) -> None:
         if not names or name in names:
             history = (await handle.fetch_history()).to_json().replace(here, NEUTRAL)
             events = [json.dumps(event, separators=(",", ":")) for event in json.loads(history)["events"]]
@@ -433,8 +442,8 @@ async def record(names: set[str], directory: Path) -> None:
         if act is not FORMS.get("conduct-waiting"):
             await stack.client.get_workflow_handle(id).result()
         if act is conduct_continued:
-            await keep(f"{name}-from", stack.client.get_workflow_handle(id, run_id=first))
-        await keep(name, stack.client.get_workflow_handle(id, run_id=latest.run_id))
+            await keep_history(f"{name}-from", stack.client.get_workflow_handle(id, run_id=first))
+        await keep_history(name, stack.client.get_workflow_handle(id, run_id=latest.run_id))
 
     numbers = count(1)
 
@@ -444,7 +453,7 @@ async def record(names: set[str], directory: Path) -> None:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE forms STRATEGY file_copy")
         return with_database(postgres.url, name)
 
-    plant: dict[str, Any] = {**PLANT, "actions": ActionRegistry({"collect": collected})}
+    plant: dict[str, Any] = {**PLANT, "actions": ActionRegistry({"collect": collect_action})}
     known = {"headless": True, "search_attributes": SEARCH_ATTRIBUTES}
     with EmbeddedPostgres(directory / "postgres") as postgres:
         with psycopg.connect(postgres.url, autocommit=True) as connection:
@@ -452,8 +461,8 @@ async def record(names: set[str], directory: Path) -> None:
         migrate(with_database(postgres.url, "forms"))
         with EmbeddedTemporal(directory / "temporal", **known) as temporal:
             client = await connect(Settings(temporal_address=temporal.address))
-            await simple_workflows(client, keep)
-            await agent_workflows(client, keep)
+            await simple_workflows(client, keep_history)
+            await agent_workflows(client, keep_history)
             for name, act in FORMS.items():
                 program = offsets(3.2, 0.3)
                 async with open_conduct_stack(database(postgres), temporal.address, compute=program, **plant) as stack:

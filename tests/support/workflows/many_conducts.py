@@ -1,6 +1,6 @@
-"""A hall in which many procedures are conducted at once, each on signals, actions and programs of its own.
+"""Many procedures conducted at once, each on signals, actions and programs of its own.
 
-What came of each is compared with what the rules have on paper.
+The end of each is compared with that of the reference interpreter.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ from tests.support.waiting import until
 from tests.support.workflows.conduct_cases import CaseAction, ConductCase
 from tests.support.workflows.conduct_moments import ConductMoment
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.conduct_watch import IMPATIENCE, ConductWatch, WatchedCompute, WatchedControl
+from tests.support.workflows.conduct_watch import SIGNAL_TIMEOUT_SECONDS, ConductWatch, WatchedCompute, WatchedControl
 from tests.support.workflows.reference_plant import ROUTES
 
 ROUTED = tuple(ControlRoute(prefix=prefix, substrate="in_memory", **route) for prefix, route in ROUTES.items())
 ENDED = ConductMoment("after", "end_conduct")
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 """Seconds that anything may take here, on a busy machine."""
 REFUSALS = {
     "ComputeSubmitRejectedError": ComputeSubmitRejectedError("it cannot be run"),
@@ -51,22 +51,22 @@ REFUSALS = {
 
 
 class ManyConducts:
-    """The plant, the actions and the programs of everything that is conducted here; stages come and go."""
+    """The plant, the actions and the programs of everything that is conducted here; stacks come and go."""
 
     def __init__(self) -> None:
         self.watch = ConductWatch()
-        self.plant = Simulator(read_timeout=IMPATIENCE)
+        self.plant = Simulator(read_timeout=SIGNAL_TIMEOUT_SECONDS)
         adapters = {route.substrate: self.plant for route in ROUTED}
         self.control = WatchedControl(RoutedControl(ROUTED, adapters), self.plant, self.watch)
-        self.compute = WatchedCompute(self.watch, self._refusing)
+        self.compute = WatchedCompute(self.watch, self._submit_refusal)
         self.actions = ActionRegistry({"work": self._work})
         self.performed: list[str] = []
         """The jobs that actions were begun for, in order."""
         self._answers: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
 
     @asynccontextmanager
-    async def opened(self, database_url: str, temporal_address: str, **settings: Any) -> AsyncIterator[ConductStack]:
-        """A stage with a worker whose every move is watched, and a comparison of the record with the engine."""
+    async def open_stack(self, database_url: str, temporal_address: str, **settings: Any) -> AsyncIterator[ConductStack]:
+        """A stack with a watched worker, and a comparison of the record with the engine."""
         chosen = {"actions": self.actions, "compute": self.compute, "control_routes": ROUTED, **settings}
         async with open_conduct_stack(database_url, temporal_address, **chosen) as stack:
             await stack.stop_worker()
@@ -82,7 +82,7 @@ class ManyConducts:
 
     async def _work(self, control: Any, time: Any, params: Mapping[str, Any]) -> Any:
         self.performed.append(params["job"])
-        await self.watch.during()
+        await self.watch.tell_effect()
         if params["then"] == "refuse":
             raise InvalidActionParametersError("such work is not done here")
         for address, value in params["writes"]:
@@ -96,7 +96,7 @@ class ManyConducts:
                 return ["done"]
         return {"job": params["job"]}
 
-    def _refusing(self, job: JobSpec) -> Exception | None:
+    def _submit_refusal(self, job: JobSpec) -> Exception | None:
         answers = self._answers[job.command]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         end = SimulatedOutcome(
@@ -109,7 +109,7 @@ class ManyConducts:
 
 
 class CaseConduct:
-    """A case as it goes in a hall."""
+    """A case while it is conducted."""
 
     def __init__(self, case: ConductCase, many_conducts: ManyConducts) -> None:
         self.case = case
@@ -122,13 +122,13 @@ class CaseConduct:
     async def register(self, stack: ConductStack, **fields: Any) -> None:
         """Furnish the plant for this case, and register its procedure."""
         self.stack = stack
-        self._furnish()
+        self._set_up_plant()
         described = self.case.described
         fields["max_consecutive_unconverged_iterations"] = described["cap"]
         if described["literal"]:
-            self.id = await stack.registered(**fields)
+            self.id = await stack.register_procedure(**fields)
         else:
-            self.id = await stack.from_recipe(described["steps"], described["closing_steps"], **fields)
+            self.id = await stack.register_from_recipe(described["steps"], described["closing_steps"], **fields)
 
     async def perform(self, act: CaseAction, stack: ConductStack) -> None:
         """Do what is done in this act, until nothing of it goes on any more."""
@@ -138,17 +138,17 @@ class CaseConduct:
         self.script = {moment: list(asked) for moment, asked in act.script.items()}
         self.many_conducts.watch.watchers[self.id] = self.watcher
         self.over.clear()
-        refused = await self._refused(act)
+        refused = await self._try_command(act)
         assert refused == act.refused, f"{act} was refused by {refused}"
-        if not await self.ended():
-            async with asyncio.timeout(PATIENCE):
+        if not await self.has_ended():
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await self.over.wait()
-        await until(self.ended, within=PATIENCE)
+        await until(self.has_ended, within=TIMEOUT_SECONDS)
 
-    async def ended(self) -> bool:
+    async def has_ended(self) -> bool:
         return (await self.stack.procedure(self.id)).live_conduct_id is None
 
-    async def _refused(self, act: CaseAction) -> str | None:
+    async def _try_command(self, act: CaseAction) -> str | None:
         """The class by which an act was refused, if it was."""
         try:
             await self.stack.do(self.command(act), self.id)
@@ -156,7 +156,7 @@ class CaseConduct:
             return refusal.code
         return None
 
-    def _furnish(self) -> None:
+    def _set_up_plant(self) -> None:
         """Give the plant the signals of this case, and the programs their answers."""
         control, plant = self.many_conducts.control, self.many_conducts.plant
         for address, signal in self.case.described["plant"].items():
@@ -186,14 +186,14 @@ class CaseConduct:
     def command(self, act: CaseAction) -> Any:
         match act.verb:
             case "begin" | "resume":
-                return self._opening(act)
+                return self._opening_command(act)
             case "hold by hand":
                 return HoldProcedure(reason="settled by hand")
             case "complete by hand":
                 return CompleteProcedure()
         return AbortProcedure(reason="given up", **act.given)
 
-    def _opening(self, act: CaseAction) -> Any:
+    def _opening_command(self, act: CaseAction) -> Any:
         begins, described = act.verb == "begin", self.case.described
         steps = {"steps": tuple(described["steps"])} if described["literal"] and begins else {}
         match described["command"]:
@@ -224,7 +224,7 @@ class CaseConduct:
         return ConductFromProcedure(re_establishment_boundary=boundary, skip=True, skip_reason="settled by hand", wait=0)
 
     async def watcher(self, moment: ConductMoment) -> None:
-        """Ask for what is asked for at this moment; whoever aborts a step in progress waits until it is stopped."""
+        """Ask for what is asked for at this moment; an abort of a step in progress waits until that is stopped."""
         asked = self.script.pop(moment, [])
         for request in asked:
             await self.ask(request)
@@ -242,12 +242,12 @@ class CaseConduct:
             self.refusals.append(refusal.code)
 
     async def results(self) -> list[dict[str, Any]]:
-        """What came of every conduct, as the paper has it."""
+        """Return the result of every conduct, as the reference interpreter has it."""
         events = await self.stack.events(self.id)
         return [result_of(event) for event in events if isinstance(event, record.ProcedureConducted)]
 
     async def differences(self) -> dict[str, Any]:
-        """Where what came of the case is not what must come of it: by name, first what must be."""
+        """Return where the case differs from its expected end: by name, first what is expected."""
         expected, procedure = self.case.expected, await self.stack.procedure(self.id)
         events, rows = await self.stack.events(self.id), await self.stack.ledger(self.id)
         conducts = [event.conduct_id for event in events if isinstance(event, record.ProcedureConducted)]
@@ -258,13 +258,13 @@ class CaseConduct:
             "actuation_kind": (expected.kind, procedure.actuation_kind and procedure.actuation_kind.value),
             "iterations": ((expected.iteration_count, expected.streak), (procedure.iteration_count, streak)),
             "left open": ((None, None), (procedure.current_iteration_index, procedure.pending_request)),
-            "stream": (expected.stream, [told(event) for event in events]),
+            "stream": (expected.stream, [event_fields(event) for event in events]),
             "ledger": (
-                [row.said() for row in expected.ledger],
+                [row.compared_fields() for row in expected.ledger],
                 [row_of(row, conducts) for row in rows if row["result"] != "skipped"],
             ),
             "writes": (expected.plant.attempts, self.writes),
-            "performed": (expected.performed, self.performed),
+            "performed": (expected.performed, self.performed_jobs),
             "refusals": (expected.refusals, self.refusals),
         }
         found: dict[str, Any] = {name: pair for name, pair in compared.items() if pair[0] != pair[1]}
@@ -284,37 +284,39 @@ class CaseConduct:
         """What was written to the signals of this case, or tried to be."""
         seed = str(self.case.seed)
         return [
-            (address, listed(value)) for address, value in self.many_conducts.control.writes if address.split(":")[1] == seed
+            (address, as_list(value))
+            for address, value in self.many_conducts.control.writes
+            if address.split(":")[1] == seed
         ]
 
     @property
-    def performed(self) -> list[str]:
+    def performed_jobs(self) -> list[str]:
         return [job for job in self.many_conducts.performed if job.startswith(f"{self.case.seed}:")]
 
 
-def listed(value: Any) -> Any:
-    return list(map(listed, value)) if isinstance(value, list | tuple) else value
+def as_list(value: Any) -> Any:
+    return list(map(as_list, value)) if isinstance(value, list | tuple) else value
 
 
 UNPLAYED = {"procedure_id", "conduct_id", "skipped_count", "captures", "objective", "best"}
-"""What the paper does not say of a result."""
+"""What the reference interpreter does not say of a result."""
 
 
 def result_of(event: record.ProcedureConducted) -> dict[str, Any]:
-    """A result as the paper has it: without ids, sentences and checksums."""
+    """Return a result as the reference interpreter has it: without ids, sentences and checksums."""
     told = event.result.model_dump(mode="json", exclude=UNPLAYED)
     return {
         **told,
-        "failure": told["failure"] and less(told["failure"], "message"),
-        "closing_failures": [less(failure, "message") for failure in told["closing_failures"]],
-        "measurements": [{**less(item, "units"), "value": shown_value(item["value"])} for item in told["measurements"]],
+        "failure": told["failure"] and without(told["failure"], "message"),
+        "closing_failures": [without(failure, "message") for failure in told["closing_failures"]],
+        "measurements": [{**without(item, "units"), "value": shown_value(item["value"])} for item in told["measurements"]],
         "artifacts": [item["uri"] for item in told["artifacts"]],
         "outputs": {name: item["uri"] for name, item in told["outputs"].items()},
         "substrate_writes": {address: shown_value(value) for address, value in told["substrate_writes"].items()},
     }
 
 
-def less(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+def without(told: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in told.items() if key != name}
 
 
@@ -322,11 +324,11 @@ def shown_value(value: Any) -> Any:
     """A value that is told by its ledger row, without the row."""
     if isinstance(value, dict) and "outcome" in value:
         return {**value, "values": [shown_value(item) for item in value["values"]]}
-    return less(value, "entry_id") if isinstance(value, dict) else value
+    return without(value, "entry_id") if isinstance(value, dict) else value
 
 
-def told(event: Event) -> tuple[Any, ...]:
-    """An event as the paper has it."""
+def event_fields(event: Event) -> tuple[Any, ...]:
+    """Return an event as the reference interpreter has it."""
     name = type(event).__name__
     match event:
         case record.ProcedureIterationStarted(point=None):
@@ -350,7 +352,7 @@ def told(event: Event) -> tuple[Any, ...]:
 
 
 def row_of(row: Mapping[str, Any], conducts: Sequence[UUID]) -> tuple[Any, ...]:
-    """A row of the ledger as the paper has it; of what was begun again, the attempt besides."""
+    """Return a row of the ledger as the reference interpreter has it; of what was begun again, the attempt besides."""
     place = (conducts.index(UUID(row["conduct_id"])), row.get("iteration_index", 0), row["is_closing"], row["step_index"])
     again = () if row["attempt"] == 1 else (row["attempt"],)
     return (*place, row["kind"], row["mark"], row["result"], row.get("error_class"), *again)

@@ -15,15 +15,15 @@ from tests.support.workflows.reference_plant import (
     NEVER,
     ReferencePlant,
     StepFailed,
-    doubted,
-    first_of,
-    fit,
+    captured_number,
+    doubtful_value,
+    first_point,
+    is_met,
     is_number,
+    is_on_axis,
     kind_of,
-    lies_on,
-    meets,
-    merged,
-    told,
+    merged_kind,
+    shown_value,
     values_of,
 )
 
@@ -63,16 +63,16 @@ def failure_of(step: Mapping[str, Any], index: int, error_class: str) -> dict[st
     return {"step_index": index, "source_kind": step["kind"], "target": target_of(step), "error_class": error_class}
 
 
-def lifecycle(target: str, error_class: str) -> dict[str, Any]:
+def lifecycle_failure(target: str, error_class: str) -> dict[str, Any]:
     return {"step_index": None, "source_kind": "lifecycle", "target": target, "error_class": error_class}
 
 
 UNASKED = {
-    "held": lifecycle("hold", "ProcedureHeldByOperator"),
-    "aborted": lifecycle("abort", "ProcedureAborted"),
-    "halted": lifecycle("hold", "AcquisitionResumeRequiresOperator"),
+    "held": lifecycle_failure("hold", "ProcedureHeldByOperator"),
+    "aborted": lifecycle_failure("abort", "ProcedureAborted"),
+    "halted": lifecycle_failure("hold", "AcquisitionResumeRequiresOperator"),
 }
-"""What is told of an end in which no step failed."""
+"""The fields of a failure in which no step failed."""
 
 
 class MainListEnded(Exception):
@@ -102,7 +102,7 @@ class ReferenceRow:
     def is_output(self) -> bool:
         return isinstance(self.content, str)
 
-    def said(self) -> tuple[Any, ...]:
+    def compared_fields(self) -> tuple[Any, ...]:
         return (self.conduct, self.iteration, self.closing, self.index, self.kind, self.mark, self.result, self.error_class)
 
 
@@ -182,17 +182,17 @@ class ReferenceProcedure:
         self.stream.append(("ProcedureAbortRequested", True))
         self.command = "AbortProcedure"
         self._open(script, None)
-        self.captures, _ = self._surviving(len(self.steps))
+        self.captures, _ = self._surviving_captures(len(self.steps))
         self._end(MainListEnded("completed"))
 
     def _refuse_lost_captures(self, boundary: int) -> None:
         """What closing needs and no step will capture must have been captured."""
         needed = {value["__capture__"] for step in self.closing_steps for value in sentinels(step) if "__capture__" in value}
         filled = {step.get("capture_name") for step in (*self.steps[boundary:], *self.closing_steps)}
-        if needed - filled - set(self._surviving(boundary)[0]):
+        if needed - filled - set(self._surviving_captures(boundary)[0]):
             raise Refused("ProcedureClosingCaptureBeforeBoundaryError")
 
-    def _surviving(self, boundary: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _surviving_captures(self, boundary: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The captures and outputs that the ledger holds of earlier conducts before the boundary, the last of each."""
         rows = [(row.slot, row) for row in self.ledger if not row.closing and row.index < boundary and row.slot is not None]
         captures = {slot: row.content for slot, row in rows if not row.is_output}
@@ -222,7 +222,7 @@ class ReferenceProcedure:
         try:
             match self.mode:
                 case "Flat":
-                    self.captures, self.outputs = self._surviving(boundary or 0)
+                    self.captures, self.outputs = self._surviving_captures(boundary or 0)
                     self._walk(boundary or 0)
                     over = MainListEnded("completed")
                 case "Converged":
@@ -256,7 +256,7 @@ class ReferenceProcedure:
         if when == "during" and "abort" in asked:
             raise StepAborted
 
-    def _heed(self, *, holds: bool = True) -> None:
+    def _serve_requests(self, *, holds: bool = True) -> None:
         """Serve what was asked for, an abort before a hold."""
         if self.pending == "abort":
             raise MainListEnded("aborted")
@@ -277,35 +277,35 @@ class ReferenceProcedure:
         """One step: whatever was asked for is served, then it is marked, done and settled."""
         kind, (_, closing, index) = step["kind"], place
         with self._work("do_step", *place):
-            self._heed(holds=not closing)
-            if kind in ONCE and not closing and self.command == "ConductFromProcedure" and self._begun(index):
+            self._serve_requests(holds=not closing)
+            if kind in ONCE and not closing and self.command == "ConductFromProcedure" and self._was_begun(index):
                 raise MainListEnded("halted")
-            with self._settling(place, kind):
-                known = self._resolved(step)
+            with self._record_failure(place, kind):
+                known = self._resolve(step)
             if kind in MARKED:
                 self.ledger.append(ReferenceRow(self.conduct, *place, kind, "in_flight", "in_flight"))
-            with self._settling(place, kind):
+            with self._record_failure(place, kind):
                 came = self._effect(step, known, place)
             if kind != "compute":
                 self._settle(place, kind, "outcome", *came)
                 return
         with self._work("collect_job", *place):
-            with self._settling(place, kind):
-                measured = self._collected(step, came, place)
+            with self._record_failure(place, kind):
+                measured = self._collect(step, came, place)
             self._settle(place, kind, "outcome")
-            with self._settling(place, kind, "deposit"):
-                left = self._deposited(step, measured)
+            with self._record_failure(place, kind, "deposit"):
+                left = self._deposit(step, measured)
             if left is not None:
                 self._settle(place, kind, "deposit", *left)
 
-    def _begun(self, index: int) -> bool:
+    def _was_begun(self, index: int) -> bool:
         """Whether an earlier conduct began the action or program at this index."""
         return any(
             row.index == index and row.kind in ONCE and not row.closing for row in self.ledger if row.conduct < self.conduct
         )
 
     @contextmanager
-    def _settling(self, place: Place, kind: str, mark: str = "outcome") -> Iterator[None]:
+    def _record_failure(self, place: Place, kind: str, mark: str = "outcome") -> Iterator[None]:
         """A failure of what is done here is what the ledger says of the step."""
         try:
             yield
@@ -317,16 +317,16 @@ class ReferenceProcedure:
     def _settle(self, place: Place, kind: str, mark: str, slot: str | None = None, content: Any = None) -> None:
         self.ledger.append(ReferenceRow(self.conduct, *place, kind, mark, "ok", slot=slot, content=content))
 
-    def _resolved(self, step: Step) -> Any:
+    def _resolve(self, step: Step) -> Any:
         """What the sentinels of a step stand for; the value of a setpoint, or what a check expects."""
         for uri in step.get("input_uris", ()):
             if isinstance(uri, dict) and uri["__output__"] not in self.outputs:
                 raise StepFailed("UnresolvedOutputRef")
         for parameter in step.get("parameters", {}).values():
-            self._known(parameter)
-        return self._known(step.get("value", step.get("criterion", {}).get("expected")))
+            self._known_value(parameter)
+        return self._known_value(step.get("value", step.get("criterion", {}).get("expected")))
 
-    def _known(self, value: Any) -> Any:
+    def _known_value(self, value: Any) -> Any:
         for key, known in (("__capture__", self.captures), ("__steering__", self.point)):
             if isinstance(value, dict) and key in value:
                 if value[key] not in known:
@@ -363,9 +363,9 @@ class ReferenceProcedure:
             self.plant.write(address, value, during)
         except StepFailed as fault:
             if str(fault) == "ControlTimeoutError":
-                self.writes[address] = doubted(self.writes.get(address, NEVER), told(value))
+                self.writes[address] = doubtful_value(self.writes.get(address, NEVER), shown_value(value))
             raise
-        self.writes[address] = told(value)
+        self.writes[address] = shown_value(value)
 
     def _act(self, step: Step, place: Place) -> tuple[None, None]:
         if step["name"] != "work":
@@ -387,7 +387,7 @@ class ReferenceProcedure:
         self._at("during", "do_step", *place)
 
         def satisfies(value: Any, quality: str) -> bool:
-            return quality == "Good" and meets(step["criterion"], expected, value)
+            return quality == "Good" and is_met(step["criterion"], expected, value)
 
         if not satisfies(*self.plant.read(step["address"])) and not (
             "timeout" in step and satisfies(*self.plant.follow(step["address"]))
@@ -401,7 +401,7 @@ class ReferenceProcedure:
             raise StepFailed("DuplicateCapture")
         self._touch(place, kind_of(step["address"]))
         self._at("during", "do_step", *place)
-        self.captures[name] = fit(*self.plant.read(step["address"]))
+        self.captures[name] = captured_number(*self.plant.read(step["address"]))
         return name, self.captures[name]
 
     def _submit(self, step: Step, place: Place) -> Mapping[str, Any]:
@@ -415,7 +415,7 @@ class ReferenceProcedure:
             raise StepFailed(answer["submit"])
         return answer
 
-    def _collected(self, step: Step, answer: Mapping[str, Any], place: Place) -> Sequence[Any]:
+    def _collect(self, step: Step, answer: Mapping[str, Any], place: Place) -> Sequence[Any]:
         """What a program measured; an artifact is kept as it is."""
         self._at("during", "collect_job", *place)
         if answer["status"] != "Succeeded":
@@ -426,15 +426,15 @@ class ReferenceProcedure:
         measured: Sequence[Any] = answer["measurements"] if uri is None else ()
         if not place[1]:
             self.artifacts += [uri] if uri is not None else []
-            self.measurements += [{**item, "value": told(item["value"])} for item in measured]
+            self.measurements += [{**item, "value": shown_value(item["value"])} for item in measured]
         return measured
 
-    def _deposited(self, step: Step, measured: Sequence[Any]) -> tuple[str, Any] | None:
+    def _deposit(self, step: Step, measured: Sequence[Any]) -> tuple[str, Any] | None:
         if (name := step.get("capture_name")) is not None:
             found = [item for item in measured if item["name"] == name]
             if len(found) != 1:
                 raise StepFailed("ComputeMeasurementAmbiguous" if found else "ComputeMeasurementNotFound")
-            number = fit(found[0]["value"], found[0]["quality"])
+            number = captured_number(found[0]["value"], found[0]["quality"])
             if name in self.captures:
                 raise StepFailed("DuplicateCapture")
             self.captures[name] = number
@@ -464,17 +464,17 @@ class ReferenceProcedure:
         caps = [cap for cap in (wanted["cap"], self.case["cap"]) if cap is not None]
         for passes in count():
             with self._work("start_pass", passes):
-                self._heed()
+                self._serve_requests()
                 if caps and self.streak >= min(caps):
-                    raise MainListEnded("failed", lifecycle("abort", "ConvergenceIterationCapReached"))
+                    raise MainListEnded("failed", lifecycle_failure("abort", "ConvergenceIterationCapReached"))
                 self._start_iteration()
             self._walk(iteration=self.iteration_count)
             with self._work("judge_pass", self.iteration_count):
-                self._heed()
+                self._serve_requests()
                 if wanted["name"] not in self.captures:
-                    raise MainListEnded("failed", missing(wanted["name"]))
+                    raise MainListEnded("failed", missing_measurement(wanted["name"]))
                 value, criterion = self.captures[wanted["name"]], wanted["criterion"]
-                converged = meets(criterion, criterion["expected"], value)
+                converged = is_met(criterion, criterion["expected"], value)
                 self._end_iteration(converged)
             if converged:
                 break
@@ -482,7 +482,7 @@ class ReferenceProcedure:
 
     def _until_advised(self) -> MainListEnded:
         passes = 0
-        point: dict[str, Any] | None = {axis["name"]: first_of(axis) for axis in self.case["search"]["axes"]}
+        point: dict[str, Any] | None = {axis["name"]: first_point(axis) for axis in self.case["search"]["axes"]}
         if self.outcomes:
             with self._work("take_up_search"):
                 point = self._advice(self.iteration_count + 1)
@@ -497,7 +497,7 @@ class ReferenceProcedure:
                 passes += 1
             self._walk(iteration=self.iteration_count)
             with self._work("record_outcome", self.iteration_count):
-                self._heed()
+                self._serve_requests()
                 self._record_outcome()
             with self._work("advise_pass", self.iteration_count):
                 point = self._advice(self.iteration_count)
@@ -505,7 +505,7 @@ class ReferenceProcedure:
         return MainListEnded("completed")
 
     def _begin_pass(self, point: dict[str, Any], passes: int) -> None:
-        self._heed()
+        self._serve_requests()
         budget = self.budget or {}
         if "iterations_remaining" in budget and passes >= budget["iterations_remaining"]:
             raise MainListEnded("completed", reason="BudgetIterationsExhausted")
@@ -517,7 +517,7 @@ class ReferenceProcedure:
     def _record_outcome(self) -> None:
         name = self.case["search"]["objective_capture_name"]
         if name not in self.captures:
-            raise MainListEnded("failed", missing(name))
+            raise MainListEnded("failed", missing_measurement(name))
         measured = [(item["name"], item["value"]) for item in self.measurements]
         if name not in dict(measured):
             measured.append((name, self.captures[name]))
@@ -546,7 +546,7 @@ class ReferenceProcedure:
     def _refuse_malformed(self, point: Mapping[str, Any]) -> None:
         search = self.case["search"]
         axes = {axis["name"]: axis for axis in search["axes"]}
-        if point.keys() != axes.keys() or any(not lies_on(axes[name], value) for name, value in point.items()):
+        if point.keys() != axes.keys() or any(not is_on_axis(axes[name], value) for name, value in point.items()):
             failure = {"step_index": None, "source_kind": "decide", "target": search["objective_capture_name"]}
             raise MainListEnded("failed", {**failure, "error_class": "DecideAdviceMalformedError"})
 
@@ -566,7 +566,7 @@ class ReferenceProcedure:
             finish = "held"
         held = finish == "held" or (finish == "failed" and faulted)
         failure = failure or UNASKED.get(finish)
-        self.kind = merged([self.kind, *self.kinds])
+        self.kind = merged_kind([self.kind, *self.kinds])
         self.pending = None
         self.results.append(
             {
@@ -612,12 +612,12 @@ class ReferenceProcedure:
                 self.closing_failures.append(failure_of(step, index, str(fault)))
             except StepAborted:
                 self.closing_failures.append(failure_of(step, index, "CancelledError"))
-                return self._cut(index + 1)
+                return self._cut_steps(index + 1)
             except MainListEnded:
-                return self._cut(index)
+                return self._cut_steps(index)
         return finish
 
-    def _cut(self, index: int) -> str:
+    def _cut_steps(self, index: int) -> str:
         """The closing steps that an abort keeps from being done."""
         left = enumerate(self.closing_steps[index:], index)
         self.closing_failures += [failure_of(step, index, "ClosingCancelled") for index, step in left]
@@ -632,5 +632,5 @@ def sentinels(step: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield value
 
 
-def missing(name: str) -> dict[str, Any]:
+def missing_measurement(name: str) -> dict[str, Any]:
     return {"step_index": None, "source_kind": "capture", "target": name, "error_class": "ComputeMeasurementNotFound"}

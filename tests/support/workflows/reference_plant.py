@@ -1,4 +1,4 @@
-"""The plant as the rules on paper have it: a dictionary of signals, with everything that can be wrong with them."""
+"""The plant of the reference interpreter: a dictionary of signals, with everything that can be wrong with them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ class ReferencePlant:
         """Every write that was tried, in order."""
 
     def read(self, address: str) -> tuple[Any, str]:
-        signal = self._reached(address)
+        signal = self._connected_signal(address)
         if signal.series:
             signal.value = signal.series.pop(0)
         if signal.fault == "silent":
@@ -57,7 +57,7 @@ class ReferencePlant:
 
     def follow(self, address: str) -> tuple[Any, str]:
         """What a signal reads when it has been followed for as long as a check waits."""
-        signal = self._reached(address)
+        signal = self._connected_signal(address)
         if signal.breaks:
             signal.connected = False
             raise StepFailed("ControlNotConnectedError")
@@ -70,7 +70,7 @@ class ReferencePlant:
         during()
         if any(address.startswith(prefix) and route.get("read_only") for prefix, route in ROUTES.items()):
             raise StepFailed("ControlWritesDisabledError")
-        signal = self._reached(address)
+        signal = self._connected_signal(address)
         if signal.fault in ("denying", "rejecting"):
             raise StepFailed("ControlAccessDeniedError" if signal.fault == "denying" else "ControlWriteRejectedError")
         signal.value = value
@@ -84,7 +84,7 @@ class ReferencePlant:
                 signal.value, signal.connected = signal.first, True
             signal.fault, signal.breaks = None, False
 
-    def _reached(self, address: str) -> Signal:
+    def _connected_signal(self, address: str) -> Signal:
         if kind_of(address) is None:
             raise StepFailed("NoAdapterForAddressError")
         if address not in self.signals or not self.signals[address].connected:
@@ -100,17 +100,17 @@ def kind_of(address: str) -> str | None:
     return None
 
 
-def merged(kinds: Sequence[str | None]) -> str | None:
+def merged_kind(kinds: Sequence[str | None]) -> str | None:
     seen = {kind for kind in kinds if kind is not None}
     return seen.pop() if len(seen) == 1 else "Hybrid" if seen else None
 
 
-def same(one: Any, other: Any) -> bool:
+def are_same(one: Any, other: Any) -> bool:
     """Equal as JSON has it."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(are_same, one, other))
     return bool(one == other)
 
 
@@ -118,13 +118,13 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def meets(criterion: Mapping[str, Any], expected: Any, value: Any) -> bool:
+def is_met(criterion: Mapping[str, Any], expected: Any, value: Any) -> bool:
     if criterion["kind"] == "equals":
-        return same(value, expected)
+        return are_same(value, expected)
     return is_number(value) and is_number(expected) and abs(value - expected) <= criterion["tolerance"]
 
 
-def told(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
     """A value as a result tells it: of a list only the shape."""
     if not isinstance(value, list | tuple):
         return value
@@ -136,7 +136,7 @@ def told(value: Any) -> Any:
     return {"kind": "Array", "shape": shape}
 
 
-def fit(value: Any, quality: str) -> float:
+def captured_number(value: Any, quality: str) -> float:
     """A value that may be captured."""
     if quality != "Good":
         raise StepFailed("CheckFailedError")
@@ -146,13 +146,13 @@ def fit(value: Any, quality: str) -> float:
     return number
 
 
-def lies_on(axis: Mapping[str, Any], value: Any) -> bool:
+def is_on_axis(axis: Mapping[str, Any], value: Any) -> bool:
     if axis.get("choices"):
         return value in axis["choices"]
     return is_number(value) and axis["lower"] <= value <= axis["upper"]
 
 
-def first_of(axis: Mapping[str, Any]) -> Any:
+def first_point(axis: Mapping[str, Any]) -> Any:
     return axis["choices"][0] if axis.get("choices") else axis["lower"]
 
 
@@ -164,7 +164,7 @@ def values_of(axis: Mapping[str, Any], count: int) -> Sequence[Any]:
     return [axis["lower"] + (axis["upper"] - axis["lower"]) * n / (count - 1) for n in range(count)]
 
 
-def doubted(before: Any, value: Any) -> Any:
+def doubtful_value(before: Any, value: Any) -> Any:
     """What an address is left at by a write that nobody saw confirmed."""
     in_doubt = isinstance(before, dict) and "outcome" in before
     known = before["values"] if in_doubt else [] if before is NEVER else [before]

@@ -1,4 +1,4 @@
-"""Runs on the stage: a camera with beam and a clearance, phases to conduct, and what there is to see of them."""
+"""Runs on a conduct stack: a camera with beam and a clearance, phases to conduct, and what is recorded of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ APPROVED = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "
 
 @dataclass(frozen=True)
 class RunStack:
-    """A stage with a plan on it that runs can be started on, as long as there is beam."""
+    """A conduct stack with a plan that runs can be started on, as long as there is beam."""
 
     stack: ConductStack
     plan_id: UUID
@@ -60,10 +60,10 @@ class StartedRun:
 
     async def phase(self, name: str = "Flat field", **fields: Any) -> UUID:
         """A phase whose steps come with the request."""
-        return await self.stack.registered(name=name, parent_run_id=self.run_id, **fields)
+        return await self.stack.register_procedure(name=name, parent_run_id=self.run_id, **fields)
 
     async def recipe_phase(self, steps: Sequence[Any], closing_steps: Sequence[Any] = (), **fields: Any) -> UUID:
-        return await self.stack.from_recipe(steps, closing_steps, parent_run_id=self.run_id, **fields)
+        return await self.stack.register_from_recipe(steps, closing_steps, parent_run_id=self.run_id, **fields)
 
     async def conduct(self, *phases: Any, wait: float = 60, key: str | None = None) -> CommandResult:
         """Conduct these phases; each is a procedure, or one with how it is conducted."""
@@ -83,21 +83,21 @@ class StartedRun:
             rows = await session.load_of(Run.__name__, self.run_id, list(Run.aggregate.events))
         return [decode_event(Run.aggregate, row) for row in rows]
 
-    async def happened(self) -> list[str]:
+    async def event_types(self) -> list[str]:
         return [type(event).__name__ for event in await self.events()]
 
     async def view(self) -> RunConductView:
         view: RunConductView = await self.stack.ask(GetRunConduct(), self.run_id)
         return view
 
-    async def waits_for(self, what: str, **known: Any) -> RunConductView:
+    async def wait_until_waiting_for(self, what: str, **known: Any) -> RunConductView:
         """What is shown once the conduct waits for this."""
 
-        async def waiting() -> RunConductView | None:
+        async def waiting_view() -> RunConductView | None:
             view = await self.view()
             return view if view.waiting is not None and view.waiting.for_ == what else None
 
-        view: RunConductView = await until(waiting)
+        view: RunConductView = await until(waiting_view)
         assert view.waiting is not None
         assert {name: getattr(view.waiting, name) for name in known} == known
         return view
@@ -105,70 +105,70 @@ class StartedRun:
     async def result(self) -> Any:
         """What came of the conduct, once it has ended."""
 
-        async def ended() -> Any:
+        async def ended_result() -> Any:
             return (await self.view()).result
 
-        return (await until(ended)).model_dump(mode="json")
+        return (await until(ended_result)).model_dump(mode="json")
 
-    async def reaches(self, status: RunStatus) -> None:
-        async def reached() -> bool:
+    async def wait_for_status(self, status: RunStatus) -> None:
+        async def has_reached() -> bool:
             return (await self.run()).status is status
 
-        await until(reached)
+        await until(has_reached)
 
-    async def reaches_conduct(self, procedure_id: UUID) -> None:
+    async def wait_until_conducted(self, procedure_id: UUID) -> None:
         """Wait until somebody conducts a phase."""
 
-        async def taken_up() -> bool:
+        async def is_taken_up() -> bool:
             async with self.stack.runtime.store.session() as session:
                 rows: Any = await session.records(ConductProgress, {"procedure_id": procedure_id})
             return bool(rows) and rows[0].phase == ConductPhase.WALKING.value and rows[0].step_index is not None
 
-        await until(taken_up)
+        await until(is_taken_up)
 
-    async def at_step(self, procedure_id: UUID, rows: int) -> None:
+    async def wait_for_ledger_rows(self, procedure_id: UUID, rows: int) -> None:
         """Wait until the ledger of a phase has this many rows."""
 
-        async def written() -> bool:
+        async def has_rows() -> bool:
             return len(await self.stack.ledger(procedure_id)) >= rows
 
-        await until(written)
+        await until(has_rows)
 
     async def lose_beam(self) -> None:
         await self.give("mark_supply_unavailable", self.supply_id, reason="beam dump")
 
-    async def beam_back(self) -> None:
+    async def restore_beam(self) -> None:
         await self.give("mark_supply_recovering", self.supply_id, reason="injecting")
         await self.give("restore_supply", self.supply_id, reason="beam back")
 
 
-async def furnished(stack: ConductStack) -> RunStack:
-    """A camera that needs beam and has it, a clearance, and a plan."""
+async def build_run_stack(stack: ConductStack) -> RunStack:
+    """Register a camera that needs beam and has it, a clearance, and a plan."""
 
-    async def made(verb: str, **fields: Any) -> UUID:
+    async def create(verb: str, **fields: Any) -> UUID:
         body = (await stack.do(command(verb, fields))).body or {}
         return UUID(next(str(value) for key, value in body.items() if key.endswith("_id")))
 
-    async def brought(verb: str, on: UUID, **fields: Any) -> None:
+    async def give_command(verb: str, on: UUID, **fields: Any) -> None:
         await stack.do(command(verb, fields), on)
 
     mark = new_id().hex
-    supply = await made("register_supply", kind="photon_beam", name="Beam", facility_code=FACILITY)
-    await brought("mark_supply_available", supply, reason="shutter open")
-    unit = await made("register_asset", name="Tomography", tier="Unit", facility_code=FACILITY)
-    camera = await made("register_asset", name="Camera", tier="Device", parent_id=unit)
-    form = await made("define_clearance_template", code=f"ESAF-{mark[:12]}", title="Safety form", facility_code=FACILITY)
-    await brought("activate_clearance_template", form)
+    supply = await create("register_supply", kind="photon_beam", name="Beam", facility_code=FACILITY)
+    await give_command("mark_supply_available", supply, reason="shutter open")
+    unit = await create("register_asset", name="Tomography", tier="Unit", facility_code=FACILITY)
+    camera = await create("register_asset", name="Camera", tier="Device", parent_id=unit)
+    form = await create("define_clearance_template", code=f"ESAF-{mark[:12]}", title="Safety form", facility_code=FACILITY)
+    await give_command("activate_clearance_template", form)
     bindings = [{"kind": "Asset", "id": unit}]
-    clearance = await made(
+    clearance = await create(
         "register_clearance", template_id=form, facility_code=FACILITY, title="Tomography", bindings=bindings
     )
-    await brought("submit_clearance", clearance)
-    await brought("start_clearance_review", clearance, first_reviewer_role="BeamlineScientist")
-    await brought("append_clearance_review_step", clearance, step_index=0, **APPROVED)
-    await brought("approve_clearance", clearance)
-    await brought("activate_clearance", clearance)
-    capability = await made(
+    await give_command("submit_clearance", clearance)
+    await give_command("start_clearance_review", clearance, first_reviewer_role="BeamlineScientist")
+    await give_command("append_clearance_review_step", clearance, step_index=0, **APPROVED)
+    await give_command("approve_clearance", clearance)
+    await give_command("activate_clearance", clearance)
+    capability = await create(
         "define_capability",
         code=f"baton.capability.{mark}",
         name="Imaging",
@@ -177,9 +177,9 @@ async def furnished(stack: ConductStack) -> RunStack:
         parameters_schema=PARAMETERS,
     )
     technique = {"capability_id": capability, "needed_supplies": ["photon_beam"], "parameters_schema": PARAMETERS}
-    method = await made("define_method", name="tomography", **technique)
-    site = await made("register_facility", code=f"s-{mark[:12]}", display_name="Lumen", kind="Site")
-    practice = await made("define_practice", name="Tomography", method_id=method, site_id=site)
-    plan = await made("define_plan", name="Spring block", practice_id=practice, asset_ids=[camera])
-    await brought("update_plan_default_parameters", plan, default_parameters_patch=DEFAULTS)
+    method = await create("define_method", name="tomography", **technique)
+    site = await create("register_facility", code=f"s-{mark[:12]}", display_name="Lumen", kind="Site")
+    practice = await create("define_practice", name="Tomography", method_id=method, site_id=site)
+    plan = await create("define_plan", name="Spring block", practice_id=practice, asset_ids=[camera])
+    await give_command("update_plan_default_parameters", plan, default_parameters_patch=DEFAULTS)
     return RunStack(stack, plan, supply)

@@ -1,4 +1,4 @@
-"""Schedules on the stage: what they conduct, how they are made to fire, and what there is to see of it."""
+"""Schedules on a conduct stack: what they conduct, how they are made to fire, and what is recorded of it."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -50,13 +50,13 @@ class ScheduleCase:
     async def give(self, verb: str, **fields: Any) -> None:
         """Give a command to the schedule, and let the engine know of it."""
         await self.stack.do(command(verb, fields), self.id)
-        await self.keep()
+        await self.reconcile()
 
-    async def keep(self) -> None:
+    async def reconcile(self) -> None:
         await self.stack.runtime.schedule_reconciler.reconcile_changed()
         await self.stack.runtime.schedule_reconciler.reconcile(self.id)
 
-    async def set_off(self) -> None:
+    async def fire_now(self) -> None:
         """Have the engine fire now, as if the calendar said so."""
         await self.handle.trigger()
 
@@ -72,7 +72,7 @@ class ScheduleCase:
         return job.id
 
     async def state(self) -> Schedule:
-        return await stored(self.stack, Schedule, self.id)
+        return await load_state(self.stack, Schedule, self.id)
 
     async def events(self) -> list[Event]:
         async with self.stack.runtime.store.session() as session:
@@ -82,11 +82,11 @@ class ScheduleCase:
     async def outcomes(self, count: int) -> list[Any]:
         """What became of the firings, once there are so many."""
 
-        async def recorded() -> list[Event] | None:
+        async def recorded_outcomes() -> list[Event] | None:
             found = [one for one in await self.events() if isinstance(one, ScheduleFired | ScheduleFiringRefused)]
             return found if len(found) >= count else None
 
-        found: list[Any] = await until(recorded, 40)
+        found: list[Any] = await until(recorded_outcomes, 40)
         return found
 
     async def view(self) -> ScheduleView:
@@ -96,7 +96,7 @@ class ScheduleCase:
     async def engine_view(self) -> Any:
         return await self.handle.describe()
 
-    async def has_put_off(self, count: int) -> bool:
+    async def has_postponed(self, count: int) -> bool:
         """Tell whether the engine has skipped or buffered so many firings."""
         described = await self.engine_view()
         return bool(described.info.num_actions_skipped_overlap + described.raw_description.info.buffer_size == count)
@@ -105,33 +105,33 @@ class ScheduleCase:
         """The workflows that the engine started by the calendar, oldest first."""
         return [action.action.workflow_id for action in (await self.engine_view()).info.recent_actions]
 
-    async def ends(self, workflow_id: str) -> Any:
+    async def wait_for_end(self, workflow_id: str) -> Any:
         """How the workflow of a firing ended."""
         return await self.stack.client.get_workflow_handle(workflow_id).result()
 
 
-async def stored(stack: ConductStack, state: type[Any], id: UUID) -> Any:
+async def load_state(stack: ConductStack, state: type[Any], id: UUID) -> Any:
     """What is on record under this id; None where nothing is."""
     async with stack.runtime.store.session() as session:
         rows = await session.load(state.__name__, [id])
     return state.aggregate.replay(rows)
 
 
-async def procedure_reaches(stack: ConductStack, id: UUID, status: str) -> Procedure:
-    async def reached() -> Any:
-        found = await stored(stack, Procedure, id)
+async def wait_for_procedure(stack: ConductStack, id: UUID, status: str) -> Procedure:
+    async def reached_state() -> Any:
+        found = await load_state(stack, Procedure, id)
         return found if found is not None and found.status == status else None
 
-    procedure: Procedure = await until(reached)
+    procedure: Procedure = await until(reached_state)
     return procedure
 
 
-async def run_reaches(stack: ConductStack, id: UUID, status: str) -> Run:
-    async def reached() -> Any:
-        found = await stored(stack, Run, id)
+async def wait_for_run(stack: ConductStack, id: UUID, status: str) -> Run:
+    async def reached_state() -> Any:
+        found = await load_state(stack, Run, id)
         return found if found is not None and found.status == status else None
 
-    run: Run = await until(reached)
+    run: Run = await until(reached_state)
     return run
 
 
@@ -145,31 +145,31 @@ async def recipe(stack: ConductStack, steps: Sequence[Any], closing_steps: Seque
     return UUID((made.body or {})["recipe_id"])
 
 
-async def crew(stack: ConductStack, may: Iterable[str]) -> tuple[Caller, UUID]:
-    """Somebody of the crew, and the policy by which they may do things."""
+async def register_member(stack: ConductStack, may: Iterable[str]) -> tuple[Caller, UUID]:
+    """Register an actor with these permissions; return it as a caller, and its policy."""
     id = UUID((await stack.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
     grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
     policy = await stack.do(DefinePolicy(name="Crew", **grant, permitted_commands=sorted(may)))
     return Caller(id, SYSTEM_HTTP, new_id()), UUID(policy.body["policy_id"])
 
 
-def darks(recipe_id: UUID, **fields: Any) -> dict[str, Any]:
+def darks_target(recipe_id: UUID, **fields: Any) -> dict[str, Any]:
     return {"kind": "ConductRecipe", "recipe_id": recipe_id, "name": "Darks {fired_at} no. {count}", **fields}
 
 
-async def scheduled(
+async def define_schedule(
     stack: ConductStack, target: dict[str, Any], caller: Caller | None = None, **fields: Any
 ) -> ScheduleCase:
     """A schedule of which the engine knows."""
     asked = DefineSchedule(**{"name": "Nightly darks", "calendar": SELDOM, "target": target, **fields})
     made = await stack.runtime.service.execute(asked, caller or stack.caller)
     table = ScheduleCase(stack, UUID((made.body or {})["schedule_id"]))
-    await table.keep()
+    await table.reconcile()
     return table
 
 
 @asynccontextmanager
-async def swept(stack: ConductStack) -> AsyncIterator[None]:
+async def swept_engine(stack: ConductStack) -> AsyncIterator[None]:
     """Leave nothing in the engine that would fire after the block, or still goes on."""
     try:
         yield

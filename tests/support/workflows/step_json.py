@@ -32,9 +32,9 @@ def compute(*command: str, **more: Any) -> dict[str, Any]:
     return {"kind": "compute", "command": list(command), **more}
 
 
-def captured(name: str) -> dict[str, Any]:
+def captured_value(name: str) -> dict[str, Any]:
     return {"__capture__": name}
 
 
-def steered(axis: str) -> dict[str, Any]:
+def steered_value(axis: str) -> dict[str, Any]:
     return {"__steering__": axis}

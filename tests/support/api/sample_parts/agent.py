@@ -11,17 +11,17 @@ SYSTEM_CONDUIT = "00000000-0000-0000-0000-000000000010"
 SYSTEM_HTTP = "00000000-0000-0000-0000-000000000020"
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     ids["language_model_id"] = await api.create(
         "/language-models", entry(model="m-1", snapshot_pin=f"m-1-{mark}", endpoint_note="Through the site gateway")
     )
-    ids["agent_id"] = await in_service(api, "RunDebriefer", mark)
+    ids["agent_id"] = await create_agent(api, "RunDebriefer", mark)
     ids["proposal_id"] = await proposal(api, mark, UUID(ids["asset_id"]))
     ids["subscriber_name"] = "caution_promoter"
     ids["logged_event_id"] = await next_event(api, ids["subscriber_name"], "DecisionRegistered")
 
 
-async def in_service(api: Api, kind: str, mark: str, **fields: Any) -> str:
+async def create_agent(api: Api, kind: str, mark: str, **fields: Any) -> str:
     """An agent of a kind that asks whatever model the deployment has for it."""
     model_ref = {"provider": "setting", "model": "RUN_DEBRIEFER_MODEL"}
     claims = {
@@ -31,15 +31,15 @@ async def in_service(api: Api, kind: str, mark: str, **fields: Any) -> str:
     }
     defined = {"kind": kind, "name": f"{kind} {mark}", "version": "2.1", "model_ref": model_ref, **claims, **fields}
     agent_id = await api.create("/agents", defined)
-    await api.done(f"/agents/{agent_id}/version")
-    await api.done(f"/agents/{agent_id}/tools/grant", {"tool_name": "get_run"})
-    await api.done(f"/agents/{agent_id}/update-budget", {"monthly_cost_cap": 40.0, "daily_token_cap": 200_000})
+    await api.execute(f"/agents/{agent_id}/version")
+    await api.execute(f"/agents/{agent_id}/tools/grant", {"tool_name": "get_run"})
+    await api.execute(f"/agents/{agent_id}/update-budget", {"monthly_cost_cap": 40.0, "daily_token_cap": 200_000})
     return agent_id
 
 
 async def proposal(api: Api, mark: str, target_id: UUID, choice: str = "ProposeNotice") -> str:
     """A caution that an agent with a token of its own proposes."""
-    drafter = await in_service(api, "CautionDrafter", mark)
+    drafter = await create_agent(api, "CautionDrafter", mark)
     grant = {"name": f"Drafts {mark}", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
     permitted = {"permitted_principal_ids": [drafter], "permitted_commands": ["RegisterDecision"]}
     await api.create("/policies", {**grant, **permitted})

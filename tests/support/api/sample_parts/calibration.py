@@ -3,7 +3,7 @@
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     place = {"energy": 25, "optics_config": f"5x {mark}"}
     ids["calibration_id"] = await api.create(
         "/calibrations", {"target_id": ids["asset_id"], "quantity": "rotation_center", "operating_point": place}

@@ -3,7 +3,7 @@
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     ids["caution_id"] = await api.create(
         "/cautions",
         {

@@ -3,6 +3,6 @@
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     hutch = {"name": f"Imaging hutch {mark}", "facility_code": "facility"}
     ids["enclosure_id"] = await api.create("/enclosures", hutch)

@@ -4,13 +4,13 @@ from baton.infrastructure.wall_clock import new_id
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     from_recipe = {"name": f"Flats {mark}", "kind": "flat_field", "parent_run_id": ids["run_id"]}
     await api.create(f"/recipes/{ids['recipe_id']}/procedures", from_recipe)
     task = {"name": f"Centre the axis {mark}", "kind": f"alignment {mark}", "target_asset_ids": [ids["asset_id"]]}
     ids["procedure_id"] = await api.create("/procedures", task)
-    await api.done(f"/procedures/{ids['procedure_id']}/start")
-    await api.done(f"/procedures/{ids['procedure_id']}/iterations/start", {"iteration_index": 1})
+    await api.execute(f"/procedures/{ids['procedure_id']}/start")
+    await api.execute(f"/procedures/{ids['procedure_id']}/iterations/start", {"iteration_index": 1})
     doing = {"event_id": str(new_id()), "step_kind": "setpoint", "payload": {"address": "bl7:x", "value": 1.5}}
     entries = [{**doing, "sampled_at": "2026-10-06T09:12:00Z"}]
     answer = await api.post(f"/procedures/{ids['procedure_id']}/activities", {"entries": entries})

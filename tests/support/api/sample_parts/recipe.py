@@ -14,11 +14,11 @@ STEPS: list[dict[str, Any]] = [
 CLOSING_STEPS: list[dict[str, Any]] = [{"kind": "setpoint", "address": "lum:m102", "value": {"__capture__": "home"}}]
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     if "capability_id" not in ids:
         contract = {"name": "Acquisition", "required_affordances": [], "executor_shapes": ["PROCEDURE"]}
         ids["capability_id"] = await api.create("/capabilities", {"code": f"baton.capability.{mark}", **contract})
     realised = {"name": f"Flats {mark}", "capability_id": ids["capability_id"]}
     ids["recipe_id"] = await api.create("/recipes", {**realised, "steps": STEPS})
     renewed = {"version_tag": "2026-Q2", "steps": STEPS, "closing_steps": CLOSING_STEPS}
-    await api.done(f"/recipes/{ids['recipe_id']}/version", renewed)
+    await api.execute(f"/recipes/{ids['recipe_id']}/version", renewed)

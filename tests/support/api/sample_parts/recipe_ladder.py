@@ -7,7 +7,7 @@ DWELL = {"type": "number", "minimum": 0.0001, "maximum": 10, "unit": {"system": 
 PARAMETERS = {"$schema": DIALECT, "type": "object", "properties": {"dwell": DWELL}}
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     ids["capability_id"] = await api.create(
         "/capabilities",
         {
@@ -29,6 +29,6 @@ async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
         },
     )
     stage = {"role_name": "stage", "family_id": ids["family_id"]}
-    await api.done(f"/methods/{ids['method_id']}/add-required-role", {"requirement": stage})
+    await api.execute(f"/methods/{ids['method_id']}/add-required-role", {"requirement": stage})
     adopted = {"method_id": ids["method_id"], "site_id": ids["facility_id"], "family_ids": [ids["family_id"]]}
     ids["practice_id"] = await api.create("/practices", {"name": "Flat field, imaging hutch", **adopted})

@@ -4,11 +4,11 @@ from baton.infrastructure.wall_clock import new_id
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     series = {"name": f"Series {mark}", "intent": "Series", "lead_actor_id": ids["actor_id"]}
     ids["campaign_id"] = await api.create("/campaigns", series)
     beam = await api.create("/supplies", {"kind": "photon_beam", "name": f"Beam {mark}", "facility_code": "facility"})
-    await api.done(f"/supplies/{beam}/mark-available", {"reason": "shutter open"})
+    await api.execute(f"/supplies/{beam}/mark-available", {"reason": "shutter open"})
     asked = {"name": "Load step 1", "plan_id": ids["plan_id"], "campaign_id": ids["campaign_id"]}
     ids["run_id"] = await api.create("/runs", asked)
     sample = {"event_id": str(new_id()), "channel_name": "ring_current", "value": 198.7, "units": "mA"}

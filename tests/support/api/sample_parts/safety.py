@@ -5,10 +5,10 @@ from uuid import uuid4
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     form = {"code": f"ESAF-{mark}", "title": "Experiment safety assessment form", "external_ref": "EDMS 4711"}
     ids["template_id"] = await api.create("/clearance-templates", {**form, "facility_code": "facility"})
-    await api.done(f"/clearance-templates/{ids['template_id']}/activate")
+    await api.execute(f"/clearance-templates/{ids['template_id']}/activate")
     cell = {"kind": "Subject", "id": str(uuid4())}
     bindings = [
         cell,
@@ -33,9 +33,9 @@ async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
         "external_id": mark,
     }
     clearance = ids["clearance_id"] = await api.create("/clearances", registered)
-    await api.done(f"/clearances/{clearance}/submit")
-    await api.done(f"/clearances/{clearance}/start-review", {"first_reviewer_role": "BeamlineScientist"})
+    await api.execute(f"/clearances/{clearance}/submit")
+    await api.execute(f"/clearances/{clearance}/start-review", {"first_reviewer_role": "BeamlineScientist"})
     approved = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2025-05-20T10:00:00Z"}
-    await api.done(f"/clearances/{clearance}/append-review-step", {"step_index": 0, **approved})
-    await api.done(f"/clearances/{clearance}/approve", {})
-    await api.done(f"/clearances/{clearance}/activate")
+    await api.execute(f"/clearances/{clearance}/append-review-step", {"step_index": 0, **approved})
+    await api.execute(f"/clearances/{clearance}/approve", {})
+    await api.execute(f"/clearances/{clearance}/activate")

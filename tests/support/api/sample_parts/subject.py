@@ -3,7 +3,7 @@
 from tests.support.service import Api
 
 
-async def furnished(api: Api, ids: dict[str, str], mark: str) -> None:
+async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     ids["subject_id"] = await api.create("/subjects", {"name": f"Catalyst pellet {mark}"})
     mounted = {"asset_id": ids["asset_id"], "reason": "loaded for overview scan"}
-    await api.done(f"/subjects/{ids['subject_id']}/mount", mounted)
+    await api.execute(f"/subjects/{ids['subject_id']}/mount", mounted)

@@ -15,9 +15,9 @@ def caution_begins(world: World) -> tuple[UUID, Scene]:
 
 
 def drift(scene: Scene) -> dict[str, Any]:
-    said = {"text": "Rotation drifts after homing", "workaround": "Wait ten minutes", "tags": ["rotary"]}
+    texts = {"text": "Rotation drifts after homing", "workaround": "Wait ten minutes", "tags": ["rotary"]}
     target = {"kind": "Asset", "id": scene.asset_id}
-    return {"target": target, "category": "OperationalWindow", "severity": "Caution", **said}
+    return {"target": target, "category": "OperationalWindow", "severity": "Caution", **texts}
 
 
 CAUTION = Lifecycle(

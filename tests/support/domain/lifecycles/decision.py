@@ -1,4 +1,4 @@
-"""A decision has no states: registered is final, and whatever follows only adds."""
+"""A decision has no states: registered is final, and everything after it only adds."""
 
 from uuid import UUID
 

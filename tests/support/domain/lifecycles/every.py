@@ -97,7 +97,7 @@ VISIT = Lifecycle(
         "check_in_visit": Verb(
             "Arrived InProgress OnHold", {}, "VisitCannotCheckInError", "status_not_eligible", given=physical_mode
         ),
-        # Nobody is here before arrival, and whoever was left with the end.
+        # Nobody is present before arrival, and everybody leaves with the end.
         "check_out_visit": Verb(
             "Arrived InProgress OnHold",
             {},

@@ -72,7 +72,7 @@ def arrange_waiting(world: World, id: UUID, scene: Scene) -> None:
 
 
 def hold_under(conduct: Command) -> Callable[[World, UUID, Scene], None]:
-    """Where the procedure is Held, it is so since this conduct."""
+    """Return an arrangement in which a Held procedure is held under this conduct."""
 
     def arrange(world: World, id: UUID, scene: Scene) -> None:
         if procedure_of(world, id).status is HELD:

@@ -13,15 +13,15 @@ CURRENT = "Defined Versioned"
 def plan_begins(world: World) -> tuple[UUID, Scene]:
     hutch = imaging_hutch(world)
     hutch.role(required_ports=[TRIGGER_IN])
-    return world.create(command("define_plan", hutch.plan_fields())), Scene(hutch=hutch)
+    return world.create(command("define_plan", hutch.plan_fields())), Scene(camera=hutch.camera, timing_box=hutch.timing_box)
 
 
 def trigger_wire(scene: Scene) -> dict[str, Any]:
-    return wire_fields(scene.hutch.timing_box, "trigger_out", scene.hutch.camera, "trigger_in")
+    return wire_fields(scene.timing_box, "trigger_out", scene.camera, "trigger_in")
 
 
 def detector_binding(scene: Scene) -> dict[str, Any]:
-    return {"role_name": "detector", "asset_id": scene.hutch.camera}
+    return {"role_name": "detector", "asset_id": scene.camera}
 
 
 def spring_window(scene: Scene) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def run_begins(world: World) -> tuple[UUID, Scene]:
 
 
 def run_started() -> RunStarted:
-    """A run that begins, as its event says."""
+    """The event of a run that begins."""
     return RunStarted(
         name="Load step 1",
         plan_id=new_id(),
@@ -52,7 +52,7 @@ def run_started() -> RunStarted:
 
 
 def one_phase_to_come(world: World, run_id: UUID, scene: Scene) -> None:
-    """A phase that stands at its beginning."""
+    """Register a phase of the run that has not begun."""
     unsaid = {"capability_id": None, "recipe_id": None, "max_consecutive_unconverged_iterations": None}
     task = {"name": "Projections", "kind": "projections", "target_asset_ids": frozenset(), "parent_run_id": run_id}
     world.given(scene.phase_id, ProcedureRegistered(**task, **unsaid))

@@ -1,10 +1,13 @@
-"""The bytes in which sets are stored, printed so that two processes with different hash seeds can be compared."""
+"""The bytes of stored sets and expansions, printed so that two processes with different hash seeds can be compared."""
 
 from uuid import UUID
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.affordance import Affordance
+from baton.domain.recipe.expansion import expand, expansion_of, steps_hash
+from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.domain.shared.canonical import content_hash
+from tests.support.domain.flat_field import BINDINGS, CLOSING_STEPS, STEPS, action
 
 IDS = [UUID(int=number * 0x9E3779B97F4A7C15) for number in range(1, 30)]
 
@@ -26,5 +29,18 @@ def stored_sets() -> str:
     return "\n".join(sorted(lines))
 
 
+def expansions() -> str:
+    """Return the bytes and hashes of the worked example's expansion, and of one with many bindings."""
+    example = expansion_of(read_steps(STEPS), read_closing_steps(CLOSING_STEPS), BINDINGS)
+    many = action(**{str(number): {"__binding__": "x"} for number in range(50)})
+    steps = expand(read_steps([many]), {"x": {"b": 1, "a": [2.0]}})
+    hashes = [example.steps_hash, content_hash(BINDINGS), steps_hash(steps, ())]
+    return "\n".join([*hashes, example.model_dump_json(), str(steps)])
+
+
+def stored_bytes() -> str:
+    return f"{stored_sets()}\n{expansions()}"
+
+
 if __name__ == "__main__":
-    print(stored_sets())
+    print(stored_bytes())
