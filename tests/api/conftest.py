@@ -10,5 +10,5 @@ from tests.support.infrastructure.identity_provider import Issuer
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
     """An issuer of tokens, served over HTTP."""
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         yield issuer

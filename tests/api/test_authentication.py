@@ -210,7 +210,7 @@ async def test_a_missing_provider_locks_everybody_out_where_tokens_are_required(
 
 
 async def test_a_provider_that_is_down_is_no_fault_of_the_token(database_url: str) -> None:
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         asked = issuer.asked_provider(issuer="https://asked.example.org")
         async with open_guarded_service(database_url, issuer, issuer.provider(), asked) as guarded_service:
             tokens = {"KeySetUnavailableError": issuer.token(), "IntrospectionUnavailableError": issuer.opaque_token()}
@@ -226,7 +226,7 @@ async def test_a_provider_that_is_down_is_no_fault_of_the_token(database_url: st
 
 
 async def test_a_token_without_content_is_asked_about(database_url: str) -> None:
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         asked = issuer.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
         async with open_guarded_service(database_url, issuer, asked) as guarded_service:
             good = await guarded_service.get("/me", f"Bearer {issuer.opaque_token()}")

@@ -1,4 +1,4 @@
-"""A conduct as its stream tells it: frame by frame, to whoever reads, however often they come back."""
+"""The stream of a conduct: every reader gets each frame once, however often it comes back."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ from tests.support.workflows.step_json import capture, check, criterion, setpoin
 
 
 async def read_frames(conduct_service: ConductService, procedure_id: UUID, conduct_id: UUID) -> list[ConductFrame]:
-    """Every frame of a conduct."""
+    """Return every frame of a conduct."""
     return await read_conduct_stream(conduct_service.operator, procedure_id, f"{conduct_id}:0")
 
 
@@ -233,7 +233,7 @@ SHORT_INTERVALS = StreamIntervals(shortest=0.01, longest=0.01, unopened=0.01, co
 async def open_frames(
     stream: ConductStream, procedure_id: UUID, caller: Caller, stopping: asyncio.Event | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """What a stream sends to a reader who stays."""
+    """Return what a stream sends to a reader that stays."""
     never = asyncio.Event()
 
     async def receive() -> Any:
@@ -280,7 +280,7 @@ async def read_to_end(frames: AsyncGenerator[bytes, None]) -> None:
 
 
 async def test_readers_that_stop_reading_hold_back_nobody(conduct_service: ConductService) -> None:
-    """There are more of them than connections to the database, each stuck in the middle of what it is told."""
+    """There are more of them than connections to the database, each stuck in the middle of the stream."""
     runtime = conduct_service.stack.runtime
     stream = ConductStream(runtime.conduct_feed, runtime.service, runtime.listener, OpenStreams(200, 8), SHORT_INTERVALS)
     procedure_id, conduct_id = await conduct_service.start_conduct(*[setpoint("a", index) for index in range(20)], PAUSE)

@@ -1,4 +1,4 @@
-"""Whoever is not permitted a query learns nothing from it, not even whether an id exists: every query, REST and MCP."""
+"""A caller without permission learns nothing from a query, not even whether an id exists: every query, REST and MCP."""
 
 import json
 from collections.abc import AsyncIterator
@@ -65,7 +65,7 @@ class PolicyService:
 
 
 def fill_ids(value: Any, ids: dict[str, str]) -> Any:
-    """An argument with the ids it names."""
+    """Return an argument with the ids it names."""
     return [fill_ids(one, ids) for one in value] if isinstance(value, list) else value.format(**ids)
 
 

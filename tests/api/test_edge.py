@@ -35,7 +35,7 @@ IN_ADDRESS = [operation for operation in REGISTRY if not operation.has_body]
 def assert_error(
     response: httpx.Response, status: int, code: str, context: str, reason: str | None = None
 ) -> dict[str, Any]:
-    """The one error body, whoever refuses."""
+    """Assert the one error body that every refusal has, and return it."""
     body: dict[str, Any] = response.json()
     assert (response.status_code, body["code"], body["context"], body.get("reason")) == (status, code, context, reason)
     assert body["correlation_id"] == response.headers["X-Correlation-Id"]

@@ -21,7 +21,7 @@ FRAMES: list[tuple[str, dict[str, Any]]] = [
 
 async def test_every_frame_needs_a_token_meant_for_mcp(database_url: str) -> None:
     helper = str(uuid4())
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         provider = issuer.provider(subject_bindings=[{"subject": "helper", "actor_id": helper}])
         async with running_api(database_url, identity_providers=[provider]) as api:
             metadata = f'resource_metadata="{api.base_url}/.well-known/oauth-protected-resource/mcp"'
@@ -42,7 +42,7 @@ async def test_every_frame_needs_a_token_meant_for_mcp(database_url: str) -> Non
 
 
 async def test_an_agent_without_a_token_does_not_get_in(database_url: str) -> None:
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         async with running_api(database_url, identity_providers=[issuer.provider()]) as api:
             for era in ("legacy", "auto"):
                 with pytest.raises(ExceptionGroup):
@@ -51,7 +51,7 @@ async def test_an_agent_without_a_token_does_not_get_in(database_url: str) -> No
 
 
 async def test_an_unreachable_provider_is_said_so(database_url: str) -> None:
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         async with running_api(database_url, identity_providers=[issuer.provider()]) as api:
             token = bearer(issuer, MCP_AUDIENCE)
             issuer.stop()

@@ -1,4 +1,4 @@
-"""Progress as an agent hears of it: a call with a progress token is told how the conduct goes while it is waited for."""
+"""Progress notifications: a call with a progress token gets the state of the conduct while it waits."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ SEARCH: dict[str, Any] = {
 
 
 class ProgressLog(list[tuple[float, float | None, str | None]]):
-    """What an agent was told on the way."""
+    """The progress notifications that an agent got."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         self.append((progress, total, message))
@@ -44,7 +44,7 @@ class ProgressLog(list[tuple[float, float | None, str | None]]):
 async def paused_conduct(
     conduct_service: ConductService, client: Client, progress_log: ProgressLog, procedure_id: UUID
 ) -> Any:
-    """What a conduct comes to that stands still until the agent has heard where."""
+    """Return the answer of a conduct that pauses until the agent got the progress of its second step."""
 
     async def listen(progress: float, total: float | None, message: str | None) -> None:
         await progress_log(progress, total, message)
@@ -151,7 +151,7 @@ async def test_a_frame_that_asks_for_progress_is_answered_by_a_stream_that_ends_
     assert "X-Correlation-Id" in answer.headers
     frames = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     assert [frame.get("method", "answer") for frame in frames] == ["notifications/progress"] * (len(frames) - 1) + ["answer"]
-    assert len(frames) > 1, "somebody was told"
+    assert len(frames) > 1, "there was no progress"
     assert all(frame["params"]["progressToken"] == "mine" for frame in frames[:-1])
     assert frames[-1]["result"]["structuredContent"]["succeeded"]
 

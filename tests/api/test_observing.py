@@ -51,7 +51,7 @@ class Plant:
 
 @pytest.fixture(scope="module", params=["permissive", "policy"])
 async def plant(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Plant]:
-    with Issuer.running() as issuer, fresh_database(postgres, template) as url:
+    with Issuer.running_server() as issuer, fresh_database(postgres, template) as url:
         async with open_service_callers(url, issuer, authorization_mode=request.param) as callers:
             air = {"kind": "compressed_air", "name": "Ring main", "facility_code": "facility"}
             supply = await callers.operator.create("/supplies", air)

@@ -60,7 +60,7 @@ class EnforcingService:
 @pytest.fixture
 async def enforcing_service(database_url: str) -> AsyncIterator[EnforcingService]:
     administrator = str(uuid4())
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         provider = issuer.provider(subject_bindings=[{"subject": "admin", "actor_id": administrator}])
         settings = {"authorization_mode": "policy", "identity_providers": [provider]}
         async with running_api(database_url, bootstrap_principal_id=administrator, **settings) as api:

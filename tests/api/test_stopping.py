@@ -25,28 +25,28 @@ class NoBindings:
 
 
 class UnprintableError(Exception):
-    """A failure whose very place cannot be told."""
+    """A failure whose traceback cannot be read."""
 
     @property
     def __traceback__(self) -> Any:
-        raise OSError("nothing is to be had any more")
+        raise OSError("nothing is readable any more")
 
 
 @pytest.fixture
-def stopping() -> asyncio.Event:
+def stop_event() -> asyncio.Event:
     return asyncio.Event()
 
 
 @pytest.fixture
-async def client(stopping: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
+async def client(stop_event: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
     registry = ProviderRegistry((), NoBindings(), ProviderClient(), lambda: datetime.now(UTC))
-    edge = Edge(None, Authentication(Settings(app_env="test"), registry), 1000, stopping)
+    edge = Edge(None, Authentication(Settings(app_env="test"), registry), 1000, stop_event)
 
     async def quick(request: Request, caller: Caller) -> Response:
         return Response(200, b"{}")
 
     async def cut_off(request: Request, caller: Caller) -> Response:
-        stopping.set()
+        stop_event.set()
         raise asyncio.CancelledError
 
     async def unspeakable(request: Request, caller: Caller) -> Response:
@@ -65,10 +65,10 @@ async def client(stopping: asyncio.Event) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_a_request_that_comes_while_the_service_stops_is_sent_away(
-    client: httpx.AsyncClient, stopping: asyncio.Event
+    client: httpx.AsyncClient, stop_event: asyncio.Event
 ) -> None:
     assert (await client.get("/quick")).status_code == 200
-    stopping.set()
+    stop_event.set()
     for path in ("/quick", "/nothing"):
         refused = await client.get(path)
         assert_error(refused, 503, "ServiceStoppingError", "edge")

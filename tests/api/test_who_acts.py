@@ -1,4 +1,4 @@
-"""Who acted has a name in every answer and history, and nobody is told of a command that no call of theirs can reach."""
+"""The actor has a name in every answer and history, and no caller sees a command that its calls cannot reach."""
 
 from typing import Any
 from uuid import uuid4

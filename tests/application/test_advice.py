@@ -1,4 +1,4 @@
-"""Advice on where to measure next: asked for once, whoever gives it, and put on the record with the pass."""
+"""Advice on where to measure next: asked for once of any decider, and put on the record with the pass."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

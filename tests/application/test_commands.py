@@ -300,7 +300,7 @@ class TestCrashes:
 
     @pytest.fixture(params=["memory", "postgres"])
     async def open_again(self, request: pytest.FixtureRequest) -> AsyncIterator[StoreOpener]:
-        """The same data for one process after the other; each is told of its own appends."""
+        """The same data for one process after the other; each hears of its own appends."""
         if request.param == "memory":
             processes: list[Callable[[], None]] = []
             kept = MemoryStore(lambda: processes[-1]())

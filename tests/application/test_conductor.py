@@ -139,7 +139,7 @@ class TestBeginningToClose:
         outcome = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
         found = await twice(memory, conduct, lambda stand: stand.conductor.begin_closing(conduct.end(outcome)))
         assert found is verdict
-        assert memory.procedure(conduct).current_iteration_index == 1, "whoever ends it ends the pass"
+        assert memory.procedure(conduct).current_iteration_index == 1, "ending it ends the pass"
 
     async def test_what_is_asked_for_afterwards_does_not_take_it_back(self, memory: MemoryConduct) -> None:
         conduct = await open_loop(memory)
@@ -291,7 +291,7 @@ class TestEnding:
         result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.FAILED, failure=failure), closed=False)
         assert (result.held, result.failure.error_class, memory.rows()) == (True, "StepInterrupted", [])
 
-    async def test_a_hold_holds_as_whoever_asked_said(self, memory: MemoryConduct) -> None:
+    async def test_a_hold_holds_as_its_caller_said(self, memory: MemoryConduct) -> None:
         conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
         decision = new_id()
         asking = HoldProcedure(reason="shift change", decided_by_decision_id=decision)

@@ -49,7 +49,7 @@ async def test_a_decider_that_does_not_answer_is_not_waited_for_for_ever() -> No
 
 
 @pytest.mark.parametrize("point", [None, {}, {"focus": 3.0}, {"tilt": 0.0}, {"focus": 0.0, "tilt": 0.0}])
-async def test_advice_that_cannot_be_followed_is_refused_whoever_gave_it(point: dict[str, float] | None) -> None:
+async def test_advice_that_cannot_be_followed_is_refused_from_every_decider(point: dict[str, float] | None) -> None:
     with pytest.raises(DecideAdviceMalformedError):
         await advice_from(AnsweringDecider(SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point=point)), KNOWN)
 

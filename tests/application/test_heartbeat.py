@@ -146,7 +146,7 @@ async def test_one_sign_in_time_is_enough(time: LoopTime) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "goes_on"), [(4, True), (10, False)])
-async def test_whoever_was_taken_for_lost_meanwhile_stops(time: LoopTime, seconds: float, goes_on: bool) -> None:
+async def test_a_worker_that_was_taken_for_lost_meanwhile_stops(time: LoopTime, seconds: float, goes_on: bool) -> None:
     """A process that stood still: another one may be at the same work since the sixth second."""
     suspended: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Lines that nobody takes: they are dropped and counted, and whoever said them goes on."""
+"""Lines that nobody takes: they are dropped and counted, and their writer goes on."""
 
 import io
 import logging

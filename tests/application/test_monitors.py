@@ -139,7 +139,7 @@ async def record() -> MemoryRecord:
 
 class TestPermits:
     async def test_drop_and_recovery_are_recorded(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
             plant.set_reading(PERMIT, good("OFF"))
             await until(permits_are(record, "Permitted", "NotPermitted"))
@@ -152,7 +152,7 @@ class TestPermits:
             )
 
     async def test_bad_quality_and_an_unknown_value_are_unknown(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
             plant.set_reading(PERMIT, bad(1))
             await until(permits_are(record, "Permitted", "Unknown"))
@@ -163,7 +163,7 @@ class TestPermits:
 
     async def test_a_lost_signal_is_unknown_at_once(self, record: MemoryRecord, plant: Simulator) -> None:
         no_interval_ends = MonitorIntervals(refresh=3600, resubscribe=3600, retry=3600, first_reading=3600, sweep=3600)
-        async with record.monitored(plant, no_interval_ends):
+        async with record.running_monitors(plant, no_interval_ends):
             await until(permits_are(record, "Permitted"))
             plant.simulate_disconnect(PERMIT)
             await until(permits_are(record, "Permitted", "Unknown"))
@@ -176,7 +176,7 @@ class TestPermits:
     async def test_a_stream_that_ends_in_good_order_is_unknown_until_it_is_followed_again(
         self, record: MemoryRecord, plant: Simulator
     ) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
             plant.simulate_end(PERMIT)
             await until(permits_are(record, "Permitted", "Unknown", "Permitted"))
@@ -185,7 +185,7 @@ class TestPermits:
     async def test_a_signal_that_stays_away_is_unknown_once_and_recorded_again_when_it_is_back(
         self, record: MemoryRecord, plant: Simulator
     ) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
             plant.simulate_disconnect(PERMIT)
             await until(permits_are(record, "Permitted", "Unknown"))
@@ -197,14 +197,14 @@ class TestPermits:
             await until(permits_are(record, "Permitted", "Unknown", "NotPermitted"))
 
     async def test_a_monitor_that_stops_leaves_no_permit_behind(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
         assert (await record.observations())[-1][:2] == ("Unknown", "The monitor stopped.")
 
     async def test_enclosures_do_not_touch_each_other(self, record: MemoryRecord, plant: Simulator) -> None:
         plant.set_reading("PSS:C", good(1))
         both = {HUTCH: PERMIT, "Hutch C": "PSS:C"}
-        async with record.monitored(plant, enclosures=both):
+        async with record.running_monitors(plant, enclosures=both):
             await until(permits_are(record, "Permitted"))
             plant.simulate_disconnect("PSS:C")
             await until(lambda: equal(record.permits("Hutch C"), ["Permitted", "Unknown"]))
@@ -215,7 +215,7 @@ class TestPermits:
         plant = Simulator()
         plant.set_reading(PERMIT, Reading(value=1, sampled_at=sampled))
         began = clock()
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
             id = await record.enclosure()
             assert id
@@ -227,7 +227,7 @@ class TestPermits:
 
 class TestContact:
     async def test_it_is_refreshed_while_nothing_changes(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, replace(QUICK, refresh=0.05)):
+        async with record.running_monitors(plant, replace(QUICK, refresh=0.05)):
             await until(permits_are(record, "Permitted"))
             first = await record.contact()
             await until(lambda: contacted_since(record, first))
@@ -240,7 +240,7 @@ class TestContact:
     async def test_a_lost_signal_is_not_refreshed(self, record: MemoryRecord, plant: Simulator) -> None:
         plant.set_reading("PSS:C", good(1))
         both = {HUTCH: PERMIT, "Hutch C": "PSS:C"}
-        async with record.monitored(plant, replace(QUICK, refresh=0.02), enclosures=both):
+        async with record.running_monitors(plant, replace(QUICK, refresh=0.02), enclosures=both):
             await until(permits_are(record, "Permitted"))
             plant.simulate_disconnect(PERMIT)
             await until(permits_are(record, "Permitted", "Unknown"))
@@ -254,25 +254,25 @@ class TestStarting:
     async def test_an_enclosure_without_a_reading_is_unknown_after_the_wait(
         self, record: MemoryRecord, plant: Simulator
     ) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
         await record.observe(await record.enclosure(), "Permitted")
         silent = Simulator()
         silent.simulate_connect(PERMIT)
-        async with record.monitored(silent):
+        async with record.running_monitors(silent):
             assert await record.permit() == "Permitted"
             await until(lambda: record.settled == {HUTCH})
             assert (await record.observations())[-1][:2] == ("Unknown", "No reading came since the monitor started.")
 
     async def test_a_first_reading_settles_at_once(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, replace(QUICK, first_reading=60)):
+        async with record.running_monitors(plant, replace(QUICK, first_reading=60)):
             await until(lambda: record.settled == {HUTCH})
             assert await record.permits() == ["Permitted"]
 
     async def test_a_reading_that_comes_within_the_wait_is_waited_for(self, record: MemoryRecord) -> None:
         silent = Simulator()
         silent.simulate_connect(PERMIT)
-        async with record.monitored(silent, replace(QUICK, first_reading=60)):
+        async with record.running_monitors(silent, replace(QUICK, first_reading=60)):
             await until(lambda: silent.subscriptions(PERMIT))
             assert not record.settled
             silent.set_reading(PERMIT, good(0))
@@ -282,7 +282,7 @@ class TestStarting:
 
 class TestRegistration:
     async def test_a_missing_enclosure_is_registered_by_the_monitor(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(record.enclosure)
             id = await record.enclosure()
             assert id
@@ -292,21 +292,21 @@ class TestRegistration:
 
     async def test_a_live_one_is_used_again(self, record: MemoryRecord, plant: Simulator) -> None:
         id = await record.do(RegisterEnclosure(name=HUTCH, facility_code="facility"))
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
         assert await record.enclosure() == id
 
     async def test_a_decommissioned_one_is_registered_afresh(self, record: MemoryRecord, plant: Simulator) -> None:
         id = await record.do(RegisterEnclosure(name=HUTCH, facility_code="facility"))
         await record.do(DecommissionEnclosure(reason="rebuilt"), id)
-        async with record.monitored(plant):
+        async with record.running_monitors(plant):
             await until(permits_are(record, "Permitted"))
         assert await record.enclosure() != id
 
     async def test_decommissioning_under_the_monitor_ends_nothing_else(self, record: MemoryRecord, plant: Simulator) -> None:
         plant.set_reading("PSS:C", good(1))
         both = {HUTCH: PERMIT, "Hutch C": "PSS:C"}
-        async with record.monitored(plant, enclosures=both):
+        async with record.running_monitors(plant, enclosures=both):
             await until(permits_are(record, "Permitted"))
             id = await record.enclosure()
             assert id
@@ -391,7 +391,7 @@ class TestAuthorization:
     async def test_the_seeded_policies_are_enough(self, plant: Simulator) -> None:
         record = await seeded_memory(enforced=True)
         plant.set_reading(LEVEL, good(1))
-        async with record.monitored(plant, supplies=[NITROGEN]):
+        async with record.running_monitors(plant, supplies=[NITROGEN]):
             await until(permits_are(record, "Permitted"))
             await until(supply_events_are(record, "SupplyMarkedUnavailable"))
             await until(lambda: record.verdict_count("ObserveEnclosureStatus", "Allow"))
@@ -399,7 +399,7 @@ class TestAuthorization:
 
     async def test_a_revoked_grant_is_felt_and_survived(self, plant: Simulator) -> None:
         record = await seeded_memory(enforced=True)
-        async with record.monitored(plant, replace(QUICK, refresh=0.05)):
+        async with record.running_monitors(plant, replace(QUICK, refresh=0.05)):
             await until(permits_are(record, "Permitted"))
             await record.do(
                 RevokePolicyGrant(permitted_principal_id=monitor_id("EnclosureMonitor"), reason="audit"),
@@ -426,7 +426,7 @@ class TestAuthorization:
 
 class TestSupplies:
     async def test_it_is_registered_and_left_unknown(self, record: MemoryRecord) -> None:
-        async with record.monitored(Simulator({LEVEL: 22}), **NITROGEN_ONLY):
+        async with record.running_monitors(Simulator({LEVEL: 22}), **NITROGEN_ONLY):
             await until(supply_events_are(record))
             id = await record.supply()
             assert id
@@ -434,7 +434,7 @@ class TestSupplies:
             assert registered.principal_id == monitor_id("SupplyMonitor")
 
     async def test_a_failing_supply_is_recorded_and_what_follows(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             plant.set_reading(LEVEL, good(10))
             await until(supply_events_are(record, "SupplyDegraded"))
@@ -455,7 +455,7 @@ class TestSupplies:
     async def test_recovering_is_recorded_only_of_an_unavailable_supply(
         self, record: MemoryRecord, plant: Simulator, prepared: list[Any]
     ) -> None:
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(supply_events_are(record))
             id = await record.supply()
             for command in prepared:
@@ -468,14 +468,14 @@ class TestSupplies:
             assert not [line for line in lines if line["log_level"] != "info"], "a clear signal is no trouble"
 
     async def test_a_reading_that_cannot_be_trusted_changes_nothing(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             for reading in (bad(1), good("EMPTY"), good(float("nan")), good(10)):
                 plant.set_reading(LEVEL, reading)
             await until(supply_events_are(record, "SupplyDegraded"))
 
     async def test_a_lost_signal_changes_nothing_and_is_followed_again(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             plant.set_reading(LEVEL, good(10))
             await until(supply_events_are(record, "SupplyDegraded"))
@@ -489,7 +489,7 @@ class TestSupplies:
             await until(supply_events_are(record, "SupplyDegraded", "SupplyMarkedUnavailable"))
 
     async def test_a_refused_observation_does_not_stop_the_loop(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             with capture_logs() as lines:
                 plant.set_reading(LEVEL, good(3))
@@ -503,7 +503,7 @@ class TestSupplies:
     async def test_a_signal_that_repeats_itself_is_not_reported_each_time(self) -> None:
         record = await seeded_memory(enforced=True)
         plant = Simulator({LEVEL: 3.0})
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(supply_events_are(record, "SupplyMarkedUnavailable"))
             for level in range(200):
                 plant.set_reading(LEVEL, good(level / 100))
@@ -512,7 +512,7 @@ class TestSupplies:
             assert record.verdict_count("ObserveSupplyStatus", "Allow") == 2
 
     async def test_a_persons_word_stands_until_the_signal_speaks_again(self, record: MemoryRecord, plant: Simulator) -> None:
-        async with record.monitored(plant, replace(QUICK, refresh=0), **NITROGEN_ONLY):
+        async with record.running_monitors(plant, replace(QUICK, refresh=0), **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             plant.set_reading(LEVEL, good(10))
             await until(supply_events_are(record, "SupplyDegraded"))
@@ -524,7 +524,7 @@ class TestSupplies:
         self, record: MemoryRecord, plant: Simulator
     ) -> None:
         """The signal says nothing more: what it said last must not be lost because the same was reported just before."""
-        async with record.monitored(plant, replace(QUICK, refresh=0.5), **NITROGEN_ONLY):
+        async with record.running_monitors(plant, replace(QUICK, refresh=0.5), **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
             plant.set_reading(LEVEL, good(10))
             await until(supply_events_are(record, "SupplyDegraded"))
@@ -535,14 +535,14 @@ class TestSupplies:
     async def test_a_deregistered_supply_is_registered_afresh_at_the_next_start(
         self, record: MemoryRecord, plant: Simulator
     ) -> None:
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(record.supply)
         id = await record.supply()
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(lambda: plant.subscriptions(LEVEL))
         assert await record.supply() == id
         await record.do(DeregisterSupply(reason="removed"), id)
-        async with record.monitored(plant, **NITROGEN_ONLY):
+        async with record.running_monitors(plant, **NITROGEN_ONLY):
             await until(record.supply)
         assert await record.supply() != id
 

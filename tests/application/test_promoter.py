@@ -47,7 +47,7 @@ async def facility_with_proposal(
 
 async def propose(facility: MemoryAgents, choice: str = "ProposeNotice", confidence: float = 0.9, **fields: Any) -> Decision:
     facility.models.model.answers.append(proposal(facility, choice, confidence, **fields))
-    event = await facility.ended()
+    event = await facility.end_run()
     await conclude(facility, told(event, task=DRAFT))
     decision = facility.decisions()[-1]
     assert decision.choice == choice
@@ -134,7 +134,7 @@ async def test_what_is_no_proposal_is_passed_over() -> None:
     facility = await memory_agents(
         {"choice": "NoAction", "confidence": 0.9, "reasoning": REASONING, "proposed_caution": None}
     )
-    await conclude(facility, told(await facility.ended(), task=DRAFT))
+    await conclude(facility, told(await facility.end_run(), task=DRAFT))
     assert await promote(facility, facility.decisions()[-1]) == ("", None)
 
 

@@ -1,4 +1,4 @@
-"""Reactions: every event that concerns somebody has its workflow started once, and trouble stays with whoever has it."""
+"""Reactions: every event that concerns a subscriber has its workflow started once; trouble stays with that subscriber."""
 
 import asyncio
 import re
@@ -115,7 +115,7 @@ class FollowedFacility:
         return (await self.view(name)).consecutive_failures >= times
 
     @property
-    def started(self) -> list[str]:
+    def started_ids(self) -> list[str]:
         return [job.id for job in self.engine.started]
 
     async def view(self, name: str = "follower") -> ReactionView:
@@ -132,10 +132,10 @@ async def follow_facility(*subscribers: Any) -> FollowedFacility:
 
 async def test_every_end_of_a_run_is_told_once_and_in_order() -> None:
     made = await follow_facility(Follower())
-    events = [await made.facility.ended() for _ in range(3)]
+    events = [await made.facility.end_run() for _ in range(3)]
     await made.caught_up()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}" for event in events]
+    assert made.started_ids == [f"follow:{event.event_id}" for event in events]
     view = await made.view()
     assert (view.unprocessed, view.consecutive_failures, view.enabled) == (0, 0, True)
     assert [item.event_id for item in view.open_items or ()] == [event.event_id for event in events]
@@ -143,52 +143,52 @@ async def test_every_end_of_a_run_is_told_once_and_in_order() -> None:
 
 async def test_a_dispatcher_that_died_between_start_and_bookmark_repeats_to_no_harm() -> None:
     made = await follow_facility(Follower())
-    event = await made.facility.ended()
+    event = await made.facility.end_run()
     await made.engine.start(Job("follow", f"follow:{event.event_id}", None, once=True))
     made.engine.end(f"follow:{event.event_id}")
     made.dispatcher = made.another()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}"]
+    assert made.started_ids == [f"follow:{event.event_id}"]
     assert (await made.view()).unprocessed == 0
 
 
-async def test_whoever_is_off_passes_over_what_happens_for_good() -> None:
+async def test_a_subscriber_that_is_off_passes_over_what_happens_for_good() -> None:
     follower = Follower(enabled=False)
     made = await follow_facility(follower)
-    await made.facility.ended()
+    await made.facility.end_run()
     await made.caught_up()
     assert (await made.view()).enabled is False
     follower.enabled = True
-    event = await made.facility.ended()
+    event = await made.facility.end_run()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}"]
+    assert made.started_ids == [f"follow:{event.event_id}"]
 
 
 @pytest.mark.parametrize("first", ["worker", "api"])
-async def test_whoever_is_switched_on_after_a_standstill_does_not_react_to_what_happened_meanwhile(first: str) -> None:
+async def test_a_subscriber_switched_on_after_a_standstill_does_not_react_to_what_happened_meanwhile(first: str) -> None:
     follower = Follower(enabled=False)
     made = await follow_facility(follower)
     await made.caught_up()
     for _ in range(2):
-        await made.facility.ended()
+        await made.facility.end_run()
     follower.enabled = True
     made.dispatcher = made.another()
     await (made.caught_up() if first == "worker" else made.dispatcher.begin())
     view = await made.view()
     assert (view.enabled, view.unprocessed) == (True, 0)
-    event = await made.facility.ended()
+    event = await made.facility.end_run()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}"]
+    assert made.started_ids == [f"follow:{event.event_id}"]
 
 
-async def test_whoever_was_on_makes_up_for_a_standstill() -> None:
+async def test_a_subscriber_that_was_on_makes_up_for_a_standstill() -> None:
     made = await follow_facility(Follower())
     await made.caught_up()
-    event = await made.facility.ended()
+    event = await made.facility.end_run()
     made.dispatcher = made.another()
     await made.dispatcher.begin()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}"]
+    assert made.started_ids == [f"follow:{event.event_id}"]
 
 
 async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
@@ -198,16 +198,16 @@ async def test_what_is_in_flight_when_somebody_subscribes_is_not_lost() -> None:
     event = ActorRegistered(kind=ActorKind.HUMAN).stamp(id, call.now)
     async with store.session("gate") as session:
         await session.append(Batch(call, "RegisterActor", [StreamAppend("Actor", id, 0, [(event_id := new_id(), event)])]))
-        await made.facility.ended()
+        await made.facility.end_run()
         await made.dispatcher.begin()
     await made.caught_up()
-    assert made.started == [f"follow:{event_id}"]
+    assert made.started_ids == [f"follow:{event_id}"]
 
 
 async def test_catching_up_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     made = await follow_facility(Follower(events=(RunCompleted,)))
     for _ in range(3):
-        await made.facility.ended()
+        await made.facility.end_run()
     monkeypatch.setattr("baton.application.reactions.BATCH", 2)
     monkeypatch.setattr("baton.application.reactions.SHORTEST_INTERVAL_SECONDS", 0)
     monkeypatch.setattr("baton.application.reactions.SAVE_SECONDS", 0)
@@ -232,7 +232,7 @@ async def test_a_bookmark_is_written_where_something_was_started_and_else_now_an
     await made.caught_up()
     before = made.written
     for _ in range(3):
-        await made.facility.ended()
+        await made.facility.end_run()
         await made.caught_up()
     assert made.written == before, "nobody waits for the bookmark of one that is off"
     monkeypatch.setattr("baton.application.reactions.SAVE_SECONDS", 0)
@@ -241,24 +241,24 @@ async def test_a_bookmark_is_written_where_something_was_started_and_else_now_an
     await made.caught_up()
     assert made.written == before + 2, "it is where it was"
     follower.enabled = True
-    await made.facility.ended()
+    await made.facility.end_run()
     await made.caught_up()
     assert (await made.view()).unprocessed == 0
 
 
-async def test_whoever_subscribes_later_does_not_react_to_the_past() -> None:
+async def test_a_later_subscriber_does_not_react_to_the_past() -> None:
     made = FollowedFacility(await memory_agents(), Follower())
-    await made.facility.ended()
+    await made.facility.end_run()
     await made.dispatcher.begin()
-    event = await made.facility.ended()
+    event = await made.facility.end_run()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}"]
+    assert made.started_ids == [f"follow:{event.event_id}"]
 
 
 @pytest.mark.parametrize("anew", [True, False])
 async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
     made = await follow_facility(Follower())
-    event = await made.facility.ended()
+    event = await made.facility.end_run()
     made.engine.reachable = False
     with pytest.raises(Refusal):
         await made.caught_up()
@@ -268,20 +268,20 @@ async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
     if anew:
         made.dispatcher = made.another()
     await made.caught_up()
-    assert made.started == [f"follow:{event.event_id}"]
+    assert made.started_ids == [f"follow:{event.event_id}"]
 
 
 class TestStumbling:
     async def test_what_one_cannot_get_past_keeps_no_other_from_going_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = Follower("first"), Follower("second", workflows=("other",))
         made = await follow_facility(first, second)
-        event = await made.facility.ended()
+        event = await made.facility.end_run()
         first.stumbles_over.add(event.event_id)
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 0.001)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 0.001)
         async with made.running_dispatcher():
             await until(lambda: made.has_failed(3, "first"))
-            await until(lambda: made.started)
+            await until(lambda: made.started_ids)
         stuck = await made.view("first")
         assert stuck.unprocessed == 1
         assert re.fullmatch(r"ValueError at test_reactions.py:\d+", stuck.last_error_message or ""), "it may quote input"
@@ -291,7 +291,7 @@ class TestStumbling:
     async def test_it_is_dismissed_by_a_person_and_the_rest_goes_on(self, anew: bool) -> None:
         follower = Follower()
         made = await follow_facility(follower)
-        events = [await made.facility.ended() for _ in range(2)]
+        events = [await made.facility.end_run() for _ in range(2)]
         follower.stumbles_over.add(events[0].event_id)
         with pytest.raises(ValueError, match="cannot be read"):
             await made.caught_up()
@@ -301,21 +301,21 @@ class TestStumbling:
         if anew:
             made.dispatcher = made.another()
         await made.caught_up()
-        assert made.started == [f"follow:{events[1].event_id}"]
+        assert made.started_ids == [f"follow:{events[1].event_id}"]
 
     async def test_a_dismissal_counts_for_a_dispatcher_that_goes_on_from_memory(self) -> None:
         made = await follow_facility(Follower())
-        first = await made.facility.ended()
+        first = await made.facility.end_run()
         await made.caught_up()
-        await made.dismiss(await made.facility.ended())
-        last = await made.facility.ended()
+        await made.dismiss(await made.facility.end_run())
+        last = await made.facility.end_run()
         await made.caught_up()
-        assert made.started == [f"follow:{event.event_id}" for event in (first, last)]
+        assert made.started_ids == [f"follow:{event.event_id}" for event in (first, last)]
 
     async def test_a_dismissal_ends_the_wait_for_another_try(self, monkeypatch: pytest.MonkeyPatch) -> None:
         follower = Follower()
         made = await follow_facility(follower)
-        events = [await made.facility.ended() for _ in range(2)]
+        events = [await made.facility.end_run() for _ in range(2)]
         follower.stumbles_over.add(events[0].event_id)
         monkeypatch.setattr("baton.application.reactions.FIRST_PAUSE", 3600)
         monkeypatch.setattr("baton.application.reactions.LONGEST_PAUSE", 3600)
@@ -324,12 +324,12 @@ class TestStumbling:
             await until(made.has_failed)
             await made.dismiss(events[0])
             await until(lambda: made.engine.started)
-        assert made.started == [f"follow:{events[1].event_id}"]
+        assert made.started_ids == [f"follow:{events[1].event_id}"]
 
     async def test_what_cannot_even_be_noted_ends_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = Follower("first"), Follower("second", workflows=("other",))
         made = await follow_facility(first, second)
-        event = await made.facility.ended()
+        event = await made.facility.end_run()
         first.stumbles_over.add(event.event_id)
         asked: list[None] = []
 
@@ -355,10 +355,10 @@ class TestStumbling:
     )
     async def test_nothing_but_the_next_one_can_be_dismissed(self, which: str, code: str, reason: str | None) -> None:
         made = await follow_facility(Follower())
-        past = await made.facility.ended()
+        past = await made.facility.end_run()
         await made.caught_up()
-        await made.facility.ended()
-        second = await made.facility.ended()
+        await made.facility.end_run()
+        second = await made.facility.end_run()
         run_id = await made.facility.people.create(StartRun(**made.facility.line.request))
         other = made.facility.store.streams["Run", run_id][0]
         ids = {"past": past.event_id, "second": second.event_id, "other": other.event_id, "absent": new_id()}
@@ -390,7 +390,7 @@ class TestWhoReacts:
         rival, retired, drafter = await facility.rival(), await facility.rival(), await facility.rival(DRAFT)
         await facility.do(DeprecateAgent(), retired)
         endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.client, lambda ref: True, "own-site")
-        event = await facility.ended()
+        event = await facility.end_run()
         jobs = await endings.jobs(event)
         agents = {SEEDED[DEBRIEF.kind].id, rival}
         assert {job.id for job in jobs} == {f"debrief:{agent}:{event.event_id}" for agent in agents}
@@ -400,7 +400,7 @@ class TestWhoReacts:
     async def test_no_agent_whose_model_is_not_configured(self) -> None:
         facility = await memory_agents()
         endings = RunEndSubscriber("run_debriefer", DEBRIEF, True, facility.client, lambda ref: False, "own-site")
-        assert await endings.jobs(await facility.ended()) == []
+        assert await endings.jobs(await facility.end_run()) == []
 
     async def test_the_promoter_to_proposals_alone(self) -> None:
         facility = await memory_agents()

@@ -1,4 +1,4 @@
-"""Debriefs on demand: made by the agent, paid for by whoever asked, and done once however often they are begun."""
+"""Debriefs on demand: made by the agent, paid for by the caller, and done once however often they are begun."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +36,7 @@ def logbook_entries(facility: MemoryAgents) -> list[Any]:
 
 async def test_it_is_written_entered_and_answered_once() -> None:
     facility = await memory_agents(VERDICT)
-    event = await facility.ended()
+    event = await facility.end_run()
     decision_id = await request_debrief(facility, event.stream_id)
     assert await facility.regenerations.answer(decision_id) is None
     for _ in range(2):
@@ -64,7 +64,7 @@ async def test_a_run_that_has_not_ended_can_be_debriefed_too() -> None:
 async def test_a_spent_budget_refuses_nobody_and_the_spend_is_recorded() -> None:
     facility = await memory_agents(VERDICT)
     await facility.cap(DEBRIEFER, tokens=0)
-    event = await facility.ended()
+    event = await facility.end_run()
     decision_id = await request_debrief(facility, event.stream_id)
     await facility.regenerations.write(decision_id)
     decision = facility.decision(decision_id)
@@ -76,7 +76,7 @@ async def test_a_spent_budget_refuses_nobody_and_the_spend_is_recorded() -> None
 async def test_an_unknown_price_under_a_monthly_cap_defers_here_too() -> None:
     facility = await memory_agents()
     await facility.cap(DEBRIEFER, cost=40.0)
-    event = await facility.ended()
+    event = await facility.end_run()
     decision_id = await request_debrief(facility, event.stream_id)
     await facility.regenerations.write(decision_id)
     decision = facility.decision(decision_id)
@@ -90,7 +90,7 @@ async def test_an_unknown_price_under_a_monthly_cap_defers_here_too() -> None:
 
 async def test_a_crash_between_decision_and_entry_asks_no_model_again(monkeypatch: pytest.MonkeyPatch) -> None:
     facility = await memory_agents(VERDICT)
-    event = await facility.ended()
+    event = await facility.end_run()
     decision_id = await request_debrief(facility, event.stream_id)
 
     async def die(*given: Any) -> None:
@@ -107,7 +107,7 @@ async def test_a_crash_between_decision_and_entry_asks_no_model_again(monkeypatc
 @pytest.mark.parametrize("how", ["suspended", "deactivated", "without a policy"])
 async def test_an_agent_that_may_not_act_is_not_asked_and_the_work_is_refused(how: str) -> None:
     facility = await memory_agents()
-    event = await facility.ended()
+    event = await facility.end_run()
     decision_id = await request_debrief(facility, event.stream_id)
     if how == "suspended":
         await facility.suspend(DEBRIEFER)

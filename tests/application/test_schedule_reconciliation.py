@@ -51,7 +51,7 @@ async def test_what_is_defined_held_resumed_and_retired_reaches_the_engine(site:
     assert site.pending_changes() == [], "nobody asks the engine for what is gone"
 
 
-async def test_the_engine_is_told_of_who_fires_and_what(site: ScheduleCalendars) -> None:
+async def test_the_engine_knows_who_fires_and_what(site: ScheduleCalendars) -> None:
     id = await site.define_schedule(overlap="BufferOne", catchup_window=120, jitter=5, time_zone="Europe/Berlin")
     entry = entry_of(site.schedule(id), FACILITY)
     assert (entry.id, entry.workflow, entry.argument) == (f"schedule:{id}", "schedule-firing", FiringOrder(schedule_id=id))
@@ -234,7 +234,9 @@ async def test_a_keeper_that_dies_while_it_takes_over_a_pause_takes_it_over_once
     assert site.as_recorded(id)
 
 
-async def test_a_pause_made_after_a_keeper_died_while_it_told_of_a_resume_is_taken_over(site: ScheduleCalendars) -> None:
+async def test_a_pause_made_after_a_reconciler_died_while_it_reported_a_resume_is_taken_over(
+    site: ScheduleCalendars,
+) -> None:
     id = await site.define_schedule()
     await site.give("hold_schedule", id)
     await site.reconciler.reconcile_all()

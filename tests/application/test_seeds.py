@@ -1,4 +1,4 @@
-"""What every deployment starts with: written once, by whoever boots first, and never again."""
+"""What every deployment starts with: written once, by the first process that boots, and never again."""
 
 import asyncio
 from typing import Any
@@ -223,7 +223,7 @@ class TestBootstrap:
             (profile,) = await session.records(ActorProfile, {"actor_id": person})
         assert profile.name == "Mira"  # type: ignore[attr-defined]
 
-    async def test_whoever_has_the_id_of_an_agent_gets_nothing_of_it_and_is_named(
+    async def test_an_actor_with_the_id_of_an_agent_gets_nothing_of_it_and_is_named(
         self, store: MemoryStore, clock: HandSetClock
     ) -> None:
         debriefer, drafter = SEEDED["RunDebriefer"], SEEDED["CautionDrafter"]

@@ -76,8 +76,8 @@ class ServiceDesk:
     async def do(self, command: Any, on: UUID, **options: Any) -> Any:
         return await self.service.execute(command, self.memory.caller, target_id=on, **options)
 
-    async def found(self, id: UUID) -> Any:
-        """The procedure as anybody reads it."""
+    async def read_procedure(self, id: UUID) -> Any:
+        """Return the procedure as anybody reads it."""
         query = REGISTRY.operations["get_procedure"].input
         return await self.service.ask(query(), self.memory.caller, target_id=id)  # type: ignore[arg-type]
 
@@ -123,7 +123,7 @@ class TestAttending:
         assert executed.body["work_id"] == executed.body["conduct_id"]
         assert time.elapsed_seconds == 5, "not a moment longer"
 
-    async def test_whoever_does_not_wait_is_answered_at_once(self, service_desk: ServiceDesk, time: LoopTime) -> None:
+    async def test_a_caller_that_does_not_wait_is_answered_at_once(self, service_desk: ServiceDesk, time: LoopTime) -> None:
         executed = await service_desk.conduct(wait=0.0)
         assert (executed.status, time.elapsed_seconds) == (202, 0)
         assert [job.argument for job in service_desk.engine.started] == [UUID(executed.body["work_id"])], "it is under way"
@@ -142,7 +142,7 @@ class TestAttending:
         await service_desk.conduct(wait=30.0)
         assert (len(service_desk.engine.started), len(service_desk.work.jobs)) == (1, 1)
 
-    async def test_whoever_listens_hears_every_change_once(self, service_desk: ServiceDesk, time: LoopTime) -> None:
+    async def test_a_listener_hears_every_change_once(self, service_desk: ServiceDesk, time: LoopTime) -> None:
         heard: list[tuple[float, WorkProgress]] = []
 
         async def note_progress(progress: WorkProgress) -> None:
@@ -199,7 +199,7 @@ class TestWaking:
         id = await service_desk.procedure()
         executed = await service_desk.conduct(id, wait=5.0)
         assert (executed.status, time.elapsed_seconds) == (202, 5)
-        procedure = await service_desk.found(id)
+        procedure = await service_desk.read_procedure(id)
         assert str(procedure.live_conduct_id) == executed.body["conduct_id"]
 
     async def test_an_engine_that_hangs_keeps_nobody_waiting(self, memory: MemoryConduct, time: LoopTime) -> None:
@@ -302,5 +302,5 @@ class TestFelling:
         await time.sleep(61)
         service_desk.engine.reachable = False
         await service_desk.do(TruncateProcedure(reason="power cut"), id)
-        procedure = await service_desk.found(id)
+        procedure = await service_desk.read_procedure(id)
         assert procedure.status is ProcedureStatus.TRUNCATED

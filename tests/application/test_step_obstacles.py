@@ -109,7 +109,7 @@ class TestObstacles:
         assert report.verdict is ConductVerdict.GONE
 
     @pytest.mark.parametrize("step", [setpoint("bl7:a", 3), check("bl7:b", 1.5), action("act"), capture("bl7:b", "n")])
-    async def test_whoever_stood_still_for_too_long_touches_nothing(self, memory: MemoryConduct, step: Any) -> None:
+    async def test_a_worker_that_stood_still_for_too_long_touches_nothing(self, memory: MemoryConduct, step: Any) -> None:
         conduct = await memory.open_conduct([step])
         await memory.time.sleep(301)
         report = await memory.step(conduct)

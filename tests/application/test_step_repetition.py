@@ -111,7 +111,7 @@ class TestWorkerLoss:
         _, again, done = memory.activities()
         assert (again.occurred_at - memory.activities()[0].occurred_at).total_seconds() == pytest.approx(30, abs=0.3)
         assert (again.attempt, done.attempt, done.payload["result"]) == (2, 2, "ok")
-        assert attempt.signs > 100, "whoever waits is alive"
+        assert attempt.signs > 100, "a worker that waits is alive"
 
     async def test_a_write_of_somebody_who_is_heard_of_is_waited_for(self, memory: MemoryConduct) -> None:
         conduct = await memory.open_conduct([setpoint("bl7:x", 20)])
@@ -140,7 +140,7 @@ class TestWorkerLoss:
         assert (second.verdict, first.done()) == (ConductVerdict.DONE, True)
         assert memory.plant.writes["bl7:x"] == 1
 
-    async def test_whoever_hears_too_late_that_it_may_begin_does_not(self, time: LoopTime) -> None:
+    async def test_a_worker_that_hears_too_late_that_it_may_begin_does_not(self, time: LoopTime) -> None:
         """Somebody else may have taken it for lost meanwhile, and have gone on to later steps."""
 
         class Tardy(MemoryLedger):
@@ -336,7 +336,7 @@ class TestWorkerLoss:
 
 
 class DistantLedger(MemoryLedger):
-    """A ledger whose answer to whoever has marked a step comes after the answers to all others."""
+    """A ledger whose answer to the worker that marked a step comes after the answers to all others."""
 
     async def begin(self, crossing: Any) -> BeginResult:
         standing = await super().begin(crossing)
@@ -344,7 +344,7 @@ class DistantLedger(MemoryLedger):
         return standing
 
 
-async def test_whoever_is_done_is_at_work_on_nothing(memory: MemoryConduct) -> None:
+async def test_a_worker_that_is_done_is_at_work_on_nothing(memory: MemoryConduct) -> None:
     memory.actions["collect"] = failing_body(RuntimeError("broken"))
     conduct = await memory.open_conduct([setpoint("bl7:a", 1), action("collect"), compute("fit"), setpoint("bl7:a", 2)])
     for index in (0, 1, 2, 0):

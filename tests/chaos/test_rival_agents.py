@@ -113,7 +113,7 @@ def own_temporal(tmp_path: Path) -> Iterator[EmbeddedTemporal]:
 async def test_each_run_is_concluded_about_once_by_one_agent_of_each_kind(
     database_url: str, own_temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
-    with ModelServer.running() as server:
+    with ModelServer.running_server() as server:
         server.rule = lambda asked: OpenAi().answer(ANSWERS[kind_of(asked)])
         reached = {"temporal_address": own_temporal.address, "openai_base_url": server.url}
         async with running_api(database_url, **reached) as api:

@@ -108,7 +108,7 @@ class Aftermath:
             *difference("status", procedure.status, one.case.status),
             *difference("open pass", procedure.current_iteration_index, None),
             *difference("answer to a reader", answer, result.model_dump(mode="json")),
-            *difference("left behind", await self._left(one), []),
+            *difference("left behind", await self._remaining_claims(one), []),
             *self._plant(one),
             *stream_differences(one.case, events, events.index(ends[0])),
             *ledger_differences(one.case, rows),
@@ -128,8 +128,8 @@ class Aftermath:
         yield from difference("next steps", self._written["next", one.number], int(goes_on))
         yield from difference("closing steps", self._written["shutter", one.number], int(one.case.closes))
 
-    async def _left(self, one: KilledConduct) -> list[str]:
-        """What the conduct still has to itself, or is still asked for."""
+    async def _remaining_claims(self, one: KilledConduct) -> list[str]:
+        """Return the kinds of claims and requests that a conduct still holds."""
         async with self._stack.runtime.pool.connection() as connection:
             found = await connection.execute(
                 "SELECT kind FROM claims WHERE kind = %s AND key = %s "

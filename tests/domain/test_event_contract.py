@@ -25,7 +25,7 @@ def test_a_stored_payload_of_every_version_is_kept(event: type[Event]) -> None:
 @for_each("kept", KEPT)
 def test_a_stored_stream_loads_folds_and_is_written_again_as_it_was(kept: StoredStream) -> None:
     aggregate = REGISTRY.aggregates[kept.stream_type]
-    stored = kept.stored()
+    stored = kept.stored_rows()
     assert isinstance(aggregate.replay(stored), State)
     last = stored[-1]
     event = aggregate.decode(last.event_type, last.payload, last.stream_id, last.occurred_at, last.schema_version)

@@ -28,7 +28,7 @@ FOUND_BY = {"BatonFacility": "facility", "BatonCommand": "ConductProcedure", "Ba
 
 @dataclass
 class CalendarsUnderTest:
-    """Calendars under test, and whoever changes them past the service."""
+    """Calendars under test, and ways to change them past the service."""
 
     calendars: Calendars
     unreachable: Calendars

@@ -1,4 +1,4 @@
-"""What decisions are told of the deployment they are made in."""
+"""What decisions know about the deployment they are made in."""
 
 from datetime import timedelta
 from typing import Any

@@ -61,7 +61,7 @@ class ScriptedWorkflow:
 
 @dataclass
 class EngineUnderTest:
-    """An engine under test, and whoever plays the workflows in it."""
+    """An engine under test, and what plays the workflows in it."""
 
     engine: Engine
     unreachable: Engine

@@ -346,7 +346,9 @@ class TestWhoIsLive:
 
 
 class TestTheRestartLimit:
-    async def test_whoever_stood_still_for_too_long_does_not_go_on(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+    async def test_a_worker_that_stood_still_for_too_long_does_not_go_on(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
         await case.let_pass(400)
         standing = await case.ledger.begin(begin_request(conduct.at(0), longest_pause=300))
         assert (standing.late, standing.marked, standing.live) == (True, False, True)

@@ -21,7 +21,7 @@ NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def spending(store: Store) -> Spending:
+def spent_amounts(store: Store) -> Spending:
     if isinstance(store, MemoryStore):
         return MemorySpending(store)
     assert isinstance(store, PostgresStore)
@@ -36,7 +36,7 @@ def call(at: datetime, cost: float | None, tokens: tuple[int | None, int | None]
     return Inference(**{**empty, **known, **said, **spent, "finish_reasons": (), "actor_id": actor_id, "occurred_at": at})
 
 
-async def test_windows_are_half_open_and_rows_are_the_agents_own(store: Store, spending: Spending) -> None:
+async def test_windows_are_half_open_and_rows_are_the_agents_own(store: Store, spent_amounts: Spending) -> None:
     entries = [
         call(datetime(2026, 2, 28, 23, 59, 59, 999999, tzinfo=UTC), 100.0, (1000, 1000)),
         call(datetime(2026, 3, 1, tzinfo=UTC), 1.0, (10, 1)),
@@ -48,5 +48,5 @@ async def test_windows_are_half_open_and_rows_are_the_agents_own(store: Store, s
     ]
     async with store.session() as session:
         await session.append(Batch(Call(NIL, NIL, START, new_id(), new_id()), "AppendInferences", entries=[entries]))
-    assert await spending.of(AGENT, NOON) == SpentAmounts(7.0, 48)
-    assert await spending.of(new_id(), NOON) == SpentAmounts(0.0, 0)
+    assert await spent_amounts.of(AGENT, NOON) == SpentAmounts(7.0, 48)
+    assert await spent_amounts.of(new_id(), NOON) == SpentAmounts(0.0, 0)

@@ -308,7 +308,7 @@ class TestAllOrNothing:
         assert replayed is not None
         assert replayed.body == {"actor_id": str(rival)}
 
-    async def test_followers_are_told_of_what_was_written_and_of_nothing_else(self, tested_store: StoreUnderTest) -> None:
+    async def test_followers_hear_what_was_written_and_nothing_else(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
         await tested_store.append(to(id, 0, actor_registered()))
         assert len(tested_store.announced) == 1
@@ -647,7 +647,7 @@ class TestIdempotencyKeys:
         much_later = key_claim(claimed_at=NOW + timedelta(days=1))
         assert await tested_store.store.claim_key(much_later, NOW + timedelta(hours=23)) == replace(executed, replayed=True)
 
-    async def test_whoever_was_taken_over_can_neither_finish_nor_release(self, tested_store: StoreUnderTest) -> None:
+    async def test_a_request_that_was_taken_over_can_neither_finish_nor_release(self, tested_store: StoreUnderTest) -> None:
         slow, quick, id = key_claim(), key_claim(claimed_at=NOW + 61 * SECOND), new_id()
         await tested_store.store.claim_key(slow, self.stale)
         await tested_store.store.claim_key(quick, NOW + SECOND)
@@ -733,7 +733,7 @@ class TestFollowing:
             ("ActorDeactivated", ids[2]),
             ("ActorReactivated", ids[2]),
         ]
-        assert some[-1] == everything[-1], "whoever goes on from there passes over nothing and reads nothing twice"
+        assert some[-1] == everything[-1], "a follower that goes on from there passes over nothing and reads nothing twice"
         assert await tested_store.store.follow(BEGINNING, 3, ["ActorDeactivated"]) == [everything[2]]
         assert not await tested_store.store.follow(
             Bookmark(some[-1].transaction_id, some[-1].position), 100, ["ActorDeactivated"]

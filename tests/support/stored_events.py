@@ -36,7 +36,7 @@ class StoredStream:
     shape: dict[str, Any]
     events: list[dict[str, Any]]
 
-    def stored(self) -> list[StoredEvent]:
+    def stored_rows(self) -> list[StoredEvent]:
         """Return the stream as the store hands it to the fold."""
         return [
             StoredEvent(

@@ -18,7 +18,7 @@ ENOUGH = {"verdict": "Stop", "next_point": None, "rationale": "It is flat.", "co
 
 
 async def test_the_configured_model_says_where_to_measure_next(database_url: str, temporal: EmbeddedTemporal) -> None:
-    with ModelServer.running() as server:
+    with ModelServer.running_server() as server:
         server.says(OpenAi().answer(THERE), OpenAi().answer(ENOUGH))
         models = {"decide_substrates": ["llm"], "decide_model": "openai/m-1", "openai_base_url": server.url}
         async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0.0}, **models) as stack:

@@ -270,7 +270,7 @@ class TestStream:
 
 class TestCutShort:
     @pytest.mark.parametrize(("action", "params"), ACTIONS)
-    async def test_whoever_is_cancelled_leaves_no_camera_running(
+    async def test_a_cancelled_acquisition_leaves_no_camera_running(
         self, beamline: Beamline, action: ActionBody, params: dict[str, Any]
     ) -> None:
         endless = {"events" if action is stream else "repetitions": 10_000}

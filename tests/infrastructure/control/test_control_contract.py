@@ -185,7 +185,7 @@ class TestFollowing:
             assert (await anext(stream)).value == value
         await stream.aclose()
 
-    async def test_whoever_is_far_behind_gets_the_newest_values(
+    async def test_a_reader_that_is_far_behind_gets_the_newest_values(
         self, control: Control, plant: Plant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("baton.application.latest_queue.MOST", 2)
@@ -239,7 +239,7 @@ class TestFollowing:
         with pytest.raises(ControlNotConnectedError):
             await anext(stream)
 
-    async def test_a_disconnect_is_heard_by_whoever_reads_only_when_the_signal_is_back(
+    async def test_a_disconnect_is_heard_by_a_reader_that_reads_only_when_the_signal_is_back(
         self, control: Control, plant: Plant
     ) -> None:
         plant.set_reading(SIGNAL, Reading(value=1))

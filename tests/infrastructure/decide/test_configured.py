@@ -47,7 +47,7 @@ async def test_every_decider_that_is_asked_has_an_adapter(substrate: str, made: 
 
 
 @pytest.mark.parametrize("substrate", ["sobol", "botorch", "staged", "llm"])
-async def test_what_a_deployment_does_not_offer_cannot_be_had(substrate: str) -> None:
+async def test_what_a_deployment_does_not_offer_is_not_available(substrate: str) -> None:
     with pytest.raises(DecideNotAvailableError, match=f"{substrate} cannot be asked: it is not offered"):
         await ConfiguredDeciders(offered_deciders(())).decider(setup(substrate))
 

@@ -45,7 +45,7 @@ Registries = Callable[..., ProviderRegistry]
 
 @pytest.fixture(scope="session")
 def running_issuer() -> Iterator[Issuer]:
-    with Issuer.running() as issuer:
+    with Issuer.running_server() as issuer:
         yield issuer
 
 

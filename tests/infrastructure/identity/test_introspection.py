@@ -224,7 +224,7 @@ async def test_an_answer_that_never_ends_is_none(impatient_registries: Registrie
 
 
 async def test_while_the_issuer_is_down_kept_answers_count_and_other_tokens_are_unavailable(registries: Registries) -> None:
-    with Issuer.running() as fleeting:
+    with Issuer.running_server() as fleeting:
         introspecting_registry = registries(
             fleeting.asked_provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
         )

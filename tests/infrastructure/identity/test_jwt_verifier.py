@@ -322,7 +322,7 @@ async def test_a_caller_who_gives_up_does_not_spoil_the_fetch_for_others(registr
 async def test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_are_unavailable(
     registries: Registries, clock: SettableClock
 ) -> None:
-    with Issuer.running() as fleeting:
+    with Issuer.running_server() as fleeting:
         registry = registries(fleeting.provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}]))
         await registry.authenticate(fleeting.token(), SYSTEM_HTTP)
         fleeting.stop()

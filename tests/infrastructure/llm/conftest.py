@@ -10,7 +10,7 @@ from tests.support.infrastructure.model_server import ModelServer
 
 @pytest.fixture(scope="session")
 def running_server() -> Iterator[ModelServer]:
-    with ModelServer.running() as server:
+    with ModelServer.running_server() as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""What only the ledger on PostgreSQL can get wrong: whoever waits for another must not go by what was before."""
+"""What only the ledger on PostgreSQL can get wrong: a step that waits for another must not go by what was before."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -42,7 +42,7 @@ async def append(store: PostgresStore, *entries: Observation) -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
-async def test_what_is_no_finite_number_is_not_stored_whoever_writes_it(owner: Connection, value: str) -> None:
+async def test_what_is_no_finite_number_is_stored_by_no_writer(owner: Connection, value: str) -> None:
     with pytest.raises(CheckViolation):
         await owner.execute(INSERT, (value,))
     assert await rows(owner, "SELECT FROM entries_run_observations") == []

@@ -31,7 +31,7 @@ from tests.support.waiting import until
 
 @asynccontextmanager
 async def outage(postgres: EmbeddedPostgres, database: str) -> AsyncIterator[None]:
-    """Nobody gets into the database, and whoever was in is thrown out."""
+    """Close a database to everybody, and end the sessions that are open."""
     async with await psycopg.AsyncConnection.connect(postgres.url, autocommit=True) as connection:
         await connection.execute(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
         await connection.execute(

@@ -41,13 +41,15 @@ def exporter() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-def tracing(exporter: InMemorySpanExporter) -> Tracing:
+def tracing_pipeline(exporter: InMemorySpanExporter) -> Tracing:
     return Tracing(SimpleSpanProcessor(DiscreetExporter(exporter)))
 
 
 @pytest.fixture
-async def stack(database_url: str, temporal: EmbeddedTemporal, tracing: Tracing) -> AsyncIterator[ConductStack]:
-    async with open_conduct_stack(database_url, temporal.address, tracing=tracing, simulated_signals={"a": 0}) as stack:
+async def stack(database_url: str, temporal: EmbeddedTemporal, tracing_pipeline: Tracing) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(
+        database_url, temporal.address, tracing=tracing_pipeline, simulated_signals={"a": 0}
+    ) as stack:
         yield stack
 
 
@@ -129,9 +131,11 @@ async def test_a_refusal_is_told_by_its_code_and_is_no_error(stack: ConductStack
     assert not span.events
 
 
-def test_what_an_exception_says_does_not_leave_the_process(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
+def test_what_an_exception_says_does_not_leave_the_process(
+    tracing_pipeline: Tracing, exporter: InMemorySpanExporter
+) -> None:
     caller = Caller(OPERATOR, SYSTEM_HTTP, new_id())
-    with tracing.operation(DefineZone.operation, caller, None) as span:
+    with tracing_pipeline.operation(DefineZone.operation, caller, None) as span:
         span.record_exception(ValueError("the sample of J. Doe"))
         span.set_status(Status(StatusCode.ERROR, "ValueError: the sample of J. Doe"))
     (told,) = exporter.get_finished_spans()
@@ -140,10 +144,10 @@ def test_what_an_exception_says_does_not_leave_the_process(tracing: Tracing, exp
 
 
 def test_spans_on_the_console_are_lines_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    tracing = configured_tracing(Settings(trace_exporter="console"))
-    with tracing.operation(DefineZone.operation, Caller(OPERATOR, SYSTEM_HTTP, new_id()), None):
+    tracing_pipeline = configured_tracing(Settings(trace_exporter="console"))
+    with tracing_pipeline.operation(DefineZone.operation, Caller(OPERATOR, SYSTEM_HTTP, new_id()), None):
         pass
-    tracing.close()
+    tracing_pipeline.close()
     written = capfd.readouterr()
     (line,) = written.err.splitlines()
     assert (json.loads(line)["name"], written.out) == ("define_zone", "")

@@ -58,7 +58,7 @@ class ServiceCallers:
 
 @asynccontextmanager
 async def open_service_callers(database_url: str, issuer: Issuer, **settings: Any) -> AsyncIterator[ServiceCallers]:
-    """The service with its crew; where policies are enforced, each of them holds every permission on both surfaces."""
+    """A service with its callers; where policies are enforced, each of them holds every permission on both surfaces."""
     provider = issuer.provider(subject_bindings=BINDINGS)
     async with running_api(database_url, identity_providers=[provider], bootstrap_principal_id=OPERATOR, **settings) as api:
         await register_agent(database_url, AGENT)

@@ -1,6 +1,6 @@
 """What is done to fresh objects before a command is given, so that it meets a state that allows it, and a body it accepts.
 
-A command may be listed for several states. Objects are the fresh ones of `furnishing.py`; a preparation may put others in
+A command may be listed for several states. Objects are the fresh ones of `samples.py`; a preparation may put others in
 their place.
 """
 

@@ -25,7 +25,7 @@ class ModuleService:
     stopping: asyncio.Event
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What asynchronous work comes to, waited for from outside."""
+        """Return the result of asynchronous work, waited for from another thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(TIMEOUT_SECONDS)
 
 

@@ -131,7 +131,7 @@ CONTEXTS: dict[SampleMaker, tuple[str, ...]] = {
 
 
 async def create_samples(api: Api) -> Ids:
-    """A fresh set of objects that refer to each other, as a map from the name of the id to the id."""
+    """Create a set of objects that refer to each other, and return the map from the name of an id to the id."""
     ids: Ids = {}
     mark = uuid4().hex[:8]
     for make in CONTEXTS:
@@ -140,7 +140,7 @@ async def create_samples(api: Api) -> Ids:
 
 
 async def renew_samples(api: Api, ids: Ids, context: str) -> Ids:
-    """The same set with fresh objects of one context, which refer to those of the others."""
+    """Return the same set with fresh objects of one context, which refer to those of the others."""
     fresh, mark = dict(ids), uuid4().hex[:8]
     for make, contexts in CONTEXTS.items():
         if context in contexts:

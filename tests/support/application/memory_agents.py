@@ -34,7 +34,7 @@ from baton.domain.trust.policy import DefinePolicy, Policy, RevokePolicyGrant
 from baton.testing.ports import MemoryPeople, MemorySpending, ScriptedModel
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import CommandCaller, HandSetClock
-from tests.support.application.store_and_world import ports_of, stored
+from tests.support.application.store_and_world import ports_of, store_of_world
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.language_models import entry
 from tests.support.domain.run_beamline import DEFAULTS, SEARCHED, Beamline, beamline
@@ -139,7 +139,7 @@ class MemoryAgents:
     async def do(self, command: Command, on: UUID | None = None) -> CommandResult:
         return await self.people.do(command, on)
 
-    async def ended(self, how: Command | None = None) -> EventRow:
+    async def end_run(self, how: Command | None = None) -> EventRow:
         """A run that has just ended: the event that ended it."""
         run_id = await self.people.create(StartRun(**self.line.request))
         await self.do(how or AbortRun(reason="rotary stage encoder offline"), run_id)
@@ -235,7 +235,7 @@ async def memory_agents(*answers: Any, line: Beamline | None = None) -> MemoryAg
     line = line or beamline()
     line.world.ports["deployment"].approved_models_only = False
     clock = HandSetClock(line.world.now)
-    made = MemoryAgents(line, stored(line.world, ContendedStore), clock, SingleModel(ScriptedModel(*answers)))
+    made = MemoryAgents(line, store_of_world(line.world, ContendedStore), clock, SingleModel(ScriptedModel(*answers)))
     await Seeds(made.store, clock, new_id).plant(facility_code="own-site", bootstrap_principal_id=None)
     return made
 

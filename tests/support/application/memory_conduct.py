@@ -144,7 +144,7 @@ class OpenedConduct:
 
 @dataclass
 class MemoryConduct:
-    """Commands as an operator, steps as one worker or several, and everything there is to see of what comes of them."""
+    """Commands as an operator, steps as one worker or several, and everything there is to see of their results."""
 
     time: LoopTime
     plant: Simulator

@@ -152,7 +152,7 @@ class MemoryRecord(MonitoredRecord):
         return found
 
     @asynccontextmanager
-    async def monitored(
+    async def running_monitors(
         self,
         plant: Simulator,
         intervals: MonitorIntervals = QUICK,

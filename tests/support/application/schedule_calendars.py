@@ -1,4 +1,4 @@
-"""Schedules on record and the engine's calendars of them, in memory, with whoever changes either."""
+"""Schedules on record and the engine's calendars of them, in memory, with ways to change either."""
 
 import asyncio
 from collections.abc import Callable

@@ -32,7 +32,7 @@ class StoreAndWorld:
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
 
     def __post_init__(self) -> None:
-        self.store = stored(self.world)
+        self.store = store_of_world(self.world)
 
     def close(self) -> None:
         self.loop.close()
@@ -53,12 +53,12 @@ class StoreAndWorld:
         return executed
 
     def _refuse_alike(self, command: Command, on: UUID | None, refusal: Refusal) -> None:
-        before = everything(self.store)
+        before = store_contents(self.store)
         with pytest.raises(Refusal) as caught:
             self._execute(command, on)
         told = caught.value
         assert (told.code, told.reason, told.facts) == (refusal.code, refusal.reason, refusal.facts)
-        assert everything(self.store) == before
+        assert store_contents(self.store) == before
 
     def _execute(self, command: Command, on: UUID | None) -> CommandResult:
         call = self.world.call
@@ -91,7 +91,7 @@ class StoreAndWorld:
         assert {id: entry.model_copy(update={"recorded_at": None}) for id, entry in entered.items()} == self.world.entries
 
 
-def stored(world: World, kind: type[M] = MemoryStore) -> M:  # type: ignore[assignment]
+def store_of_world(world: World, kind: type[M] = MemoryStore) -> M:  # type: ignore[assignment]
     """A store with everything a world holds."""
     store = kind()
     for (name, id), events in world.streams.items():
@@ -121,7 +121,7 @@ def ports_of(world: World) -> Any:
     return SimpleNamespace(**{name: port_of(name) for name in world.ports})
 
 
-def everything(store: MemoryStore) -> Any:
+def store_contents(store: MemoryStore) -> Any:
     """All that a refusal must leave as it was."""
     streams = {key: tuple(rows) for key, rows in store.streams.items()}
     entries = {relation: tuple(rows) for relation, rows in store.entries.items() if rows}

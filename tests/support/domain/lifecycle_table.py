@@ -71,7 +71,7 @@ class Lifecycle:
 
     def reach_state(self, standing: StateByAxis) -> tuple[World, UUID, Scene]:
         """Return a world in which the aggregate was brought to a state by its own verbs, its id and the scene."""
-        world, id, scene = _reached(self, tuple(standing.items()))
+        world, id, scene = _reach_standing(self, tuple(standing.items()))
         return world.copy(), id, copy(scene)
 
     def prepare_verb(self, name: str, standing: StateByAxis) -> tuple[World, UUID, Scene]:
@@ -89,7 +89,7 @@ class Lifecycle:
 
 
 @cache
-def _reached(life: Lifecycle, standing: tuple[tuple[str, str], ...]) -> tuple[World, UUID, Scene]:
+def _reach_standing(life: Lifecycle, standing: tuple[tuple[str, str], ...]) -> tuple[World, UUID, Scene]:
     world = life.world()
     id, scene = life.begin(world)
     for axis, state in standing:

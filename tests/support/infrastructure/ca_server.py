@@ -81,7 +81,7 @@ class Server:
         channel.spoken.clear()
 
     async def drop(self, address: str) -> None:
-        """Take a signal away from whoever is connected to it, after everything it said is on its way."""
+        """Take a signal away from its clients, after everything it said is on its way."""
         await asyncio.sleep(0.05)
         await self._taken_away(frozenset([address]))
 
@@ -89,7 +89,7 @@ class Server:
         for address in addresses:
             self.channels.pop(address, None)
         for circuit in list(self.context.circuits):
-            with suppress(Exception):  # whoever is gone need not be told
+            with suppress(Exception):  # a client that is gone need not be told
                 for channel in list(circuit.circuit.channels.values()):
                     if channel.name in addresses:
                         await circuit.send(channel.disconnect())

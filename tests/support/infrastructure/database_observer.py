@@ -56,7 +56,7 @@ async def insert_stored_streams(connection: Connection) -> None:
             longest[id] = stream
     async with connection.transaction(), connection.cursor() as cursor:
         for stream in longest.values():
-            for one in stream.stored():
+            for one in stream.stored_rows():
                 event = (new_id(), stream.stream_type, one.stream_id, one.version, one.event_type, one.schema_version)
                 await cursor.execute(STORED, (*event, one.payload, new_id(), new_id(), one.occurred_at))
 

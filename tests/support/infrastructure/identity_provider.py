@@ -1,6 +1,6 @@
 """A real identity provider on loopback: it publishes keys, mints tokens and answers introspection, or misbehaves.
 
-with Issuer.running() as issuer:
+with Issuer.running_server() as issuer:
     provider = issuer.provider(subject_bindings=[{"subject": "mira-77", "actor_id": MIRA}])
     token = issuer.token("mira-77", audience=HTTP_AUDIENCE)
 """
@@ -69,7 +69,7 @@ class Issuer:
 
     @classmethod
     @contextmanager
-    def running(cls) -> Iterator[Self]:
+    def running_server(cls) -> Iterator[Self]:
         issuer = cls()
         issuer.start()
         try:

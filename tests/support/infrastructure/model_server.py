@@ -30,7 +30,7 @@ class ReceivedRequest:
 
 @dataclass
 class ModelServer:
-    """Answers from a queue, whoever asks; asked with none left, it says so by a status that nothing expects."""
+    """Answers every request from a queue; asked with none left, it says so by a status that nothing expects."""
 
     port: int = 0
     answers: deque[Response] = field(default_factory=deque)
@@ -41,7 +41,7 @@ class ModelServer:
 
     @classmethod
     @contextmanager
-    def running(cls) -> Iterator[Self]:
+    def running_server(cls) -> Iterator[Self]:
         server = cls()
         server.speak()
         listener = socket.socket()

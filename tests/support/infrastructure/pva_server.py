@@ -50,7 +50,7 @@ class ScriptedSignal:
             self.signals[address].post(made)
 
     def drop(self, address: str) -> None:
-        """Take a signal away from whoever is connected to it."""
+        """Take a signal away from its clients."""
         self.forms.pop(address, None)
         if (signal := self.signals.pop(address, None)) is not None:
             self.provider.remove(address)
