@@ -15,12 +15,12 @@ GLOSSARY = ROOT / "docs" / "glossary.md"
 ENTRY = re.compile(r"^\| \*\*(?P<word>[^*]+)\*\* \| (?P<meaning>.+?) \| (?P<place>.+?) \| (?P<other>.*?) \|$")
 NAME = re.compile(r"`(?:(?P<path>src/[\w/.]+|worker\.py)(?::(?P<name>\w+))?)`")
 BARE_PARTICIPLE = re.compile(
-    "_*([a-z]+(ed|ing)|told|found|had|seen|kept|shown|given|taken|brought|known|left|made|met|said|written|driven|heard|led|begun)_*"
+    "_*([a-z]+(ed|ing)|told|found|had|seen|kept|shown|given|taken|brought|known|left|made|met|said|written|driven|heard|led"
+    "|begun)_*"
 )
 """Names that say of a function neither what it does nor what it returns."""
 NOUNS = set(
-    "binding feed listing pending reading ring seed string heed succeed need exceed meaning nothing everything spending timing "
-    "tracing missing given disconnected".split()
+    ["binding", "feed", "listing", "pending", "reading", "ring", "seed", "string", "heed", "succeed", "need", "exceed", "meaning", "nothing", "everything", "spending", "timing", "tracing", "missing", "given", "disconnected"]
 )
 """Words that end like participles and are none, the steps of a given-when-then, and a method of caproto."""
 AVOIDED = re.compile(r"\b(whoever|what comes of|be had|its affair|told of|the affair of)\b", re.IGNORECASE)
