@@ -19,9 +19,23 @@ BARE_PARTICIPLE = re.compile(
     "|begun)_*"
 )
 """Names that say of a function neither what it does nor what it returns."""
-NOUNS = set(
-    ["binding", "feed", "listing", "pending", "reading", "ring", "seed", "string", "heed", "succeed", "need", "exceed", "meaning", "nothing", "everything", "spending", "timing", "tracing", "missing", "given", "disconnected"]
-)
+NOUNS = {
+    *(
+        "binding",
+        "everything",
+        "exceed",
+        "feed",
+        "heed",
+        "listing",
+        "meaning",
+        "need",
+        "nothing",
+        "pending",
+        "reading",
+        "ring",
+    ),
+    *("seed", "spending", "string", "succeed", "timing", "tracing", "missing", "given", "disconnected"),
+}
 """Words that end like participles and are none, the steps of a given-when-then, and a method of caproto."""
 AVOIDED = re.compile(r"\b(whoever|what comes of|be had|its affair|told of|the affair of)\b", re.IGNORECASE)
 """Phrases that readers stumble over; refusal sentences are not touched by this, docstrings are."""
