@@ -22,7 +22,7 @@ up: install
 test: check unit
 
 quick: check
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not server" $(ARGS)
+	$(BIN)/python -m pytest -n auto -m "not server" $(ARGS)
 
 check: install
 	$(BIN)/ruff check .
@@ -31,11 +31,12 @@ check: install
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.checks
 
+quick: export PROPERTY_EXAMPLES ?= 15
 quick unit: export PYTHONDONTWRITEBYTECODE :=
 quick unit: export PYTHONPYCACHEPREFIX := $(CURDIR)/.pytest_cache/bytecode
 
 unit: install
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=10 $(ARGS)
+	$(BIN)/python -m pytest -n auto --durations=10 $(ARGS)
 
 bench: install
 	$(BIN)/python -m tests.bench $(ARGS)

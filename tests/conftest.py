@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,7 +29,7 @@ ROOM = 4 * 2**30
 """How much memory must be free for tests to write there: every test that ends well takes its files away."""
 SERVERS = {"postgres", "temporal", "bare_temporal", "channel_access_ports", "pva_server_of_all"}
 SERVER_ROOMS = ("e2e", "chaos", "demo")
-LONGEST_FIRST = ("e2e", "chaos", "workflows", "cli", "infrastructure", "api", "application")
+LONGEST_FIRST = ("e2e", "api", "workflows", "chaos", "cli", "infrastructure", "documents", "demo", "application")
 
 gc.disable()
 
@@ -70,6 +70,28 @@ def needs_server(item: pytest.Item) -> bool:
     """
     fixtures = {*getattr(item, "fixturenames", ()), *item.name.partition("[")[2].rstrip("]").split("-")}
     return item.nodeid.split("/")[1] in SERVER_ROOMS or not SERVERS.isdisjoint(fixtures)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are cores, since many tests wait for servers, processes and clocks."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return a scheduler that gives a module to one worker, and so opens the services that its tests share once.
+
+    All end-to-end tests are for one worker: they share a whole stack.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ModuleScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "e2e" if nodeid.startswith("tests/e2e/") else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False  # they are in order already, see `place_in_line`
+    return ModuleScheduling(config, log)
 
 
 def place_in_line(item: pytest.Item) -> int:

@@ -249,7 +249,7 @@ class TestFaults:
             await moving
 
 
-WRITE_FOR_EVER = """
+WRITE_FOR_EVER = r"""
 import asyncio, itertools, os, sys
 from pathlib import Path
 from baton.infrastructure.control.simulator import FileJournal
@@ -259,17 +259,20 @@ async def main():
     plant = Simulator({"bl7:count": 0}, journal=FileJournal(Path(sys.argv[1])))
     for number in itertools.count(1):
         await plant.write("bl7:count", number)
-        print(number, flush=True)
+        os.write(1, b"%d\n" % number)
 
 for _ in range(2):
     if pid := os.fork():
         os.waitpid(pid, 0)
-        print("killed", flush=True)
+        os.write(1, b"killed\n")
     else:
-        print(os.getpid(), flush=True)
+        os.write(1, b"%d\n" % os.getpid())
         asyncio.run(main())
 """
-"""Two processes write to one journal, one after the other; each says its pid first and is killed then."""
+"""Two processes write to one journal, one after the other; each says its pid first and is killed then.
+
+A line is one system call, so that none is cut off by the kill, whatever the interpreter buffers.
+"""
 
 
 class TestJournal:
