@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what only a worker needs is imported by the fixtures, since
     from tests.support.service import Api
     from tests.support.workflows.conduct_service import ConductService
 
-EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "30"))
 """How many examples of each property are tried, where the property does not say."""
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
 settings.load_profile("baton")
@@ -74,8 +74,8 @@ def needs_server(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are cores, since many tests wait for servers, processes and clocks."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Return two workers more than there are cores, since many tests wait for servers, processes and clocks."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(optionalhook=True)

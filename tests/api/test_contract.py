@@ -51,7 +51,7 @@ STATES = {preparation.command: preparation for preparation in reversed(PREPARATI
 """The state in which a command is tried, where its object does not come into the world in it."""
 WAITING_OPERATIONS = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 KEY_NUMBERS = itertools.count()
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "2"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """How many random cases there are of each operation with a body, besides those that cover its schema."""
 ALIKE = int(os.environ.get("CONTRACT_ALIKE", "1"))
 """How many cases of a run cover the same rule of the same field, as all the wrong types of a field do."""
