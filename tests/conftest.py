@@ -74,8 +74,8 @@ def needs_server(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return two workers more than there are cores, since many tests wait for servers, processes and clocks."""
-    return len(os.sched_getaffinity(0)) + 2
+    """Return one worker more than there are cores, since many tests wait for servers, processes and clocks."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

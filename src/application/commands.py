@@ -3,7 +3,7 @@ comes from here: from a command, or with `Batch.add` from seeds and from a finis
 (bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
@@ -13,7 +13,7 @@ from baton.application.ports import Authorizer, Batch, Caller, Clock, CommandRes
 from baton.application.unit_of_work import UnitOfWork, load_state
 from baton.domain.access.actor import Actor
 from baton.domain.kernel import Call, Command
-from baton.domain.registry import Operation
+from baton.domain.registry import Operation, defines
 from baton.domain.shared.canonical import content_hash, derived_uuid7
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
@@ -100,7 +100,7 @@ class Commands:
         self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
     ) -> CommandResult:
         operation = command.operation
-        if hasattr(command, "examine"):
+        if defines(type(command), "examine"):
             command.examine()
         unit, state = self.unit_of_work(session, caller), None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
@@ -109,11 +109,13 @@ class Commands:
         stream_id = call.new_id if target_id is None else target_id
         batch = Batch(call, operation.command_name)
         batch.add(outcome, stream_id, unit.version, self.new_id)
-        result = CommandResult(operation.status, None, unit.position)
-        if (answer := next((effect for effect in outcome if isinstance(effect, Answer)), None)) is not None:
-            result = CommandResult(answer.status or operation.status, answer.body, unit.position, answer.replayed)
-        elif operation.creates and operation.aggregate is not None:
-            result = replace(result, body={operation.aggregate.id_name: str(stream_id)})
+        answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
+        body = None if answer is None else answer.body
+        if body is None and operation.creates and operation.aggregate is not None:
+            body = {operation.aggregate.id_name: str(stream_id)}
+        status = answer.status if answer is not None and answer.status is not None else operation.status
+        replayed = answer is not None and answer.replayed
+        result = CommandResult(status, body, unit.position, replayed)
         if claim is not None:
             batch.outcome = (claim, result)
         if batch.empty and claim is None:
@@ -125,7 +127,7 @@ class Commands:
                 detail = f"The {operation.aggregate.label} {stream_id} exists already."
                 raise operation.aggregate.AlreadyExists(detail) from None
             raise
-        return replace(result, position=position or unit.position)
+        return CommandResult(status, body, position or unit.position, replayed)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         ignored = {"wait"} if operation.work is not None else None  # how long the caller waits is not what it asks for

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from baton.domain.derived_refusals import reasons_of, refusals_of
@@ -149,7 +149,7 @@ class Operation:
     def decision(self, command: "Command", state: "State | None", call: "Call") -> "Reads[Outcome]":
         """Judge a command in the order refusals are promised: references, state, values, the rest."""
         known = (call,) if self.target is None else (state, call)
-        facts = ((yield from command.gather(*known)),) if hasattr(command, "gather") else ()
+        facts = ((yield from command.gather(*known)),) if defines(type(command), "gather") else ()
         self.check(command, state)
         return command.decide(*known, *facts)
 
@@ -163,9 +163,15 @@ class Operation:
                     f"The {state.aggregate.label} is {current.value}; {self.name} is possible only from "
                     f"{', '.join(sorted(option.value for option in self.allowed)) or 'no state'}.",
                 )
-        if state is not None and hasattr(command, "require"):
+        if state is not None and defines(type(command), "require"):
             command.require(state)
         refuse_blank_text(command)
+
+
+@cache
+def defines(command: "type[Command]", hook: str) -> bool:
+    """Return whether a class of commands has an optional method; asking a pydantic object each time would cost 10 µs."""
+    return hasattr(command, hook)
 
 
 @dataclass(frozen=True)
