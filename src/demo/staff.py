@@ -82,15 +82,15 @@ class UserClient:
     token: str
 
     def get(self, path: str, **parameters: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self._succeed("GET", path, params=parameters).json()
+        answer: dict[str, Any] = self._require_success("GET", path, params=parameters).json()
         return answer
 
     def post(self, path: str, body: Any = None) -> Any:
-        answer = self._succeed("POST", path, json=body or {})
+        answer = self._require_success("POST", path, json=body or {})
         return answer.json() if answer.content else {}
 
     def patch(self, path: str, body: Any) -> None:
-        self._succeed("PATCH", path, json=body)
+        self._require_success("PATCH", path, json=body)
 
     def create(self, path: str, body: Any) -> str:
         return next(str(value) for name, value in self.post(path, body).items() if name.endswith("_id"))
@@ -116,7 +116,7 @@ class UserClient:
         otherwise = f"{path} has none whose {field} is {value}"
         return wait_for(lambda: next((row for row in self.rows(path) if row[field] == value), None), otherwise)
 
-    def _succeed(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def _require_success(self, method: str, path: str, **options: Any) -> httpx.Response:
         answer = self._request(method, path, **options)
         if not answer.is_success:
             raise StageError(f"{self.name}: {method} {path} was answered {answer.status_code} {answer.text}")

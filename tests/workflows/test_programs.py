@@ -49,7 +49,7 @@ def is_alive(pid: int) -> bool:
 
 def program_pids(jobs: Path) -> list[int]:
     """The processes of the program that runs, once it has said which they are."""
-    found = [path.read_text().strip() for path in jobs.glob("*/work/*")]
+    found = [path.read_text().strip() for path in jobs.rglob("*") if path.name in ("child", "parent")]
     return [int(number) for number in found if number] if len(found) == 2 else []
 
 

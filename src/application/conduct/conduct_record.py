@@ -63,7 +63,7 @@ class StepPlan:
         return self.mode is None
 
     @property
-    def resumed(self) -> bool:
+    def is_resumed(self) -> bool:
         """Return whether it continues an earlier conduct, whose acquisitions it must not repeat."""
         return self.stated_boundary is not None and self.mode is ConductMode.FLAT
 

@@ -303,7 +303,7 @@ class Conductor:
         """Return the result of a conduct from its outcome and the ledger."""
         passes = procedure.iteration_count if plan.loops else None
         tally = await self.ledger.tally(plan.conduct_id, passes or 0)
-        captures, outputs = await self._kept_slots(plan) if plan.resumed else ({}, {})
+        captures, outputs = await self._kept_slots(plan) if plan.is_resumed else ({}, {})
         failure = outcome.failure or FAILURE_BY_FINISH.get(outcome.finish)
         closing = {failed.step_index: failed for failed in (*unwalked_closing(plan, outcome), *tally.closing_failures)}
         outcomes = await self.record.events(plan, procedures.ProcedureOutcomeRecorded) if plan.steering is not None else ()

@@ -170,7 +170,7 @@ class StepExecution:
             run_blocks=MAIN_BLOCKS if main else CLOSING_BLOCKS,
             hold_blocks=main,
             longest_pause=restart + wait if main else None,
-            once=plan.resumed and main and self.kind in OUTCOME_UNKNOWN,
+            once=plan.is_resumed and main and self.kind in OUTCOME_UNKNOWN,
             again=attempt > 1,
             submitter=await self._runner.submitters.read_standing(plan.caller) if main else None,
         )

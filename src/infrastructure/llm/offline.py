@@ -31,7 +31,7 @@ class PhaseFacts:
     caution_target: Facts  # what a caution about its faults is put on; empty where the facts do not say
 
     @property
-    def faulted(self) -> bool:
+    def is_faulted(self) -> bool:
         return self.error_class is not None and self.error_class not in CHOSEN
 
     @property
@@ -94,7 +94,7 @@ def verdict(facts: Facts, phases: Sequence[PhaseFacts]) -> tuple[str, float, str
             case = "completed badly"
         case "RunCompleted":
             case = "held and completed" if was_held(facts) else "completed"
-        case "RunAborted" | "RunStopped" if any(phase.faulted for phase in phases):
+        case "RunAborted" | "RunStopped" if any(phase.is_faulted for phase in phases):
             case = "phase faulted"
         case "RunAborted" | "RunStopped" if FAULT.search(reason):
             case = "fault named"
@@ -235,7 +235,7 @@ def draft(facts: Facts) -> dict[str, Any]:
 
 def recorded_fault(facts: Facts, ended: str) -> RecordedFault | str:
     known = candidates if isinstance(candidates := facts.get("candidates"), Mapping) else {}
-    faulted = [phase for phase in phases_in(facts) if phase.faulted]
+    faulted = [phase for phase in phases_in(facts) if phase.is_faulted]
     for phase in faulted:
         kind, id = text_in(phase.caution_target, "kind"), text_in(phase.caution_target, "id")
         if id in texts_in(known, f"{kind.lower()}s"):

@@ -1,6 +1,7 @@
 """A plant in memory, the monitors on it, and what the record makes of it; seconds are shortened, nothing else is."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,7 @@ BRIDGE = {"source_kind": "Bridge", "source_id": "gateway"}
 
 
 @dataclass
-class MonitoredRecord:
+class MonitoredRecord(ABC):
     """The record of a monitored plant, read by claims and streams, never by a list that may be behind."""
 
     store: Store
@@ -111,9 +112,9 @@ class MonitoredRecord:
         """Report the permit of an enclosure as the bridge does."""
         await self.do(ObserveEnclosureStatus(new_status=status, reason="as read", monitor_ref=BRIDGE), id)
 
+    @abstractmethod
     async def age_contact(self, id: UUID, seconds: float) -> None:
         """Move the last observation of an enclosure so many seconds into the past."""
-        raise NotImplementedError
 
     async def sweep(self) -> None:
         """Look for stale permits once, in the lists as they are."""
