@@ -216,7 +216,8 @@ async def connect_when_ready(runtime: Runtime, stopping: asyncio.Event) -> Clien
                 logged = str(error)
                 log.warning("engine_unavailable", address=settings.temporal_address, error=logged)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), RETRY_SECONDS)
+                async with asyncio.timeout(RETRY_SECONDS):
+                    await stopping.wait()
     return None
 
 

@@ -15,6 +15,7 @@ from baton.application.telemetry import error_location
 log = structlog.get_logger()
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 4.0  # seconds before a restart, doubled each time
+CANCEL_AGAIN_SECONDS = 1.0  # after which a task that goes on is cancelled again: a library may lose a cancellation
 
 
 @dataclass
@@ -40,8 +41,9 @@ class Supervisor:
             yield
         finally:
             stopping.set()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            while not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
 
     async def _keep(self, name: str, start: Callable[[], Coroutine[Any, Any, None]], stopping: asyncio.Event) -> None:
         state = self.tasks[name] = TaskState()

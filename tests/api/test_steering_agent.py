@@ -68,7 +68,8 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
         assert measured_before >= BEFORE_ITS_DEATH
 
         async with running_agent(api, procedure_id, "conduct_until_advised_from") as second:
-            assert await asyncio.wait_for(second.wait(), 60) == 0
+            async with asyncio.timeout(60):
+                assert await second.wait() == 0
         assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
         found = await outcomes(stack, procedure_id)
         points = [(outcome.point["x"], outcome.point["y"]) for outcome in found]

@@ -81,6 +81,24 @@ async def test_a_task_that_somebody_cancels_goes_on_and_one_that_is_stopped_does
 
 
 @pytest.mark.usefixtures("skipped_time")
+async def test_a_task_that_loses_a_cancellation_is_stopped_all_the_same() -> None:
+    cancellations, begun = 0, asyncio.Event()
+
+    async def lose_cancellations() -> None:
+        nonlocal cancellations
+        begun.set()
+        while cancellations < 3:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancellations += 1
+
+    async with asyncio.timeout(60), Supervisor().supervise("something", lose_cancellations):
+        await begun.wait()
+    assert cancellations == 3
+
+
+@pytest.mark.usefixtures("skipped_time")
 async def test_a_task_that_keeps_failing_is_started_at_longer_and_longer_intervals() -> None:
     times: list[float] = []
 

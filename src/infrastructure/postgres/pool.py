@@ -72,7 +72,8 @@ class PostgresAppendListener:
     async def wait(self, at_most: float) -> None:
         """Return when something was appended, or after so many seconds."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._appended.wait(), at_most)
+            async with asyncio.timeout(at_most):
+                await self._appended.wait()
 
     async def run(self) -> None:
         """Listen until cancelled; raise when the connection is lost."""

@@ -123,6 +123,29 @@ async def test_a_listener_gives_up_waiting_in_time(database_url: str) -> None:
         await PostgresAppendListener(database_url).wait(at_most=0.01)
 
 
+async def test_a_listener_that_is_cancelled_when_news_comes_stops_waiting(database_url: str, owner: Connection) -> None:
+    listener = PostgresAppendListener(database_url)
+
+    async def wait_for_ever() -> None:
+        while True:
+            await listener.wait(at_most=60)
+
+    async with Supervisor().supervise("listening", listener.run):
+        waiting = [asyncio.create_task(wait_for_ever()) for _ in range(200)]
+        news = asyncio.create_task(announce_often(owner))
+        for task in waiting:  # at any moment between the coming of news and its being known
+            await asyncio.sleep(0)
+            task.cancel()
+        await news
+        await asyncio.wait(waiting, timeout=1)
+    assert all(task.cancelled() for task in waiting)
+
+
+async def announce_often(owner: Connection) -> None:
+    for _ in range(200):
+        await owner.execute(f"NOTIFY {CHANNEL}")
+
+
 async def terminate(owner: Connection, last_query: str) -> None:
     """End the backends whose last statement was this one."""
     ended = await rows(

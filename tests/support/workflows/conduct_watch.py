@@ -148,4 +148,5 @@ class Gate:
         while not self.opened.is_set():
             activity.heartbeat()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.opened.wait(), timeout=1)
+                async with asyncio.timeout(1):
+                    await self.opened.wait()
