@@ -5,6 +5,7 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
@@ -79,6 +80,7 @@ class Summary(BaseModel):
         return form
 
     @classmethod
+    @cache
     def hidden(cls) -> frozenset[str]:
         """Return the columns that are not shown."""
         return frozenset(name for name, field in cls.model_fields.items() if marks(field, _Hidden))
@@ -152,10 +154,10 @@ class ListQuery(Query):
 
     def where(self) -> Iterator[Where]:
         """Yield the conditions this query sets; fields without a column are left to an own `where`."""
-        columns = self.summary.model_fields
+        columns, common = self.summary.model_fields, ListQuery.model_fields
         for name in type(self).model_fields:
             value = getattr(self, name)
-            if name in ListQuery.model_fields or value is None or value == ():
+            if name in common or value is None or value == ():
                 continue
             column = self.filters.get(name, name)
             if column in columns:
