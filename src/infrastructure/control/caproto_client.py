@@ -1,5 +1,5 @@
 """Channel Access in pure Python. The library's client does not notice refused requests, channels that the server closes, nor
-servers that vanish between search and connection; the subclasses here do."""
+servers that vanish between search and connection, and cannot be closed at every moment; the subclasses here do and can."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,6 +8,7 @@ from typing import Any
 
 import caproto
 from caproto.asyncio.client import PV, Context, VirtualCircuitManager
+from caproto.asyncio.utils import _TaskHandler
 from caproto.client.common import DeadCircuitError
 
 from baton.application.control import Fence
@@ -16,6 +17,7 @@ from baton.infrastructure.control.channel_access import OnSample
 from baton.infrastructure.control.epics import EPICS_EPOCH, UNIX_EPOCH, sample_time
 
 EPICS_TO_UNIX = int((EPICS_EPOCH - UNIX_EPOCH).total_seconds())  # seconds from 1970 to 1990, from which the protocol counts
+CANCEL_AGAIN_SECONDS = 0.1
 
 
 class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
@@ -72,8 +74,25 @@ class _Circuit(VirtualCircuitManager):  # type: ignore[misc]
             request["event"].set()
 
 
+class _Tasks(_TaskHandler):  # type: ignore[misc]
+    """Tasks that end when they are cancelled, although the library's loops can lose a cancellation."""
+
+    async def cancel_all(self, wait: bool = False) -> None:
+        pending = set(self.tasks)
+        await super().cancel_all()
+        while wait and pending:
+            _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_SECONDS)
+            for task in pending:
+                task.cancel()
+
+
 class _Context(Context):  # type: ignore[misc]
-    """A context whose circuits are of the class above."""
+    """A context whose circuits are of the class above, and that can be closed before its socket is open."""
+
+    def __init__(self) -> None:
+        super().__init__(timeout=None)
+        self.broadcaster.protocol = None
+        self.broadcaster._tasks = _Tasks()
 
     def get_circuit_manager(self, address: tuple[str, int], priority: int) -> VirtualCircuitManager:
         manager = self.circuit_managers.get((address, priority))
@@ -150,7 +169,7 @@ class CaprotoClient:
 
     async def _pv(self, address: str) -> PV:
         if self._context is None:
-            self._context = _Context(timeout=None)
+            self._context = _Context()
         (pv,) = await self._context.get_pvs(address)
         return pv
 

@@ -18,6 +18,7 @@ from baton.application.control import (
     ReadingKind,
 )
 from baton.infrastructure.actions.acquisition import collect
+from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
 from baton.infrastructure.wall_clock import WallClock
 from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
@@ -246,3 +247,15 @@ class TestLosingTheServer:
         ca_server.tell("set", address="bl7:x", value=2)
         assert (await anext(kept)).value == 2
         await kept.aclose()
+
+
+@pytest.mark.usefixtures("channel_access_ports")
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_client_is_closed_however_little_of_it_is_open(turns: int) -> None:
+    client = CaprotoClient()
+    connecting = asyncio.create_task(client.connect("bl7:unknown"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await client.close()
+    connecting.cancel()
+    await asyncio.wait([connecting])
