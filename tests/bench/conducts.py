@@ -92,7 +92,7 @@ class ConductBench:
             started = time.perf_counter()
             await self._post(f"/procedures/{procedure}/hold", {"reason": "bench"})
             accepted.append((time.perf_counter() - started) * 1000)
-            await until(lambda of=procedure: self._matches(of, lambda seen: seen["status"] == "Held"))
+            await until(lambda of=procedure: self._matches(of, lambda seen: seen["status"] == "Held"), longest_pause=0.01)
             in_force.append((time.perf_counter() - started) * 1000)
         return accepted, in_force
 
