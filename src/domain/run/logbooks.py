@@ -45,6 +45,9 @@ class RunObservationLogbookClosedError(Conflict, context="run"):
     """The run has ended, and its observations with it."""
 
 
+SAMPLING_PROCEDURES = frozenset(SamplingProcedure)
+
+
 class Sample(Value):
     """One reading as its producer took it; a repeated event_id is ignored."""
 
@@ -85,7 +88,7 @@ class AppendObservations(Verb[Run]):
             if not math.isfinite(sample.value):
                 detail = f"The value of {sample.channel_name} is not finite; leave it out."
                 raise InvalidObservationValueError(detail, facts={"event_id": str(sample.event_id)})
-            if sample.sampling_procedure not in frozenset(SamplingProcedure):
+            if sample.sampling_procedure not in SAMPLING_PROCEDURES:
                 detail = f"There is no sampling procedure {sample.sampling_procedure}; use {' or '.join(SamplingProcedure)}."
                 raise InvalidSamplingProcedureError(detail, facts={"event_id": str(sample.event_id)})
 
