@@ -111,7 +111,7 @@ class Commands:
         batch.add(outcome, stream_id, unit.version, self.new_id)
         answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
         body = None if answer is None else answer.body
-        if body is None and operation.creates and operation.aggregate is not None:
+        if answer is None and operation.creates and operation.aggregate is not None:
             body = {operation.aggregate.id_name: str(stream_id)}
         status = answer.status if answer is not None and answer.status is not None else operation.status
         replayed = answer is not None and answer.replayed
