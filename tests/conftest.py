@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what only a worker needs is imported by the fixtures, since
     from tests.support.service import Api
     from tests.support.workflows.conduct_service import ConductService
 
-EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "40"))
 """How many examples of each property are tried, where the property does not say."""
 settings.register_profile("baton", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
 settings.load_profile("baton")

@@ -51,7 +51,7 @@ STATES = {preparation.command: preparation for preparation in reversed(PREPARATI
 """The state in which a command is tried, where its object does not come into the world in it."""
 WAITING_OPERATIONS = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 KEY_NUMBERS = itertools.count()
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """How many random cases there are of each operation with a body, besides those that cover its schema."""
 ALIKE = int(os.environ.get("CONTRACT_ALIKE", "1"))
 """How many cases of a run cover the same rule of the same field, as all the wrong types of a field do."""
@@ -147,7 +147,7 @@ def test_an_operation_keeps_what_the_document_promises(
         service.run(preparation.prepare(service.api, ids))
     possible: list[bool] = []
 
-    @settings(max_examples=max(EXAMPLES, 1), suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
     def check(case: Case) -> None:
         point_at_samples(case, ids)
         response = send(case, connection)
@@ -193,8 +193,7 @@ def schema() -> BaseSchema:
 def contract_test(check: Callable[[Case], None], operation: Operation) -> Callable[[], None]:
     """Return a test by every kind of case there is, made when its turn comes, because to make them all takes long."""
     described = schema()[operation.path][operation.method]
-    fuzzed = operation.has_body and EXAMPLES > 0
-    modes = [mode for mode in HypothesisTestMode if fuzzed or mode is not HypothesisTestMode.FUZZING]
+    modes = [mode for mode in HypothesisTestMode if operation.has_body or mode is not HypothesisTestMode.FUZZING]
     kinds = HypothesisTestConfig(project=schema().config, modes=modes)
     test: Any = create_test(operation=described, test_func=check, config=kinds)
     test.hypothesis_explicit_examples = select_cases(test.hypothesis_explicit_examples)

@@ -110,7 +110,7 @@ def conduct_moments(command: str) -> list[ConductMoment]:
     passes = {"before": 2, "during": 1, "after": 0}
     steps = ("do_step", "collect_job")
     found = [one for one in procedure.passed if one.what not in steps or one.iteration_index in (0, passes[one.when])]
-    return found if command == FLAT or ALL else found[::4]
+    return found if command == FLAT or ALL else found[::3]
 
 
 def case_asked_at(seed: int, command: str, moment: ConductMoment, *requests: str, **faults: Any) -> ConductCase:
