@@ -2,7 +2,7 @@
 A package offers them by entry points, each under a name: `baton.actions`, `baton.control`, `baton.deciders` and
 `baton.minters` (see `docs/extending.md`). Names listed here keep their meaning within a major version, others need not."""
 
-from baton.application.conduct.actions import ActionBody, ActionRefusedError, InvalidActionParametersError
+from baton.application.conduct.actions import ActionBody, ActionRefusedError, InvalidActionParametersError, touches
 from baton.application.conduct.deciders import (
     DecideAccessDeniedError,
     DecideColdStartError,
@@ -17,6 +17,7 @@ from baton.application.control import (
     Control,
     ControlAccessDeniedError,
     ControlError,
+    ControlLimits,
     ControlNotConnectedError,
     ControlTimeoutError,
     ControlValueCoercionError,
@@ -57,9 +58,10 @@ __all__ = [
     "CitedIdentifier",  # another identifier in a citation
     "CitedParty",  # an institution in a citation
     "CitedRelation",  # a related identifier in a citation
-    "Control",  # the port of a control adapter: read, write, subscribe, close
+    "Control",  # the port of a control adapter: read, write, subscribe, close; limits where it knows them
     "ControlAccessDeniedError",  # raised where the control system's access security says no
     "ControlError",  # the base of every fault of a control adapter
+    "ControlLimits",  # between which values a signal may be set
     "ControlNotConnectedError",  # raised where there is no channel to an address
     "ControlTimeoutError",  # raised where no value or confirmation came in time
     "ControlValueCoercionError",  # raised where a value does not fit the type of its signal
@@ -93,4 +95,5 @@ __all__ = [
     "SteeringVerdict",  # measure or stop
     "Timekeeper",  # the clock of an action: now() and sleep(seconds)
     "always_open",  # the fence of code that stops motion or restores a safe state
+    "touches",  # declares which parameters of an action are addresses that it writes or reads
 ]

@@ -18,9 +18,10 @@ from baton.application.agents.model_agents import ModelAgents, Regenerations
 from baton.application.agents.model_consultation import BusyError
 from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
 from baton.application.conduct.conductor import Conductor
-from baton.application.conduct.heartbeat import HEARTBEAT_SECONDS
+from baton.application.conduct.heartbeat import keep_beating
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.run_conductor import RunConductor
+from baton.application.conduct.signal_reader import SignalReader
 from baton.application.conduct.step_execution import StepRunner
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.publications import Publications
@@ -66,8 +67,12 @@ def refuse_foreign_workflow(owner: str) -> None:
 class EngineAttempt:
     """The Temporal activity that is running, as the application sees it."""
 
-    def heartbeat(self) -> None:
-        activity.heartbeat()
+    def heartbeat(self, place: str | None = None) -> None:
+        activity.heartbeat(*([] if place is None else [place]))
+
+    @property
+    def is_repeated(self) -> bool:
+        return activity.info().attempt > 1
 
     @property
     def is_cancelled(self) -> bool:
@@ -87,18 +92,9 @@ def until_shutdown(work: Callable[[Q, EngineAttempt], Coroutine[Any, Any, T]]) -
 
 @asynccontextmanager
 async def send_heartbeats() -> AsyncIterator[None]:
-    """Send a heartbeat each second for work that sends none itself."""
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            activity.heartbeat()
-
-    beating = asyncio.create_task(beat())
-    try:
+    """Send heartbeats for work that sends none itself."""
+    async with keep_beating(EngineAttempt()):
         yield
-    finally:
-        beating.cancel()
 
 
 async def yield_on_shutdown(waiting: Coroutine[Any, Any, T]) -> T:
@@ -135,6 +131,7 @@ def conduct_activities(conductor: Conductor, passes: Passes, steps: StepRunner) 
     return [
         implement(declared.brief_conduct, short(conductor.brief)),
         implement(declared.do_step, lambda request: steps.do(request, attempt)),
+        implement(declared.do_steps, lambda request: steps.do_stretch(request, attempt)),
         implement(declared.collect_job, lambda request: steps.collect(request, attempt)),
         implement(declared.await_run, until_shutdown(conductor.await_run)),
         implement(declared.start_pass, short(passes.start)),
@@ -166,6 +163,11 @@ def schedule_firing_activities(firings: Firings) -> Activities:
         implement(declared.open_firing, short(firings.open)),
         implement(declared.await_firing, until_shutdown(firings.await_end)),
     ]
+
+
+def signal_activities(reader: SignalReader) -> Activities:
+    """Return the activity that reads signals."""
+    return [implement(stubs.SignalActivityStubs.read_signals, reader.read)]
 
 
 def agent_activities(

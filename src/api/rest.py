@@ -1,7 +1,9 @@
 """REST endpoints: parse each operation's input strictly and answer it from the service."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import orjson
 from pydantic import BaseModel
@@ -15,32 +17,47 @@ from baton.application.service import Service
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import Page
 
+LARGE_BODY = 32 * 1024  # bytes; what is larger keeps the process busy for milliseconds at a time
+
 
 @dataclass(frozen=True)
 class OperationEndpoint:
-    """Serves one operation over HTTP."""
+    """Serves one operation over HTTP. Requests with a large body take turns, so that others wait for one of them at most."""
 
     operation: Operation
     service: Service
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
         operation = self.operation
         target_id = uuid_from(request.path[operation.target], "path", operation.target) if operation.target else None
-        request_input: Any = await self._input(request)
-        if operation.kind == "query":
+        body = await self._body(request)
+        if len(body) > LARGE_BODY and operation.work is None:  # long work is waited for
+            async with self.turn:
+                return await self._answer(request, body, caller, target_id)
+        return await self._answer(request, body, caller, target_id)
+
+    async def _answer(self, request: Request, body: bytes, caller: Caller, target_id: UUID | None) -> Response:
+        request_input = self._input(request, body)
+        if self.operation.kind == "query":
             return Response(200, answer_json(await self.service.ask(request_input, caller, target_id=target_id)))
         given = request.header(b"idempotency-key")
         key = None if given is None else idempotency_key(given, "header", "Idempotency-Key")
         return executed_response(await self.service.execute(request_input, caller, target_id=target_id, key=key))
 
-    async def _input(self, request: Request) -> Any:
+    async def _body(self, request: Request) -> bytes:
+        if not self.operation.has_body:
+            return b""
+        if request.query:
+            raise RequestValidationError.at("query", msg="This takes no query parameters", type="extra_forbidden")
+        return await request.body()
+
+    def _input(self, request: Request, body: bytes) -> Any:
         operation = self.operation
         fields = {name: request.path[name] for name in operation.path_fields}
         if not operation.has_body:
             return from_query(operation.input, request.query, fields)
-        if request.query:
-            raise RequestValidationError.at("query", msg="This takes no query parameters", type="extra_forbidden")
-        request_input = from_json(operation.input, await request.body(), path=fields)
+        request_input = from_json(operation.input, body, path=fields)
         refuse_internal(operation, request_input)
         return request_input
 

@@ -9,7 +9,18 @@ from typing import TypeVar
 from uuid import UUID
 
 from baton.application.authorization import is_system
-from baton.application.ports import Authorizer, Batch, Caller, Clock, CommandResult, IdGenerator, KeyClaim, Session, Store
+from baton.application.ports import (
+    FACTS_CHANGED,
+    Authorizer,
+    Batch,
+    Caller,
+    Clock,
+    CommandResult,
+    IdGenerator,
+    KeyClaim,
+    Session,
+    Store,
+)
 from baton.application.unit_of_work import UnitOfWork, load_state
 from baton.domain.access.actor import Actor
 from baton.domain.kernel import Call, Command
@@ -21,6 +32,7 @@ from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unauthorized
 from baton.domain.shared.writes import Answer, Drop, Put
 from baton.domain.trust.policy import AuthzResult
 
+DECIDED_ANEW = 5  # how often a gated command is decided while what it was judged by changes under it
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0  # seconds before a command that lost more than one race is given again
 T = TypeVar("T")
 DENIALS: dict[str, str] = {
@@ -63,15 +75,17 @@ class Commands:
             at, whose = claim.claimed_at.timestamp() * 1000, f"{claim.principal_id}:{claim.surface_id}:{claim.key}"
             new_id = new_id or derived_uuid7(int(at), whose, claim.fingerprint)  # a repeat finds it with the key's outcome
         try:
-            for remaining in reversed(range(operation.attempts)):
+            attempts = {FACTS_CHANGED: DECIDED_ANEW}
+            while True:
                 try:
                     async with self.store.session(operation.lock) as session:
                         call = caller.call(self.clock(), new_id or self.new_id())
                         return await self._attempt(session, command, call, caller, target_id, claim)
-                except ConcurrencyError:
-                    if not remaining:
+                except ConcurrencyError as race:
+                    cause = race.reason or ""
+                    attempts[cause] = attempts.get(cause, operation.attempts) - 1
+                    if not attempts[cause]:
                         raise
-            raise AssertionError("a command has at least one attempt")
         except Refusal:
             if claim is not None:
                 await self.store.release_key(claim)
@@ -109,6 +123,7 @@ class Commands:
         stream_id = call.new_id if target_id is None else target_id
         batch = Batch(call, operation.command_name)
         batch.add(outcome, stream_id, unit.version, self.new_id)
+        batch.facts = unit.facts if operation.gated else None
         answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
         body = None if answer is None else answer.body
         if answer is None and operation.creates and operation.aggregate is not None:
@@ -122,8 +137,9 @@ class Commands:
             return result
         try:
             position = await session.append(batch)
-        except ConcurrencyError:
-            if operation.creates and operation.aggregate is not None and not any(append.after for append in batch.appends):
+        except ConcurrencyError as race:
+            taken = race.reason != FACTS_CHANGED and not any(append.after for append in batch.appends)
+            if taken and operation.creates and operation.aggregate is not None:
                 detail = f"The {operation.aggregate.label} {stream_id} exists already."
                 raise operation.aggregate.AlreadyExists(detail) from None
             raise

@@ -1,7 +1,8 @@
 """The control port: reading and writing the signals of any control system."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -57,6 +58,20 @@ class Reading:
     index: int | None = None
 
 
+@dataclass(frozen=True)
+class ControlLimits:
+    """Between which values a signal may be set; None is no limit on that side."""
+
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def from_declared(cls, low: float, high: float) -> "ControlLimits | None":
+        """Return limits as control systems declare them: they count only where the low one is below the high one."""
+        sides = [limit if math.isfinite(limit) else None for limit in (low, high)]
+        return cls(*sides) if low < high and sides != [None, None] else None
+
+
 class ControlError(Exception):
     """The control system did not do what was asked of it."""
 
@@ -93,6 +108,21 @@ class MalformedControlAddressError(ControlError):
     """The control system behind the route has no addresses of this form."""
 
 
+class SetpointOutOfLimitsError(ControlError):
+    """The value lies outside the limits of the signal; nothing was sent."""
+
+    def __init__(self, message: str, facts: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.facts = facts
+
+
+LimitCheck = Callable[[str, Any], Awaitable[None]]  # raises SetpointOutOfLimitsError where a value is not allowed
+
+
+async def allow_any_value(address: str, value: Any) -> None:
+    """Accept every value: the limit check of code that knows no limits."""
+
+
 class Control(Protocol):
     """One control system, or several behind their routes. Channels connect on first use."""
 
@@ -109,17 +139,23 @@ class Control(Protocol):
         """Yield the current value as soon as there is one, then the changes; a slow reader gets only the newest of them. A
         disconnect raises ControlNotConnectedError after the last value. Closing the iterator unsubscribes."""
 
+    async def limits(self, address: str) -> ControlLimits | None:
+        """Return between which values the control system lets a signal be set, as it declares now; None where it declares
+        none; raise ControlError. An adapter of an installed package may lack this method, which means none."""
+
     async def close(self) -> None:
         """Close every channel; may be repeated."""
 
 
 class FencedControl:
-    """A control with a fence for every write, which remembers what was done: `touched` addresses in the order of first use,
-    the last confirmed values (`written`), and those sent since that may have had an effect (`unconfirmed`)."""
+    """A control with a fence and a limit check for every write, which remembers what was done: `touched` addresses in the
+    order of first use, the last confirmed values (`written`), and those sent since that may have had an effect
+    (`unconfirmed`)."""
 
-    def __init__(self, control: Control, fence: Fence) -> None:
+    def __init__(self, control: Control, fence: Fence, check_limits: LimitCheck = allow_any_value) -> None:
         self._control = control
         self._fence = fence
+        self._check_limits = check_limits
         self._touched: dict[str, None] = {}
         self.written: dict[str, Any] = {}
         self.unconfirmed: dict[str, list[Any]] = {}
@@ -135,10 +171,14 @@ class FencedControl:
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
-        """Set a signal unless the fence is closed; a task that is being cancelled stops what it started, and passes."""
+        """Set a signal unless the fence is closed or the value lies outside its limits; a task that is being cancelled stops
+        what it started, and passes both."""
         self._touched[address] = None
         task = asyncio.current_task()
-        check = fence or (always_open if task is not None and task.cancelling() else self._fence)
+        stopping = task is not None and task.cancelling() > 0
+        check = fence or (always_open if stopping else self._fence)
+        if not stopping:
+            await self._check_limits(address, value)
         before = self.unconfirmed.get(address, [])
 
         def send() -> None:
@@ -159,5 +199,14 @@ class FencedControl:
         self._touched[address] = None
         return self._control.subscribe(address)
 
+    async def limits(self, address: str) -> ControlLimits | None:
+        return await limits_of(self._control, address)
+
     async def close(self) -> None:
         """Close nothing: the channels belong to the wrapped control."""
+
+
+async def limits_of(control: Control, address: str) -> ControlLimits | None:
+    """Return the limits that a control system declares; None from an adapter that cannot say."""
+    read_limits = getattr(control, "limits", None)
+    return None if read_limits is None else await read_limits(address)

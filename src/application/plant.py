@@ -42,6 +42,9 @@ class ControlRoute(BaseModel):
     read_only: bool = False
 
 
+SIMULATOR_ONLY = (ControlRoute(prefix="", substrate=Substrate.IN_MEMORY, simulated=True),)  # Where CONTROL_ROUTES is empty.
+
+
 class SimulatedComponent(BaseModel):
     """A part of a simulated plant, at its address."""
 

@@ -5,9 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from baton.application.fold_cache import FoldCache
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
@@ -18,7 +20,6 @@ from baton.domain.operation.schedule.calendar import Calendar
 from baton.domain.operation.schedule.schedule import Overlap
 from baton.domain.shared.citation import Citation
 from baton.domain.shared.listing import ListQuery, Page, Summary, Where
-from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
@@ -26,6 +27,8 @@ from baton.domain.shared.writes import Also, Claim, Delist, Drop, Enlist, Enter,
 from baton.domain.trust.policy import AuthzResult
 
 R = TypeVar("R", bound=Record)
+A = TypeVar("A")
+NOTHING_KNOWN: Mapping[UUID, int] = MappingProxyType({})
 Clock = Callable[[], datetime]
 IdGenerator = Callable[[], UUID]
 
@@ -120,6 +123,14 @@ class CommandResult:
     replayed: bool = False
 
 
+@dataclass(frozen=True)
+class FactsRead:
+    """What a decision rests on: the last versions of the streams it read, and the streams it found under look-up keys."""
+
+    streams: Sequence[tuple[str, UUID, int]]
+    members: Sequence[tuple[str, Sequence[str], Sequence[UUID]]]
+
+
 @dataclass
 class Batch:
     """Everything one command writes; all of it or nothing."""
@@ -133,8 +144,9 @@ class Batch:
     delistments: list[tuple[Delist, UUID]] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
-    entries: list[Sequence[Entry]] = field(default_factory=list)
+    entries: list[Enter] = field(default_factory=list)
     outcome: tuple[KeyClaim, CommandResult] | None = None
+    facts: FactsRead | None = None  # what must still stand when it is written, its own streams apart
 
     @property
     def empty(self) -> bool:
@@ -162,8 +174,8 @@ class Batch:
                     self.puts.append(effect)
                 case Drop():
                     self.drops.append(effect)
-                case Enter(entries):
-                    self.entries.append(entries)
+                case Enter():
+                    self.entries.append(effect)
                 case Also(_, other, others):
                     self.add(others, other, version, new_id)
 
@@ -171,8 +183,13 @@ class Batch:
 class Session(Protocol):
     """One command's or query's view of the store; under a named lock it is one transaction from lock to append."""
 
-    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        """Return the events of streams in version order; overwritten events and payloads without effect may be left out."""
+    folds: FoldCache  # of the store, for all of its sessions
+
+    async def load(
+        self, stream_type: str, ids: Sequence[UUID], known: Mapping[UUID, int] = NOTHING_KNOWN
+    ) -> Sequence[StoredEvent]:
+        """Return the events of streams in version order; of one whose state is known, from the known version on. Overwritten
+        events and payloads without effect may be left out."""
 
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
         """Return the events of these types on a stream in version order, with their envelopes."""
@@ -187,14 +204,14 @@ class Session(Protocol):
 
     async def history(self, stream_type: str, id: UUID, after_version: int, limit: int) -> Sequence[EventRow]: ...
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]: ...
-    async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]: ...
+    async def members(self, kind: str, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]: ...
     async def all_members(self, kind: str) -> tuple[UUID, ...]: ...
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]: ...
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]: ...
 
     async def append(self, batch: Batch) -> int | None:
-        """Write a batch and return its highest position; raise ConcurrencyError or the claim's rival for a lost race, and
-        IdempotencyClaimLostError where another request took over the idempotency key that the batch finishes."""
+        """Write a batch and return its highest position; raise ConcurrencyError for a lost race or for facts that changed,
+        the claim's rival, or IdempotencyClaimLostError where another request took over the idempotency key it finishes."""
 
 
 class Store(Protocol):
@@ -306,6 +323,9 @@ class Engine(Protocol):
     async def terminate(self, id: str, reason: str) -> None:
         """Terminate the workflow under this id, if one is open."""
 
+    async def answer(self, job: Job, returns: type[A], seconds: float) -> A:
+        """Run a workflow for so many seconds at most, and return its result, where one comes."""
+
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
         """Return the open workflows of these types that were started for an event, oldest first, up to one page."""
 
@@ -351,6 +371,15 @@ def lost_race() -> ConcurrencyError:
     """Return the refusal of a write to a record that was changed since it was read."""
     detail = "Somebody else changed this record first; read it again and repeat the request."
     return ConcurrencyError(detail, reason="version_taken")
+
+
+FACTS_CHANGED = "facts_changed"
+
+
+def changed_facts() -> ConcurrencyError:
+    """Return the refusal of a write whose decision rests on something that has changed since it was read."""
+    detail = "What this was judged by changed meanwhile; repeat the request."
+    return ConcurrencyError(detail, reason=FACTS_CHANGED)
 
 
 def still_in_flight() -> IdempotencyClaimLostError:

@@ -54,6 +54,11 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+class UnownedSignals(StrEnum):
+    REFUSE = "refuse"
+    ALLOW = "allow"
+
+
 class PidMinter(StrEnum):
     NONE = "none"
     DATACITE = "datacite"
@@ -119,6 +124,9 @@ class Settings(BaseSettings):
     """The code of the facility this deployment serves."""
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
+    unowned_signals: UnownedSignals | None = None
+    """Whether a conduct may write to signals that no asset owns, `refuse` or `allow`; unset, it is refused in the production
+    tier and allowed elsewhere."""
     clearance_four_eyes: bool | None = None
     """Whether the author of a safety form is kept from reviewing and approving it; unset, so it is in the production
     tier."""
@@ -244,6 +252,12 @@ class Settings(BaseSettings):
     def production(self) -> bool:
         """Whether this is a production tier."""
         return self.app_env in ("prod", "production", "staging")
+
+    @property
+    def unowned_signals_allowed(self) -> bool:
+        """Whether a conduct may write to signals that no asset owns."""
+        chosen = self.unowned_signals
+        return not self.production if chosen is None else chosen is UnownedSignals.ALLOW
 
     @property
     def four_eyes(self) -> bool:

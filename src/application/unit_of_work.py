@@ -2,11 +2,12 @@
 the record outside any decision: states, events, rows, and streams that are polled."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NoReturn, TypeVar, cast
 from uuid import UUID
 
-from baton.application.ports import Authorizer, Caller, EventRow, Session, Store
+from baton.application.fold_cache import FoldedStream
+from baton.application.ports import Authorizer, Caller, EventRow, FactsRead, Session, Store
 from baton.domain.kernel import Aggregate, Event, State, StoredEvent
 from baton.domain.shared import reads
 from baton.domain.shared.ports import Ports
@@ -31,10 +32,21 @@ class UnitOfWork:
         self._ports = ports
         self._states: dict[tuple[str, UUID], State | None] = {}
         self._versions: dict[tuple[str, UUID], int] = {}
+        self._members: list[tuple[str, Sequence[str], Sequence[UUID]]] = []
 
     def version(self, stream_type: str, id: UUID) -> int:
         """Return the last version seen of a stream; 0 for one that is new or was not read."""
         return self._versions.get((stream_type, id), 0)
+
+    @property
+    def versions(self) -> tuple[tuple[str, UUID, int], ...]:
+        """Return every stream that was read, with its type, its id and its last version; 0 where there was none."""
+        return tuple((name, id, self._versions.get((name, id), 0)) for name, id in self._states)
+
+    @property
+    def facts(self) -> FactsRead:
+        """Return everything that was read and can change."""
+        return FactsRead(self.versions, tuple(self._members))
 
     async def target(self, aggregate: Aggregate[Any], id: UUID) -> State:
         """Return the state a command is about; refuse with 404 where there is none."""
@@ -68,7 +80,9 @@ class UnitOfWork:
             case reads.Holders(kind, keys):
                 return await self.session.holders(kind, keys)
             case reads.Members(kind, keys):
-                return await self.session.members(kind, *keys)
+                members = await self.session.members(kind, keys)
+                self._members.append((kind, keys, sorted({id for ids in members.values() for id in ids})))
+                return members
             case reads.AllMembers(kind):
                 return await self.session.all_members(kind)
             case reads.Records(record, where):
@@ -91,15 +105,38 @@ class UnitOfWork:
     async def _streams(self, request: Streams) -> dict[UUID, State]:
         aggregate = request.state.aggregate
         if unread := [id for id in request.ids if (aggregate.name, id) not in self._states]:
-            by_stream: dict[UUID, list[StoredEvent]] = {id: [] for id in unread}
-            for row in await self.session.load(aggregate.name, unread):
-                by_stream[row.stream_id].append(row)
-            for id, stream in by_stream.items():
-                self._states[aggregate.name, id] = aggregate.replay(stream)
-                if stream:
-                    self._versions[aggregate.name, id] = stream[-1].version
-                    self.position = max(self.position, stream[-1].position)
+            streams = await load_streams(self.session, aggregate, unread)
+            for id in unread:
+                stream = streams.get(id)
+                self._states[aggregate.name, id] = stream and stream.state
+                if stream is not None:
+                    self._versions[aggregate.name, id] = stream.version
+                    self.position = max(self.position, stream.position)
         return {id: state for id in request.ids if (state := self._states[aggregate.name, id]) is not None}
+
+
+async def load_streams(session: Session, aggregate: Aggregate[Any], ids: Sequence[UUID]) -> dict[UUID, FoldedStream]:
+    """Return the present states of the streams that exist, by id; of a long one, what was not seen before is read."""
+    known = session.folds.find(aggregate.name, ids)
+    rows = by_stream(await session.load(aggregate.name, ids, {id: kept.version for id, kept in known.items()}))
+    if unlike := [id for id, kept in known.items() if not kept.precedes(rows.get(id, ()))]:  # a restored database, or a past
+        rows |= by_stream(await session.load(aggregate.name, unlike))
+        known = {id: kept for id, kept in known.items() if id not in unlike}
+    folded: dict[UUID, FoldedStream] = {}
+    for id, stream in rows.items():
+        kept, last = known.get(id), stream[-1]
+        state: Any = aggregate.replay(stream) if kept is None else aggregate.replay(stream[1:], kept.state)
+        folded[id] = FoldedStream(state, last.version, last.position, last.occurred_at)
+        session.folds.keep(aggregate.name, folded[id])
+    return folded
+
+
+def by_stream(rows: Iterable[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
+    """Return events in their order, by the id of their stream."""
+    streams: dict[UUID, list[StoredEvent]] = {}
+    for row in rows:
+        streams.setdefault(row.stream_id, []).append(row)
+    return streams
 
 
 def decode_event(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
@@ -117,8 +154,8 @@ def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> NoReturn:
 async def load_state(store: Store, state: type[S], id: UUID) -> S | None:
     """Return an aggregate's present state; None where there is none."""
     async with store.session() as session:
-        rows = await session.load(state.aggregate.name, [id])
-    return cast("S | None", state.aggregate.replay(rows))
+        streams = await load_streams(session, state.aggregate, [id])
+    return cast("S", streams[id].state) if id in streams else None
 
 
 async def require_state(store: Store, state: type[S], id: UUID) -> S:
@@ -147,30 +184,16 @@ async def load_row(store: Store, record: type[R], **where: Any) -> R | None:
 
 
 class StreamWatch(Generic[S]):
-    """A stream that is polled; only newer events are read each time."""
+    """A stream that is polled, less often the longer it takes."""
 
     def __init__(self, store: Store, state: type[S], id: UUID) -> None:
         self._store = store
-        self._id = id
-        self._aggregate: Any = state.aggregate
-        self._state: S | None = None
-        self._version = 0
+        self._stream = state, id
         self._pause = 0.05
 
     async def look(self) -> S:
         """Return the present state."""
-        if self._state is None:
-            async with self._store.session() as session:
-                rows = await session.load(self._aggregate.name, [self._id])
-            self._state = self._aggregate.replay(rows)
-            assert self._state is not None, "what is watched exists"
-        else:
-            rows = await self._store.newer(self._aggregate.name, {self._id: self._version})
-            for row in rows:
-                if not self._aggregate.events[row.event_type].inert:
-                    self._state = self._aggregate.after(self._state, decode_event(self._aggregate, row))
-        self._version = rows[-1].version if rows else self._version
-        return self._state
+        return await require_state(self._store, *self._stream)
 
     async def wait(self) -> None:
         """Wait before another look, longer each time, up to a second."""

@@ -17,6 +17,7 @@ from rich.text import Text
 from baton.cli.service_client import error_members, open_client, refuse_unanswered, refuse_unauthorized
 from baton.cli.startup import refuse
 from baton.domain.operation.conduct import views
+from baton.domain.operation.conduct.estimates import Estimate, remaining_text
 from baton.domain.operation.conduct.frames import LAST, EndFrame, FrameKind, IterationFrame, StepFrame
 from baton.domain.operation.conduct.messages import reason_of
 from baton.domain.operation.conduct.progress import ConductPhase, WaitingFor
@@ -109,6 +110,15 @@ class WatchedConduct:
         return (self.view.closing_count if self.closing else self.view.step_count) or 0
 
     @property
+    def estimate(self) -> Estimate | None:
+        """The estimate of the view, less the time since then where its clock runs."""
+        found = None if self.view is None else self.view.estimate
+        if found is None or found.remaining_seconds is None or found.ends_at is None:
+            return found
+        seconds = max(0.0, found.remaining_seconds - (time.monotonic() - self.seen_at))
+        return found.model_copy(update={"remaining_seconds": seconds})
+
+    @property
     def line(self) -> str:
         """The state in one line."""
         if self.result is not None:
@@ -127,6 +137,8 @@ class WatchedConduct:
             parts.append(views.pending_text(self.view.pending))
         if self.view.worker is WorkerContact.LOST:
             parts.append(f"worker lost {(self.view.silence or 0) + time.monotonic() - self.seen_at:.0f} s ago")
+        if (remaining := remaining_text(self.estimate)) is not None:
+            parts.append(remaining)
         return " · ".join(parts)
 
     def _position(self, view: ConductView) -> str:
@@ -217,6 +229,9 @@ def result_lines(state: WatchedConduct) -> Iterator[str]:
         yield f"  {name}: {artifact.uri}"
     for address, value in result.substrate_writes.items():
         yield f"  {address} left at {json.dumps(value)}"
+    for one in result.deviations:
+        unit = f" {one.unit}" if one.unit else ""
+        yield f"  {one.address} deviates: {json.dumps(one.asked)} was written, {json.dumps(one.read)}{unit} read"
     for failure in result.closing_failures:
         yield f"  closing: {reason_of(failure)}"
 

@@ -18,18 +18,22 @@ import uvloop
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
 from baton.activities import implementations
 from baton.application.boot_guards import idle_agents
 from baton.application.conduct import step_execution
 from baton.application.conduct.actions import Actions
 from baton.application.conduct.compute import Compute
-from baton.application.conduct.conduct_record import ConductRecord, StepPlans, Submitters
+from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlans
 from baton.application.conduct.conduct_work import Reconciler
 from baton.application.conduct.conductor import Conductor
+from baton.application.conduct.heartbeat import HEARTBEAT_SECONDS
+from baton.application.conduct.ledger import Ledger
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.run_conductor import RunConductor
+from baton.application.conduct.signal_limits import SetpointLimits
+from baton.application.conduct.signal_reader import SignalReader
 from baton.application.conduct.step_effects import StepEffects
 from baton.application.control import Control
 from baton.application.monitoring import plant_monitors
@@ -58,6 +62,7 @@ from baton.workflows import agents
 from baton.workflows.conduct import ConductWorkflow
 from baton.workflows.conduct_run import ConductRunWorkflow
 from baton.workflows.publications import CalibrationPublicationWorkflow, MintSweepWorkflow
+from baton.workflows.read_signals import ReadSignalsWorkflow
 from baton.workflows.schedule_firing import ScheduleFiringWorkflow
 
 log = structlog.get_logger()
@@ -67,7 +72,7 @@ LeaderWork = Callable[[Connection], Coroutine[Any, Any, None]]
 WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
     *(agents.DebriefWorkflow, agents.DraftCautionWorkflow, agents.RegenerateDebriefWorkflow, agents.PromoteCautionWorkflow),
-    *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow),
+    *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow, ReadSignalsWorkflow),
 )  # Every workflow type; each must be able to replay its recorded histories.
 UNSTARTED_WORK_SECONDS = 2.0  # between two starts of work that nobody has begun
 COMPARISON_SECONDS = 60.0  # between two comparisons of all live work with the engine
@@ -75,6 +80,7 @@ CHANGED_SCHEDULES_SECONDS, ALL_SCHEDULES_SECONDS, UNKNOWN_CALENDARS_SECONDS = 1.
 """Intervals of telling the engine of changed schedules, of comparing all, and of removing calendars without a schedule."""
 RETRY_SECONDS = 1.0
 MAX_ACTIVITIES = 500  # activities at once in this process, including those that wait for people
+POLLERS = PollerBehaviorSimpleMaximum(2)  # a suspended worker still draws one task with each
 STICKY_TIMEOUT = timedelta(seconds=1.5)  # of a task for the worker that has the workflow in memory, which may be dead
 SHUTDOWN_GRACE = timedelta(seconds=5)  # for activities in progress when it stops; what is cut off is repeated elsewhere
 
@@ -130,31 +136,39 @@ class ConductEngine:
     passes: Passes
     steps: step_execution.StepRunner
     run_conductor: RunConductor
+    signals: SignalReader
 
 
 @asynccontextmanager
 async def open_conduct_engine(
-    runtime: Runtime, control: Control, *, actions: Actions | None = None, compute: Compute | None = None
+    runtime: Runtime,
+    control: Control,
+    *,
+    actions: Actions | None = None,
+    compute: Compute | None = None,
+    ledger: Ledger | None = None,
 ) -> AsyncIterator[ConductEngine]:
     """Build what conducts in this process; actions and programs are the configured ones unless others are given."""
     settings = runtime.settings
     action_limit, restart_limit = settings.action_timeout_seconds, settings.conduct_restart_limit_seconds
     limits = step_execution.Limits(action_limit, settings.compute_timeout_seconds, restart_limit)
     compute = compute or configured_compute(settings)
-    effects = StepEffects(control, actions or installed_actions(), WallClock(), settings.control_routes, action_limit)
-    ledger, plans = PostgresLedger(runtime.store), StepPlans(runtime.store)
-    submitters = Submitters(runtime.authorizer)
+    check_limits = SetpointLimits(control, runtime.commands, new_id).check
+    own_actions = actions or installed_actions()
+    effects = StepEffects(control, own_actions, WallClock(), settings.control_routes, action_limit, check_limits)
+    ledger, plans = ledger or PostgresLedger(runtime.store), StepPlans(runtime.store)
+    watch = RecordWatch(runtime.commands, clock)
     # The name is unique to this process, on any machine, at any time.
     worker = step_execution.Worker(f"{process_namespace()}/{os.getpid()}/{process_birth(os.getpid())}", is_dead)
-    steps = step_execution.StepRunner(ledger, plans, effects, compute, clock, limits, worker, submitters)
+    steps = step_execution.StepRunner(ledger, plans, effects, compute, clock, limits, worker, watch)
     record = ConductRecord(runtime.store, runtime.commands)
-    conductor = Conductor(runtime.store, record, clock, ledger, plans, steps, submitters)
+    conductor = Conductor(runtime.store, record, clock, ledger, plans, steps, watch)
     deciders = ConfiguredDeciders(offered_deciders(settings.decide_substrates), runtime.models.steering_model())
-    passes = Passes(runtime.store, record, submitters, clock, ledger, plans, deciders)
+    passes = Passes(runtime.store, record, watch, clock, ledger, plans, deciders)
     progress, works = PostgresConductProgress(runtime.store), (runtime.conducts, runtime.run_conducts)
-    run_conductor = RunConductor(runtime.store, runtime.commands, clock, progress, *works, restart_limit, submitters)
+    run_conductor = RunConductor(runtime.store, runtime.commands, clock, progress, *works, restart_limit, watch)
     try:
-        yield ConductEngine(conductor, passes, steps, run_conductor)
+        yield ConductEngine(conductor, passes, steps, run_conductor, SignalReader(control))
     finally:
         await steps.close()
         await compute.close()
@@ -186,6 +200,7 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         *implementations.run_conduct_activities(wired.run_conductor),
         *implementations.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
         *implementations.schedule_firing_activities(runtime.firings),
+        *implementations.signal_activities(wired.signals),
     ]
     return Worker(
         client,
@@ -196,7 +211,9 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         interceptors=[CallerInterceptor()],
         deployment_config=worker_deployment(runtime.settings),
         graceful_shutdown_timeout=SHUTDOWN_GRACE,
-        max_heartbeat_throttle_interval=timedelta(seconds=1),
+        max_heartbeat_throttle_interval=timedelta(seconds=HEARTBEAT_SECONDS),
+        workflow_task_poller_behavior=POLLERS,
+        activity_task_poller_behavior=POLLERS,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
         max_concurrent_activities=MAX_ACTIVITIES,
     )

@@ -52,13 +52,16 @@ def register_beamline(staff: Staff, data: Path, result: Path) -> BeamlineIds:
 
 
 def register_devices(engineer: UserClient, hutch_id: str) -> tuple[str, dict[str, str]]:
-    """Register the beamline in its hutch and its devices, which are of models of the starter catalog; return the ids."""
+    """Register the beamline in its hutch and its devices, which are of models of the starter catalog; return the ids.
+
+    Each device owns its signals, and the beamline the rest of them, such as the shutter's.
+    """
     unit = {"name": "Imaging beamline 7", "tier": "Unit", "facility_code": FACILITY, "located_in_enclosure_id": hutch_id}
-    unit_id = engineer.create("/assets", unit)
+    unit_id = engineer.create("/assets", {**unit, "alternate_identifiers": [{"kind": "EPICS_PV", "value": "bl7"}]})
     engineer.post(f"/assets/{unit_id}/activate")
     devices = {}
     for name, model in BEAMLINE["devices"].items():
-        identifiers = [{"kind": "EPICS_PV", "value": model["signal"]}]
+        identifiers = [{"kind": "EPICS_PV", "value": signal} for signal in model["signals"]]
         model_id = engineer.wait_for_row("/models", model["part_number"], "part_number")["model_id"]
         device = {"name": name, "tier": "Device", "parent_id": unit_id, "model_id": model_id}
         devices[name] = engineer.create("/assets", {**device, "alternate_identifiers": identifiers})

@@ -8,7 +8,7 @@ CONTEXTS = {
     "access": ("actor", "subject_binding"),
     "trust": ("zone", "conduit", "surface", "policy", "visit"),
     "equipment": (
-        *("asset", "asset_tree", "asset_parts", "asset_external_id", "asset_views"),
+        *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views"),
         *("family", "role", "model", "frame", "mount", "assembly", "fixture"),
     ),
     "supply": ("supply",),
@@ -21,7 +21,8 @@ CONTEXTS = {
     "operation": (
         *("procedure.procedure", "procedure.registration", "procedure.start", "procedure.endings", "conduct.conduct"),
         *("steering.steered_conduct", "procedure.iterations", "procedure.activity_logbook", "procedure.preflight"),
-        *("conduct.views", "conduct.work_items", "schedule.schedule", "schedule.views"),
+        "conduct.verdicts",
+        *("conduct.views", "conduct.control_signals", "conduct.work_items", "schedule.schedule", "schedule.views"),
     ),
     "campaign": ("campaign",),
     "calibration": ("calibration", "publication"),

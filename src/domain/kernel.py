@@ -352,7 +352,7 @@ class Aggregate(Generic[S]):
 
     def _first_state(self, event: Event) -> S:
         """Return the state with the fields of its first event, and the event's time in every other required `..._at`."""
-        given = {name: value for name, value in event if name in self._fields}
+        given = {name: value for name, value in vars(event).items() if name in self._fields}
         return self.state(**{"id": event.stream_id, **dict.fromkeys(self._times, event.occurred_at), **given})
 
     def evolve(self, function: Callable[[S, Any], S]) -> Callable[[S, Any], S]:
@@ -379,15 +379,15 @@ class Aggregate(Generic[S]):
             state = self.after(state, event)
         return state
 
-    def replay(self, stored: Sequence[StoredEvent]) -> S | None:
-        """Return the state of a stored stream; events that a later one of their type overwrites are passed over."""
+    def replay(self, stored: Sequence[StoredEvent], state: S | None = None) -> S | None:
+        """Return the state of a stored stream, or the state after further stored events; events that a later one of their
+        type overwrites are passed over."""
         latest = {event.event_type: event.version for event in stored}
         try:
             classes = {name: self.event_class(name) for name in latest}
         except UnknownEventError as error:
             error.add_note(f"stream {stored[0].stream_id}")
             raise
-        state: S | None = None
         for event in stored:
             kind = classes[event.event_type]
             is_last = state is None or not kind.overwrites or event.version == latest[event.event_type]

@@ -56,6 +56,7 @@ class CreationOptions(QueryOptions, total=False):
     starts_workflow: str
     terminates_workflow: str
     lock: str
+    gated: bool
     attempts: int
     destructive: bool
 
@@ -94,6 +95,7 @@ class Operation:
     starts_workflow: str | None = None  # The kind of workflow that is started, or signalled, about what it wrote.
     terminates_workflow: str | None = None  # The kind of workflow that is terminated after it.
     lock: str | None = None  # The lock it holds from before it reads until it has written.
+    gated: bool = False  # Whether everything that it was judged by must still stand when it is written.
     attempts: int = 1  # How often it is decided anew when somebody else changed the same stream first.
     destructive: bool = False  # Whether agents are warned that it takes something away.
     callers: Sequence[Enum] = ()  # The kinds of actor that may call it, whatever policies permit; every kind, when not said.

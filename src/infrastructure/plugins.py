@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from baton.application.conduct.actions import ActionBody, UnknownActionError
+from baton.application.conduct.actions import ActionBody, UnknownActionError, declared_signals
 from baton.application.conduct.deciders import Decider
 from baton.application.control import Control
 from baton.application.plant import Substrate
 from baton.application.settings import PidMinter, Settings
+from baton.domain.operation.conduct.action_signals import ActionSignals
 from baton.domain.operation.steering.steering import DecideSubstrate
 from baton.infrastructure.actions.acquisition import BUILT_IN
 
@@ -91,6 +92,12 @@ class ActionRegistry:
         if name not in self._bodies:
             raise UnknownActionError(f"There is no action {name} here; there are {', '.join(self.names)}.")
         return self._bodies[name]
+
+    @property
+    def signals(self) -> dict[str, ActionSignals]:
+        """What each action declares to touch, by name; one that declares nothing is left out."""
+        declared = {name: declared_signals(body) for name, body in self._bodies.items()}
+        return {name: signals for name, signals in declared.items() if signals is not None}
 
 
 def installed_actions() -> ActionRegistry:

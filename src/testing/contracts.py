@@ -9,7 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.conduct.deciders import Decider, advice_from
-from baton.application.control import Control, ControlError, ControlNotConnectedError, ControlTimeoutError, always_open
+from baton.application.control import (
+    Control,
+    ControlError,
+    ControlNotConnectedError,
+    ControlTimeoutError,
+    always_open,
+    limits_of,
+)
 from baton.application.ports import Minter
 from baton.domain.operation.conduct.results import Measured
 from baton.domain.operation.steering import steering
@@ -51,6 +58,11 @@ async def check_control(control: Control, address: str, values: tuple[Any, Any],
         raise ContractBrokenError(f"a subscription yields every change within {CHANGE_SECONDS:g} s") from error
     finally:
         await changes.aclose()
+    limits = await limits_of(control, address)
+    sides = () if limits is None else (limits.low, limits.high)
+    _require(
+        all(side is None or isinstance(side, float | int) for side in sides), "limits are ControlLimits of numbers or None"
+    )
     missing = (ControlNotConnectedError, ControlTimeoutError)
     async with _raises("a read of an absent signal raises ControlNotConnectedError or ControlTimeoutError", *missing):
         await control.read(absent_address)

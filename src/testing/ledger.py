@@ -4,22 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
 from baton.application.conduct import ledger
-from baton.application.ports import Clock, FoldedStanding
-from baton.application.unit_of_work import decode_event
-from baton.domain.access.actor import Actor
-from baton.domain.agent.agent import Agent
-from baton.domain.operation.conduct import progress as conduct
+from baton.application.ports import Clock
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, FilledSlot, WaitingFor
-from baton.domain.operation.procedure import procedure
 from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
-from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
-from baton.domain.operation.steering.steering import Point
-from baton.domain.run.run import Run, RunStatus
 from baton.testing.store import MemoryStore, slots_of
 
 UNSTORABLE = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # what no JSON column of a database takes
@@ -40,13 +33,9 @@ class MemoryLedger:
         rows, pause = self._rows_at(place), (now - progress.active_at).total_seconds()
         result = ledger.BeginResult(
             live=True,
+            moved=self._has_moved(request.watched),
             out_of_turn=not self._is_in_turn(request, progress),
-            asked=self._pending_request(place.procedure_id, place.conduct_id, may_hold=request.hold_blocks),
-            run=self._run(request.run_id),
             late=request.longest_pause is not None and pause > request.longest_pause,
-            begun_before=request.once and self._begun_before(place),
-            stood_down=request.stood_down,
-            submitter_moved=self._has_moved(request.submitter),
             rows=tuple(stored_row(row, now) for row in rows),
             silence=self._silence(place.procedure_id, rows, now),
         )
@@ -63,24 +52,18 @@ class MemoryLedger:
         return replace(result, marked=marked)
 
     def _is_in_turn(self, request: ledger.BeginRequest, progress: ConductProgress) -> bool:
-        place, precedence = request.place, request.precedence
-        if precedence is None:
+        place = request.place
+        if request.first is None:
             return True
-        if (progress.phase == ConductPhase.CLOSING) is not place.closing:
-            return False
         before = place.model_copy(update={"step_index": place.step_index - 1})
-        return (precedence.first or self._has_passed(before)) and (
-            not place.iteration_index or self._open_pass(place.procedure_id) == (place.iteration_index, precedence.point)
-        )
+        return (progress.phase == ConductPhase.CLOSING) is place.closing and (request.first or self._has_passed(before))
 
-    def _open_pass(self, procedure_id: UUID) -> tuple[int, Point] | None:
-        for stored in reversed(self._store.streams[Procedure.__name__, procedure_id]):
-            match decode_event(Procedure.aggregate, stored):
-                case procedure.ProcedureIterationStarted() as started:
-                    return started.iteration_index, started.point or {}
-                case procedure.ProcedureIterationEnded():
-                    return None
-        return None
+    async def was_begun_before(self, place: StepPlace) -> bool:
+        return self._begun_before(place)
+
+    async def passed_count(self, place: StepPlace, count: int) -> int:
+        steps = (place.model_copy(update={"step_index": place.step_index + number}) for number in range(count))
+        return sum(1 for _ in takewhile(self._has_passed, steps))
 
     async def has_passed(self, place: StepPlace) -> bool:
         return self._has_passed(place)
@@ -98,29 +81,34 @@ class MemoryLedger:
             self._update(progress, active_at=now)
         return stored.payload
 
+    async def settle_and_begin(
+        self, row: Activity, request: ledger.BeginRequest
+    ) -> tuple[Mapping[str, Any], ledger.BeginResult]:
+        if request.marker is not None:
+            storable(request.marker)  # either both are stored or neither
+        return await self.settle(row), await self.begin(request)
+
     async def beat(
-        self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> ledger.ConductSignals:
+        self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()
+    ) -> ledger.Heard:
         if (progress := self._live(place.procedure_id, place.conduct_id)) is None:
-            return ledger.ConductSignals(False)
+            return ledger.Heard(False)
         self._update(progress)
         if self._effects.get(place.procedure_id, (None,))[0] == effect_id is not None:
             self._effects[place.procedure_id] = (effect_id, self._clock())
-        asked = self._pending_request(place.procedure_id, place.conduct_id)
-        stood_down = submitter is not None and submitter.objection is not None
-        return ledger.ConductSignals(True, asked, self._run(run_id), stood_down, self._has_moved(submitter))
+        return ledger.Heard(True, self._has_moved(watched))
 
-    async def begin_closing(self, request: ledger.ClosingRequest) -> ledger.ConductSignals:
-        if (progress := self._live(request.procedure_id, request.conduct_id)) is None:
-            return ledger.ConductSignals(False)
-        asked = self._pending_request(request.procedure_id, request.conduct_id, may_hold=request.may_hold)
-        signals = ledger.ConductSignals(True, asked, self._run(request.run_id))
+    async def begin_closing(
+        self, procedure_id: UUID, conduct_id: UUID, watched: ledger.StreamVersions | None = ()
+    ) -> ledger.Heard:
+        if (progress := self._live(procedure_id, conduct_id)) is None:
+            return ledger.Heard(False)
         begun = progress.phase == ConductPhase.CLOSING
-        if not begun and (signals.asked is not None or signals.run in request.run_blocks):
-            return signals
+        if not begun and (watched is None or self._has_moved(watched)):
+            return ledger.Heard(True, moved=True)
         step_index = progress.step_index if begun else None
         self._update(progress, phase=ConductPhase.CLOSING.value, waiting_for=None, step_index=step_index)
-        return ledger.ConductSignals(True)
+        return ledger.Heard(True)
 
     async def mark_waiting(
         self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None
@@ -157,14 +145,14 @@ class MemoryLedger:
         if of_pass:
             rows = [row for row in rows if row.iteration_index == iteration_index and not row.closing]
         outcomes = {place_of(row): row for row in rows if row.mark == Mark.OUTCOME}
-        written: dict[str, tuple[list[tuple[Any, UUID]], list[tuple[Any, UUID]]]] = {}
+        written: dict[str, tuple[list[ledger.Written], list[ledger.Written]]] = {}
         for row in rows:
             for address, value, confirmed in writes_of(row, outcomes.get(place_of(row))):
                 known, tried = written.setdefault(address, ([], []))
                 if confirmed:
-                    known[:], tried[:] = [(value, row.event_id)], []
+                    known[:], tried[:] = [(value, row.event_id, reading_after(row))], []
                 else:
-                    tried.append((value, row.event_id))
+                    tried.append((value, row.event_id, None))
         ended = [row for row in rows if row.mark in (Mark.OUTCOME, Mark.DEPOSIT)]
         chosen = [row for row in ended if row.closing or row.iteration_index == iteration_index]
         chosen.sort(key=lambda row: (row.closing, row.step_index, row.mark == Mark.DEPOSIT))
@@ -180,24 +168,8 @@ class MemoryLedger:
             return None
         return None if progress.phase == ConductPhase.ENDED else progress
 
-    def _pending_request(self, procedure_id: UUID, conduct_id: UUID, *, may_hold: bool = True) -> PendingRequest | None:
-        """Return what was asked of a conduct; an abort counts before a hold."""
-        kinds = {conduct.ABORT_ASKED: PendingRequest.ABORT} | ({conduct.HOLD_ASKED: PendingRequest.HOLD} if may_hold else {})
-        look_ups = self._store.look_ups
-        return next((asked for kind, asked in kinds.items() if (kind, str(conduct_id), procedure_id) in look_ups), None)
-
-    def _has_moved(self, submitter: FoldedStanding | None) -> bool:
-        if submitter is None:
-            return False
-        known = {Actor.__name__: submitter.actor_version, Agent.__name__: submitter.agent_version}
-        return any(
-            version is not None and len(self._store.streams.get((name, submitter.principal_id), ())) > version
-            for name, version in known.items()
-        )
-
-    def _run(self, run_id: UUID | None) -> RunStatus | None:
-        run = None if run_id is None else self._store.state((Run.__name__, run_id))
-        return run.status if isinstance(run, Run) else None
+    def _has_moved(self, watched: ledger.StreamVersions) -> bool:
+        return any(len(self._store.streams.get((name, id), ())) > version for name, id, version in watched)
 
     def _activities(self) -> Sequence[Activity]:
         return [row for row in self._store.entries[Activity.relation] if isinstance(row, Activity)]
@@ -213,6 +185,8 @@ class MemoryLedger:
         rows = [row for row in self._activities() if row.mark is not None and row.procedure_id == place.procedure_id]
         others = [row for row in rows if row.conduct_id != place.conduct_id and row.payload["result"] != SKIPPED]
         at_step = [row for row in others if row.step_index == place.step_index and not row.closing]
+        undone = {place_of(row) for row in at_step if row.mark == Mark.VERDICT and row.payload["result"] == "not_done"}
+        at_step = [row for row in at_step if place_of(row) not in undone]
         return any(row.step_kind in (StepKind.ACTION, StepKind.COMPUTE) for row in at_step)
 
     def _silence(self, procedure_id: UUID, rows: Sequence[Activity], now: datetime) -> float | None:
@@ -222,19 +196,22 @@ class MemoryLedger:
 
     def _insert(self, row: Activity, now: datetime) -> Activity:
         """Store a row as a database would: refuse what JSON cannot hold, and share nothing with the caller."""
-        document = row.model_dump_json()
-        if UNSTORABLE.search(document):
-            raise ValueError("a row holds a NUL character, which no database takes")
-        stored = Activity.model_validate_json(document).model_copy(update={"recorded_at": now})
+        stored = storable(row).model_copy(update={"recorded_at": now})
         self._store.entries[Activity.relation].append(stored)
         return stored
 
 
+def storable(row: Activity) -> Activity:
+    """Return a row as a database would give it back, and refuse what it would refuse."""
+    document = row.model_dump_json()
+    if UNSTORABLE.search(document):
+        raise ValueError("a row holds a NUL character, which no database takes")
+    return Activity.model_validate_json(document)
+
+
 def may_begin(request: ledger.BeginRequest, result: ledger.BeginResult) -> bool:
-    if result.out_of_turn or result.asked is not None or result.run in request.run_blocks or result.late:
-        return False
     settled = any(row.mark == Mark.OUTCOME for row in result.rows)
-    if settled or result.begun_before or result.stood_down or result.submitter_moved:
+    if result.out_of_turn or result.late or settled or result.moved:
         return False
     known = {row.event_id for row in result.rows}
     return not known or (request.again and request.marker is not None and request.marker.event_id not in known)
@@ -259,9 +236,19 @@ def writes_of(row: Activity, outcome: Activity | None) -> list[tuple[str, Any, b
     if row.step_kind != StepKind.SETPOINT or "address" not in payload:
         return []
     if row.mark == Mark.OUTCOME:
-        return [(payload["address"], payload["value"], True)] if payload["result"] == "ok" else []
+        confirmed_at_all = payload["result"] == "ok" or "confirmed" in payload
+        return [(payload["address"], payload["value"], True)] if confirmed_at_all else []
     if outcome is not None and (
         outcome.payload["result"] == "ok" or (outcome.attempt == row.attempt and "sent" not in outcome.payload)
     ):
         return []
     return [(payload["address"], payload["value"], False)]
+
+
+def reading_after(row: Activity) -> dict[str, Any] | None:
+    """Return what was read after a setpoint was written, with the address where that is another one."""
+    if "post_reading" not in row.payload:
+        return None
+    verify = row.payload["verify"]
+    other = verify.get("address") if isinstance(verify, dict) else None
+    return {**row.payload["post_reading"], **({} if other is None else {"address": other})}

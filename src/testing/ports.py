@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from baton.application.language_models import ChatRequest, ChatResponse, LanguageModelError, Usage, chat_response
@@ -18,6 +18,7 @@ from baton.domain.decision.decision import Inference
 from baton.domain.operation.schedule.calendar import next_firings
 from baton.testing.store import MemoryStore
 
+A = TypeVar("A")
 Canned = Mapping[str, Any] | LanguageModelError | Callable[[ChatRequest], Mapping[str, Any]]
 
 
@@ -46,6 +47,10 @@ class MemoryEngine:
     async def terminate(self, id: str, reason: str) -> None:
         self._reach()
         self.end(id)
+
+    async def answer(self, job: Job, returns: type[A], seconds: float) -> A:
+        self._reach()
+        raise EngineUnavailableError("Nothing is run here, so nothing answers.")
 
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
         self._reach()

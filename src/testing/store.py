@@ -15,7 +15,8 @@ import orjson
 import uuid_utils.compat
 
 from baton.application import ports
-from baton.application.ports import Batch, Bookmark, Caller, CommandResult, EventRow, KeyClaim, Session
+from baton.application.fold_cache import FoldCache
+from baton.application.ports import NOTHING_KNOWN, Batch, Bookmark, Caller, CommandResult, EventRow, KeyClaim, Session
 from baton.application.unit_of_work import decode_event
 from baton.domain.agent.language_model import ModelCall, model_calls
 from baton.domain.decision.decision import Inference
@@ -58,6 +59,7 @@ class MemoryStore:
         self.rows: dict[tuple[Any, ...], Record] = {}
         self.keys: dict[tuple[UUID, str, UUID], HeldKey] = {}
         self.entries: dict[str, list[Summary]] = defaultdict(list)
+        self.folds = FoldCache()
         self._event_ids: set[UUID] = set()
         self._appended = appended
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -93,14 +95,27 @@ class MemoryStore:
         raced = known != [append.after for append in batch.appends] or len(set(streams)) < len(streams)
         if raced or not self._event_ids.isdisjoint(event_ids):
             raise ports.lost_race()
+        if batch.facts is not None:
+            versions = [(name, id, version) for name, id, version in batch.facts.streams if (name, id) not in streams]
+            if any(len(self.streams.get((name, id), ())) > version for name, id, version in versions):
+                raise ports.changed_facts()
+            if any(self.members_under(kind, keys) != list(ids) for kind, keys, ids in batch.facts.members):
+                raise ports.changed_facts()
         for claim, _ in batch.claims:
             if (claim.kind, claim.key) in self.claims:
                 raise claim.rival
         for put in batch.puts:
             if put.rival is not None and _row_key(put.record) in self.rows:
                 raise put.rival
+        for enter in batch.entries:
+            stored = {row.model_dump(include={"event_id"})["event_id"] for row in self.entries[enter.entries[0].relation]}
+            if enter.rival is not None and not stored.isdisjoint(row.event_id for row in enter.entries):
+                raise enter.rival
         if batch.outcome is not None and not self._holds(batch.outcome[0]):
             raise ports.still_in_flight()
+
+    def members_under(self, kind: str, keys: Sequence[str]) -> list[UUID]:
+        return sorted({id for found, key, id in self.look_ups if found == kind and key in keys})
 
     def event_rows(self, batch: Batch) -> list[EventRow]:
         call, transaction_id = batch.call, next(self._transactions)
@@ -128,7 +143,7 @@ class MemoryStore:
             for key in [key for key, row in self.rows.items() if isinstance(row, drop.record) and _equals(row, drop.where)]:
                 del self.rows[key]
         self.rows |= {_row_key(put.record): put.record for put in batch.puts}
-        for entries in batch.entries:
+        for entries in (enter.entries for enter in batch.entries):
             stored, now = self.entries[type(entries[0]).relation], datetime.now(UTC)
             known = {row.model_dump(include={"event_id"})["event_id"] for row in stored}
             fresh = {row.event_id: row for row in reversed(entries) if row.event_id not in known}
@@ -230,12 +245,15 @@ class MemorySession:
     """One unit of work; what it appends is staged where a lock makes the whole session one transaction."""
 
     def __init__(self, store: MemoryStore, staged: list[tuple[Batch, list[EventRow]]] | None = None) -> None:
+        self.folds = store.folds
         self._store = store
         self._staged = staged
 
-    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
-        rows = (row for id in sorted(set(ids)) for row in self._store.streams.get((stream_type, id), ()))
-        return list(map(_stream_row, rows))
+    async def load(
+        self, stream_type: str, ids: Sequence[UUID], known: Mapping[UUID, int] = NOTHING_KNOWN
+    ) -> Sequence[StoredEvent]:
+        streams = {id: self._store.streams.get((stream_type, id), []) for id in sorted(set(ids))}
+        return [_stream_row(row) for id, stream in streams.items() for row in stream[known.get(id, 1) - 1 :]]
 
     async def load_of(self, stream_type: str, id: UUID, event_types: Sequence[str]) -> Sequence[EventRow]:
         return [row for row in self._store.streams.get((stream_type, id), ()) if row.event_type in event_types]
@@ -261,8 +279,12 @@ class MemorySession:
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
         return {key: self._store.claims[kind, key] for key in keys if (kind, key) in self._store.claims}
 
-    async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
-        return tuple(sorted({id for among, key, id in self._store.look_ups if among == kind and key in keys}))
+    async def members(self, kind: str, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
+        wanted, found = set(keys), defaultdict[str, list[UUID]](list)
+        for among, key, id in sorted(self._store.look_ups):
+            if among == kind and key in wanted:
+                found[key].append(id)
+        return {key: tuple(ids) for key, ids in found.items()}
 
     async def all_members(self, kind: str) -> tuple[UUID, ...]:
         return tuple(sorted({id for among, _, id in self._store.look_ups if among == kind}))

@@ -13,9 +13,9 @@ from temporalio.workflow import ActivityCancellationType
 with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.progress import ConductPhase
 
-RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30))
+RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30))
 QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
-HEARTBEAT = timedelta(seconds=6)  # silence after which a worker counts as lost; activities send a heartbeat each second
+HEARTBEAT = timedelta(seconds=2)  # silence after which another worker tries; what it may do then, the ledger says
 QUICK = timedelta(seconds=10)
 SHORT = timedelta(seconds=60)  # the limit of a short activity, and what a step may take beyond its own timeout
 LONGEST = timedelta(days=365)

@@ -136,10 +136,11 @@ async def test_a_conduct_is_read_again_under_its_work_id(conduct_service: Conduc
         "work_id": str(conduct_id),
         "state": "running",
         "ids": ids,
-        "message": "step 1 of 1",
+        "message": running["message"],
         "answer": None,
         "error": None,
     }
+    assert running["message"].startswith("step 1 of 1")
     conduct_service.pauses.end()
     result = await conduct_service.result(conduct_id)
     done = await read_work_item(conduct_service.operator, conduct_id)

@@ -510,7 +510,8 @@ async def test_a_malformed_body_is_never_echoed(api: Api, number: int, operation
     fields = [name for name in operation.input.model_fields if name not in operation.path_fields]
     for wrong in WRONG_VALUES[number % 3 :: 3]:
         response = await api.request(operation.method, path, json=dict.fromkeys(fields, wrong))
-        assert response.status_code in (404, 422, 400, 409), response.text
+        unread = (503,) if operation.name == "read_signals" else ()  # a list of texts is right, and there is no worker
+        assert response.status_code in (404, 422, 400, 409, *unread), response.text
         assert MARK not in response.text
     response = await api.request(operation.method, path, json={"unknown": MARK})
     assert (response.status_code, MARK in response.text) == (422, False)

@@ -1,15 +1,20 @@
 """Readings at the edge: what is no finite number does not get in, whatever it is spelled like; what does is listed."""
 
+import asyncio
 import json
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+import psycopg
 import pytest
 
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.mcp_clients import agent, refusal, tool_result
 from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.infrastructure.database_observer import until_waiting, value
 from tests.support.service import Api
+
+HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 
 
 @pytest.fixture
@@ -116,3 +121,28 @@ async def test_what_a_producer_sends_carries_an_id_that_is_ordered_by_time(line:
         answer = await line.api.post(f"/runs/{run}/{path}", {"entries": [{**entry, "event_id": event_id}]})
         assert (answer.status_code, answer.json()["code"]) == (422, "RequestValidationError")
         assert (await line.api.get(f"/runs/{run}/{path}")).json()["items"] == []
+
+
+async def test_large_requests_take_turns_and_keep_nobody_else_waiting(line: Beamline) -> None:
+    """The store is made to wait: of two large batches one has reached it, and a small one that came later too."""
+    run = await line.start_run()
+    await line.api.execute(f"/runs/{run}/observations", {"entries": [reading()]})
+
+    def append(count: int) -> asyncio.Task[Any]:
+        return asyncio.create_task(
+            line.api.post(f"/runs/{run}/observations", {"entries": [reading() for _ in range(count)]})
+        )
+
+    async with await psycopg.AsyncConnection.connect(line.api.database_url) as connection:
+        await connection.execute("LOCK TABLE entries_run_observations IN EXCLUSIVE MODE")
+        async with await psycopg.AsyncConnection.connect(line.api.database_url, autocommit=True) as observer:
+            first = append(400)
+            await until_waiting(observer)
+            second, small = append(400), append(1)
+            await until_waiting(observer, 2)
+            assert await value(observer, f"SELECT count(*) FROM pg_locks WHERE NOT granted AND {HERE}") == 2
+        await connection.rollback()
+    answers = await asyncio.gather(first, second, small)
+    assert [answer.json() for answer in answers] == [{"event_count": count} for count in (400, 400, 1)]
+    [channel] = (await line.api.get(f"/runs/{run}/channels")).json()["items"]
+    assert channel["count"] == 802

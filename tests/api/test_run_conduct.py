@@ -47,6 +47,7 @@ async def test_a_conduct_is_accepted_attached_to_and_shown_before_anybody_works_
         "waiting": None,
         "pending": None,
         "heartbeat_at": None,
+        "estimate": {"remaining_seconds": None, "ends_at": None, "basis": "none", "to_cap": False},
         "result": None,
     }
     assert (await line.api.get(f"/runs/{run}")).json()["live_conduct_id"] == conduct

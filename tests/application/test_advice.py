@@ -180,7 +180,7 @@ class TestAdvice:
         assert isinstance(memory.permits, RevocablePermits)
         memory.permits.withdrawn.add("EndProcedureIteration")
         turn = await twice(memory, conduct, lambda stand: stand.passes.advise(conduct.pass_request(index), WorkAttempt()))
-        assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
+        assert turn.verdict is ConductVerdict.DENIED
 
     async def test_what_has_ended_asks_nobody(self, memory: MemoryConduct) -> None:
         conduct = await open_search(memory)

@@ -11,7 +11,12 @@ from baton.application.conduct.conduct_record import StepPlans
 from baton.application.control import Reading
 from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
 from baton.domain.kernel import NIL, Call
-from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.conduct import (
+    ConductFromProcedure,
+    ConductOrHoldProcedure,
+    ConductProcedure,
+    ConductUntilConverged,
+)
 from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, lifecycle_failure
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED
 from baton.domain.operation.conduct.results import (
@@ -152,9 +157,8 @@ class TestBeginningToClose:
     async def test_a_hold_does_not_keep_what_nobody_may_go_on_with_from_closing(self, memory: MemoryConduct) -> None:
         conduct = await open_loop(memory)
         await request(memory, conduct, HoldProcedure)
-        denied = ConductOutcome(
-            finish=Finish.FAILED, failure=lifecycle_failure("abort", "UnauthorizedError", "No."), denied=True
-        )
+        failure = lifecycle_failure("abort", "UnauthorizedError", "No.")
+        denied = ConductOutcome(finish=Finish.DENIED, failure=failure)
         assert await memory.conductor.begin_closing(conduct.end(denied)) is ConductVerdict.DONE
 
     @pytest.mark.parametrize(
@@ -261,18 +265,21 @@ class TestEnding:
         )
 
     @pytest.mark.parametrize(
-        ("kind", "error_class", "held"),
+        ("kind", "error_class", "cause"),
         [
-            ("setpoint", "ControlTimeoutError", True),
-            ("check", "CheckFailedError", True),
-            ("action", "ActionOutcomeUnknown", False),
-            ("capture", "CheckFailedError", False),
-            ("compute", "ComputeJobFailedError", False),
+            ("setpoint", "ControlTimeoutError", HoldCause.STEP_FAULT),
+            ("check", "CheckFailedError", HoldCause.STEP_FAULT),
+            ("action", "ActionOutcomeUnknown", HoldCause.OUTCOME_UNKNOWN),
+            ("compute", "ComputeOutcomeUnknown", HoldCause.OUTCOME_UNKNOWN),
+            ("action", "ControlTimeoutError", None),
+            ("capture", "CheckFailedError", None),
+            ("compute", "ComputeJobFailedError", None),
         ],
     )
     async def test_what_can_be_mended_holds_where_that_was_asked_for(
-        self, memory: MemoryConduct, kind: Any, error_class: str, held: bool
+        self, memory: MemoryConduct, kind: Any, error_class: str, cause: HoldCause | None
     ) -> None:
+        held = cause is not None
         conduct = await memory.open_conduct([setpoint("bl7:a", 3)], how=ConductOrHoldProcedure)
         failure = Failure(step_index=0, source_kind=kind, target="x", error_class=error_class, message="No.")
         await memory.record_failure(conduct, failure)
@@ -282,7 +289,7 @@ class TestEnding:
         assert (result.held, result.failure) == (held, failure)
         procedure = memory.procedure(conduct)
         assert procedure.status is (ProcedureStatus.HELD if held else ProcedureStatus.ABORTED)
-        assert procedure.hold_cause is (HoldCause.STEP_FAULT if held else None)
+        assert procedure.hold_cause is cause
 
     async def test_a_step_that_came_too_late_holds_whatever_its_kind(self, memory: MemoryConduct) -> None:
         conduct = await memory.open_conduct([action("park")], how=ConductOrHoldProcedure)
@@ -484,20 +491,40 @@ class TestDenials:
         assert isinstance(memory.permits, RevocablePermits)
         memory.permits.withdrawn.update(commands)
 
-    @pytest.mark.parametrize(
-        ("command", "finish", "target"),
-        [("AbortProcedure", Finish.CANCELLED, "abort"), ("HoldProcedure", Finish.STOOD_DOWN, "abort")],
-    )
-    async def test_what_was_not_closed_is_to_be_closed_first(
-        self, memory: MemoryConduct, command: str, finish: Finish, target: str
-    ) -> None:
-        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
-        self.withdraw(memory, command)
-        outcome = STOOD_DOWN.model_copy(update={"finish": finish})
+    @pytest.mark.parametrize("finish", [Finish.HELD, Finish.FAULTED])
+    async def test_what_was_not_closed_is_to_be_closed_first(self, memory: MemoryConduct, finish: Finish) -> None:
+        how = ConductOrHoldProcedure if finish is Finish.FAULTED else ConductProcedure
+        conduct = await memory.open_conduct([setpoint("bl7:absent", 3)], [setpoint("bl7:shutter", 0)], how=how)
+        said: dict[str, Any] = {}
+        if finish is Finish.HELD:
+            await request(memory, conduct, HoldProcedure)
+        else:
+            said["failure"] = (await memory.step(conduct)).failure
+        self.withdraw(memory, "HoldProcedure")
+        outcome = ConductOutcome(finish=finish, **said)
         failure = await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed=False)))
         assert failure is not None
-        assert (failure.source_kind, failure.target, failure.error_class) == ("lifecycle", target, "UnauthorizedError")
+        assert (failure.source_kind, failure.target, failure.error_class) == ("lifecycle", "abort", "UnauthorizedError")
         assert memory.procedure(conduct).live_conduct_id == conduct.conduct_id
+
+    async def test_after_a_cancellation_nothing_is_closed_first(self, memory: MemoryConduct) -> None:
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], [setpoint("bl7:shutter", 0)])
+        self.withdraw(memory, "AbortProcedure")
+        outcome = ConductOutcome(finish=Finish.CANCELLED)
+        assert await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed=False))) is None
+        *_, conducted, aborted = memory.events(conduct)
+        assert str(memory.caller.principal_id) in aborted.reason
+        assert (conducted.result.succeeded, conducted.result.failure.error_class) == (False, "UnauthorizedError")
+
+    async def test_a_search_without_its_driver_is_held_by_the_service_whatever_its_submitter_may(
+        self, memory: MemoryConduct
+    ) -> None:
+        conduct = await open_search(memory)
+        self.withdraw(memory, "HoldProcedure", "AbortProcedure")
+        assert await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(STOOD_DOWN))) is None
+        procedure = memory.procedure(conduct)
+        assert (procedure.status, procedure.hold_cause) == (ProcedureStatus.HELD, HoldCause.DRIVER_STOOD_DOWN)
+        assert memory.store.streams["Procedure", conduct.procedure_id][-1].principal_id == NIL
 
     @pytest.mark.parametrize("told", [True, False])
     async def test_then_the_service_itself_aborts_and_names_who_it_was(self, memory: MemoryConduct, told: bool) -> None:
@@ -508,7 +535,7 @@ class TestDenials:
         outcome = ConductOutcome(finish=Finish.COMPLETED, completed_count=1)
         if told:
             failure = await memory.conductor.end(conduct.end(outcome, closed=False))
-            outcome = outcome.model_copy(update={"failure": failure, "denied": True})
+            outcome = outcome.model_copy(update={"failure": failure, "finish": Finish.DENIED})
         assert await twice(memory, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, True))) is None
         *_, conducted, aborted = memory.events(conduct)
         assert str(memory.caller.principal_id) in aborted.reason

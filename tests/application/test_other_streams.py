@@ -53,8 +53,7 @@ async def test_what_is_claimed_and_enlisted_for_another_stream_is_held_by_it(
     assert await client.versions("Actor", heir_id) == [1]
     async with store.session() as session:
         assert await session.holders(BADGE, ["7"]) == {"7": heir_id}
-        assert await session.members(TEAM, "night") == (heir_id,)
-        assert await session.members(TEAM, "former") == (id,)
+        assert await session.members(TEAM, ["night", "former"]) == {"night": (heir_id,), "former": (id,)}
 
 
 async def test_a_rival_of_the_other_stream_refuses_both(store: MemoryStore, client: CommandCaller) -> None:

@@ -7,7 +7,7 @@ import pytest
 from baton.domain.operation.conduct.conduct import ConductUntilConverged
 from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision
 from baton.domain.operation.conduct.results import TerminationReason
-from baton.domain.operation.procedure.endings import LOST, HoldProcedure, RecordConductEnd, lost_result
+from baton.domain.operation.procedure.endings import LOST, AbortProcedure, HoldProcedure, RecordConductEnd, lost_result
 from baton.domain.operation.procedure.procedure import ProcedureIterationEnded, ProcedureIterationStarted, ProcedureStatus
 from baton.infrastructure.compute.in_memory import SimulatedOutcome
 from tests.support.application.loop_cases import (
@@ -175,7 +175,7 @@ class TestBeginningAPass:
         memory.permits.withdrawn.add("StartProcedureIteration")
         turn = await twice(memory, conduct, lambda stand: stand.passes.start(conduct.request))
         assert turn.failure is not None
-        assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
+        assert turn.verdict is ConductVerdict.DENIED
         assert (turn.failure.source_kind, turn.failure.error_class) == ("lifecycle", "UnauthorizedError")
 
     async def test_what_has_ended_begins_nothing(self, memory: MemoryConduct) -> None:
@@ -214,13 +214,36 @@ class TestJudging:
         await memory.reach(conduct, conduct.at(2, 2), {})
         assert (await memory.passes.judge(conduct.pass_request(2))).verdict is ConductVerdict.FAILED
 
-    @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_comes_first(self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict) -> None:
+    async def test_an_abort_comes_first(self, memory: MemoryConduct) -> None:
         conduct = await open_loop(memory)
         index = await walk_pass(memory, conduct, 0.1)
-        await request(memory, conduct, *requests)
+        await request(memory, conduct, AbortProcedure)
         turn = await twice(memory, conduct, lambda stand: stand.passes.judge(conduct.pass_request(index)))
-        assert turn == PassDecision(verdict=verdict), "the pass is discarded"
+        assert turn == PassDecision(verdict=ConductVerdict.ABORT), "the pass is discarded"
+
+    @pytest.mark.parametrize(("reading", "converged"), [(0.1, True), (9.0, False)])
+    async def test_what_was_measured_counts_before_a_hold(
+        self, memory: MemoryConduct, reading: float, converged: bool
+    ) -> None:
+        conduct = await open_loop(memory)
+        index = await walk_pass(memory, conduct, reading)
+        await request(memory, conduct, HoldProcedure)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.judge(conduct.pass_request(index)))
+        assert turn == PassDecision(verdict=ConductVerdict.DONE, converged=converged)
+        ended = memory.events(conduct)[-1]
+        assert (ended.converged, [item.value for item in ended.measurements]) == (converged, [reading])
+        assert memory.procedure(conduct).consecutive_unconverged_iterations == int(not converged)
+        if not converged:
+            follows = await memory.passes.start(conduct.request)
+            assert follows == PassDecision(verdict=ConductVerdict.HOLD), "it is held before the next pass"
+
+    async def test_a_pass_that_captured_nothing_is_held_where_that_was_asked_for(self, memory: MemoryConduct) -> None:
+        conduct = await open_loop(memory)
+        await memory.passes.start(conduct.request)
+        await memory.reach(conduct, conduct.at(2, 1), {})
+        await request(memory, conduct, HoldProcedure)
+        turn = await twice(memory, conduct, lambda stand: stand.passes.judge(conduct.pass_request(1)))
+        assert turn == PassDecision(verdict=ConductVerdict.HOLD)
 
     async def test_what_was_judged_stays_although_somebody_asks_for_a_hold(self, memory: MemoryConduct) -> None:
         conduct = await open_loop(memory)
@@ -235,7 +258,7 @@ class TestJudging:
         assert isinstance(memory.permits, RevocablePermits)
         memory.permits.withdrawn.add("EndProcedureIteration")
         turn = await twice(memory, conduct, lambda stand: stand.passes.judge(conduct.pass_request(index)))
-        assert (turn.verdict, turn.denied) == (ConductVerdict.FAILED, True)
+        assert turn.verdict is ConductVerdict.DENIED
 
     async def test_what_has_ended_is_not_judged(self, memory: MemoryConduct) -> None:
         conduct = await open_loop(memory)
@@ -272,12 +295,16 @@ class TestOutcomes:
         assert (turn.failure.error_class, turn.failure.target) == ("ComputeMeasurementNotFound", "sharpness")
 
     @pytest.mark.parametrize(("requests", "verdict"), ASKED)
-    async def test_a_request_comes_first(self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict) -> None:
+    async def test_a_request_is_served_behind_it(
+        self, memory: MemoryConduct, requests: Any, verdict: ConductVerdict
+    ) -> None:
         conduct = await open_search(memory)
         index = await walk_pass(memory, conduct, 7.5)
         await request(memory, conduct, *requests)
         turn = await twice(memory, conduct, lambda stand: stand.passes.record_outcome(conduct.pass_request(index)))
         assert turn == PassDecision(verdict=verdict)
+        recorded = memory.events(conduct)[-1]
+        assert recorded.measurements == (measurement("sharpness", 7.5),), "what was measured is recorded first"
 
     async def test_what_has_ended_records_nothing(self, memory: MemoryConduct) -> None:
         conduct = await open_search(memory)

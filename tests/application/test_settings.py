@@ -193,6 +193,22 @@ def test_the_author_of_a_form_does_not_judge_it_in_production_unless_that_is_sai
     assert Settings(**chosen).four_eyes is four_eyes
 
 
+@pytest.mark.parametrize(
+    ("chosen", "allowed"),
+    [
+        ({}, True),
+        ({"app_env": "test"}, True),
+        ({"app_env": "staging"}, False),
+        ({"app_env": "prod", "unowned_signals": "allow"}, True),
+        ({"unowned_signals": "refuse"}, False),
+    ],
+)
+def test_signals_without_an_owner_are_not_written_in_production_unless_that_is_said(
+    chosen: dict[str, Any], allowed: bool
+) -> None:
+    assert Settings(**chosen).unowned_signals_allowed is allowed
+
+
 @pytest.mark.parametrize("tier", ["prod", "production", "staging"])
 def test_a_production_tier_starts_when_all_is_sound(tier: str) -> None:
     assert objections(**{**SOUND, "app_env": tier}) == []

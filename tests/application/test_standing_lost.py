@@ -10,14 +10,8 @@ from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorReactiva
 from baton.domain.agent.agent import AgentDefined, AgentResumed, AgentSuspended, AgentVersioned
 from baton.domain.kernel import NIL
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.messages import (
-    FINISH_BY_VERDICT,
-    ConductOutcome,
-    ConductVerdict,
-    Finish,
-    PassDecision,
-    lifecycle_failure,
-)
+from baton.domain.operation.conduct.ends import FINISHES
+from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, PassDecision, lifecycle_failure
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import (
     MODES,
@@ -83,7 +77,7 @@ async def suspend(stand: MemoryConduct) -> None:
 
 async def finish(stand: MemoryConduct, conduct: OpenedConduct, verdict: ConductVerdict, **said: Any) -> ConductOutcome:
     """End a conduct as its workflow would after this verdict."""
-    outcome = ConductOutcome(finish=FINISH_BY_VERDICT[verdict], **said)
+    outcome = ConductOutcome(finish=FINISHES[verdict], **said)
     await twice(stand, conduct, lambda stand: stand.conductor.end(conduct.end(outcome, closed=False)))
     return outcome
 
@@ -242,7 +236,7 @@ class TestOtherEnds:
         await stand.append_events(run_id, event.model_copy())
         await deactivate(stand)
         assert (await stand.step(conduct, 0)).verdict is verdict
-        await stand.conductor.end(conduct.end(ConductOutcome(finish=FINISH_BY_VERDICT[verdict]), closed=True))
+        await stand.conductor.end(conduct.end(ConductOutcome(finish=FINISHES[verdict]), closed=True))
         assert stand.procedure(conduct).status is ProcedureStatus.ABORTED
 
 

@@ -1,6 +1,7 @@
 """What each kind of step does to the plant, before any row is written of it."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from baton.application.control import (
     Quality,
     Reading,
     ReadingKind,
+    SetpointOutOfLimitsError,
     always_open,
 )
 from baton.application.plant import SimulatedMotor, Substrate
@@ -245,6 +247,67 @@ class TestSetpoints:
         effects = over(Blind({B: 1.5}, time=time), time)
         done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open).body()
         assert done.says == {"post_read_error": "ControlNotConnectedError: bl7:b is not connected."}
+
+    @pytest.mark.parametrize("value", [3, 0.1, True, "Open", [1, 2.5]])
+    async def test_what_reads_as_it_was_written_does_not_deviate(self, effects: StepEffects, value: Any) -> None:
+        address = "bl7:shutter" if value == "Open" or value is True else B
+        done = await effects.setpoint(SetpointStep(**setpoint(address, value, verify=True)), Memory(), always_open).body()
+        assert "deviates" not in done.says, done.says
+
+    async def test_a_reading_that_differs_marks_the_step(self, effects: StepEffects, plant: Simulator) -> None:
+        plant.simulate_fault(B, SimulatedFault.STUCK)
+        done = await effects.setpoint(SetpointStep(**setpoint(B, 3, verify=True)), Memory(), always_open).body()
+        assert (done.says["deviates"], done.says["post_reading"]["value"]) == (True, 1.5)
+
+    async def test_a_readback_is_waited_for(self, effects: StepEffects, plant: Simulator, time: LoopTime) -> None:
+        verify = {"tolerance": 0.5, "address": "bl7:x.RBV", "timeout": 60}
+        plant.add(PlainSignal("bl7:demand", reading(0)))
+        await plant.write("bl7:x", 10, wait=False)
+        step = SetpointStep(**setpoint("bl7:demand", 10, verify=verify))
+        done = await effects.setpoint(step, Memory(), always_open).body()
+        assert done.says["waited"] == pytest.approx(9.5, abs=0.1)
+        assert done.says["post_reading"]["value"] == pytest.approx(9.5, abs=0.1)
+        assert plant.subscriptions("bl7:x.RBV") == 0
+
+    async def test_what_does_not_come_near_in_time_fails(
+        self, effects: StepEffects, plant: Simulator, time: LoopTime
+    ) -> None:
+        plant.simulate_fault(B, SimulatedFault.STUCK)
+        effect = effects.setpoint(
+            SetpointStep(**setpoint(B, 3, verify={"tolerance": 0.5, "timeout": 20})), Memory(), always_open
+        )
+        with pytest.raises(DetailedFault) as failed:
+            await effect.body()
+        assert str(failed.value) == "bl7:b reads 1.5 with quality Good, which is not within 0.5 of 3."
+        assert failed.value.label == "SetpointNotReachedError"
+        assert failed.value.facts == {"address": B, "asked": 3, "read": 1.5, "tolerance": 0.5}
+        assert (failed.value.says["post_reading"]["value"], failed.value.says["waited"]) == (1.5, 20)
+        assert effect.remains() == {"confirmed": True}, "it was written all the same"
+
+    async def test_without_a_timeout_it_is_read_once(self, effects: StepEffects, plant: Simulator, time: LoopTime) -> None:
+        plant.simulate_fault(B, SimulatedFault.STUCK)
+        step = SetpointStep(**setpoint(B, 3, verify={"tolerance": 1.4}))
+        with pytest.raises(DetailedFault):
+            await effects.setpoint(step, Memory(), always_open).body()
+        near = SetpointStep(**setpoint(B, 3, verify={"tolerance": 1.5}))
+        assert (await effects.setpoint(near, Memory(), always_open).body()).says["waited"] == 0
+        assert time.elapsed_seconds == 0
+
+    async def test_a_reading_of_bad_quality_confirms_nothing(self, effects: StepEffects, plant: Simulator) -> None:
+        plant.simulate_fault(B, SimulatedFault.BAD)
+        step = SetpointStep(**setpoint(B, 3, verify={"tolerance": 10}))
+        with pytest.raises(DetailedFault, match="with quality Bad"):
+            await effects.setpoint(step, Memory(), always_open).body()
+
+    async def test_a_value_outside_its_limits_is_not_written(self, plant: Simulator, time: LoopTime) -> None:
+        async def refuse(address: str, value: Any) -> None:
+            raise SetpointOutOfLimitsError("too far", {"address": address, "value": value})
+
+        effects = replace(over(plant, time), check_limits=refuse)
+        effect = effects.setpoint(SetpointStep(**setpoint(B, 3)), Memory(), always_open)
+        with pytest.raises(SetpointOutOfLimitsError):
+            await effect.body()
+        assert (plant.writes[B], dict(effect.remains())) == (0, {})
 
     async def test_without_being_asked_nothing_is_read(self, effects: StepEffects, plant: Simulator) -> None:
         done = await effects.setpoint(SetpointStep(**setpoint(B, 3)), Memory(), always_open).body()

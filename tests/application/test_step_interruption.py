@@ -10,7 +10,7 @@ import pytest
 
 from baton.application.conduct.compute import JobSpec, JobStatus
 from baton.application.conduct.heartbeat import HeartbeatLost
-from baton.application.conduct.ledger import BeginResult, ConductSignals
+from baton.application.conduct.ledger import BeginResult, Heard
 from baton.application.control import Control, Fence, Timekeeper, always_open
 from baton.application.plant import Substrate
 from baton.application.ports import StoreUnavailableError
@@ -104,6 +104,7 @@ class TestCallingOff:
 
     async def test_an_abort_stops_a_body_within_a_second(self, memory: MemoryConduct) -> None:
         conduct, running, stopped = await self.start_endless_step(memory, WorkAttempt())
+        await memory.time.sleep(0.1)
         await memory.do(AbortProcedure(reason="smoke"), conduct.procedure_id)
         assert (await running).verdict is ConductVerdict.ABORT
         assert stopped == [3.0], "at its next sign of life"
@@ -202,7 +203,7 @@ class TestCallingOff:
         self, memory: MemoryConduct, time: LoopTime
     ) -> None:
         class Slow(MemoryLedger):
-            async def beat(self, *given: Any) -> ConductSignals:
+            async def beat(self, *given: Any) -> Heard:
                 orders = await super().beat(*given)
                 await asyncio.sleep(0.5)
                 return orders
@@ -222,7 +223,7 @@ class Unreachable(MemoryLedger):
 
     down = False
 
-    async def beat(self, *given: Any) -> ConductSignals:
+    async def beat(self, *given: Any) -> Heard:
         self._refuse()
         return await super().beat(*given)
 

@@ -4,19 +4,29 @@ from typing import Any
 
 import pytest
 
+from baton.application.authorization import PrincipalStandings
 from baton.application.control import Reading
+from baton.domain.access.actor import ActorDeactivated, ActorKind, ActorRegistered
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductOrHoldProcedure, ConductUntilConverged
-from baton.domain.operation.conduct.messages import ConductVerdict, JobRequest
+from baton.domain.operation.conduct.messages import ConductVerdict, JobRequest, StepRequest, StretchRequest
+from baton.domain.operation.conduct.signals import ConductSignals
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.run.run import RunAborted, RunHeld, RunStopped
+from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded
+from baton.domain.run.run import RunAborted, RunHeld, RunStatus, RunStopped
+from baton.testing.store import MemoryStore
+from tests.support.application.loop_cases import FIRST, open_search
 from tests.support.application.memory_conduct import (
     ENDING,
     STOOD_DOWN,
     MemoryConduct,
     OpenedConduct,
+    RevocablePermits,
     WorkAttempt,
     finish_at_once,
+    memory_conduct,
 )
+from tests.support.domain.run_lives import LIVES_OF_RUNS, run_events
+from tests.support.fast_clock import LoopTime
 from tests.support.workflows.step_json import action, capture, captured_value, check, compute, criterion, setpoint
 
 
@@ -79,6 +89,82 @@ class TestObstacles:
         await memory.append_events(run_id, event.model_copy())
         assert await self.verdict_of_untouched_step(memory, conduct) is main
         assert (await memory.step(conduct, closing=True)).verdict is closing
+
+    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
+    async def test_whatever_happened_to_it_the_run_is_looked_at_as_it_stands(self, memory: MemoryConduct, life: str) -> None:
+        status, run_id = LIVES_OF_RUNS[life][1], await memory.run()
+        conduct = await memory.open_conduct([setpoint("bl7:c", 3)], [setpoint("bl7:shutter", 0)], run_id=run_id)
+        for event in run_events(life):
+            await memory.append_events(run_id, event)
+        verdict = ConductSignals(run=status).verdict or ConductVerdict.DONE
+        assert (await memory.step(conduct)).verdict is verdict
+        assert (await memory.step(conduct, closing=True)).verdict is (
+            ConductVerdict.RUN_ABORTED if status is RunStatus.ABORTED else ConductVerdict.DONE
+        )
+
+    @pytest.mark.parametrize("stretch", [False, True])
+    async def test_a_pass_is_the_open_one_and_measures_where_it_was_begun(
+        self, memory: MemoryConduct, stretch: bool
+    ) -> None:
+        conduct = await open_search(memory)
+
+        async def verdict_of(iteration_index: int, point: Any) -> ConductVerdict:
+            at: dict[str, Any] = {"place": conduct.at(0, iteration_index), "point": point}
+            if stretch:
+                return (await memory.steps.do_stretch(StretchRequest(**at, count=2), WorkAttempt())).verdict
+            return (await memory.steps.do(StepRequest(**at), WorkAttempt())).verdict
+
+        assert await verdict_of(1, FIRST) is ConductVerdict.GONE, "no pass was begun"
+        await memory.passes.start(conduct.request)
+        for iteration_index, point in [(2, FIRST), (1, {}), (1, {"focus": 1.5})]:
+            assert await verdict_of(iteration_index, point) is ConductVerdict.GONE
+        assert (memory.rows(), dict(memory.plant.writes)) == ([], {})
+        assert await verdict_of(1, {"focus": -2}) is ConductVerdict.DONE
+        ended = ProcedureIterationEnded(iteration_index=1, converged=None, reason=None)
+        await memory.append_events(conduct.procedure_id, ended)
+        assert await verdict_of(1, FIRST) is ConductVerdict.GONE
+
+    async def test_what_is_asked_of_another_conduct_is_no_hindrance(self, memory: MemoryConduct) -> None:
+        conduct, other = [await memory.open_conduct([setpoint("bl7:a", 3)]) for _ in range(2)]
+        await memory.do(AbortProcedure(reason="smoke"), other.procedure_id)
+        assert (await memory.step(conduct)).verdict is ConductVerdict.DONE
+
+    @pytest.mark.parametrize("requests", [(), (HoldProcedure,), (AbortProcedure,), (HoldProcedure, AbortProcedure)])
+    @pytest.mark.parametrize("life", [None, "running", "held", "aborted"])
+    async def test_work_in_progress_hears_what_the_record_says(
+        self, memory: MemoryConduct, requests: Any, life: str | None
+    ) -> None:
+        run_id = None if life is None else await memory.run()
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)], run_id=run_id)
+        watch, place = memory.conductor.watch, conduct.at(0)
+        before = await watch.beat(memory.ledger, conduct.plan, place, None)
+        assert before == ConductSignals(run=None if life is None else RunStatus.RUNNING)
+        for command in requests:
+            await memory.do(command(reason="smoke"), conduct.procedure_id)
+        if life is not None and run_id is not None:
+            for event in run_events(life):
+                await memory.append_events(run_id, event)
+        asked = {(): None, (HoldProcedure,): PendingRequest.HOLD}.get(requests, PendingRequest.ABORT)
+        expected = ConductSignals(asked=asked, run=None if life is None else LIVES_OF_RUNS[life][1])
+        assert await watch.beat(memory.ledger, conduct.plan, place, None) == expected
+        assert await watch.signals(memory.ledger, conduct.plan) == expected
+
+    async def test_work_in_progress_hears_that_it_is_not_live_any_more(self, memory: MemoryConduct) -> None:
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        await memory.conductor.end(conduct.end(STOOD_DOWN))
+        heard = await memory.other_worker().conductor.watch.beat(memory.ledger, conduct.plan, conduct.at(0), None)
+        assert heard.verdict is ConductVerdict.GONE
+
+    async def test_work_in_progress_hears_what_became_of_its_submitter(self, time: LoopTime) -> None:
+        store = MemoryStore()
+        memory = memory_conduct(time, store=store, permits=RevocablePermits(PrincipalStandings(store)))
+        await memory.append_events(memory.caller.principal_id, ActorRegistered(kind=ActorKind.HUMAN))
+        conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
+        watch = memory.conductor.watch
+        assert (await watch.beat(memory.ledger, conduct.plan, conduct.at(0), None)).objection is None
+        await memory.append_events(memory.caller.principal_id, ActorDeactivated())
+        heard = await watch.beat(memory.ledger, conduct.plan, conduct.at(0), None)
+        assert (heard.objection, heard.verdict) == ("principal_deactivated", ConductVerdict.STOOD_DOWN)
 
     async def test_an_abort_of_the_run_counts_before_a_hold_and_a_hold_before_its_stop(self, memory: MemoryConduct) -> None:
         run_id = await memory.run()

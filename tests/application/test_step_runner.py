@@ -48,7 +48,7 @@ class TestSetpoints:
         of = {"step_index": 0, "conduct_id": str(conduct.conduct_id), "attempt": 1}
         assert memory.rows() == [
             {**says, **of, "result": "in_flight", "worker": HERE},
-            {**says, **of, "result": "ok", "actuation_kind": "Physical"},
+            {**says, **of, "result": "ok", "actuation_kind": "Physical", "target": "bl7:a", "seconds": 0},
         ]
 
     async def test_the_rows_say_whose_work_it_was_and_stand_at_their_place(self, memory: MemoryConduct) -> None:
@@ -71,9 +71,11 @@ class TestSetpoints:
         attempt = WorkAttempt()
         await memory.step(conduct, attempt=attempt)
         assert memory.time.elapsed_seconds == pytest.approx(20, abs=0.1)
-        assert attempt.signs == pytest.approx(20, abs=1), "one each second"
+        assert attempt.signs == pytest.approx(40, abs=1), "two each second"
         begun, done = memory.activities()
         assert (done.occurred_at - begun.occurred_at).total_seconds() == pytest.approx(20, abs=0.1)
+        assert done.payload["seconds"] == pytest.approx(20, abs=0.1)
+        assert "seconds" not in begun.payload
 
     async def test_a_captured_number_is_written_where_it_is_referred_to(self, memory: MemoryConduct) -> None:
         conduct = await memory.open_conduct([capture("bl7:b", "n"), setpoint("bl7:a", captured_value("n"))])
@@ -242,6 +244,8 @@ class TestReadingSteps:
             "criterion": {"kind": "within_tolerance", "expected": 1.5, "tolerance": 0.1},
             "reading": {"value": 1.5, "kind": "Scalar", "quality": "Good", "quality_detail": None, "sampled_at": None},
             "waited": 0.0,
+            "target": "bl7:b",
+            "seconds": 0,
             "result": "ok",
             "actuation_kind": "Physical",
             "step_index": 0,
@@ -331,7 +335,7 @@ class TestPlaces:
         ahead = [(await memory.step(conduct, index)).next_step for index in range(4)]
         assert ahead == [
             NextStep(label="check bl7:b", timeout_seconds=65.0, wait_seconds=60.0),
-            NextStep(label="set bl7:absent", timeout_seconds=35.0),
+            NextStep(label="set bl7:absent", timeout_seconds=70.0, stretch_count=2),
             NextStep(label="capture n from bl7:b", timeout_seconds=5.0),
             None,
         ]
@@ -367,6 +371,8 @@ class TestPrograms:
             **of,
             "job_id": submitted.job_id,
             "status": "Succeeded",
+            "target": "find offset",
+            "seconds": 0,
             "measurements": [found],
             "artifacts": [],
             "actuation_kind": "Simulated",
@@ -523,6 +529,6 @@ class TestPrograms:
         attempt = WorkAttempt()
         waiting = asyncio.create_task(memory.step(conduct, attempt=attempt))
         await memory.time.sleep(100.5)
-        assert attempt.signs == 100
+        assert attempt.signs == 200
         ready.set()
         assert (await waiting).verdict is ConductVerdict.DONE

@@ -1,6 +1,6 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts] [--json bench-results.json]
+python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams] [--json bench-results.json]
 """
 
 import argparse
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,10 @@ from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.projections import rebuild
 from tests.bench.agents import DEBRIEFS, measure_debriefs
-from tests.bench.client import Measurement, load, open_connection, request
+from tests.bench.client import Measurement, ask_each, load, open_connection, request
 from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_bench, percentile
-from tests.bench.observations import BATCH, open_observation_bench
-from tests.bench.stock import ASSETS, EVENTS_EACH, fill, lengthen
+from tests.bench.observations import BATCH, open_observation_bench, start_runs
+from tests.bench.stock import ADJUSTMENTS, ASSETS, EVENTS_EACH, RENAMES, fill, lengthen
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LASTING_PERMITS = {"ENCLOSURE_OBSERVATION_TTL_SECONDS": "86400"}
@@ -153,21 +153,43 @@ class Bench:
 
     async def stream_lengths(self, port: int) -> None:
         """A command's cost by the length of its stream; several streams each, so that none grows much meanwhile."""
-        medians = {}
         body = b'{"name": "Stage", "tier": "Unit", "facility_code": "facility"}'
-        for length, streams in ((10, 400), (1_000, 50), (10_000, 5)):
-            assets = await self.create_many(port, request("POST", "/assets", body), streams, "asset_id")
-            for asset in assets:
-                lengthen(self.url, asset, length)
-            numbers = itertools.count()
+        await self._stream_lengths(
+            "asset, renamed",
+            port,
+            lambda count: self.create_many(port, request("POST", "/assets", body), count, "asset_id"),
+            ("Asset", RENAMES),
+            lambda id: request("POST", f"/assets/{id}/rename", b'{"name": "Stage"}'),
+        )
+        adjustment = b'{"parameters_patch": {"exposure": 5}, "reason": "brighter"}'
+        await self._stream_lengths(
+            "run, adjusted",
+            port,
+            lambda count: start_runs(self.url, port, count),
+            ("Run", ADJUSTMENTS),
+            lambda id: request("POST", f"/runs/{id}/adjust", adjustment),
+        )
 
-            def rename(assets: list[str] = assets, numbers: Iterator[int] = numbers) -> bytes:
-                return request("POST", f"/assets/{random.choice(assets)}/rename", b'{"name": "L %d"}' % next(numbers))
-
-            measured = await load(port, 1, rename, seconds=min(self.seconds, 3))
-            self.note(f"command on a stream of {length:,}", measured)
+    async def _stream_lengths(
+        self,
+        what: str,
+        port: int,
+        create: Callable[[int], Awaitable[list[str]]],
+        written: tuple[str, tuple[str, str]],
+        command: Callable[[str], bytes],
+    ) -> None:
+        medians = {}
+        for length, streams in ((10, 50), (1_000, 50), (10_000, 5)):
+            ids = await create(streams)
+            for id in ids:
+                lengthen(self.url, written[0], id, length, written[1])
+            first = self.note(f"first command on a stream of {length:,} ({what})", await ask_each(port, map(command, ids)))
+            assert set(first.statuses) == {204}, first.statuses
+            measured = await load(port, 1, lambda ids=ids: command(random.choice(ids)), seconds=min(self.seconds, 3))
+            self.note(f"command on a stream of {length:,} ({what})", measured)
             medians[length] = measured.percentile(0.5)
-        self.budget("stream of 1,000 / stream of 10", medians[1_000] / medians[10], 3, at_least=False)
+        self.budget(f"stream of 1,000 / stream of 10 ({what})", medians[1_000] / medians[10], 3, at_least=False)
+        self.budget(f"stream of 10,000 / stream of 10 ({what})", medians[10_000] / medians[10], 5, at_least=False)
 
     async def mcp(self, port: int) -> None:
         frame = {
@@ -212,13 +234,19 @@ class Bench:
     async def observations(self, port: int) -> None:
         """Readings of one run, alone and then while the run is read and another one is written."""
         rows = 20_000 if self.quick else 200_000
-        alone = await (await open_observation_bench(self.url, port)).append_readings(rows // 4, watched=False)
-        watched = await (await open_observation_bench(self.url, port)).append_readings(rows, watched=True)
-        for where, measured in ((f"{rows // 4:,} readings alone", alone), (f"{rows:,} readings, watched", watched)):
+        alone = await (await open_observation_bench(self.url, port)).append_readings(rows // 4)
+        runs = await open_observation_bench(self.url, port)
+        held = await runs.append_readings(rows, runs.holds())
+        runs = await open_observation_bench(self.url, port)
+        watched = await runs.append_readings(rows, runs.reads_and_holds())
+        parts = {f"{rows // 4:,} readings alone": alone, f"{rows:,} readings beside holds": held}
+        for where, measured in (parts | {f"{rows:,} readings, watched": watched}).items():
             for name, seen in measured.items():
                 self.note(f"{name}, {where}", seen)
             appends = next(iter(measured.values()))
             self.figure(f"readings appended, {where}", appends.rate * BATCH, "rows/s")
+        hold = held["hold_run, another run"]
+        self.budget("hold beside appended readings, p99 (ms)", hold.percentile(0.99), 100, at_least=False)
 
     async def only_conducts(self) -> None:
         with (
@@ -254,28 +282,46 @@ class Bench:
         started = time.perf_counter()
         total = fill(self.url, assets, each)
         console.print(f"  filled {total:,} events in {time.perf_counter() - started:.0f} s")
+        with self.running_process("projector"):
+            await self.catch_up()
         started = time.perf_counter()
         events = await rebuild(self.url, ["proj_equipment_asset_summary"])
         rate = self.figure("projection rebuild", events / (time.perf_counter() - started), "events/s")
         self.budget("projection rebuild (events/s)", rate, 20_000, at_least=True)
         with self.running_server("baton.cli", "api") as port, self.running_process("projector"):
-            await self.wait_for_projector()
             full = await self.commands(port, "full store")
         self.budget("create, full store / empty store", full.rate / empty.rate, 0.8, at_least=True)
 
-    async def wait_for_projector(self) -> None:
-        """Wait until the projector has passed everything there is."""
+    async def only_followers(self) -> None:
+        """A past that no projection shows yet, and a projector that has to catch up with it."""
+        fill(self.url, *((5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)))
+        with self.running_process("projector"):
+            await self.catch_up()
+
+    async def only_streams(self) -> None:
+        with self.running_server("baton.cli", "api") as port:
+            await self.stream_lengths(port)
+
+    async def catch_up(self) -> None:
+        """Wait until the projector has passed everything there is; what counts is from its first batch on."""
+        place = "SELECT position FROM bookmarks WHERE follower = 'projections'"
         async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
-            started = time.perf_counter()
-            while True:
-                cursor = await connection.execute(
-                    "SELECT position >= (SELECT max(position) FROM events) FROM bookmarks WHERE follower = 'projections'"
-                )
-                row = await cursor.fetchone()
-                if row and row[0]:
-                    break
+
+            async def missing_events() -> int:
+                row = await (await connection.execute(f"SELECT max(position) - ({place}) FROM events")).fetchone()
+                return row[0] if row else 0
+
+            before = behind = await missing_events()
+            while 0 < behind == before:
                 await asyncio.sleep(0.05)
-        self.figure("projector catching up with the past", time.perf_counter() - started, "s")
+                behind = await missing_events()
+            started, still = time.perf_counter(), behind
+            while still > 0:
+                await asyncio.sleep(0.05)
+                still = await missing_events()
+            seconds = time.perf_counter() - started
+        rate = self.figure("projector catching up with the past", behind / max(seconds, 0.001), "events/s")
+        self.budget("projector catching up (events/s)", rate, 25_000, at_least=True)
 
     async def create_many(self, port: int, create: bytes, count: int, id_name: str) -> list[str]:
         connections = [await open_connection(port) for _ in range(8)]
@@ -347,7 +393,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
-    parser.add_argument("--only", choices=["observations", "conducts"], help="one part of it; the rest is left out")
+    parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
+    parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams}
+    parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     arguments = parser.parse_args()
     seconds = min(arguments.seconds, 1.5) if arguments.quick else arguments.seconds
@@ -358,8 +406,7 @@ def main() -> None:
         migrate(server.url)
         bench = Bench(server.url, seconds, arguments.quick)
         bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
-        parts = {"observations": bench.only_observations, "conducts": bench.only_conducts, None: bench.run}
-        uvloop.run(parts[arguments.only]())
+        uvloop.run(parts.get(arguments.only, Bench.run)(bench))
     table = Table("budget", "measured", "bound", "met")
     for row in bench.budgets:
         bound = f"{'at least' if row['at_least'] else 'at most'} {row['bound']:,}"

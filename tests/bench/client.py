@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,21 @@ def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
 async def open_connection(port: int) -> Connection:
     _, protocol = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
     return protocol
+
+
+async def ask_each(port: int, requests: Iterable[bytes]) -> Measurement:
+    """Ask one after the other, each once."""
+    connection = await open_connection(port)
+    latencies: list[float] = []
+    statuses: dict[int, int] = {}
+    started = time.perf_counter()
+    for asked in requests:
+        before = time.perf_counter()
+        status, _ = await connection.ask(asked)
+        latencies.append(time.perf_counter() - before)
+        statuses[status] = statuses.get(status, 0) + 1
+    connection.close()
+    return Measurement(time.perf_counter() - started, latencies, statuses)
 
 
 async def load(port: int, clients: int, make: Callable[[], bytes], *, seconds: float) -> Measurement:

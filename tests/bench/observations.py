@@ -18,6 +18,8 @@ BATCH = 500
 CHANNELS = 20
 APPENDERS = 4
 
+Requests = dict[tuple[str, ...], Iterator[bytes]]
+
 
 @dataclass(frozen=True)
 class ObservationBench:
@@ -27,13 +29,12 @@ class ObservationBench:
     observed: str
     other: str
 
-    async def append_readings(self, rows: int, *, watched: bool) -> dict[str, Measurement]:
-        """What everybody saw, from the first reading to the last."""
+    async def append_readings(self, rows: int, meanwhile: Requests | None = None) -> dict[str, Measurement]:
+        """What everybody saw, from the first reading to the last; the requests of one client take turns."""
         path = f"/runs/{self.observed}/observations"
         appends = iter([request("POST", path, batch()) for _ in range(rows // BATCH)])
         over = asyncio.Event()
-        watchers = self._watchers() if watched else {}
-        watching = {names: asyncio.create_task(self._ask(asked, over)) for names, asked in watchers.items()}
+        watching = {names: asyncio.create_task(self._ask(asked, over)) for names, asked in (meanwhile or {}).items()}
         started = time.perf_counter()
         parts = await asyncio.gather(*(self._ask(appends, over) for _ in range(APPENDERS)))
         seconds = time.perf_counter() - started
@@ -44,20 +45,24 @@ class ObservationBench:
             seen |= split_by_name(names, await task)
         return seen
 
-    def _watchers(self) -> dict[tuple[str, ...], Iterator[bytes]]:
-        """What is asked meanwhile, over and over; the requests of one client take turns."""
-        run, other = f"/runs/{self.observed}", f"/runs/{self.other}"
+    def holds(self) -> Requests:
+        """The other run is held and resumed, over and over."""
+        verbs = [request("POST", f"/runs/{self.other}/{verb}", b"{}") for verb in ("hold", "resume")]
+        return {("hold_run, another run", "resume_run, another run"): itertools.cycle(verbs)}
+
+    def reads_and_holds(self) -> Requests:
+        """The run that is observed is read and listed, and the other one held and resumed, over and over."""
+        run = f"/runs/{self.observed}"
         newest, of_channel = (
             f"{run}/observations?order=desc&limit=100",
             f"{run}/observations?channel_name=channel_7&limit=100",
         )
-        verbs = [request("POST", f"{other}/{verb}", b"{}") for verb in ("hold", "resume")]
         return {
             ("get_run",): itertools.repeat(request("GET", run)),
             ("list_run_observations, the newest 100",): itertools.repeat(request("GET", newest)),
             ("list_run_observations, one channel",): itertools.repeat(request("GET", of_channel)),
             ("list_run_channels",): itertools.repeat(request("GET", f"{run}/channels")),
-            ("hold_run, another run", "resume_run, another run"): itertools.cycle(verbs),
+            **self.holds(),
         }
 
     async def _ask(self, requests: Iterator[bytes], over: asyncio.Event) -> Measurement:
@@ -87,10 +92,15 @@ def split_by_name(names: tuple[str, ...], measured: Measurement) -> dict[str, Me
 
 async def open_observation_bench(url: str, port: int) -> ObservationBench:
     """Two runs on a beamline of their own."""
+    return ObservationBench(port, *await start_runs(url, port, 2))
+
+
+async def start_runs(url: str, port: int, count: int) -> list[str]:
+    """Start so many runs on a beamline of their own."""
     base_url = f"http://127.0.0.1:{port}"
     async with httpx.AsyncClient(base_url=base_url, timeout=30) as client:
         line = await beamline(Api(client, base_url, url, {}))
-        return ObservationBench(port, await line.start_run(), await line.start_run())
+        return [await line.start_run() for _ in range(count)]
 
 
 def batch() -> bytes:

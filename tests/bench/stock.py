@@ -39,19 +39,31 @@ def fill(url: str, assets: int = ASSETS, each: int = EVENTS_EACH) -> int:
         return int(row[0])
 
 
-def lengthen(url: str, asset_id: str, length: int) -> None:
-    """Give one asset's stream so many events."""
+RENAMES = "AssetRenamed", """json_build_object('name', 'Stage ' || version)"""
+"""Events of which a fold needs the last one only."""
+
+ADJUSTMENTS = (
+    "RunAdjusted",
+    """json_build_object('parameters_patch', json_build_object('exposure', version),
+    'effective_parameters', json_build_object('exposure', version), 'parameters_schema_revision', 0, 'reason', 'brighter',
+    'adjusted_by', '00000000-0000-0000-0000-000000000000', 'decided_by_decision_id', NULL)""",
+)
+"""Events of which a fold needs every one."""
+
+
+def lengthen(url: str, stream_type: str, id: str, length: int, events: tuple[str, str]) -> None:
+    """Give a stream so many events; they are of one type, and their payloads an expression of their version."""
+    event_type, payload = events
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            """
+            f"""
             INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id,
                                 command_name, correlation_id, occurred_at)
-            SELECT gen_random_uuid(), 'Asset', %(id)s::uuid, version, 'AssetRenamed',
-                   json_build_object('asset_id', %(id)s::text, 'name', 'Stage ' || version, 'occurred_at', now()),
-                   '00000000-0000-0000-0000-000000000000', 'RenameAsset', gen_random_uuid(), clock_timestamp()
+            SELECT gen_random_uuid(), %(type)s, %(id)s::uuid, version, '{event_type}', {payload},
+                   '00000000-0000-0000-0000-000000000000', 'Written', gen_random_uuid(), clock_timestamp()
             FROM generate_series(
-                (SELECT max(version) + 1 FROM events WHERE stream_type = 'Asset' AND stream_id = %(id)s::uuid), %(length)s
+                (SELECT max(version) + 1 FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s::uuid), %(length)s
             ) AS version
             """,
-            {"id": asset_id, "length": length},
+            {"type": stream_type, "id": id, "length": length},
         )

@@ -165,7 +165,8 @@ def ledger_differences(case: CrashCase, rows: Sequence[Row]) -> Iterator[str]:
         at = attempts.setdefault(place_of(row), {"in_flight": [], "outcome": [], "deposit": []})
         at[row["mark"]].append(row["attempt"])
     for place, at in attempts.items():
-        begun = [1, 2] if place == case.place and case.begins_again else [1]
+        again = (place == case.place and case.begins_again) or place == case.neighbour_that_begins_again
+        begun = [1, 2] if again and at["in_flight"] else [1]
         yield from difference(f"begun at {place}", at["in_flight"], begun if at["in_flight"] else [])
         given_up = place == case.place and case.error_class == "StepInterrupted"
         yield from difference(f"outcomes at {place}", at["outcome"], [] if given_up else begun[-1:])

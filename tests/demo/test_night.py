@@ -20,8 +20,11 @@ from baton.demo.ioc import save
 from baton.demo.narration import Narrator
 from baton.demo.night import Night
 from baton.demo.optics import AXIS_AT, FOCUS_AT, Beamline
-from baton.demo.staff import Staff, StageError
+from baton.demo.staff import BEAMLINE, Staff, StageError
+from baton.domain.equipment.signals import owning_identifiers
+from baton.domain.operation.conduct.touched import touched_signals
 from baton.domain.recipe.step_checks import read_closing_steps, read_steps
+from baton.infrastructure.plugins import installed_actions
 
 HERE = Path("/data")
 
@@ -40,6 +43,21 @@ HERE = Path("/data")
 def test_the_service_can_read_every_recipe(steps: list[beamline_records.Step]) -> None:
     assert len(read_steps(steps)) == len(steps)
     assert read_closing_steps(beamline_records.SAMPLE_BACK)
+
+
+def test_devices_own_what_the_recipes_write_and_the_beamline_the_rest() -> None:
+    devices = {signal for model in BEAMLINE["devices"].values() for signal in model["signals"]}
+    recipes = (
+        *beamline_records.DARKS_AND_FLATS,
+        *beamline_records.centring_steps(HERE),
+        *beamline_records.FOCUSING,
+        *beamline_records.projections(),
+        *beamline_records.SAMPLE_BACK,
+    )
+    written = touched_signals(read_steps(recipes), installed_actions().signals).written
+    shared = {address for address in written if devices.isdisjoint(owning_identifiers(address))}
+    assert shared == {"bl7:sample", "bl7:shutter"}
+    assert BEAMLINE["settings"]["UNOWNED_SIGNALS"] == "refuse"
 
 
 def write_pictures(path: Path, beamline: Beamline, count: int = 1) -> Path:

@@ -1,5 +1,6 @@
 """Passing over overwritten events leads to the same state as folding every one of them."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -60,6 +61,7 @@ from baton.domain.supply.supply import (
 )
 from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
+from tests.support.stored_events import StoredStream, specimens
 
 TIMES = st.sampled_from([START, None])
 FAMILIES = st.sampled_from([new_id(), new_id()])
@@ -272,3 +274,15 @@ def test_an_unknown_event_fails_the_load_even_where_it_would_be_passed_over() ->
     rows[1] = rows[1]._replace(event_type="AssetForgotten")
     with pytest.raises(UnknownEventError):
         REGISTRY.aggregates["Asset"].replay(rows)
+
+
+@pytest.mark.parametrize("stream", list(specimens()), ids=lambda stream: f"{stream.event_type}_{stream.version}")
+def test_a_state_is_folded_on_from_any_version_and_stays_as_it_was(stream: StoredStream) -> None:
+    aggregate: Any = REGISTRY.aggregates[stream.stream_type]
+    rows = stream.stored_rows()
+    whole = aggregate.replay(rows)
+    for place in range(1, len(rows) + 1):
+        known = aggregate.replay(rows[:place])
+        before = repr(known)
+        assert aggregate.replay(rows[place:], known) == whole
+        assert repr(known) == before

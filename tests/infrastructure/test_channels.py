@@ -8,6 +8,7 @@ from baton.application.ports import Batch, Store
 from baton.domain.kernel import Call
 from baton.domain.run.logbooks import Channel, ListRunObservations, Observation, channels_of
 from baton.domain.shared.listing import Where
+from baton.domain.shared.writes import Enter
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.domain.world import OPERATOR, START, new_id
 from tests.support.infrastructure.readings import reading
@@ -18,7 +19,7 @@ RUNS = [new_id() for _ in range(3)]
 async def append(store: Store, *entries: Observation) -> None:
     call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
     async with store.session() as session:
-        await session.append(Batch(call, "AppendObservations", entries=[entries]))
+        await session.append(Batch(call, "AppendObservations", entries=[Enter(entries)]))
 
 
 async def channels(store: Store, run_id: UUID) -> Any:

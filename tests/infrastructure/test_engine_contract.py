@@ -242,7 +242,7 @@ async def test_an_engine_that_answers_and_refuses_says_with_what(temporal: Embed
     assert "(NOT_FOUND)" in caught.value.detail
 
 
-@pytest.mark.parametrize("asking", ["open_items", "start", "look", "terminate"])
+@pytest.mark.parametrize("asking", ["open_items", "start", "look", "terminate", "answer"])
 async def test_an_engine_that_cannot_be_reached_says_so(machine: EngineUnderTest, asking: str) -> None:
     engine = machine.unreachable
     calls: dict[str, Callable[[], Awaitable[Any]]] = {
@@ -250,6 +250,7 @@ async def test_an_engine_that_cannot_be_reached_says_so(machine: EngineUnderTest
         "start": lambda: engine.start(Job("contract", "contract:none", {"of": "a test"})),
         "look": lambda: engine.look("contract:none"),
         "terminate": lambda: engine.terminate("contract:none", "given up"),
+        "answer": lambda: engine.answer(Job("contract", "contract:none", {"of": "a test"}), dict, 1.0),
     }
     with pytest.raises(EngineUnavailableError):
         await calls[asking]()

@@ -3,46 +3,40 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
-from baton.application.conduct.ledger import BeginRequest, ClosingRequest, ConductSignals, Precedence
-from baton.application.ports import FoldedStanding
+from baton.application.conduct.conduct_record import RecordWatch, StepPlans
+from baton.application.conduct.ledger import BeginRequest, Heard
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.domain.access.actor import DeactivateActor, RegisterActor
-from baton.domain.agent.agent import AgentVersioned
-from baton.domain.kernel import Event
-from baton.domain.operation.conduct.messages import Mark, StepPlace
+from baton.domain.access.actor import Actor, ActorKind, ActorRegistered, DeactivateActor, RegisterActor
+from baton.domain.agent.agent import Agent, AgentVersioned
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from baton.domain.equipment.asset_tree import RegisterAsset
+from baton.domain.federation.facility import RegisterFacility
+from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.messages import ConductVerdict, Mark, StepPlace
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
 from baton.domain.operation.conduct.results import ActuationKind, Failure, Measured
-from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
-from baton.domain.run.run import (
-    RunAborted,
-    RunAdjusted,
-    RunCompleted,
-    RunHeld,
-    RunResumed,
-    RunStatus,
-    RunStopped,
-    RunTruncated,
-)
+from baton.domain.operation.procedure.endings import CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.run.run import Run
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.ledger import MemoryLedger
 from baton.testing.store import MemoryStore
-from tests.support.application.command_paths import OPERATOR, CommandCaller, HandSetClock
+from tests.support.application.command_paths import CommandCaller, HandSetClock
 from tests.support.databases import with_database
+from tests.support.domain.run_lives import EVENTFUL, HELD, run_events
 from tests.support.domain.world import new_id
-from tests.support.infrastructure.ledger_cases import PORTS, LedgerCase, LedgerConduct, begin_request, row
-
-NOT_RUNNING = frozenset(RunStatus) - {RunStatus.RUNNING}
+from tests.support.infrastructure.ledger_cases import PORTS, STEPS, LedgerCase, LedgerConduct, begin_request, row
 
 
 @pytest.fixture(scope="module")
@@ -92,70 +86,72 @@ async def conduct(case: LedgerCase) -> LedgerConduct:
     return await case.open_conduct()
 
 
-async def request(case: LedgerCase, conduct: LedgerConduct, *requests: PendingRequest) -> None:
-    """Ask these things of a live conduct."""
-    for request in requests:
-        command = HoldProcedure if request is PendingRequest.HOLD else AbortProcedure
-        await case.client.do(command(reason="shift change"), on=conduct.procedure_id)
+async def request(case: LedgerCase, conduct: LedgerConduct) -> None:
+    """Ask something of a live conduct."""
+    await case.client.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
 
 
-HOLD, ABORT = PendingRequest
-ENDING: dict[str, Any] = {"decided_by_decision_id": None, "actuation_kind": None}
-HELD = RunHeld(reason=None, decided_by_decision_id=None)
-RESUMED = RunResumed(decided_by_decision_id=None)
-ADJUSTED = RunAdjusted(
-    parameters_patch={},
-    effective_parameters={},
-    parameters_schema_revision=1,
-    reason="lower flux",
-    adjusted_by=OPERATOR,
-    decided_by_decision_id=None,
-)
-LIVES_OF_RUNS: dict[str, tuple[tuple[Event, ...], RunStatus]] = {
-    "running": ((), RunStatus.RUNNING),
-    "adjusted": ((ADJUSTED,), RunStatus.RUNNING),
-    "held": ((HELD,), RunStatus.HELD),
-    "held, adjusted": ((HELD, ADJUSTED), RunStatus.HELD),
-    "resumed": ((HELD, RESUMED), RunStatus.RUNNING),
-    "completed": ((RunCompleted(actuation_kind=None),), RunStatus.COMPLETED),
-    "stopped": ((RunStopped(reason="enough", **ENDING),), RunStatus.STOPPED),
-    "aborted": ((RunAborted(reason="smoke", **ENDING),), RunStatus.ABORTED),
-    "truncated": ((RunTruncated(reason="power cut", interrupted_at=None, **ENDING),), RunStatus.TRUNCATED),
-}
+class TestWatchedStreams:
+    """A step begins only where no stream that is watched says more than was read."""
 
-
-def run_events(name: str) -> tuple[Event, ...]:
-    """Fresh events of a run's life: an event is stamped once."""
-    return tuple(event.model_copy() for event in LIVES_OF_RUNS[name][0])
-
-
-class TestTheSubmitter:
-    """A step begins only for somebody whose streams say no more than was folded, and nothing against them."""
-
-    async def test_a_step_begins_for_somebody_in_good_standing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+    async def test_a_step_begins_where_nothing_new_was_said(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         actor_id = await case.client.create(RegisterActor(name="Mira Okafor"))
-        standing = await case.ledger.begin(begin_request(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
-        assert (standing.marked, standing.stood_down, standing.submitter_moved) == (True, False, False)
+        watched = (await case.version(Procedure, conduct.procedure_id), await case.version(Actor, actor_id))
+        standing = await case.ledger.begin(begin_request(conduct.at(0), watched=watched))
+        assert (standing.marked, standing.moved) == (True, False)
 
-    async def test_nothing_begins_where_a_stream_has_moved(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        actor_id = await case.client.create(RegisterActor(name="Mira Okafor"))
+    @pytest.mark.parametrize("position", range(3))
+    async def test_nothing_begins_where_one_of_them_has_moved(
+        self, case: LedgerCase, conduct: LedgerConduct, position: int
+    ) -> None:
+        before, actor_id = await case.progress(conduct), await case.client.create(RegisterActor(name="Mira Okafor"))
+        known = [await case.version(Procedure, conduct.procedure_id), await case.version(Run, await case.run())]
+        known.insert(position, await case.version(Actor, actor_id))
         await case.client.do(DeactivateActor(), on=actor_id)
-        standing = await case.ledger.begin(begin_request(conduct.at(0), submitter=FoldedStanding(actor_id, None, 1)))
-        assert (standing.marked, standing.submitter_moved, standing.rows) == (False, True, ())
+        standing = await case.ledger.begin(begin_request(conduct.at(0), watched=known))
+        assert (standing.live, standing.marked, standing.moved, standing.rows) == (True, False, True, ())
+        assert (await case.ledger.begin(begin_request(conduct.at(0), marker=None))).rows == ()
+        assert (await case.progress(conduct)).active_at == before.active_at, "nothing was done"
 
-    async def test_an_agent_has_two_streams(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+    async def test_a_stream_that_was_empty_when_it_was_read_moves_with_its_first_event(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        agent_id = new_id()
+        watched = [await case.version(Agent, agent_id)]
+        assert not (await case.ledger.begin(begin_request(conduct.at(0), marker=None, watched=watched))).moved
+        await case.append_events(agent_id, AgentVersioned(version="1"))
+        assert (await case.ledger.begin(begin_request(conduct.at(0), marker=None, watched=watched))).moved
+
+    async def test_one_id_may_have_streams_of_two_types(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         agent_id = new_id()
         await case.append_events(agent_id, AgentVersioned(version="1"))
-        for versions, moved in (((0, 0), True), ((0, 1), False), ((0, None), False), ((None, None), False)):
-            submitter = FoldedStanding(agent_id, None, *versions)
-            standing = await case.ledger.begin(begin_request(conduct.at(0), marker=None, submitter=submitter))
-            assert standing.submitter_moved == moved
+        watched = [("Actor", agent_id, 0), ("Agent", agent_id, 1)]
+        assert (await case.ledger.begin(begin_request(conduct.at(0), watched=watched))).marked
 
-    async def test_nothing_begins_for_somebody_who_stood_down(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        submitter = FoldedStanding(new_id(), "principal_deactivated", 0)
-        standing = await case.ledger.begin(begin_request(conduct.at(0), submitter=submitter))
-        assert (standing.marked, standing.stood_down) == (False, True)
-        assert (await case.ledger.begin(begin_request(conduct.at(0)))).rows == ()
+    async def test_what_is_asked_of_the_conduct_moves_its_procedure(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        watched = [await case.version(Procedure, conduct.procedure_id)]
+        await request(case, conduct)
+        standing = await case.ledger.begin(begin_request(conduct.at(0), watched=watched))
+        assert (standing.marked, standing.moved, standing.live) == (False, True, True)
+
+    async def test_what_is_asked_of_another_conduct_is_no_hindrance(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        watched = [await case.version(Procedure, conduct.procedure_id)]
+        await request(case, await case.open_conduct())
+        await case.begin_step(conduct.at(0), watched=watched)
+
+    @pytest.mark.parametrize("life", EVENTFUL)
+    async def test_whatever_happens_to_its_run_is_news(self, case: LedgerCase, conduct: LedgerConduct, life: str) -> None:
+        run_id = await case.run()
+        watched = [await case.version(Run, run_id)]
+        assert not (await case.ledger.begin(begin_request(conduct.at(0), marker=None, watched=watched))).moved
+        await case.append_events(run_id, *run_events(life))
+        assert (await case.ledger.begin(begin_request(conduct.at(0), watched=watched))).moved
+
+    async def test_closing_steps_watch_too(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        watched = [await case.version(Procedure, conduct.procedure_id)]
+        await request(case, conduct)
+        standing = await case.ledger.begin(begin_request(conduct.at(0, closing=True), watched=watched))
+        assert (standing.marked, standing.moved) == (False, True)
 
 
 class TestBeginning:
@@ -164,7 +160,7 @@ class TestBeginning:
     ) -> None:
         standing = await case.ledger.begin(begin_request(conduct.at(3, iteration_index=2)))
         assert (standing.live, standing.marked, standing.rows) == (True, True, ())
-        assert (standing.asked, standing.run, standing.late, standing.begun_before) == (None, None, False, False)
+        assert (standing.moved, standing.out_of_turn, standing.late) == (False,) * 3
         progress = await case.progress(conduct)
         assert (progress.phase, progress.step_index, progress.iteration_index) == ("Walking", 3, 2)
 
@@ -211,9 +207,9 @@ class TestBeginning:
         assert seen == [[1, 2]] * 5
 
 
-def turn(place: StepPlace, *, first: bool = False, point: Any = None, **how: Any) -> BeginRequest:
+def turn(place: StepPlace, *, first: bool = False, **how: Any) -> BeginRequest:
     """A step that is to begin only if it is its turn."""
-    return begin_request(place, precedence=Precedence(first=first, point=point or {}), **how)
+    return begin_request(place, first=first, **how)
 
 
 class TestTurns:
@@ -248,84 +244,48 @@ class TestTurns:
         for index in (1, 5):
             assert (await case.ledger.begin(turn(conduct.at(index)))).out_of_turn
 
+    async def test_what_was_passed_is_counted_up_to_the_first_that_was_not(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        first = conduct.at(2)
+        assert await case.ledger.passed_count(first, 5) == 0
+        for index, result in ((2, "ok"), (3, "skipped"), (4, "failed"), (5, "ok"), (6, "ok")):
+            await case.ledger.settle(row(conduct.at(index), Mark.OUTCOME, result=result))
+        await case.begin_step(conduct.at(7))
+        await case.ledger.settle(row(conduct.at(2, 1), Mark.OUTCOME))
+        counts = [(index, await case.ledger.passed_count(conduct.at(index), 5)) for index in range(1, 8)]
+        assert counts == [(1, 0), (2, 2), (3, 1), (4, 0), (5, 2), (6, 1), (7, 0)]
+        assert await case.ledger.passed_count(first, 1) == 1, "no more than it was asked for"
+        assert await case.ledger.passed_count(conduct.at(2, 1), 5) == 1, "a pass has outcomes of its own"
+
+    async def test_of_closing_steps_those_that_failed_were_passed_too(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        for index, says in enumerate(({}, failure("ControlTimeoutError"), {})):
+            await case.ledger.settle(row(conduct.at(index, closing=True), Mark.OUTCOME, **says))
+        assert await case.ledger.passed_count(conduct.at(0, closing=True), 9) == 3
+
+    async def test_a_failed_deposit_is_not_passed(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, kind="compute"))
+        await case.ledger.settle(row(conduct.at(0), Mark.DEPOSIT, kind="compute", **failure("DuplicateOutput")))
+        assert await case.ledger.passed_count(conduct.at(0), 2) == 0
+
     async def test_closing_steps_follow_whatever_came_of_the_one_before(
         self, case: LedgerCase, conduct: LedgerConduct
     ) -> None:
         first, second = conduct.at(0, closing=True), conduct.at(1, closing=True)
-        assert (await case.ledger.begin(turn(first, first=True, hold_blocks=False))).out_of_turn, "nothing closes yet"
-        await case.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
-        assert (await case.ledger.begin(turn(second, hold_blocks=False))).out_of_turn
-        assert (await case.ledger.begin(turn(first, first=True, hold_blocks=False))).marked
+        assert (await case.ledger.begin(turn(first, first=True))).out_of_turn, "nothing closes yet"
+        await case.ledger.begin_closing(*_ids(conduct))
+        assert (await case.ledger.begin(turn(second))).out_of_turn
+        assert (await case.ledger.begin(turn(first, first=True))).marked
         await case.ledger.settle(row(first, Mark.OUTCOME, **failure("ControlTimeoutError")))
-        assert (await case.ledger.begin(turn(second, hold_blocks=False))).marked
+        assert (await case.ledger.begin(turn(second))).marked
 
     async def test_no_main_step_begins_once_closing_has(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        await case.ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        await case.ledger.begin_closing(*_ids(conduct))
         await case.ledger.mark_walking(*_ids(conduct))
         assert (await case.ledger.begin(turn(conduct.at(0), first=True))).out_of_turn
         assert (await case.progress(conduct)).phase == "Closing"
-
-    async def test_a_pass_is_the_open_one_and_measures_where_it_was_begun(
-        self, case: LedgerCase, conduct: LedgerConduct
-    ) -> None:
-        point = {"focus": -2.0}
-        await case.append_events(conduct.procedure_id, ProcedureIterationStarted(iteration_index=1, point=point))
-        for place, said in [(conduct.at(0, 2), point), (conduct.at(0, 1), {}), (conduct.at(0, 1), {"focus": 9.0})]:
-            assert (await case.ledger.begin(turn(place, first=True, point=said))).out_of_turn
-        assert (await case.ledger.begin(turn(conduct.at(0, 1), first=True, point={"focus": -2}))).marked
-        await case.append_events(
-            conduct.procedure_id, ProcedureIterationEnded(iteration_index=1, converged=None, reason=None)
-        )
-        assert (await case.ledger.begin(turn(conduct.at(0, 1), first=True, point=point))).out_of_turn
-
-
-class TestRequests:
-    @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
-    async def test_nothing_is_begun_while_a_request_is_unserved(
-        self, case: LedgerCase, conduct: LedgerConduct, requests: tuple[PendingRequest, ...], served: PendingRequest
-    ) -> None:
-        await request(case, conduct, *requests)
-        standing = await case.ledger.begin(begin_request(conduct.at(0)))
-        assert (standing.marked, standing.asked, standing.live) == (False, served, True)
-        assert (await case.ledger.begin(begin_request(conduct.at(0), marker=None))).rows == ()
-
-    async def test_a_hold_does_not_keep_closing_steps_from_being_done(
-        self, case: LedgerCase, conduct: LedgerConduct
-    ) -> None:
-        await request(case, conduct, HOLD)
-        standing = await case.ledger.begin(begin_request(conduct.at(0, closing=True), hold_blocks=False))
-        assert (standing.marked, standing.asked) == (True, None)
-
-    async def test_an_abort_does(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        await request(case, conduct, ABORT)
-        standing = await case.ledger.begin(begin_request(conduct.at(0, closing=True), hold_blocks=False))
-        assert (standing.marked, standing.asked) == (False, ABORT)
-
-    async def test_what_is_asked_of_another_conduct_is_no_hindrance(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        await request(case, await case.open_conduct(), ABORT)
-        await case.begin_step(conduct.at(0))
-
-
-class TestTheParentRun:
-    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
-    async def test_the_main_list_goes_on_only_while_it_is_running(
-        self, case: LedgerCase, conduct: LedgerConduct, life: str
-    ) -> None:
-        status = LIVES_OF_RUNS[life][1]
-        run_id = await case.run(*run_events(life))
-        standing = await case.ledger.begin(begin_request(conduct.at(0), run_id=run_id, run_blocks=NOT_RUNNING))
-        assert (standing.run, standing.marked) == (status, status is RunStatus.RUNNING)
-
-    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
-    async def test_closing_stops_only_where_it_was_aborted(
-        self, case: LedgerCase, conduct: LedgerConduct, life: str
-    ) -> None:
-        status = LIVES_OF_RUNS[life][1]
-        run_id, aborted = await case.run(*run_events(life)), frozenset({RunStatus.ABORTED})
-        standing = await case.ledger.begin(
-            begin_request(conduct.at(0, closing=True), run_id=run_id, run_blocks=aborted, hold_blocks=False)
-        )
-        assert (standing.run, standing.marked) == (status, status is not RunStatus.ABORTED)
 
 
 class TestWhoIsLive:
@@ -384,45 +344,51 @@ class TestTheRestartLimit:
 
     async def test_a_sign_of_life_is_not_enough(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         await case.let_pass(400)
-        await case.ledger.beat(conduct.at(0), None, None)
+        await case.ledger.beat(conduct.at(0), None)
         assert (await case.ledger.begin(begin_request(conduct.at(0), longest_pause=300))).late
 
 
 class TestOnce:
-    """A step that must not be done again where an earlier conduct began it."""
+    """What must not be done again where an earlier conduct began it."""
 
     @pytest.mark.parametrize("kind", ["action", "compute"])
     @pytest.mark.parametrize("mark", [Mark.IN_FLIGHT, Mark.OUTCOME])
-    async def test_what_an_earlier_conduct_began_is_not_begun(self, case: LedgerCase, kind: str, mark: Mark) -> None:
+    async def test_what_an_earlier_conduct_began_is_known(self, case: LedgerCase, kind: str, mark: Mark) -> None:
         earlier = await case.open_conduct()
         if mark is Mark.IN_FLIGHT:
             await case.begin_step(earlier.at(5), kind=kind)
         else:
             await case.ledger.settle(row(earlier.at(5), mark, kind=kind))
         conduct = await case.resume_conduct(earlier)
-        standing = await case.ledger.begin(begin_request(conduct.at(5), kind=kind, once=True))
-        assert (standing.begun_before, standing.marked, standing.rows) == (True, False, ())
+        assert await case.ledger.was_begun_before(conduct.at(5))
+        assert (await case.ledger.begin(begin_request(conduct.at(5), marker=None))).rows == ()
 
-    async def test_everything_else_is(self, case: LedgerCase) -> None:
+    async def test_of_everything_else_nothing_is(self, case: LedgerCase) -> None:
         earlier = await case.open_conduct()
         await case.begin_step(earlier.at(5), kind="setpoint")
-        await case.begin_step(earlier.at(6), kind="action")
         await case.begin_step(earlier.at(7, closing=True), kind="action")
         conduct = await case.resume_conduct(earlier)
-        for place in (conduct.at(5), conduct.at(7), conduct.at(8)):
-            await case.begin_step(place, kind="action", once=True)
-        await case.begin_step(conduct.at(6), kind="action")
+        begun = [await case.ledger.was_begun_before(conduct.at(index)) for index in (5, 7, 8)]
+        assert begun == [False, False, False]
 
     async def test_what_an_earlier_conduct_left_out_was_not_begun(self, case: LedgerCase) -> None:
         earlier = await case.open_conduct()
         await case.ledger.settle(row(earlier.at(5), Mark.OUTCOME, kind="action", result="skipped"))
         conduct = await case.resume_conduct(earlier)
-        assert (await case.ledger.begin(begin_request(conduct.at(5), kind="action", once=True))).marked
+        assert not await case.ledger.was_begun_before(conduct.at(5))
 
     async def test_what_the_conduct_itself_began_is_in_its_rows(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        await case.begin_step(conduct.at(5), kind="action", once=True)
-        again = await case.ledger.begin(begin_request(conduct.at(5), kind="action", once=True))
-        assert (again.begun_before, len(again.rows)) == (False, 1)
+        await case.begin_step(conduct.at(5), kind="action")
+        again = await case.ledger.begin(begin_request(conduct.at(5), kind="action"))
+        assert (await case.ledger.was_begun_before(conduct.at(5)), len(again.rows)) == (False, 1)
+
+    @pytest.mark.parametrize(("said", "begun"), [("done", True), ("not_done", False)])
+    async def test_what_a_person_said_was_not_done_may_be_done(self, case: LedgerCase, said: str, begun: bool) -> None:
+        earlier = await case.open_conduct()
+        await case.begin_step(earlier.at(5), kind="action")
+        await case.ledger.settle(row(earlier.at(5), Mark.VERDICT, kind="action", result=said))
+        conduct = await case.resume_conduct(earlier)
+        assert await case.ledger.was_begun_before(conduct.at(5)) is begun
 
 
 class TestRepeating:
@@ -455,9 +421,10 @@ class TestRepeating:
     ) -> None:
         place = conduct.at(0)
         await case.begin_step(place)
-        await request(case, conduct, HOLD)
-        again = await case.ledger.begin(begin_request(place, attempt=2, again=True))
-        assert (again.marked, again.asked) == (False, HOLD)
+        watched = [await case.version(Procedure, conduct.procedure_id)]
+        await request(case, conduct)
+        again = await case.ledger.begin(begin_request(place, attempt=2, again=True, watched=watched))
+        assert (again.marked, again.moved, len(again.rows)) == (False, True, 1)
 
 
 class TestSignsOfLife:
@@ -475,7 +442,7 @@ class TestSignsOfLife:
         place = conduct.at(0)
         await case.begin_step(place)
         await case.let_pass(1000)
-        await case.ledger.beat(place, place.row_id(Mark.IN_FLIGHT, 1), None)
+        await case.ledger.beat(place, place.row_id(Mark.IN_FLIGHT, 1))
         standing = await case.ledger.begin(begin_request(place))
         assert standing.rows[0].age == pytest.approx(1000, abs=300)
         assert standing.silence == pytest.approx(0, abs=300)
@@ -485,7 +452,7 @@ class TestSignsOfLife:
         place = conduct.at(0)
         await case.begin_step(place)
         await case.let_pass(1000)
-        await case.ledger.beat(place, effect_id, None)
+        await case.ledger.beat(place, effect_id)
         assert (await case.ledger.begin(begin_request(place))).silence == pytest.approx(1000, abs=300)
 
     async def test_of_an_attempt_that_another_has_followed_nobody_is_heard(
@@ -500,41 +467,69 @@ class TestSignsOfLife:
     async def test_what_nobody_began_nobody_does(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         assert (await case.ledger.begin(begin_request(conduct.at(0), marker=None))).silence is None
 
-    @pytest.mark.parametrize(
-        ("requests", "served"), [((), None), ((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)]
-    )
-    @pytest.mark.parametrize("life", [None, "running", "held", "aborted"])
-    async def test_work_in_progress_hears_what_the_record_says(
-        self,
-        case: LedgerCase,
-        conduct: LedgerConduct,
-        requests: tuple[PendingRequest, ...],
-        served: PendingRequest | None,
-        life: str | None,
-    ) -> None:
-        run_id = None if life is None else await case.run(*run_events(life))
-        await request(case, conduct, *requests)
-        orders = await case.ledger.beat(conduct.at(0), None, run_id)
-        assert orders == ConductSignals(True, served, None if life is None else LIVES_OF_RUNS[life][1])
+    async def test_work_in_progress_hears_that_there_is_news(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        run_id = await case.run()
+        watched = [await case.version(Procedure, conduct.procedure_id), await case.version(Run, run_id)]
+        beat = partial(case.ledger.beat, conduct.at(0), None)
+        assert await beat(watched) == Heard(True)
+        await case.append_events(run_id, HELD.model_copy())
+        assert await beat(watched) == Heard(True, moved=True)
+        assert await beat([watched[0], await case.version(Run, run_id)]) == Heard(True), "it was read since"
+        await request(case, conduct)
+        assert await beat(watched[:1]) == Heard(True, moved=True)
+        assert await beat() == Heard(True), "nothing is watched"
 
     async def test_and_that_it_is_not_live_any_more(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        watched = [await case.version(Procedure, conduct.procedure_id)]
         await case.client.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
-        assert await case.ledger.beat(conduct.at(0), None, None) == ConductSignals(False)
-
-    async def test_and_what_became_of_its_submitter(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        actor_id = await case.client.create(RegisterActor(name="Mira Okafor"))
-        known = FoldedStanding(actor_id, None, 1)
-        beat = partial(case.ledger.beat, conduct.at(0), None, None)
-        assert await beat(known) == ConductSignals(True)
-        assert await beat(replace(known, objection="principal_deactivated")) == ConductSignals(True, stood_down=True)
-        await case.client.do(DeactivateActor(), on=actor_id)
-        assert await beat(known) == ConductSignals(True, submitter_moved=True)
-        assert await beat() == ConductSignals(True), "nobody is asked about"
+        for versions in ((), watched):
+            assert not (await case.ledger.beat(conduct.at(0), None, versions)).live
 
     async def test_a_beat_is_seen_on_the_conduct(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         assert (await case.progress(conduct)).heartbeat_at is None
-        await case.ledger.beat(conduct.at(0), None, None)
+        await case.ledger.beat(conduct.at(0), None)
         assert (await case.progress(conduct)).heartbeat_at is not None
+
+
+class TestTheRecord:
+    """What the record says is read with the versions by which the ledger finds it outdated, gates that are watched too."""
+
+    async def test_it_is_read_again_when_there_is_news_and_not_before(self, case: LedgerCase) -> None:
+        conduct, observe = await self.open_in_hutch(case)
+        place, watch = conduct.at(0), RecordWatch(case.client.commands, case.client.clock)
+        plan = await StepPlans(case.client.store).load(place)
+        assert plan is not None
+        first = await watch.read(plan)
+        assert {name for name, _, _ in first.versions} == {"Procedure", "Asset", "Enclosure"}
+        assert (first.signals.verdict, await watch.look(plan)) == (None, first)
+        await case.begin_step(place, watched=first.versions)
+        await observe("NotPermitted")
+        standing = await case.ledger.begin(begin_request(conduct.at(1), watched=first.versions))
+        assert (standing.marked, standing.moved) == (False, True)
+        assert (await watch.beat(case.ledger, plan, place, None)).verdict is ConductVerdict.GATE_CLOSED
+        await request(case, conduct)
+        assert (await watch.beat(case.ledger, plan, place, None)).verdict is ConductVerdict.HOLD
+        last = await watch.read(plan)
+        assert not (await case.ledger.beat(place, None, last.versions)).moved
+
+    async def open_in_hutch(self, case: LedgerCase) -> tuple[LedgerConduct, Any]:
+        """A conduct of something that stands in an enclosure, and how that is observed."""
+        code, monitor_id = f"site-{new_id().hex[-12:]}", new_id()
+        await case.append_events(monitor_id, ActorRegistered(kind=ActorKind.SERVICE_ACCOUNT))
+        await case.client.create(RegisterFacility(code=code, display_name=code, kind="Site"))
+        hutch = await case.client.create(RegisterEnclosure(name="Hutch", facility_code=code))
+        where = {"facility_code": code, "located_in_enclosure_id": hutch}
+        stage = await case.client.create(RegisterAsset(name="Stage", tier="Unit", **where))
+
+        async def observe(status: str) -> None:
+            seen = {"reason": "search", "monitor_ref": {"source_kind": "ProcessVariable", "source_id": "PSS:SEARCHED"}}
+            await case.client.acting_as(monitor_id).do(ObserveEnclosureStatus(new_status=status, **seen), on=hutch)
+
+        await observe("Permitted")
+        task = RegisterProcedure(name="Alignment", kind="alignment", target_asset_ids=frozenset({stage}))
+        procedure_id = await case.client.create(task)
+        executed = await case.client.do(ConductProcedure(steps=STEPS), on=procedure_id)
+        return LedgerConduct(procedure_id, UUID((executed.body or {})["conduct_id"])), observe
 
 
 class TestSettling:
@@ -581,56 +576,165 @@ class TestSettling:
         assert (await case.ledger.begin(begin_request(conduct.at(0), marker=None))).rows == ()
 
 
-class TestClosing:
-    async def close(
-        self, case: LedgerCase, conduct: LedgerConduct, run_id: Any = None, may_hold: bool = True, blocks: Any = NOT_RUNNING
-    ) -> ConductSignals:
-        ids = {"procedure_id": conduct.procedure_id, "conduct_id": conduct.conduct_id}
-        return await case.ledger.begin_closing(ClosingRequest(**ids, run_id=run_id, may_hold=may_hold, run_blocks=blocks))
+class TestSettlingAndBeginning:
+    """The outcome of one step and the beginning of the next, stored together or not at all."""
 
-    async def test_it_begins_once_nothing_is_asked_for(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+    async def at_second(self, case: LedgerCase, conduct: LedgerConduct, says: Any = None, **how: Any) -> Any:
+        """Settle the first step, and begin the second in its turn."""
+        outcome = row(conduct.at(0), Mark.OUTCOME, **{"address": "bl7:m0", "value": 0, **(says or {})})
+        return await case.ledger.settle_and_begin(outcome, turn(conduct.at(1), **how))
+
+    async def marks(self, case: LedgerCase, place: StepPlace) -> list[str]:
+        return sorted(found.mark for found in (await case.ledger.begin(begin_request(place, marker=None))).rows)
+
+    async def test_both_are_stored(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await case.begin_step(conduct.at(0))
+        await case.let_pass(1000)
+        before = await case.progress(conduct)
+        settled, begun = await self.at_second(case, conduct, longest_pause=300)
+        assert (settled["result"], settled["value"]) == ("ok", 0)
+        assert (begun.live, begun.marked, begun.moved, begun.out_of_turn, begun.rows) == (True, True, False, False, ())
+        progress = await case.progress(conduct)
+        assert (progress.phase, progress.step_index) == ("Walking", 1)
+        assert progress.active_at > before.active_at
+        assert await self.marks(case, conduct.at(0)) == ["in_flight", "outcome"]
+        assert await self.marks(case, conduct.at(1)) == ["in_flight"]
+        silence = (await case.ledger.begin(begin_request(conduct.at(1), marker=None))).silence
+        assert silence == pytest.approx(0, abs=300)
+
+    async def test_the_next_is_not_begun_where_a_stream_has_moved_and_the_outcome_is_kept(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await case.begin_step(conduct.at(0))
+        watched = [await case.version(Procedure, conduct.procedure_id)]
+        await request(case, conduct)
+        settled, begun = await self.at_second(case, conduct, watched=watched)
+        assert (settled["result"], begun.marked, begun.moved) == ("ok", False, True)
+        assert await case.ledger.has_passed(conduct.at(0))
+        assert await self.marks(case, conduct.at(1)) == []
+
+    async def test_the_next_is_not_begun_where_another_worker_has_settled_that_the_step_failed(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        for attempt in (1, 2):
+            await case.begin_step(conduct.at(0), attempt=attempt, again=attempt > 1)
+        failed = await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, 2, **failure("ControlTimeoutError")))
+        settled, begun = await self.at_second(case, conduct)
+        assert settled == failed
+        assert (begun.marked, begun.out_of_turn) == (False, True)
+        assert await self.marks(case, conduct.at(1)) == []
+
+    async def test_it_is_begun_where_another_worker_has_settled_that_it_was_done(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        done = await case.ledger.settle(row(conduct.at(0), Mark.OUTCOME, 2, value=7))
+        settled, begun = await self.at_second(case, conduct)
+        assert (settled, begun.marked) == (done, True)
+
+    @pytest.mark.parametrize(("closing", "may_begin"), [(False, False), (True, True)])
+    async def test_what_failed_is_followed_in_closing_alone(
+        self, case: LedgerCase, conduct: LedgerConduct, closing: bool, may_begin: bool
+    ) -> None:
+        if closing:
+            await case.ledger.begin_closing(*_ids(conduct))
+        places = [conduct.at(index, closing=closing) for index in (0, 1)]
+        failed = row(places[0], Mark.OUTCOME, **failure("ControlTimeoutError"))
+        _, begun = await case.ledger.settle_and_begin(failed, turn(places[1]))
+        assert (begun.marked, begun.out_of_turn) == (may_begin, not may_begin)
+
+    async def test_a_place_out_of_turn_is_not_begun_and_the_outcome_is_kept(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        outcome = row(conduct.at(0), Mark.OUTCOME)
+        settled, begun = await case.ledger.settle_and_begin(outcome, turn(conduct.at(2)))
+        assert (settled, begun.out_of_turn, begun.marked) == (outcome.payload, True, False)
+        assert await case.ledger.has_passed(conduct.at(0))
+
+    async def test_the_outcome_is_kept_although_the_conduct_is_not_live_any_more(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await case.begin_step(conduct.at(0))
+        await case.client.do(CompleteProcedure(conducted=conduct.result), on=conduct.procedure_id)
+        settled, begun = await self.at_second(case, conduct)
+        assert (settled["result"], begun.live, begun.marked) == ("ok", False, False)
+        assert (await case.ledger.tally(conduct.conduct_id, 0)).substrate_writes == {"bl7:m0": 0}
+
+    async def test_where_the_outcome_cannot_be_stored_nothing_is_begun(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await case.begin_step(conduct.at(0))
+        with pytest.raises((ValueError, psycopg.DataError)):
+            await self.at_second(case, conduct, {"value": "a\0b"})
+        assert await self.marks(case, conduct.at(0)) == ["in_flight"]
+        assert await self.marks(case, conduct.at(1)) == []
+
+    async def test_where_the_next_cannot_be_marked_nothing_is_settled(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        await case.begin_step(conduct.at(0))
+        with pytest.raises((ValueError, psycopg.DataError)):
+            await self.at_second(case, conduct, marker=row(conduct.at(1), Mark.IN_FLIGHT, value="a\0b"))
+        assert await self.marks(case, conduct.at(0)) == ["in_flight"]
+
+    async def test_a_step_without_an_effect_follows_like_any_other(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        settled, begun = await self.at_second(case, conduct, marker=None)
+        assert (settled["result"], begun.live, begun.marked, begun.out_of_turn) == ("ok", True, False, False)
+        assert (await case.progress(conduct)).step_index == 1
+
+    async def test_repeated_it_changes_nothing(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        first, begun = await self.at_second(case, conduct)
+        again, seen = await self.at_second(case, conduct, {"value": 9})
+        assert (again, begun.marked, seen.marked) == (first, True, False)
+        assert [found.mark for found in seen.rows] == ["in_flight"]
+
+    async def test_of_rivals_one_begins_the_next_and_all_are_answered_the_same_outcome(
+        self, case: LedgerCase, conduct: LedgerConduct
+    ) -> None:
+        answers = await asyncio.gather(*(self.at_second(case, conduct, {"value": number}) for number in range(6)))
+        assert [settled for settled, _ in answers] == [answers[0][0]] * 6
+        assert [begun.marked for _, begun in answers].count(True) == 1
+
+
+class TestClosing:
+    async def close(self, case: LedgerCase, conduct: LedgerConduct, *watched: Any) -> Heard:
+        return await case.ledger.begin_closing(*_ids(conduct), watched)
+
+    async def test_it_begins_where_nothing_is_watched(self, case: LedgerCase, conduct: LedgerConduct) -> None:
         await case.begin_step(conduct.at(7))
-        assert await self.close(case, conduct) == ConductSignals(True)
+        assert await self.close(case, conduct) == Heard(True)
         progress = await case.progress(conduct)
         assert (progress.phase, progress.step_index) == ("Closing", None)
 
-    @pytest.mark.parametrize(("requests", "served"), [((HOLD,), HOLD), ((ABORT,), ABORT), ((HOLD, ABORT), ABORT)])
-    async def test_what_was_asked_for_before_is_served_instead(
-        self, case: LedgerCase, conduct: LedgerConduct, requests: tuple[PendingRequest, ...], served: PendingRequest
-    ) -> None:
-        await request(case, conduct, *requests)
-        assert await self.close(case, conduct) == ConductSignals(True, served)
-        assert (await case.progress(conduct)).phase == "Opened"
-
-    async def test_a_hold_does_not_count_where_the_conduct_cannot_be_held(
-        self, case: LedgerCase, conduct: LedgerConduct
-    ) -> None:
-        await request(case, conduct, HOLD)
-        assert await self.close(case, conduct, may_hold=False) == ConductSignals(True)
+    async def test_it_begins_where_nothing_new_was_said(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        assert await self.close(case, conduct, await case.version(Procedure, conduct.procedure_id)) == Heard(True)
         assert (await case.progress(conduct)).phase == "Closing"
 
-    async def test_an_abort_counts_there_too(self, case: LedgerCase, conduct: LedgerConduct) -> None:
-        await request(case, conduct, HOLD, ABORT)
-        assert await self.close(case, conduct, may_hold=False) == ConductSignals(True, ABORT)
+    async def test_what_was_asked_for_before_keeps_it_from_beginning(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        watched = await case.version(Procedure, conduct.procedure_id)
+        await request(case, conduct)
+        assert await self.close(case, conduct, watched) == Heard(True, moved=True)
+        assert (await case.progress(conduct)).phase == "Opened"
 
-    @pytest.mark.parametrize("blocks", [NOT_RUNNING, frozenset({RunStatus.ABORTED})], ids=["any", "aborted"])
-    @pytest.mark.parametrize("life", LIVES_OF_RUNS)
-    async def test_a_run_that_blocks_it_keeps_it_from_beginning(
-        self, case: LedgerCase, conduct: LedgerConduct, life: str, blocks: frozenset[RunStatus]
-    ) -> None:
-        status = LIVES_OF_RUNS[life][1]
-        orders = await self.close(case, conduct, await case.run(*run_events(life)), blocks=blocks)
-        assert orders == (ConductSignals(True, None, status) if status in blocks else ConductSignals(True))
-        assert ((await case.progress(conduct)).phase == "Closing") is (status not in blocks)
+    @pytest.mark.parametrize("life", EVENTFUL)
+    async def test_so_does_whatever_happens_to_its_run(self, case: LedgerCase, conduct: LedgerConduct, life: str) -> None:
+        run_id = await case.run()
+        watched = await case.version(Run, run_id)
+        await case.append_events(run_id, *run_events(life))
+        assert await self.close(case, conduct, watched) == Heard(True, moved=True)
+        assert (await case.progress(conduct)).phase == "Opened"
 
-    @pytest.mark.parametrize("request_", [HOLD, ABORT])
-    async def test_repeated_it_has_begun_whatever_is_asked_for_since(
-        self, case: LedgerCase, conduct: LedgerConduct, request_: PendingRequest
-    ) -> None:
+    async def test_what_must_not_begin_may_only_have_begun(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        assert await case.ledger.begin_closing(*_ids(conduct), None) == Heard(True, moved=True)
+        assert (await case.progress(conduct)).phase == "Opened"
         await self.close(case, conduct)
+        assert await case.ledger.begin_closing(*_ids(conduct), None) == Heard(True)
+
+    async def test_repeated_it_has_begun_whatever_is_asked_for_since(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        watched = await case.version(Procedure, conduct.procedure_id)
+        await self.close(case, conduct, watched)
         await case.begin_step(conduct.at(2, closing=True))
-        await request(case, conduct, request_)
-        assert await self.close(case, conduct) == ConductSignals(True)
+        await request(case, conduct)
+        assert await self.close(case, conduct, watched) == Heard(True)
         assert (await case.progress(conduct)).step_index == 2, "the step that it is at stays"
 
     async def test_a_conduct_that_has_ended_does_not_close(self, case: LedgerCase, conduct: LedgerConduct) -> None:
@@ -884,6 +988,39 @@ class TestTally:
         await self.outcome(case, conduct.at(0), address="bl7:x", value=5)
         await self.attempt(case, conduct.at(1), 5)
         assert (await self.tally(case, conduct)).substrate_writes == {"bl7:x": 5}
+
+    async def test_what_was_read_back_stands_beside_what_was_written(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        read = {"post_reading": {"value": 100.0, "kind": "Scalar", "units": "mm"}}
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=500, verify=True, deviates=True, **read)
+        await self.outcome(
+            case, conduct.at(1), address="bl7:a", value=1, verify={"tolerance": 1, "address": "bl7:a:RBV"}, **read
+        )
+        tally = await self.tally(case, conduct)
+        assert tally.substrate_writes == {
+            "bl7:x": {"written": 500, "read": 100.0, "unit": "mm"},
+            "bl7:a": {"written": 1, "read": 100.0, "unit": "mm", "read_from": "bl7:a:RBV"},
+        }
+        deviation = {"step_index": 0, "closing": False, "address": "bl7:x", "asked": 500, "read": 100.0, "unit": "mm"}
+        assert [one.model_dump() for one in tally.deviations] == [deviation]
+
+    async def test_what_was_written_and_did_not_take_was_written(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        await self.attempt(case, conduct.at(0), 500)
+        read = {"post_reading": {"value": 100.0, "kind": "Scalar"}, "verify": {"tolerance": 1}, "confirmed": True}
+        facts = {"facts": {"asked": 500, "read": 100.0}}
+        await self.outcome(
+            case, conduct.at(0), address="bl7:x", value=500, **read, **facts, **failure("SetpointNotReachedError")
+        )
+        tally = await self.tally(case, conduct)
+        assert tally.substrate_writes == {"bl7:x": {"written": 500, "read": 100.0}}
+        assert tally.failure is not None
+        assert tally.failure.facts == {"asked": 500, "read": 100.0}
+
+    async def test_what_was_tried_since_it_was_read_back_is_in_doubt(self, case: LedgerCase, conduct: LedgerConduct) -> None:
+        read = {"post_reading": {"value": 49.0, "kind": "Scalar"}, "verify": True}
+        await self.outcome(case, conduct.at(0), address="bl7:x", value=49.0, **read)
+        await self.attempt(case, conduct.at(1), 50.0)
+        written = (await self.tally(case, conduct)).substrate_writes
+        assert written == {"bl7:x": {"outcome": "unknown", "values": [49.0, 50.0]}}
 
     async def test_what_an_action_sent_and_saw_no_confirmation_of_is_told_so(
         self, case: LedgerCase, conduct: LedgerConduct

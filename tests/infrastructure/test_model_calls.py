@@ -12,6 +12,7 @@ from baton.domain.agent.language_model import ListAtRiskResults, ModelCall, mode
 from baton.domain.decision.decision import Inference
 from baton.domain.kernel import Call
 from baton.domain.shared.listing import Where
+from baton.domain.shared.writes import Enter
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.pool import runtime_pool
 from baton.infrastructure.postgres.statements import page_statement
@@ -27,7 +28,7 @@ NAMES = [*MODELS, *(f"{model}-2026060{number}" for model in MODELS for number in
 async def append(store: Store, *entries: Inference) -> None:
     call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
     async with store.session() as session:
-        await session.append(Batch(call, "AppendInferences", entries=[entries]))
+        await session.append(Batch(call, "AppendInferences", entries=[Enter(entries)]))
 
 
 def some_call(chance: random.Random) -> Inference:

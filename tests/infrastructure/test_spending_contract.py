@@ -10,6 +10,7 @@ from baton.application.ports import Batch, Spending, Store
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.decision.decision import Inference
 from baton.domain.kernel import NIL, Call
+from baton.domain.shared.writes import Enter
 from baton.infrastructure.postgres.agent_data import PostgresSpending
 from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.ports import MemorySpending
@@ -47,6 +48,6 @@ async def test_windows_are_half_open_and_rows_are_the_agents_own(store: Store, s
         call(NOON, 100.0, (1000, 1000), OTHER),
     ]
     async with store.session() as session:
-        await session.append(Batch(Call(NIL, NIL, START, new_id(), new_id()), "AppendInferences", entries=[entries]))
+        await session.append(Batch(Call(NIL, NIL, START, new_id(), new_id()), "AppendInferences", entries=[Enter(entries)]))
     assert await spent_amounts.of(AGENT, NOON) == SpentAmounts(7.0, 48)
     assert await spent_amounts.of(new_id(), NOON) == SpentAmounts(0.0, 0)

@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from baton.application.ports import Batch, Bookmark, CommandResult, KeyClaim, Store, StreamAppend
+from baton.application.ports import Batch, Bookmark, CommandResult, FactsRead, KeyClaim, Store, StreamAppend
 from baton.domain.access.actor import (
     Actor,
     ActorDeactivated,
@@ -30,7 +30,7 @@ from baton.domain.kernel import Call, Event
 from baton.domain.shared.listing import Page, Where
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
-from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Put, Release
+from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Enter, Put, Release
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
 from baton.domain.trust.zone import ZoneDefined
@@ -191,6 +191,16 @@ class TestStreams:
             rows = await session.load("Actor", [second, absent, first])
         assert [(row.stream_id, row.version) for row in rows] == [(first, 1), (second, 1), (second, 2)]
 
+    async def test_a_stream_that_is_known_is_loaded_from_the_known_version_on(self, tested_store: StoreUnderTest) -> None:
+        """That version itself comes too, so that a reader sees whether it knows the same stream."""
+        first, second, ahead = new_id(), new_id(), new_id()
+        await tested_store.append(to(first, 0, actor_registered(), ActorDeactivated(), ActorReactivated()))
+        await tested_store.append(to(second, 0, actor_registered(), ActorDeactivated()))
+        await tested_store.append(to(ahead, 0, actor_registered()))
+        async with tested_store.store.session() as session:
+            rows = await session.load("Actor", [second, ahead, first], {first: 2, ahead: 5})
+        assert [(row.stream_id, row.version) for row in rows] == [(first, 2), (first, 3), (second, 1), (second, 2)]
+
     async def test_streams_of_different_types_may_share_an_id(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
         await tested_store.append(to(id, 0, actor_registered()), to(id, 0, ZoneDefined(name="Hutch")))
@@ -301,7 +311,7 @@ class TestAllOrNothing:
         await tested_store.append(to(rival, 0, actor_registered()), **self.batch_parts(holder, rival))
         async with tested_store.store.session() as session:
             assert await session.holders("name", ["gate", "door"]) == {"door": rival}
-            assert await session.members("kind", "human") == (rival,)
+            assert await session.members("kind", ["human"]) == {"human": (rival,)}
             found: Any = await session.records(ActorProfile, {"actor_id": (holder, rival)})
             assert [row.name for row in found] == ["Rival"]
         replayed = await tested_store.store.claim_key(key_claim(), NOW - SECOND)
@@ -373,26 +383,71 @@ class TestClaims:
             assert {row.stream_id for row in await session.load("Actor", ids)} == set(winners)
 
 
+class TestFacts:
+    """An append that rests on facts is written while they stand, and not at all when one has changed."""
+
+    async def read(self, tested_store: StoreUnderTest) -> tuple[UUID, FactsRead]:
+        """An actor that is enlisted, and what is known of it and of a stream that does not exist."""
+        id = new_id()
+        await tested_store.append(to(id, 0, actor_registered()), enlistments=[(Enlist("kind", "human"), id)])
+        return id, FactsRead([("Actor", id, 1), ("Visit", new_id(), 0)], [("kind", ("human", "robot"), (id,))])
+
+    async def refuse(self, tested_store: StoreUnderTest, facts: FactsRead) -> None:
+        before, rival = await tested_store.contents(), new_id()
+        enlistments = [(Enlist("kind", "dog"), rival)]
+        with pytest.raises(ConcurrencyError) as refused:
+            await tested_store.append(to(rival, 0, actor_registered()), enlistments=enlistments, facts=facts)
+        assert refused.value.reason == "facts_changed"
+        assert await tested_store.contents() == before
+
+    async def test_what_still_stands_lets_pass(self, tested_store: StoreUnderTest) -> None:
+        id, facts = await self.read(tested_store)
+        await tested_store.append(to(new_id(), 0, actor_registered()), facts=facts)
+        await tested_store.append(to(id, 1, ActorDeactivated()), facts=facts)
+        assert await tested_store.versions(id) == [1, 2]
+
+    async def test_a_stream_that_moved_refuses(self, tested_store: StoreUnderTest) -> None:
+        id, facts = await self.read(tested_store)
+        await tested_store.append(to(id, 1, ActorDeactivated()))
+        await self.refuse(tested_store, facts)
+
+    async def test_a_stream_that_came_to_be_refuses(self, tested_store: StoreUnderTest) -> None:
+        _, facts = await self.read(tested_store)
+        absent = facts.streams[1][1]
+        await tested_store.append(to(absent, 0, VisitStarted()))
+        await self.refuse(tested_store, facts)
+
+    @pytest.mark.parametrize("key", ["human", "robot"])
+    async def test_another_stream_under_a_key_refuses(self, tested_store: StoreUnderTest, key: str) -> None:
+        _, facts = await self.read(tested_store)
+        other = new_id()
+        await tested_store.append(to(other, 0, actor_registered()), enlistments=[(Enlist("kind", key), other)])
+        await self.refuse(tested_store, facts)
+
+    async def test_a_stream_that_left_its_key_refuses(self, tested_store: StoreUnderTest) -> None:
+        id, facts = await self.read(tested_store)
+        await tested_store.append(delistments=[(Delist("kind", "human"), id)])
+        await self.refuse(tested_store, facts)
+
+
 class TestLookUps:
     async def test_enlisted_streams_are_found_in_ascending_order(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(3)]
         for id in reversed(ids):
             await tested_store.append(to(id, 0, actor_registered()), enlistments=[(Enlist("policy-of", "http"), id)])
         async with tested_store.store.session() as session:
-            assert await session.members("policy-of", "http") == tuple(ids)
-            assert await session.members("policy-of", "mcp") == ()
-            assert await session.members("supply-of", "http") == ()
+            assert await session.members("policy-of", ["http"]) == {"http": tuple(ids)}
+            assert await session.members("policy-of", ["mcp"]) == {}
+            assert await session.members("supply-of", ["http"]) == {}
 
-    async def test_several_keys_are_looked_up_at_once_and_each_stream_is_found_once(
-        self, tested_store: StoreUnderTest
-    ) -> None:
+    async def test_several_keys_are_looked_up_at_once_and_each_has_its_streams(self, tested_store: StoreUnderTest) -> None:
         first, second, other = sorted(new_id() for _ in range(3))
         places = [(second, "a"), (second, "b"), (first, "b"), (other, "c")]
         enlistments = [(Enlist("kind", key), id) for id, key in places]
         await tested_store.append(*(to(id, 0, actor_registered()) for id in (first, second, other)), enlistments=enlistments)
         async with tested_store.store.session() as session:
-            assert await session.members("kind", "b", "a", "unheard") == (first, second)
-            assert await session.members("kind") == ()
+            assert await session.members("kind", ["b", "a", "b", "unheard"]) == {"a": (second,), "b": (first, second)}
+            assert await session.members("kind", []) == {}
             assert await session.all_members("kind") == (first, second, other)
             assert await session.all_members("unheard") == ()
 
@@ -401,7 +456,7 @@ class TestLookUps:
         await tested_store.append(to(id, 0, actor_registered()), enlistments=[(Enlist("kind", "k"), id)])
         await tested_store.append(to(id, 1, ActorDeactivated()), enlistments=[(Enlist("kind", "k"), id)])
         async with tested_store.store.session() as session:
-            assert await session.members("kind", "k") == (id,)
+            assert await session.members("kind", ["k"]) == {"k": (id,)}
 
     async def test_delisting_takes_out_one_stream_from_one_key(self, tested_store: StoreUnderTest) -> None:
         stays, goes = new_id(), new_id()
@@ -409,8 +464,7 @@ class TestLookUps:
         await tested_store.append(to(stays, 0, actor_registered()), to(goes, 0, actor_registered()), enlistments=both)
         await tested_store.append(to(goes, 1, ActorDeactivated()), delistments=[(Delist("kind", "a"), goes)])
         async with tested_store.store.session() as session:
-            assert await session.members("kind", "a") == (stays,)
-            assert await session.members("kind", "b") == tuple(sorted((stays, goes)))
+            assert await session.members("kind", ["a", "b"]) == {"a": (stays,), "b": tuple(sorted((stays, goes)))}
 
 
 class TestRecords:
@@ -964,20 +1018,29 @@ class TestLogbooks:
 
     async def test_rows_come_back_as_they_went_in(self, tested_store: StoreUnderTest) -> None:
         rows = [self.entry(occurred_at=NOW + number * SECOND, cost=0.25, input_tokens=number) for number in range(3)]
-        await tested_store.append(entries=[rows])
+        await tested_store.append(entries=[Enter(rows)])
         found = await self.list_inferences(tested_store)
         assert all(row.recorded_at is not None for row in found)
         assert [Inference.model_validate({**dict(row), "recorded_at": None}) for row in found] == rows
 
+    async def test_a_row_whose_id_is_taken_refuses_where_it_has_a_rival(self, tested_store: StoreUnderTest) -> None:
+        first, refusal = self.entry(cost=1.0), conflict("the row")
+        await tested_store.append(entries=[Enter([first], rival=refusal)])
+        before = await tested_store.contents()
+        with pytest.raises(Conflict) as caught:
+            await tested_store.append(to(new_id(), 0, actor_registered()), entries=[Enter([first], rival=refusal)])
+        assert caught.value is refusal
+        assert await tested_store.contents() == before
+
     async def test_the_first_row_of_an_id_is_kept(self, tested_store: StoreUnderTest) -> None:
         first = self.entry(cost=1.0)
-        await tested_store.append(entries=[[first, first.model_copy(update={"cost": 2.0})]])
-        await tested_store.append(entries=[[first.model_copy(update={"cost": 3.0}), self.entry(cost=4.0)]])
+        await tested_store.append(entries=[Enter([first, first.model_copy(update={"cost": 2.0})])])
+        await tested_store.append(entries=[Enter([first.model_copy(update={"cost": 3.0}), self.entry(cost=4.0)])])
         assert sorted(row.cost for row in await self.list_inferences(tested_store)) == [1.0, 4.0]
 
     async def test_a_lost_race_leaves_no_rows(self, tested_store: StoreUnderTest) -> None:
         actor = new_id()
         await tested_store.append(to(actor, 0, actor_registered()))
         with pytest.raises(ConcurrencyError):
-            await tested_store.append(to(actor, 0, ActorDeactivated()), entries=[[self.entry()]])
+            await tested_store.append(to(actor, 0, ActorDeactivated()), entries=[Enter([self.entry()])])
         assert await self.list_inferences(tested_store) == ()

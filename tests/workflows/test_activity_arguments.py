@@ -24,7 +24,7 @@ from baton.domain.operation.conduct.messages import (
     StepPlace,
     StepRequest,
 )
-from baton.domain.run.messages import PhaseRequest, RunConductEnd, RunConductRequest, RunFinish, RunOutcome
+from baton.domain.run.messages import PhaseRequest, RunConductEnd, RunConductRequest, RunOutcome
 from baton.infrastructure.temporal.engine import connect
 from baton.workflows.activity_stubs import MintRequest
 from tests.support.domain.world import new_id
@@ -34,7 +34,7 @@ IDS = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT}
 RUN_IDS = {"run_id": PROCEDURE, "conduct_id": CONDUCT}
 PLACE = StepPlace(**IDS, step_index=2)
 OUTCOME = ConductOutcome(finish=Finish.COMPLETED, completed_count=3)
-RUN_OUTCOME = RunOutcome(finish=RunFinish.COMPLETED)
+RUN_OUTCOME = RunOutcome(finish=Finish.COMPLETED)
 POINT = {"x": 1.5}
 SWEEP, ASSET = str(new_id()), str(new_id())
 CASES: dict[str, tuple[Any, list[Any], str]] = {

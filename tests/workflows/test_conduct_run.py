@@ -19,7 +19,7 @@ from baton.cli.worker import open_conduct_engine
 from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
-from baton.domain.operation.conduct.messages import conduct_workflow_id
+from baton.domain.operation.conduct.messages import ConductVerdict, conduct_workflow_id
 from baton.domain.operation.conduct.work_items import GetWork, WorkView
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure, TruncateProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
@@ -31,7 +31,7 @@ from baton.domain.operation.steering.steered_conduct import (
 )
 from baton.domain.registry import REGISTRY
 from baton.domain.run.conduct import ConductRun
-from baton.domain.run.messages import PhaseRequest, PhaseVerdict, phase_conduct_id, run_workflow_id
+from baton.domain.run.messages import PhaseRequest, phase_conduct_id, run_workflow_id
 from baton.domain.run.run import AbortRun, CompleteRun, HoldRun, RunAborted, RunHeld, RunStatus, StopRun
 from baton.domain.run.start import ResumeRun
 from baton.domain.shared.refusals import UnauthorizedError
@@ -482,13 +482,13 @@ async def test_what_is_tried_twice_at_once_is_done_once(series: StartedRun) -> N
         request = PhaseRequest(run_id=series.run_id, conduct_id=conduct_id, phase_index=0)
         assert await asyncio.gather(*(conductor.brief(request) for _ in range(2))) == [1, 1]
         opened = await asyncio.gather(*(conductor.open_phase(request) for _ in range(4)))
-        assert {report.verdict for report in opened} == {PhaseVerdict.OPENED}
+        assert {report.verdict for report in opened} == {ConductVerdict.DONE}
         assert len({report.job.order.conduct_id for report in opened if report.job is not None}) == 1
         assert (await stack.event_types(only)).count("ProcedureStarted") == 1
         await stack.start_worker()
         assert (await series.result())["succeeded"]
         assert await conductor.brief(request) is None
-        assert (await conductor.open_phase(request)).verdict is PhaseVerdict.GONE
+        assert (await conductor.open_phase(request)).verdict is ConductVerdict.GONE
     assert (await series.event_types()).count("RunConducted") == 1
 
 

@@ -136,9 +136,13 @@ def resume_fields(procedure: ReferenceProcedure) -> dict[str, Any]:
     return {"boundary": (last["re_establishment_boundary"] or 0) + last["completed_count"] + failed}
 
 
-def is_void(moment: ConductMoment) -> bool:
-    """Whether a hold at this moment comes too late, because closing has begun."""
-    return moment.closing or moment.what == "end_conduct" or moment == ConductMoment("after", "begin_closing")
+def is_void(command: str, moment: ConductMoment) -> bool:
+    """Whether a hold at this moment comes too late, because closing has begun or the loop has come to its end."""
+    if moment.closing or moment.what == "end_conduct" or moment == ConductMoment("after", "begin_closing"):
+        return True
+    is_judged = moment.what == ("judge_pass" if command == CONVERGED else "advise_pass") and moment.iteration_index == 2
+    is_advised = command == ADVISED and moment == ConductMoment("after", "record_outcome", 2)
+    return command != FLAT and (moment.what == "begin_closing" or is_judged or is_advised)
 
 
 async def register_cases(
@@ -158,9 +162,9 @@ async def perform_acts(conducts: Iterable[CaseConduct], number: int, stack: Cond
     await asyncio.gather(*(conduct.perform(act, stack) for conduct, act in acts))
 
 
-async def finish_and_compare(conducts: Sequence[CaseConduct], stack: ConductStack) -> None:
+async def finish_and_compare(conducts: Sequence[CaseConduct], stack: ConductStack, after: int = 1) -> None:
     """Take every conduct up until it is over, and compare it with what the reference interpreter expects."""
-    for number in range(1, max(len(conduct.case.acts) for conduct in conducts)):
+    for number in range(after, max(len(conduct.case.acts) for conduct in conducts)):
         await perform_acts(conducts, number, stack)
     for conduct in conducts:
         conduct.stack = stack
@@ -187,8 +191,9 @@ async def test_a_hold_is_served_whenever_it_is_asked_for_and_taken_up_after_a_re
         assert await claimed_assets(stack) == []
         for conduct, moment in zip(conducts, places, strict=True):
             (result,) = await conduct.results()
-            void = is_void(moment)
+            void = is_void(command, moment)
             assert (result["held"], result["failure"]) == (not void, None if void else HELD), str(moment)
+            assert (await stack.procedure(conduct.id)).hold_lapsed is void, str(moment)
     async with many_conducts.open_stack(database_url, temporal.address) as stack:
         await finish_and_compare(conducts, stack)
         assert {(await stack.procedure(conduct.id)).status for conduct in conducts} == {ProcedureStatus.COMPLETED}
@@ -572,10 +577,11 @@ async def test_a_loop_that_was_held_in_every_pass_converges_as_if_it_never_was(
 ) -> None:
     many_conducts = ManyConducts()
     described = centring_case(0, CONVERGED)
+    described["programs"]["measure 0"].insert(1, answer(3.0))
     procedure = ReferenceProcedure(deepcopy(described))
     acts = [CaseAction("begin", script={ConductMoment("during", "do_step", 1, False, 4): ["hold"]})]
     procedure.begin(acts[0].script)
-    acts.append(CaseAction("resume", script={ConductMoment("after", "judge_pass", 2): ["hold"]}))
+    acts.append(CaseAction("resume", script={ConductMoment("before", "judge_pass", 2): ["hold"]}))
     procedure.resume(acts[1].script)
     acts.append(CaseAction("resume"))
     procedure.resume({})
@@ -584,6 +590,9 @@ async def test_a_loop_that_was_held_in_every_pass_converges_as_if_it_never_was(
         await perform_acts([conduct], 0, stack)
         held = await stack.procedure(conduct.id)
         assert (held.consecutive_unconverged_iterations, held.iteration_count) == (0, 1), "a held pass does not count"
-        await finish_and_compare([conduct], stack)
+        await perform_acts([conduct], 1, stack)
+        held = await stack.procedure(conduct.id)
+        assert (held.consecutive_unconverged_iterations, held.iteration_count) == (1, 2), "one that has measured does"
+        await finish_and_compare([conduct], stack, after=2)
         with pytest.raises(Refusal):
             await stack.do(ConductUntilConverged(convergence_capture_name="offset", criterion=criterion(0, 0.5)), conduct.id)

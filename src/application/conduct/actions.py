@@ -1,12 +1,13 @@
 """Actions: named pieces of work on the plant that a step can ask for, and how they can fail."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from baton.application.control import Control, Timekeeper
+from baton.domain.operation.conduct.action_signals import ActionSignals
 
 ActionBody = Callable[[Control, Timekeeper, Mapping[str, Any]], Awaitable[Mapping[str, JsonValue]]]
 """The body of an action: it works the plant through the given control port and clock, and returns a JSON object. Its
@@ -14,7 +15,31 @@ parameters are plain JSON data: lists, objects, texts, numbers. Whatever it retu
 the result. It refuses by raising ActionRefusedError before its first write. When cancelled it stops what it started, and
 lets the cancellation pass."""
 
+B = TypeVar("B", bound=ActionBody)
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+
+
+def touches(
+    *,
+    writes: Iterable[str] = (),
+    reads: Iterable[str] = (),
+    derived_writes: Callable[[Mapping[str, Any]], Iterable[str]] | None = None,
+) -> Callable[[B], B]:
+    """Declare which parameters of an action hold addresses: those it writes to, at the address or below it, and those it
+    only reads. `derived_writes` returns further addresses that follow from the parameters, such as a neighbouring device.
+    A parameter may hold one address or a list of them. Whose assets own what is written is judged before the conduct starts;
+    an action that declares nothing counts as a write to a signal that nobody owns."""
+
+    def declare(body: B) -> B:
+        body.signals = ActionSignals(tuple(writes), tuple(reads), derived_writes)  # type: ignore[attr-defined]
+        return body
+
+    return declare
+
+
+def declared_signals(body: ActionBody) -> ActionSignals | None:
+    """Return what an action declares to touch; None where it declares nothing."""
+    return getattr(body, "signals", None)
 
 
 class UnknownActionError(Exception):

@@ -1,19 +1,22 @@
 """How conducts are watched: what a reader of the record finds after the place it has reached, one read at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
 from baton.application.ports import Authorizer, Caller, Clock, IdGenerator, Store
 from baton.application.unit_of_work import UnitOfWork
+from baton.domain.operation.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate
 from baton.domain.operation.conduct.frames import FrameKind, LedgerRow, Outline, StreamFrame, StreamRow, event_frames, frames
-from baton.domain.operation.conduct.progress import ConductPhase, WaitingFor
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.operation.conduct.views import ConductView, MeasuredObjective, WorkerContact, conduct_view
 from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
 from baton.domain.shared.ports import Ports
 
 MAX_ROWS = 500  # rows and events that one read takes; the next read takes the rest
+ESTIMATE_INTERVAL = timedelta(seconds=10)  # after which a reader gets a fresh estimate, in a snapshot
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class ConductReader(Protocol):
     async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         """Return the last measurement of what a loop is judged by."""
 
+    async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
+        """Return how long steps of these kinds on these targets took lately; what was never done is left out."""
+
 
 @dataclass
 class ConductWatch:
@@ -75,6 +81,7 @@ class ConductWatch:
     cursor: ReadCursor
     limit: int = MAX_ROWS
     status: ConductStatus | None = None
+    next_estimate_at: datetime | None = None  # None where the last snapshot had no estimate
 
     def take_frames(self, found: RecordSlice) -> list[StreamFrame]:
         """Return the frames of a read, and move the cursor behind them and the events before them."""
@@ -95,6 +102,7 @@ class ConductFeed:
     clock: Clock
     new_id: IdGenerator
     ports: Ports
+    estimate_interval: timedelta = ESTIMATE_INTERVAL
 
     async def view(self, procedure_id: UUID, caller: Caller) -> ConductView:
         """Return the latest conduct of a procedure; the caller was authorized before."""
@@ -103,6 +111,14 @@ class ConductFeed:
             procedure = await unit.target(Procedure.aggregate, procedure_id)
             assert isinstance(procedure, Procedure), "a procedure's stream folds to one"
             return await unit.fulfil(conduct_view(procedure, caller.call(self.clock(), self.new_id())))
+
+    async def estimate(self, procedure_id: UUID, progress: ConductProgress) -> Estimate | None:
+        """Return how long the latest conduct of a procedure will still take, by its progress; None where nothing follows."""
+        async with self.store.session() as session:
+            unit = UnitOfWork(session, Caller.system(progress.conduct_id), self.authorizer, self.ports)
+            procedure = await unit.target(Procedure.aggregate, procedure_id)
+            assert isinstance(procedure, Procedure), "a procedure's stream folds to one"
+            return await unit.fulfil(conduct_estimate(procedure, progress, self.clock()))
 
     async def latest(self, procedure_id: UUID, *, whole: bool = False) -> ConductWatch | None:
         """Return a view of the latest conduct from where it is, or the whole of it; None where there was none."""
@@ -122,15 +138,18 @@ class ConductFeed:
         return None if later is None or later.outline.conduct_id == watch.outline.conduct_id else later
 
     async def look(self, watch: ConductWatch, caller: Caller) -> list[StreamFrame]:
-        """Return the new frames and, where frames do not show how the conduct is, a snapshot."""
+        """Return the new frames and, where they do not show how the conduct is or its estimate is old, a snapshot."""
         found = await self.reader.read(watch.outline, watch.cursor, watch.limit)
         before, taken = watch.cursor.ordinal, watch.take_frames(found)
-        if found.status in (None, watch.status) or (taken and taken[-1].is_last and watch.status is not None):
+        now, due = self.clock(), watch.next_estimate_at
+        unchanged = found.status == watch.status and (due is None or now < due)
+        if found.status is None or unchanged or (taken and taken[-1].is_last and watch.status is not None):
             return taken
         view = await self.view(watch.outline.procedure_id, caller)
         if view.conduct_id != watch.outline.conduct_id:  # a later conduct was opened meanwhile
             return taken
         first, watch.status = watch.status is None, found.status
+        watch.next_estimate_at = None if view.estimate is None else now + self.estimate_interval
         snapshot = StreamFrame(FrameKind.SNAPSHOT, before if first else watch.cursor.ordinal, view)
         return [snapshot, *taken] if first else [*taken, snapshot]
 

@@ -3,31 +3,36 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar, cast
 from uuid import UUID
 
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_work import submitter
-from baton.application.conduct.ledger import ConductSignals, Ledger
-from baton.application.ports import Authorizer, Caller, EventRow, FoldedStanding, Store
+from baton.application.conduct.ledger import Ledger, StreamVersions
+from baton.application.ports import Caller, Clock, EventRow, Store
 from baton.application.unit_of_work import decode_event, load_events, require_state
+from baton.domain.access.actor import Actor
+from baton.domain.agent.agent import Agent
 from baton.domain.kernel import Command, Event, StoredEvent
 from baton.domain.operation.conduct.conduct import tighter
 from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH, ConductRequest, StepPlace, submitter_stood_down
+from baton.domain.operation.conduct.options import ConductOptions, OnUnknownOutcome, conduct_options
 from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.conduct.results import Failure
+from baton.domain.operation.conduct.signals import GONE, ConductSignals, read_conduct_signals
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.iterations import EndProcedureIteration
 from baton.domain.operation.procedure.procedure import ConductMode, Procedure
 from baton.domain.recipe.steps import RecipeStep
-from baton.domain.run.run import RunStatus
+from baton.domain.run.run import HoldRun
+from baton.domain.shared.refusals import ConcurrencyError
 
 MAX_CACHED_STEPS = 200_000  # steps of all cached plans together
 MAX_CACHED_PLANS = 1_000
-MAIN_BLOCKS = frozenset(RunStatus) - {RunStatus.RUNNING}  # the statuses of the parent run that block the main list
-CLOSING_BLOCKS = frozenset({RunStatus.ABORTED})  # and those that block the closing steps
+MAX_KEPT_SIGNALS = 1_000  # conducts of which the signals are kept
 Opening = procedures.ProcedureStarted | procedures.ProcedureResumed | procedures.ProcedureAbortRequested
 OPENINGS = (procedures.ProcedureStarted, procedures.ProcedureResumed, procedures.ProcedureAbortRequested)
 E = TypeVar("E", bound=Event)
@@ -53,6 +58,12 @@ class StepPlan:
     logbook_id: UUID
     caller: Caller  # the submitter, as whom every command of the conduct is authorized
     started_at: datetime
+    options: ConductOptions
+
+    @property
+    def holds_unknown(self) -> bool:
+        """Return whether a step whose outcome is unknown holds the procedure for a person."""
+        return self.options.on_unknown_outcome is OnUnknownOutcome.HOLD
 
     @property
     def total_steps(self) -> int:
@@ -83,7 +94,7 @@ class StepPlan:
 
     def has(self, place: StepPlace) -> bool:
         """Return whether there is such a step to walk: only loops have passes, and closing steps are in none."""
-        count = len(self.closing_steps if place.closing else self.steps)
+        count = len(self.list_of(place))
         in_pass = self.loops and not place.closing
         return self.first_index(place) <= place.step_index < count and (place.iteration_index > 0) is in_pass
 
@@ -96,12 +107,11 @@ class StepPlan:
 
     def step(self, place: StepPlace) -> RecipeStep:
         """Return the step at a place."""
-        return (self.closing_steps if place.closing else self.steps)[place.step_index]
+        return self.list_of(place)[place.step_index]
 
-    def after(self, place: StepPlace) -> RecipeStep | None:
-        """Return the step that follows in the same list."""
-        listed = self.closing_steps if place.closing else self.steps
-        return listed[place.step_index + 1] if place.step_index + 1 < len(listed) else None
+    def list_of(self, place: StepPlace) -> tuple[RecipeStep, ...]:
+        """Return the list that a place is in."""
+        return self.closing_steps if place.closing else self.steps
 
     def passes(self, procedure: Procedure) -> int:
         """Return how many passes this conduct has begun."""
@@ -169,7 +179,16 @@ class StepPlans:
             logbook_id=procedure.activity_logbook_id,
             caller=submitter(opened),
             started_at=opening.occurred_at,
+            options=options_of(openings, version, pin),
         )
+
+
+def options_of(
+    openings: Sequence[tuple[int, Opening]], version: int, pin: procedures.ProcedureStepsResolved
+) -> ConductOptions:
+    """Return the options of a conduct: those of the pin, with what it and earlier resumptions changed."""
+    resumed = [event for at, event in openings if isinstance(event, procedures.ProcedureResumed) and at <= version]
+    return conduct_options(*reversed(resumed), pin)
 
 
 def boundary_of(opening: Opening, pin: procedures.ProcedureStepsResolved) -> int:
@@ -235,38 +254,71 @@ class ConductRecord:
 
 
 @dataclass(frozen=True)
-class Submitters:
-    """Whether submitters may still act, as this process has folded their streams; the ledger says when that is outdated."""
+class WatchedSignals:
+    """What the record said to a conduct, and the versions of all streams that it was read from."""
 
-    authorizer: Authorizer
-    _folded: dict[UUID, FoldedStanding] = field(default_factory=dict)
+    signals: ConductSignals
+    versions: StreamVersions
 
-    async def read_standing(self, caller: Caller) -> FoldedStanding:
-        """Return the standing that was folded last; it is read only if it never was."""
-        return self._folded.get(caller.principal_id) or await self.fold(caller)
 
-    async def fold(self, caller: Caller) -> FoldedStanding:
-        """Return the standing by the latest event."""
-        standing = self._folded[caller.principal_id] = await self.authorizer.read_standing(caller)
-        return standing
+@dataclass(frozen=True)
+class RecordWatch:
+    """What the record says to the conducts of this process, read again whenever the ledger finds it outdated."""
+
+    commands: Commands
+    clock: Clock
+    _kept: OrderedDict[UUID, WatchedSignals] = field(default_factory=OrderedDict)
+
+    async def look(self, plan: StepPlan) -> WatchedSignals:
+        """Return what was read last, while nobody has found it outdated and the gates were observed recently enough."""
+        kept = self._kept.get(plan.conduct_id)
+        until = None if kept is None else kept.signals.open_until
+        return await self.read(plan) if kept is None or (until is not None and self.clock() >= until) else kept
+
+    async def read(self, plan: StepPlan) -> WatchedSignals:
+        """Return what the record says now."""
+        standing = await self.commands.authorizer.read_standing(plan.caller)
+        known = ((Actor.__name__, standing.actor_version), (Agent.__name__, standing.agent_version))
+        versions = [(name, standing.principal_id, version) for name, version in known if version is not None]
+        async with self.commands.store.session() as session:
+            unit = self.commands.unit_of_work(session, plan.caller)
+            call = plan.caller.call(self.clock(), plan.conduct_id)
+            signals = await unit.fulfil(read_conduct_signals(plan.procedure_id, plan.conduct_id, plan.options.watch, call))
+        if plan.closing_only:
+            signals = replace(signals, run=None)
+        watched = WatchedSignals(replace(signals, objection=standing.objection), (*versions, *unit.versions))
+        self._kept[plan.conduct_id] = watched
+        self._kept.move_to_end(plan.conduct_id)
+        while len(self._kept) > MAX_KEPT_SIGNALS:
+            self._kept.popitem(last=False)
+        return watched
+
+    async def beat(self, ledger: Ledger, plan: StepPlan, place: StepPlace, effect_id: UUID | None) -> ConductSignals:
+        """Send a heartbeat, and return what the record says."""
+        watched = await self.look(plan)
+        while (heard := await ledger.beat(place, effect_id, watched.versions)).moved:
+            watched = await self.read(plan)
+        return watched.signals if heard.live else GONE
+
+    async def signals(self, ledger: Ledger, plan: StepPlan) -> ConductSignals:
+        """Send a heartbeat between two steps, and return what the record says; gates are judged when a step is to begin."""
+        return replace(await self.beat(ledger, plan, plan.between, None), closed_gate=None)
 
     async def has_stood_down(self, caller: Caller) -> bool:
         """Return whether the submitter may not act any more, by the latest event."""
-        return (await self.fold(caller)).objection is not None
-
-    async def signals(self, ledger: Ledger, plan: StepPlan) -> ConductSignals:
-        """Send a heartbeat between two steps, and return what the record says, with the submitter's standing."""
-        while True:
-            submitter = await self.read_standing(plan.caller)
-            signals = await ledger.beat(plan.between, None, plan.run_id, submitter)
-            if not signals.submitter_moved:
-                return signals
-            await self.fold(plan.caller)
+        return (await self.commands.authorizer.read_standing(caller)).objection is not None
 
     async def failure(self, plan: StepPlan) -> Failure:
         """Return the failure of a conduct whose submitter stood down."""
-        standing = await self.read_standing(plan.caller)
+        standing = await self.commands.authorizer.read_standing(plan.caller)
         return submitter_stood_down(standing.objection, steers=plan.steering is not None and standing.is_agent)
+
+    async def hold_run(self, plan: StepPlan, gate: Failure) -> None:
+        """Hold the parent run as the service because a gate has closed; where it is held already, that hold stands."""
+        assert plan.run_id is not None, "a phase has a run"
+        caller = Caller.system(plan.caller.correlation_id)
+        with suppress(ConcurrencyError, HoldRun.Cannot):
+            await self.commands.execute(HoldRun(reason=gate.message[:MAX_REASON_LENGTH]), caller, target_id=plan.run_id)
 
 
 def denial_reason(principal_id: UUID, failure: Failure) -> str:

@@ -1,7 +1,7 @@
 """Conducts as long work: the workflow that runs one, where its answer is read, and how the record is kept to the engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol
@@ -10,24 +10,32 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import Commands, execute_with_retry
-from baton.application.conduct.conduct_reader import ConductReader
+from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.ports import Caller, Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_events, require_state
+from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Command, Event, State
 from baton.domain.operation.conduct import progress as progress_rows
+from baton.domain.operation.conduct.conduct import load_options
+from baton.domain.operation.conduct.estimates import remaining_text
 from baton.domain.operation.conduct.messages import ConductOrder, reason_of
 from baton.domain.operation.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
 from baton.domain.operation.conduct.views import LOOPS, progress_text
 from baton.domain.operation.procedure.endings import EXPIRED, LOST, RecordConductEnd, lost_result
 from baton.domain.operation.procedure.procedure import MODES, Procedure, ProcedureConducted
+from baton.domain.recipe.plan import Plan
+from baton.domain.recipe.recipe import Recipe
 from baton.domain.run.conduct import RecordRunConductEnd
 from baton.domain.run.messages import RunConductOrder
 from baton.domain.run.run import Run, RunConducted
 from baton.domain.shared.refusals import Conflict, Unavailable
+from baton.domain.shared.text import shorten
 from baton.domain.shared.writes import Record
 
 log = structlog.get_logger()
+MAX_TITLE_BYTES = 200  # what the engine takes
+MAX_NAMED_ASSETS = 3
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 WAITING = {
     RunWaitingFor.RUN: "waiting for the run to be resumed",
@@ -73,6 +81,10 @@ class ConductWork(ABC):
         """Return the search attributes besides those of all conducts."""
 
     @abstractmethod
+    async def _title_parts(self, opened: Any) -> Sequence[str]:
+        """Return what is conducted, in words that name nobody: names of recipes, plans and assets, never free text."""
+
+    @abstractmethod
     async def _describe(self, opened: Any, progress: Any) -> WorkProgress:
         """Return how far a conduct is, in words."""
 
@@ -89,8 +101,14 @@ class ConductWork(ABC):
         order = self.order.model_validate({id_name: subject_id, **opened.submission()})
         attributes = search_attributes(self._facility_code, opened.command_name, opened.principal_id)
         attributes |= await self._attributes(opened)
-        summary = f"{opened.command_name} of {self.state.aggregate.label} {subject_id}"
-        return Job(self.workflow, f"{self.workflow}:{subject_id}", order, attributes, summary, succeeds=True)
+        title = title_of(*await self._title_parts(opened), opened.command_name)
+        return Job(self.workflow, f"{self.workflow}:{subject_id}", order, attributes, title, succeeds=True)
+
+    async def _asset_names(self, ids: Iterable[UUID]) -> str:
+        """Return the names of assets, three at most."""
+        shown, left = sorted(ids)[:MAX_NAMED_ASSETS], len(set(ids)) - MAX_NAMED_ASSETS
+        names = [(await require_state(self._store, Asset, id)).name for id in shown]
+        return ", ".join(shorten(name, 40) for name in names) + (f" and {left} more" if left > 0 else "")
 
     async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
         """Return the result of a conduct, once it has ended."""
@@ -171,22 +189,34 @@ class ProcedureConductWork(ConductWork):
     opened = OpenedConduct
     progress_row = progress_rows.ConductProgress
     ended = ProcedureConducted
-    _reader: ConductReader
-    _clock: Clock
+    _feed: ConductFeed
 
     async def _attributes(self, opened: OpenedConduct) -> Mapping[str, str]:
         procedure = await require_state(self._store, Procedure, opened.procedure_id)
-        assets = {"BatonAsset": str(min(procedure.target_asset_ids))} if procedure.target_asset_ids else {}
+        judged = procedure.judged_asset_ids or procedure.target_asset_ids
+        assets = {"BatonAsset": str(min(judged))} if judged else {}
         return assets if procedure.parent_run_id is None else {**assets, "BatonRun": str(procedure.parent_run_id)}
 
+    async def _title_parts(self, opened: OpenedConduct) -> Sequence[str]:
+        procedure = await require_state(self._store, Procedure, opened.procedure_id)
+        recipe = None if procedure.recipe_id is None else await require_state(self._store, Recipe, procedure.recipe_id)
+        caller = submitter(opened)
+        options = await self._commands.read(load_options(procedure), caller)
+        watch = f"watching {', '.join(sorted(options.watch))}" if options.watch else "watching no gate"
+        judged = procedure.judged_asset_ids or procedure.target_asset_ids
+        parts = [procedure.kind, "own steps" if recipe is None else recipe.name, await self._asset_names(judged), watch]
+        return [part for part in parts if part]
+
     async def _describe(self, opened: OpenedConduct, progress: progress_rows.ConductProgress) -> WorkProgress:
-        """Return how many steps are done, of how many where there are no passes."""
+        """Return how many steps are done, of how many where there are no passes, and how long the rest takes."""
         looping = MODES.get(opened.command_name) in LOOPS
-        measured = await self._reader.read_objective(opened.procedure_id, opened.conduct_id) if looping else None
+        measured = await self._feed.reader.read_objective(opened.procedure_id, opened.conduct_id) if looping else None
+        remaining = remaining_text(await self._feed.estimate(opened.procedure_id, progress))
         passed = max(0, (progress.iteration_index or 1) - 1) + (progress.phase == ConductPhase.CLOSING)
         done = (progress.step_index or 0) + opened.step_count * passed
         total = None if looping else float(opened.step_count + opened.closing_count)
-        return WorkProgress(done, total, progress_text(opened, progress, measured, self._clock()))
+        message = progress_text(opened, progress, measured, self._feed.clock())
+        return WorkProgress(done, total, message if remaining is None else f"{message}, {remaining}")
 
     def _end(self, opened: OpenedConduct, *, expired: bool) -> Command:
         failure = EXPIRED if expired else LOST
@@ -207,6 +237,11 @@ class RunConductWork(ConductWork):
     async def _attributes(self, opened: OpenedRunConduct) -> Mapping[str, str]:
         return {"BatonRun": str(opened.run_id)}
 
+    async def _title_parts(self, opened: OpenedRunConduct) -> Sequence[str]:
+        run = await require_state(self._store, Run, opened.run_id)
+        plan = await require_state(self._store, Plan, run.plan_id)
+        return ["run", plan.name, await self._asset_names(plan.asset_ids), f"{opened.phase_count} phases"]
+
     async def _describe(self, opened: OpenedRunConduct, progress: progress_rows.RunConductProgress) -> WorkProgress:
         index = progress.phase_index or 0
         waiting = "" if progress.waiting is None else f", {WAITING[RunWaitingFor(progress.waiting['for'])]}"
@@ -215,6 +250,12 @@ class RunConductWork(ConductWork):
 
     def _end(self, opened: OpenedRunConduct, *, expired: bool) -> Command:
         return (RecordRunConductEnd.for_expired if expired else RecordRunConductEnd.for_lost)(opened.conduct_id)
+
+
+def title_of(*parts: str) -> str:
+    """Return the title of a workflow, within what the engine shows."""
+    title = " · ".join(shorten(part, 60) for part in parts)
+    return title.encode()[:MAX_TITLE_BYTES].decode(errors="ignore")
 
 
 def search_attributes(facility_code: str, command_name: str, principal_id: UUID) -> dict[str, str]:

@@ -6,25 +6,27 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, assert_never
 
 import structlog
 
 from baton.application.conduct import conduct_record
-from baton.application.conduct.conduct_record import ConductRecord, StepPlan, StepPlans, Submitters
+from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.conduct.ledger import ClosingRequest, Ledger
+from baton.application.conduct.ledger import Ledger
 from baton.application.conduct.step_execution import StepRunner
 from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import load_events, require_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct import messages, results
+from baton.domain.operation.conduct.ends import ENDS, Leads, failure_of_end, finish_after, finish_denied
 from baton.domain.operation.conduct.messages import ConductEnd, ConductOutcome, ConductRequest, ConductVerdict, Finish
 from baton.domain.operation.conduct.progress import WaitingFor
 from baton.domain.operation.conduct.results import Artifact, CapturedValue, ConductResult, Failure
 from baton.domain.operation.procedure import endings
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import HoldCause, PendingRequest, Procedure
+from baton.domain.operation.procedure.start import GATE_REFUSALS
 from baton.domain.operation.steering.steered_conduct import best_point, spent_budget
 from baton.domain.operation.steering.steering import CallerDecide
 from baton.domain.run.run import ENDINGS, LIVE, Run, RunResumed, RunStatus
@@ -33,14 +35,8 @@ from baton.domain.shared.refusals import ConcurrencyError, Refusal, Unauthorized
 log = structlog.get_logger()
 POLL_SECONDS = 1.0  # the pause between two reads of the record while a conduct waits
 Execute = Callable[[StepPlan, Command], Awaitable[None]]  # executes a command: as the submitter, or as the service
-UNSETTLED = "The next step was begun by an earlier conduct and is not repeated; settle it by hand first."
-FAILURE_BY_FINISH = {
-    Finish.HELD: messages.lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
-    Finish.ABORTED: messages.lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked."),
-    Finish.STOPPED: messages.lifecycle_failure("abort", "RunStopped", "The parent run was stopped."),
-    Finish.CANCELLED: messages.lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine."),
-    Finish.HALTED: messages.lifecycle_failure("hold", "AcquisitionResumeRequiresOperator", UNSETTLED),
-}  # what a result says about an end in which no step failed.
+STEP_FAILURES = (Finish.FAILED, Finish.FAULTED, Finish.UNKNOWN)  # the ends at a step that failed
+REOPENED = "A gate that is watched was closed for a moment; look at the equipment, and take it up again."
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Conductor:
     ledger: Ledger
     plans: StepPlans
     steps: StepRunner
-    submitters: Submitters
+    watch: RecordWatch
 
     async def brief(self, request: ConductRequest) -> messages.ConductStart | None:
         """Return what there is to conduct; None where the conduct is not the live one, or no worker began it in time."""
@@ -79,12 +75,13 @@ class Conductor:
             step_count=len(plan.steps),
             closing_count=len(plan.closing_steps),
             boundary=plan.boundary,
-            next_step=self.steps.describe(plan.steps[plan.boundary] if plan.boundary < len(plan.steps) else None),
-            closing_step=self.steps.describe(plan.closing_steps[0] if plan.closing_steps else None),
-            loop_step=self.steps.describe(plan.steps[0] if plan.steps else None),
+            next_step=self.steps.describe(plan.steps, plan.boundary),
+            closing_step=self.steps.describe(plan.closing_steps),
+            loop_step=self.steps.describe(plan.steps),
             asks_first=bool(measured),
             advised_from_outside=steering is not None and isinstance(steering.decide, CallerDecide),
             first_point=None if steering is None else steering.space.first_point,
+            holds_unknown=plan.holds_unknown,
         )
 
     async def await_run(self, request: ConductRequest, attempt: Attempt) -> ConductVerdict:
@@ -95,7 +92,7 @@ class Conductor:
         verdict: ConductVerdict | None = ConductVerdict.RUN_HELD
         while verdict is ConductVerdict.RUN_HELD:
             attempt.heartbeat()
-            verdict = (await self.submitters.signals(self.ledger, plan)).verdict
+            verdict = (await self.watch.signals(self.ledger, plan)).verdict
             if verdict is ConductVerdict.RUN_HELD:
                 await asyncio.sleep(POLL_SECONDS)
         resumed_at = None
@@ -111,18 +108,23 @@ class Conductor:
         if (plan := await self.plans.load(request)) is None:
             return ConductVerdict.GONE
         outcome = await self._verify(plan, await self.record.procedure(plan), request.outcome)
-        if outcome is None or not messages.needs_closing(plan.command_name, outcome):
+        if outcome is None or not ENDS[outcome.finish].closes:
             return reject(plan, request.outcome)
-        if completes(plan, outcome) and await self.submitters.has_stood_down(plan.caller):
+        if completes(plan, outcome) and await self.watch.has_stood_down(plan.caller):
             return ConductVerdict.STOOD_DOWN
-        closing = ClosingRequest(
-            procedure_id=plan.procedure_id,
-            conduct_id=plan.conduct_id,
-            run_id=None if plan.closing_only else plan.run_id,
-            may_hold=not outcome.denied and not plan.closing_only,
-            run_blocks=conduct_record.MAIN_BLOCKS if outcome.finish is Finish.COMPLETED else conduct_record.CLOSING_BLOCKS,
-        )
-        if (verdict := (await self.ledger.begin_closing(closing)).verdict) is not None:
+        completed = outcome.finish is Finish.COMPLETED
+        may_hold = outcome.finish is not Finish.DENIED and not plan.closing_only and not (completed and plan.loops)
+        verdict: ConductVerdict | None = None
+        while verdict is None:
+            watched = await self.watch.read(plan)
+            verdict = watched.signals.before_closing(completed=completed, may_hold=may_hold)
+            versions = watched.versions if verdict is None else None
+            heard = await self.ledger.begin_closing(plan.procedure_id, plan.conduct_id, versions)
+            if not heard.live:
+                return ConductVerdict.GONE
+            if not heard.moved:
+                verdict = ConductVerdict.DONE
+        if verdict is not ConductVerdict.DONE:
             return verdict
         await self._end_open_pass(plan, outcome)
         return ConductVerdict.DONE
@@ -131,7 +133,7 @@ class Conductor:
         """Put the end of a conduct on the record. Where its submitter stood down, the service does: what would be Completed
         is Held, else it ends as it would have. Where its submitter may not end it, the service does too and names them; but
         closing steps that are due come first, and then the failure is returned and nothing is written."""
-        plan, outcome = await self.plans.load(request), request.outcome
+        plan, outcome, denied = await self.plans.load(request), request.outcome, False
         while plan is not None:
             procedure = await self.record.procedure(plan)
             if procedure.live_conduct_id != plan.conduct_id:
@@ -141,27 +143,29 @@ class Conductor:
                 reject(plan, outcome)
                 break
             outcome = verified
-            stood_down = await self.submitters.has_stood_down(plan.caller)
+            stood_down = await self.watch.has_stood_down(plan.caller)
             if stood_down and completes(plan, outcome):
                 outcome = outcome.model_copy(update={"finish": Finish.STOOD_DOWN})
             if outcome.finish is Finish.STOOD_DOWN and outcome.failure is None:
-                outcome = outcome.model_copy(update={"failure": await self.submitters.failure(plan)})
+                outcome = outcome.model_copy(update={"failure": await self.watch.failure(plan)})
             await self._end_open_pass(plan, outcome)
+            by_service = stood_down or ENDS[outcome.finish].by_service
+            execute = self.record.execute_as_service if by_service else self.record.execute
             target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
             try:
-                if outcome.denied:
+                if denied or outcome.finish is Finish.DENIED:
                     assert outcome.failure is not None, "something was denied"
                     reason = conduct_record.denial_reason(plan.caller.principal_id, outcome.failure)
                     await self._record_failed_end(plan, procedure, outcome, reason)
                 else:
-                    execute = self.record.execute_as_service if stood_down else self.record.execute
                     await self._record_end(plan, procedure, outcome, execute)
-            except UnauthorizedError as denied:
-                if await self.submitters.has_stood_down(plan.caller):
+            except UnauthorizedError as refused:
+                if await self.watch.has_stood_down(plan.caller):
                     continue
-                failure = messages.lifecycle_failure(target, denied.code, denied.detail)
-                outcome = outcome.model_copy(update={"denied": True, "failure": failure})
-                if not request.closed and procedure.pending_request is not PendingRequest.ABORT:
+                failure, denied = messages.lifecycle_failure(target, refused.code, refused.detail), True
+                outcome = outcome.model_copy(update={"finish": finish_denied(outcome.finish), "failure": failure})
+                asked = procedure.pending_request is PendingRequest.ABORT
+                if not request.closed and not asked and ENDS[outcome.finish].closes:
                     return failure
             except ConcurrencyError:
                 continue
@@ -197,14 +201,28 @@ class Conductor:
             else:
                 return None
             verified = verified.model_copy(update={"failure": actual})
+        if outcome.finish in STEP_FAILURES:
+            failed, unknown = ConductVerdict.FAILED, plan.holds_unknown
+            finish = finish_after(failed, verified.failure, plan.command_name, holds_unknown=unknown)
+            verified = verified.model_copy(update={"finish": finish})
+        if outcome.finish is Finish.GATE_CLOSED:
+            verified = verified.model_copy(update={"failure": await self._closed_gate(plan, outcome)})
         if procedure.pending_request is PendingRequest.ABORT:
             return verified
         if outcome.finish is Finish.COMPLETED and plan.loops:
             return await self._verify_loop(plan, procedure, verified)
         return verified if await self._is_shown(plan, procedure, outcome) else None
 
+    async def _closed_gate(self, plan: StepPlan, outcome: ConductOutcome) -> Failure:
+        """Return the refusal of the gate that is closed or, where all are open again, that one was closed for a moment."""
+        if (gate := (await self.watch.read(plan)).signals.closed_gate) is not None:
+            return gate
+        code = None if outcome.failure is None else outcome.failure.error_class
+        known = next((one.__name__ for one in GATE_REFUSALS if one.__name__ == code), "GateClosed")
+        return messages.lifecycle_failure("hold", known, REOPENED)
+
     async def _is_shown(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> bool:
-        """Return whether the record shows that the main list ended so."""
+        """Return whether the record shows that the main list ended so; giving up needs nothing."""
         run = None if plan.run_id is None else (await require_state(self.store, Run, plan.run_id)).status
         match outcome.finish:
             case Finish.COMPLETED:
@@ -216,12 +234,16 @@ class Conductor:
                 return run is RunStatus.ABORTED
             case Finish.STOPPED:
                 return run is not None and run not in LIVE
-            case Finish.FAILED:
+            case Finish.FAILED | Finish.FAULTED | Finish.UNKNOWN | Finish.DENIED:
                 return outcome.failure is not None
+            case Finish.GATE_CLOSED:
+                return bool(plan.options.watch)
             case Finish.HALTED | Finish.STOOD_DOWN | Finish.CANCELLED:
                 return True
             case Finish.GONE:
                 return False
+            case _:
+                assert_never(outcome.finish)
 
     async def _verify_loop(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductOutcome | None:
         """Return the outcome of a completed loop with its termination reason, where the record shows that it has ended."""
@@ -243,42 +265,45 @@ class Conductor:
         last = plan.last(closing=True)
         if last is None or procedure.pending_request is PendingRequest.ABORT:
             return True
-        return not messages.needs_closing(plan.command_name, outcome) or await self.ledger.has_passed(last)
+        return not ENDS[outcome.finish].closes or await self.ledger.has_passed(last)
 
     async def _record_end(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, execute: Execute) -> None:
-        """Execute the command that an outcome leads to: this is the one table from finish to command."""
+        """Execute the command that an outcome leads to; what was asked for meanwhile comes first."""
         if procedure.pending_request is PendingRequest.ABORT:
             outcome = outcome.model_copy(update={"finish": Finish.ABORTED})
         elif procedure.pending_request is PendingRequest.HOLD and outcome.finish is Finish.HALTED:
             outcome = outcome.model_copy(update={"finish": Finish.HELD})
         result = await self._result(plan, procedure, outcome)
-        match outcome.finish:
-            case Finish.COMPLETED if not plan.closing_only:
+        match ENDS[outcome.finish].leads_to:
+            case Leads.COMPLETE if not plan.closing_only:
                 await execute(plan, endings.CompleteProcedure(conducted=result))
-            case Finish.HELD | Finish.STOOD_DOWN | Finish.FAILED if result.held:
+            case Leads.HOLD:
                 await execute(plan, await self._hold(plan, procedure, outcome, result))
-            case Finish.HALTED:
+            case Leads.STAY:
                 await self.record.execute_as_service(plan, endings.RecordConductEnd(result=result))
-            case Finish.COMPLETED | Finish.FAILED | Finish.ABORTED | Finish.STOPPED | Finish.CANCELLED:
+            case Leads.COMPLETE | Leads.ABORT:
                 reason = await self._abort_reason(plan, procedure, outcome)
                 await execute(plan, endings.AbortProcedure(reason=reason, conducted=result))
-            case Finish.GONE:
+            case Leads.NOTHING:
                 raise AssertionError("what is gone has ended")
 
     async def _hold(
         self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, result: ConductResult
     ) -> endings.HoldProcedure:
-        """Return the hold that was asked for, or that a failed step or a submitter or driver who stood down leads to."""
+        """Return the hold that was asked for, or the one that the outcome leads to."""
         if procedure.pending_request is PendingRequest.HOLD:
             asked = (await self.record.events(plan, procedures.ProcedureHoldRequested))[-1]
             decision_id = asked.decided_by_decision_id
             return endings.HoldProcedure(reason=asked.reason, decided_by_decision_id=decision_id, conducted=result)
-        assert outcome.failure is not None, "nobody asked, so something failed"
-        cause = HoldCause.STEP_FAULT
-        if outcome.finish is Finish.STOOD_DOWN:
-            driver = outcome.failure.error_class == messages.DRIVER_STOOD_DOWN
-            cause = HoldCause.DRIVER_STOOD_DOWN if driver else HoldCause.SUBMITTER_STOOD_DOWN
-        return endings.HoldProcedure(reason=messages.reason_of(outcome.failure), cause=cause, conducted=result)
+        failure, cause = outcome.failure, ENDS[outcome.finish].cause
+        assert failure is not None, "nobody asked, so something failed"
+        assert cause is not None, "a hold has a cause"
+        if failure.error_class == messages.DRIVER_STOOD_DOWN:
+            cause = HoldCause.DRIVER_STOOD_DOWN
+        reason = failure.message[: messages.MAX_REASON_LENGTH]
+        if cause is not HoldCause.GATE_CLOSED:
+            reason = messages.reason_of(failure)
+        return endings.HoldProcedure(reason=reason, cause=cause, conducted=result)
 
     async def _abort_reason(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> str:
         """Return the reason of an abort: what was asked for, the end of the parent run, or the failure."""
@@ -304,7 +329,7 @@ class Conductor:
         passes = procedure.iteration_count if plan.loops else None
         tally = await self.ledger.tally(plan.conduct_id, passes or 0)
         captures, outputs = await self._kept_slots(plan) if plan.is_resumed else ({}, {})
-        failure = outcome.failure or FAILURE_BY_FINISH.get(outcome.finish)
+        failure = failure_of_end(outcome)
         closing = {failed.step_index: failed for failed in (*unwalked_closing(plan, outcome), *tally.closing_failures)}
         outcomes = await self.record.events(plan, procedures.ProcedureOutcomeRecorded) if plan.steering is not None else ()
         return ConductResult(
@@ -315,8 +340,7 @@ class Conductor:
             completed_count=outcome.completed_count,
             skipped_count=plan.skipped_count,
             failure=failure,
-            held=outcome.finish in (Finish.HELD, Finish.STOOD_DOWN)
-            or (outcome.finish is Finish.FAILED and messages.leads_to_hold(plan.command_name, outcome.failure)),
+            held=ENDS[outcome.finish].leads_to is Leads.HOLD,
             acquisition_halt=outcome.finish is Finish.HALTED,
             re_establishment_boundary=plan.stated_boundary,
             termination_reason=outcome.termination_reason,
@@ -329,6 +353,7 @@ class Conductor:
             artifacts=tally.artifacts,
             outputs={**outputs, **tally.outputs},
             substrate_writes=dict(tally.substrate_writes),
+            deviations=tally.deviations,
             closing_failures=tuple(closing[index] for index in sorted(closing, key=lambda index: index or 0)),
         )
 
@@ -379,4 +404,4 @@ def unwalked_closing(plan: StepPlan, outcome: ConductOutcome) -> Sequence[Failur
 
 def completes(plan: StepPlan, outcome: ConductOutcome) -> bool:
     """Return whether the conduct is about to complete its procedure, which needs a submitter who may act."""
-    return outcome.finish is Finish.COMPLETED and not outcome.denied and not plan.closing_only
+    return outcome.finish is Finish.COMPLETED and not plan.closing_only

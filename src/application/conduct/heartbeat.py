@@ -3,27 +3,33 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from baton.application.conduct.ledger import ConductSignals
 from baton.application.ports import StoreUnavailableError
 from baton.domain.operation.conduct.messages import ConductVerdict
+from baton.domain.operation.conduct.signals import ConductSignals
 
 T = TypeVar("T")
 Beat = Callable[[], Coroutine[Any, Any, ConductSignals]]  # sends a heartbeat, and returns what the record says
 # the verdicts that end work at once: an abort does, a hold waits for the end of the step
 STOPPING = (ConductVerdict.GONE, ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
-HEARTBEAT_SECONDS = 1.0
-LOST_AFTER_SECONDS = 6.0  # silence after which others take a step's worker for lost
-STOP_AFTER_SECONDS = LOST_AFTER_SECONDS / 2  # silence after which work stops itself, well before others take it for lost
+HEARTBEAT_SECONDS = 0.5
+LOST_AFTER_SECONDS = 4.0  # silence after which others take a step's worker for lost
+STOP_AFTER_SECONDS = LOST_AFTER_SECONDS - 1  # silence after which work stops itself, well before others take it for lost
 
 
 class Attempt(Protocol):
     """One attempt at a piece of work, which the engine may cancel and retry."""
 
-    def heartbeat(self) -> None:
-        """Tell the engine that the attempt is alive."""
+    def heartbeat(self, place: str | None = None) -> None:
+        """Tell the engine that the attempt is alive, and where it is."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Return whether an earlier attempt may have done a part of it."""
 
     @property
     def is_cancelled(self) -> bool:
@@ -66,12 +72,40 @@ class ActivityShield:
             task.exception()  # the next attempt finds its outcome, or that there is none
 
 
+@dataclass
+class Beats:
+    """Heartbeats to the engine, and the place that they name."""
+
+    place: str | None = None
+
+
+@asynccontextmanager
+async def keep_beating(attempt: Attempt) -> AsyncIterator[Beats]:
+    """Tell the engine regularly that this process works on an attempt; what it may do, only the ledger says."""
+    beats = Beats()
+
+    async def beat() -> None:
+        while True:
+            attempt.heartbeat(beats.place)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield beats
+    finally:
+        beating.cancel()
+
+
 class StoppedByRecord(Exception):
     """The record stopped the work: an abort was asked for, or the conduct is not live any more."""
 
     def __init__(self, verdict: ConductVerdict) -> None:
         super().__init__("the record stopped the work")
         self.verdict = verdict
+
+
+class WaitSkipped(Exception):
+    """A person has ended the wait of a check, and put its outcome into the ledger."""
 
 
 class HeartbeatLost(Exception):
@@ -113,7 +147,7 @@ class WriteFence:
 
 
 async def run_with_heartbeat(body: Coroutine[Any, Any, T], beat: Beat, fence: WriteFence) -> T:
-    """Return the result of a body that sends a heartbeat each second; stop it by the record, or for lack of a heartbeat. If
+    """Return the result of a body that sends heartbeats; stop it by the record, or for lack of a heartbeat. If
     the fence's last heartbeat is too old, another worker may have taken over, and the body does not begin. The fence is
     closed when the body is done or must stop; a body that was refused a write counts as one without heartbeat."""
     if fence.silence >= STOP_AFTER_SECONDS:
@@ -146,7 +180,7 @@ async def run_with_heartbeat(body: Coroutine[Any, Any, T], beat: Beat, fence: Wr
 
 
 async def wait_for_end(work: "asyncio.Future[Any]", beat: Beat) -> None:
-    """Wait for the end of work that nothing stops any more, with a heartbeat each second."""
+    """Wait for the end of work that nothing stops any more, with heartbeats."""
     while not (await asyncio.wait({work}, timeout=HEARTBEAT_SECONDS))[0]:
         await send_heartbeat(beat, HEARTBEAT_SECONDS)
 

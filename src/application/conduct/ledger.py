@@ -7,18 +7,25 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from baton.application.ports import FoldedStanding
 from baton.domain.operation.conduct import results
-from baton.domain.operation.conduct.messages import ConductVerdict, Mark, StepPlace
+from baton.domain.operation.conduct.messages import Mark, StepPlace
 from baton.domain.operation.conduct.progress import FilledSlot, WaitingFor
-from baton.domain.operation.conduct.results import ActuationKind, Artifact, CapturedValue, Failure, Measured, merged_kind
+from baton.domain.operation.conduct.results import (
+    ActuationKind,
+    Artifact,
+    CapturedValue,
+    Deviation,
+    Failure,
+    Measured,
+    merged_kind,
+)
 from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.procedure.procedure import PendingRequest
-from baton.domain.operation.steering.steering import Point
-from baton.domain.run.run import RunStatus
 
-# an address, its last confirmed value (or none), and the values sent since that may have arrived; each with its row
-AddressWrites = tuple[str, Sequence[tuple[Any, UUID]], Sequence[tuple[Any, UUID]]]
+# the streams that speak to a conduct, each with its type, id and the version up to which it was read
+StreamVersions = Sequence[tuple[str, UUID, int]]
+Written = tuple[Any, UUID, Mapping[str, Any] | None]  # a value, its row, and the reading that followed it
+# an address, its last confirmed value (or none), and the values sent since that may have arrived
+AddressWrites = tuple[str, Sequence[Written], Sequence[Written]]
 
 
 @dataclass(frozen=True)
@@ -33,69 +40,32 @@ class StoredRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Precedence:
-    """What the record must show before a step's turn, besides that the closing steps have begun for a closing step alone."""
-
-    first: bool  # whether the step is the first of its walk; every other one needs an outcome of the step before it
-    point: Point  # where the open pass measures, for a step of a pass
-
-
-@dataclass(frozen=True, kw_only=True)
 class BeginRequest:
     """A step that is about to begin, and what must not be so for it to begin."""
 
     place: StepPlace
     marker: Activity | None  # the `in_flight` row to write if nothing blocks the step; a step without an effect writes none
-    precedence: Precedence | None  # None where the turn was judged already
-    run_id: UUID | None = None
-    run_blocks: frozenset[RunStatus] = frozenset()
-    hold_blocks: bool = True
+    first: bool | None  # whether it is the first of its walk; every other one needs an outcome before it. None: not judged
+    watched: StreamVersions = ()  # it does not begin where one of these has a newer version
     longest_pause: float | None = None  # seconds since the conduct's last activity after which it is too late to continue
-    once: bool = False  # whether it must not run where an earlier conduct began it
     again: bool = False  # whether it begins although it was begun before without an outcome
-    submitter: FoldedStanding | None = None  # as last folded; None where the step runs whether or not they may still act
-
-    @property
-    def stood_down(self) -> bool:
-        """Return whether the submitter may not act any more, so that nothing begins."""
-        return self.submitter is not None and self.submitter.objection is not None
 
 
-@dataclass(frozen=True)
-class ConductSignals:
-    """What the record says to a conduct: whether it is live, what people asked for, and how its run and submitter stand."""
+class Heard(NamedTuple):
+    """What the ledger answers between two steps."""
 
     live: bool
-    asked: PendingRequest | None = None
-    run: RunStatus | None = None
-    stood_down: bool = False  # whether the submitter may not act any more
-    submitter_moved: bool = False  # whether the submitter's streams have events that are not folded yet
-
-    @property
-    def verdict(self) -> ConductVerdict | None:
-        """Return what the conduct must do between two steps, the gravest first; None where it may continue."""
-        if not self.live:
-            return ConductVerdict.GONE
-        if self.asked is PendingRequest.ABORT:
-            return ConductVerdict.ABORT
-        if self.run is RunStatus.ABORTED:
-            return ConductVerdict.RUN_ABORTED
-        if self.asked is PendingRequest.HOLD:
-            return ConductVerdict.HOLD
-        if self.run not in (None, RunStatus.RUNNING, RunStatus.HELD):
-            return ConductVerdict.RUN_STOPPED
-        if self.stood_down:
-            return ConductVerdict.STOOD_DOWN
-        return ConductVerdict.RUN_HELD if self.run is RunStatus.HELD else None
+    moved: bool = False  # whether a stream that is watched has a newer version than was read
 
 
 @dataclass(frozen=True, kw_only=True)
-class BeginResult(ConductSignals):
+class BeginResult:
     """What record and ledger answer to a step that is to begin."""
 
+    live: bool
+    moved: bool = False  # whether a stream that is watched has a newer version than was read; then nothing was written
     out_of_turn: bool = False  # whether the record does not show what comes before the step; then nothing was written
     late: bool = False
-    begun_before: bool = False
     rows: Sequence[StoredRow] = ()
     marked: bool = False  # whether the `in_flight` row was written, so that the step may run
     silence: float | None = None  # seconds since the last heartbeat of the step's worker; None where there is none
@@ -122,17 +92,6 @@ class BeginResult(ConductSignals):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClosingRequest:
-    """A conduct that is to begin its closing steps, and what must not be so for that."""
-
-    procedure_id: UUID
-    conduct_id: UUID
-    run_id: UUID | None = None
-    may_hold: bool = True
-    run_blocks: frozenset[RunStatus] = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Tally:
     """What the ledger holds of a conduct, for its result."""
 
@@ -140,6 +99,7 @@ class Tally:
     artifacts: tuple[Artifact, ...]
     outputs: Mapping[str, Artifact]
     substrate_writes: Mapping[str, Any]
+    deviations: tuple[Deviation, ...]
     actuation_kind: ActuationKind | None
     closing_failures: tuple[Failure, ...]
     completed_count: int  # steps of the given pass, or of the list, that were done
@@ -178,12 +138,8 @@ def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kin
             for row in main
             if row.mark == Mark.DEPOSIT and "artifact" in row.payload
         },
-        substrate_writes={
-            address: results.left_value(
-                *([results.shown_value(value, id) for value, id in values] for values in (confirmed, tried))
-            )
-            for address, confirmed, tried in written
-        },
+        substrate_writes={address: left_at(confirmed, tried) for address, confirmed, tried in written},
+        deviations=tuple(deviation_in(row) for row in rows if row.payload.get("deviates")),
         actuation_kind=merged_kind(map(ActuationKind, kinds)),
         closing_failures=tuple(failure_in(row) for row in rows if row.closing and row.payload["result"] == "failed"),
         completed_count=len(done - {failure.step_index for failure in failures}),
@@ -191,6 +147,23 @@ def tally_rows(rows: Sequence[OutcomeRow], written: Sequence[AddressWrites], kin
         captures=captures_in(main),
         closed_count=sum(row.closing and row.mark == Mark.OUTCOME for row in rows),
     )
+
+
+def left_at(confirmed: Sequence[Written], tried: Sequence[Written]) -> Any:
+    """Return what an address was left at: with the reading where its last write read otherwise, and none was tried since."""
+    if confirmed and not tried and (reading := confirmed[0][2]) is not None:
+        written, row_id, _ = confirmed[0]
+        if reading["value"] != written or "address" in reading:
+            return results.read_back_value(written, reading, row_id)
+    return results.left_value(*([results.shown_value(value, id) for value, id, _ in each] for each in (confirmed, tried)))
+
+
+def deviation_in(row: OutcomeRow) -> Deviation:
+    """Return how a setpoint read that did not read as written."""
+    payload, reading = row.payload, row.payload["post_reading"]
+    asked, read = (results.shown_value(value, row.event_id) for value in (payload["value"], reading["value"]))
+    at = {"step_index": row.step_index, "closing": row.closing, "address": payload["address"]}
+    return Deviation(**at, asked=asked, read=read, unit=reading.get("units"))
 
 
 def captures_in(main: Sequence[OutcomeRow]) -> dict[str, CapturedValue]:
@@ -216,7 +189,7 @@ def artifacts_in(payload: Mapping[str, Any]) -> tuple[Artifact, ...]:
 
 def failure_in(row: OutcomeRow) -> Failure:
     """Return the failure that a row holds."""
-    detail = {key: row.payload[key] for key in ("target", "error_class", "message")}
+    detail = {key: row.payload[key] for key in ("target", "error_class", "message", "facts") if key in row.payload}
     return Failure(step_index=row.step_index, source_kind=row.step_kind, **detail)
 
 
@@ -226,19 +199,26 @@ class Ledger(Protocol):
     async def begin(self, request: BeginRequest) -> BeginResult:
         """Mark a step as begun unless something blocks it; both in one transaction."""
 
+    async def was_begun_before(self, place: StepPlace) -> bool:
+        """Return whether an earlier conduct began this acquisition, and nobody has said that it was not done."""
+
+    async def passed_count(self, place: StepPlace, count: int) -> int:
+        """Return how many steps from a place on, of so many, have an outcome that lets the walk continue."""
+
     async def has_passed(self, place: StepPlace) -> bool:
         """Return whether the step's outcome lets the walk continue: any of a closing step, else one that did not fail."""
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
         """Store the outcome of a step, and return the one that counts: this, or one stored before."""
 
-    async def beat(
-        self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> ConductSignals:
-        """Record a heartbeat, and return what the record says to the conduct and, if given, about its submitter."""
+    async def settle_and_begin(self, row: Activity, request: BeginRequest) -> tuple[Mapping[str, Any], BeginResult]:
+        """Settle a step and begin the one after it, both in one transaction."""
 
-    async def begin_closing(self, request: ClosingRequest) -> ConductSignals:
-        """Mark that closing begins, unless an abort, a hold that still counts or the run blocks it; return what does."""
+    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: StreamVersions = ()) -> Heard:
+        """Record a heartbeat, and return whether the record has something new to say to the conduct."""
+
+    async def begin_closing(self, procedure_id: UUID, conduct_id: UUID, watched: StreamVersions | None = ()) -> Heard:
+        """Mark that closing begins, unless a stream that is watched has moved; None: only say whether it has begun."""
 
     async def mark_waiting(
         self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None

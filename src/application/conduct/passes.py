@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.conduct.conduct_record import ConductRecord, StepPlan, StepPlans, Submitters
+from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.deciders import FAULTS, Deciders, advice_from
 from baton.application.conduct.heartbeat import STOPPING, Attempt
 from baton.application.conduct.ledger import Ledger, Tally
@@ -44,7 +44,7 @@ class Passes:
 
     store: Store
     record: ConductRecord
-    submitters: Submitters
+    watch: RecordWatch
     clock: Clock
     ledger: Ledger
     plans: StepPlans
@@ -114,7 +114,7 @@ class Passes:
         progress = await load_row(self.store, ConductProgress, procedure_id=plan.procedure_id)
         if progress is not None and progress.phase == ConductPhase.CLOSING:
             return reject(plan, "start_pass")
-        if (verdict := (await self.submitters.signals(self.ledger, plan)).verdict) is not None:
+        if (verdict := (await self.watch.signals(self.ledger, plan)).verdict) is not None:
             return PassDecision(verdict=verdict)
         if procedure.iteration_count >= messages.MAX_PASSES:
             message = f"The loop has come to {messages.MAX_PASSES} passes, which none goes beyond."
@@ -131,13 +131,13 @@ class Passes:
 
     async def _decide_denied(self, plan: StepPlan, target: str, denied: UnauthorizedError) -> PassDecision:
         """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
-        if await self.submitters.has_stood_down(plan.caller):
+        if await self.watch.has_stood_down(plan.caller):
             return STOOD_DOWN
         failure = messages.lifecycle_failure(target, denied.code, denied.detail)
-        return PassDecision(verdict=ConductVerdict.FAILED, failure=failure, denied=True)
+        return PassDecision(verdict=ConductVerdict.DENIED, failure=failure)
 
     async def judge(self, request: PassRequest) -> PassDecision:
-        """Judge whether a pass that was walked to its end has converged, and record it."""
+        """Judge whether a pass that was walked to its end has converged, and record it; a hold is served behind that."""
         plan, iteration_index = await self.plans.load(request), request.iteration_index
         while plan is not None and plan.convergence is not None:
             procedure = await self.record.procedure(plan)
@@ -145,14 +145,14 @@ class Passes:
                 break
             if procedure.current_iteration_index != iteration_index:
                 return await self._ended_pass(plan, iteration_index, "judge_pass")
-            if procedure.pending_request is not None:
+            if procedure.pending_request is procedures.PendingRequest.ABORT:
                 return REQUESTED[procedure.pending_request]
             if not await self._is_walked(plan, iteration_index):
                 return reject(plan, "judge_pass")
             name, criterion = plan.convergence.capture_name, plan.convergence.criterion
             measured = await self._captured_value(plan, iteration_index, name)
             if measured is None:
-                return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
+                return fail_unmeasured(procedure, name)
             converged = meets(criterion, criterion.expected, measured)
             tally = await self.ledger.tally(plan.conduct_id, iteration_index, of_pass=True)
             decision = await self._try_end(plan, iteration_index, converged=converged, measurements=with_captures(tally))
@@ -161,7 +161,7 @@ class Passes:
         return GONE
 
     async def record_outcome(self, request: PassRequest) -> PassDecision:
-        """Record what a steered pass measured, once."""
+        """Record what a steered pass measured, once; what was asked for meanwhile is served behind that."""
         plan, procedure = await self._load_live(request)
         if plan is None or procedure is None or plan.steering is None:
             return GONE
@@ -169,13 +169,11 @@ class Passes:
         begun = (await self.record.events(plan, ProcedureIterationStarted))[-1:]
         if not begun or begun[0].iteration_index != iteration_index or not await self._is_walked(plan, iteration_index):
             return reject(plan, "record_outcome")
-        if procedure.pending_request is not None:
-            return REQUESTED[procedure.pending_request]
         tally = await self.ledger.tally(plan.conduct_id, iteration_index, of_pass=True)
         name, measurements = plan.steering.objective_capture_name, tally.measurements
         measured = await self._captured_value(plan, iteration_index, name)
         if measured is None:
-            return PassDecision(verdict=ConductVerdict.FAILED, failure=not_measured(name))
+            return fail_unmeasured(procedure, name)
         if not any(item.name == name for item in measurements):
             unit = tally.captures[name].unit if name in tally.captures else None
             measurements = (*measurements, Measured(name=name, value=measured, kind="Scalar", units=unit, quality="Good"))
@@ -187,7 +185,8 @@ class Passes:
             actuation_kind=tally.actuation_kind,
         )
         await self.record.execute_as_service(plan, steered_conduct.RecordProcedureOutcome(outcome=outcome))
-        return PassDecision(verdict=ConductVerdict.DONE)
+        asked = procedure.pending_request
+        return PassDecision(verdict=ConductVerdict.DONE) if asked is None else REQUESTED[asked]
 
     async def advise(self, request: PassRequest, attempt: Attempt) -> PassDecision:
         """Ask the decider where to measure next, and end the open pass with its advice."""
@@ -229,7 +228,7 @@ class Passes:
 
     async def _try_end(self, plan: StepPlan, iteration_index: int, **fields: Any) -> PassDecision | None:
         """End a pass as the submitter, who must still be able to act; return None where the record must be read again."""
-        if await self.submitters.has_stood_down(plan.caller):
+        if await self.watch.has_stood_down(plan.caller):
             return STOOD_DOWN
         ids = {"iteration_index": iteration_index, "conduct_id": plan.conduct_id}
         command = EndProcedureIteration(**{**ids, "converged": None, **fields})
@@ -254,7 +253,7 @@ class Passes:
         """Return the decider's advice; a decider that fails fails the conduct."""
         design = plan.steering
         assert design is not None, "only a steered conduct is advised"
-        if await self.submitters.has_stood_down(plan.caller):
+        if await self.watch.has_stood_down(plan.caller):
             return STOOD_DOWN
         try:
             if isinstance(design.decide, CallerDecide):
@@ -276,7 +275,7 @@ class Passes:
         try:
             while not (await asyncio.wait({asking}, timeout=POLL_SECONDS))[0]:
                 attempt.heartbeat()
-                verdict = (await self.submitters.signals(self.ledger, plan)).verdict
+                verdict = (await self.watch.signals(self.ledger, plan)).verdict
                 if verdict is not None and verdict in (*STOPPING, ConductVerdict.STOOD_DOWN):
                     return PassDecision(verdict=verdict)
             return await asking, None
@@ -308,7 +307,7 @@ class Passes:
             events += newer
             if advised := steered_conduct.advice_given(events, plan.conduct_id, iteration_index, within=within):
                 return advised
-            verdict = (await self.submitters.signals(self.ledger, plan)).verdict
+            verdict = (await self.watch.signals(self.ledger, plan)).verdict
             if verdict is not None and verdict is not ConductVerdict.RUN_HELD:
                 return PassDecision(verdict=verdict)
             if self.clock() >= deadline:
@@ -339,10 +338,13 @@ def with_captures(tally: Tally) -> tuple[Measured, ...]:
     return (*tally.measurements, *captured)
 
 
-def not_measured(name: str) -> Failure:
-    """Return the failure of a pass that did not measure what it is judged by."""
+def fail_unmeasured(procedure: Procedure, name: str) -> PassDecision:
+    """Return what becomes of a pass that did not measure what it is judged by: what was asked for, else it fails."""
+    if procedure.pending_request is not None:
+        return REQUESTED[procedure.pending_request]
     message = f"The pass captured no {name}, by which it is judged."
-    return Failure(source_kind="capture", target=name, error_class="ComputeMeasurementNotFound", message=message)
+    failure = Failure(source_kind="capture", target=name, error_class="ComputeMeasurementNotFound", message=message)
+    return PassDecision(verdict=ConductVerdict.FAILED, failure=failure)
 
 
 def cap_failure(procedure: Procedure) -> Failure:

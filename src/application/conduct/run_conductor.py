@@ -10,13 +10,21 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import Commands
-from baton.application.conduct.conduct_record import Submitters, denial_reason
+from baton.application.conduct.conduct_record import RecordWatch, denial_reason
 from baton.application.conduct.conduct_work import ConductWork, submitter
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.ports import Caller, Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_events, load_row, require_state
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH, lifecycle_failure, reason_of, submitter_stood_down
+from baton.domain.operation.conduct.ends import ENDS, Leads
+from baton.domain.operation.conduct.messages import (
+    MAX_REASON_LENGTH,
+    ConductVerdict,
+    Finish,
+    lifecycle_failure,
+    reason_of,
+    submitter_stood_down,
+)
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
@@ -25,12 +33,11 @@ from baton.domain.operation.schedule.arranged_conduct import arranged_command
 from baton.domain.run import messages
 from baton.domain.run import run as runs
 from baton.domain.run.conduct import RecordRunConductEnd, failure_of
-from baton.domain.run.messages import PhaseReport, PhaseRequest, PhaseVerdict, RunFinish, RunOutcome
+from baton.domain.run.messages import PhaseReport, PhaseRequest, RunOutcome
 from baton.domain.run.run import HELD, LIVE, AbortRun, HoldRun, Run
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
 
 log = structlog.get_logger()
-CANCELLED = lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine.")
 
 
 class RunProgress(Protocol):
@@ -61,7 +68,7 @@ class RunConductor:
     conducts: ConductWork
     run_conducts: ConductWork
     restart_limit: float
-    submitters: Submitters
+    watch: RecordWatch
 
     async def brief(self, request: messages.RunConductRequest) -> int | None:
         """Return the number of phases; None where the conduct is not the live one, or no worker began it in time."""
@@ -84,16 +91,16 @@ class RunConductor:
         while True:
             run = await self._run(request.run_id)
             if run.live_conduct_id != request.conduct_id:
-                return PhaseReport(verdict=PhaseVerdict.GONE)
+                return PhaseReport(verdict=ConductVerdict.GONE)
             if await self._is_open(own_id):
                 await self.progress.note(request.run_id, request.conduct_id, index, None)
-                return PhaseReport(verdict=PhaseVerdict.OPENED, job=await self._job(own_id))
+                return PhaseReport(verdict=ConductVerdict.DONE, job=await self._job(own_id))
             if run.status not in LIVE:
-                return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
-            if await self.submitters.has_stood_down(plan.caller):
-                return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
+                return PhaseReport(verdict=ConductVerdict.RUN_STOPPED)
+            if await self.watch.has_stood_down(plan.caller):
+                return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
             if run.status is HELD:
-                return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
+                return PhaseReport(verdict=ConductVerdict.RUN_HELD)
             command = arranged_command(listed.conduct)
             try:
                 await self.commands.execute(command, plan.caller, target_id=listed.procedure_id, new_id=own_id)
@@ -108,7 +115,7 @@ class RunConductor:
                 continue
             except Refusal as refusal:
                 if refusal.reason != "parent_run_not_running" and not await self._is_open(own_id):
-                    return refusal_report(PhaseVerdict.FAILED, "start", refusal)
+                    return refusal_report(ConductVerdict.FAILED, "start", refusal)
 
     async def _hold(self, plan: PhasePlan, index: int, gate: Refusal) -> PhaseReport | None:
         """Hold the run because a gate refuses a phase; return None where it is not Running any more, to be read again."""
@@ -122,13 +129,13 @@ class RunConductor:
             return await self._report_denied(plan, "hold", denied)
         except (ConcurrencyError, HoldRun.Cannot):
             return None
-        return PhaseReport(verdict=PhaseVerdict.RUN_HELD)
+        return PhaseReport(verdict=ConductVerdict.RUN_HELD)
 
     async def _report_denied(self, plan: PhasePlan, target: str, denied: UnauthorizedError) -> PhaseReport:
         """Return what a denied command means: the submitter stood down, or one permission was withdrawn."""
-        if await self.submitters.has_stood_down(plan.caller):
-            return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
-        return refusal_report(PhaseVerdict.DENIED, target, denied)
+        if await self.watch.has_stood_down(plan.caller):
+            return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
+        return refusal_report(ConductVerdict.DENIED, target, denied)
 
     async def await_run(self, request: PhaseRequest, attempt: Attempt) -> PhaseReport:
         """Wait while the run is held; what a gate said about the phase stays readable meanwhile."""
@@ -139,12 +146,12 @@ class RunConductor:
             attempt.heartbeat()
             run = await watch.look()
             if run.live_conduct_id != request.conduct_id:
-                return PhaseReport(verdict=PhaseVerdict.GONE)
+                return PhaseReport(verdict=ConductVerdict.GONE)
             if run.status is not HELD:
                 await self.progress.note(request.run_id, request.conduct_id, index, None)
-                return PhaseReport(verdict=PhaseVerdict.RUN_RESUMED if run.status in LIVE else PhaseVerdict.RUN_ENDED)
-            if await self.submitters.has_stood_down(plan.caller):
-                return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
+                return PhaseReport(verdict=ConductVerdict.DONE if run.status in LIVE else ConductVerdict.RUN_STOPPED)
+            if await self.watch.has_stood_down(plan.caller):
+                return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
             await self.progress.note(request.run_id, request.conduct_id, index, waiting)
             await watch.wait()
 
@@ -158,15 +165,15 @@ class RunConductor:
             attempt.heartbeat()
             run, phase = await run_watch.look(), await phase_watch.look()
             if run.live_conduct_id != request.conduct_id:
-                return PhaseReport(verdict=PhaseVerdict.GONE)
+                return PhaseReport(verdict=ConductVerdict.GONE)
             if phase.status is COMPLETED:
-                return PhaseReport(verdict=PhaseVerdict.COMPLETED)
+                return PhaseReport(verdict=ConductVerdict.DONE)
             if phase.status in (ABORTED, TRUNCATED):
-                return PhaseReport(verdict=PhaseVerdict.FAILED)
+                return PhaseReport(verdict=ConductVerdict.FAILED)
             if run.status not in LIVE and phase.live_conduct_id is None:
-                return PhaseReport(verdict=PhaseVerdict.RUN_ENDED)
-            if run.status in LIVE and await self.submitters.has_stood_down(plan.caller):
-                return PhaseReport(verdict=PhaseVerdict.STOOD_DOWN)
+                return PhaseReport(verdict=ConductVerdict.RUN_STOPPED)
+            if run.status in LIVE and await self.watch.has_stood_down(plan.caller):
+                return PhaseReport(verdict=ConductVerdict.STOOD_DOWN)
             await self.progress.note(request.run_id, request.conduct_id, index, await self._find_wait(run, phase))
             await run_watch.wait()
 
@@ -183,50 +190,50 @@ class RunConductor:
             code, detail = failure.error_class, failure.message
         return RunWait(for_=RunWaitingFor.PHASE, procedure_id=phase.id, code=code, detail=detail)
 
-    async def end(self, request: messages.RunConductEnd) -> PhaseVerdict:
+    async def end(self, request: messages.RunConductEnd) -> ConductVerdict:
         """End the run as its phases ended, and record the result of the conduct. A run that is held although all is done is
         not ended yet. Where the submitter stood down, the service holds the run instead of completing it and ends the
         conduct, so that somebody else can conduct what is left."""
         plan, outcome = await self._plan(request.conduct_id), request.outcome
         if not await self._is_shown(plan, outcome):
             return reject(plan, f"end_run_conduct, {outcome.finish.value}")
-        failure = CANCELLED if outcome.finish is RunFinish.CANCELLED else outcome.failure
+        failure = ENDS[Finish.CANCELLED].failure if outcome.finish is Finish.CANCELLED else outcome.failure
         while True:
             run = await self._run(request.run_id)
             if run.live_conduct_id != request.conduct_id:
-                return PhaseVerdict.GONE
+                return ConductVerdict.GONE
             if run.status is runs.RunStatus.COMPLETED:
                 failure = None
             if run.status not in LIVE:
                 break
-            stood_down = await self.submitters.has_stood_down(plan.caller)
-            if stood_down and outcome.finish is RunFinish.COMPLETED:
-                outcome = RunOutcome(finish=RunFinish.STOOD_DOWN)
-            if outcome.finish is RunFinish.STOOD_DOWN:
-                objection = (await self.submitters.read_standing(plan.caller)).objection
+            stood_down = await self.watch.has_stood_down(plan.caller)
+            if stood_down and outcome.finish is Finish.COMPLETED:
+                outcome = RunOutcome(finish=Finish.STOOD_DOWN)
+            if outcome.finish is Finish.STOOD_DOWN:
+                objection = (await self.commands.authorizer.read_standing(plan.caller)).objection
                 failure = failure or submitter_stood_down(objection, steers=False)
                 if run.status is HELD:
                     break
-            if outcome.finish is RunFinish.COMPLETED and run.status is HELD:
-                return PhaseVerdict.RUN_HELD
+            if outcome.finish is Finish.COMPLETED and run.status is HELD:
+                return ConductVerdict.RUN_HELD
             command = await self._end_command(plan, outcome, failure)
-            as_service = stood_down or outcome.finish in (RunFinish.DENIED, RunFinish.STOOD_DOWN)
-            caller = Caller.system(plan.opened.correlation_id) if as_service else plan.caller
+            by_service = stood_down or ENDS[outcome.finish].by_service
+            caller = Caller.system(plan.opened.correlation_id) if by_service else plan.caller
             try:
                 await self.commands.execute(command, caller, target_id=request.run_id)
             except UnauthorizedError as denied:
-                if await self.submitters.has_stood_down(plan.caller):
+                if await self.watch.has_stood_down(plan.caller):
                     continue
-                target = "complete" if outcome.finish is RunFinish.COMPLETED else "abort"
+                target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
                 denial = lifecycle_failure(target, denied.code, denied.detail)
                 failure = failure or denial
-                outcome = RunOutcome(finish=RunFinish.DENIED, phase_index=outcome.phase_index, failure=denial)
+                outcome = RunOutcome(finish=Finish.DENIED, phase_index=outcome.phase_index, failure=denial)
             except ConcurrencyError:
                 continue
             except Unavailable:
                 raise
             except Refusal as refusal:
-                if outcome.finish is not RunFinish.COMPLETED:
+                if outcome.finish is not Finish.COMPLETED:
                     break
                 if (await self._run(request.run_id)).status is runs.RUNNING:
                     failure = lifecycle_failure("complete", refusal.code, refusal.detail)
@@ -236,24 +243,24 @@ class RunConductor:
         failed_id = None if failed_phase is None else failed_phase.id
         command = RecordRunConductEnd(conduct_id=request.conduct_id, failure=failure, failed_id=failed_id)
         await self.run_conducts.end(plan.opened, command)
-        return PhaseVerdict.COMPLETED
+        return ConductVerdict.DONE
 
     async def _is_shown(self, plan: PhasePlan, outcome: RunOutcome) -> bool:
         """Return whether the record shows that the phases ended so; giving up needs nothing."""
         match outcome.finish:
-            case RunFinish.COMPLETED:
+            case Finish.COMPLETED:
                 return await self._are_completed(plan, len(plan.phases))
-            case RunFinish.FAILED:
+            case Finish.FAILED:
                 phase = await self._phase(plan, outcome.phase_index)
                 return phase is not None and (outcome.failure is not None or phase.status in (ABORTED, TRUNCATED))
-            case RunFinish.ENDED:
+            case Finish.STOPPED:
                 return (await self._run(plan.opened.run_id)).status not in LIVE
-            case RunFinish.DENIED:
+            case Finish.DENIED:
                 return outcome.failure is not None
-            case RunFinish.CANCELLED | RunFinish.STOOD_DOWN:
+            case Finish.CANCELLED | Finish.STOOD_DOWN:
                 return True
-            case RunFinish.GONE:
-                return False
+            case _:
+                return False  # runs have no other end
 
     async def _are_completed(self, plan: PhasePlan, count: int) -> bool:
         """Return whether the first so many phases are Completed."""
@@ -267,25 +274,25 @@ class RunConductor:
         return await require_state(self.store, Procedure, plan.phases[index].procedure_id)
 
     async def _end_command(self, plan: PhasePlan, outcome: RunOutcome, failure: Failure | None) -> Command:
-        """Return the command that an outcome leads to: this is the one table from a run's finish to its command."""
-        match outcome.finish:
-            case RunFinish.COMPLETED:
+        """Return the command that an outcome leads to."""
+        match ENDS[outcome.finish].leads_to:
+            case Leads.COMPLETE:
                 return runs.CompleteRun(conduct_id=plan.opened.conduct_id)
-            case RunFinish.CANCELLED:
-                return AbortRun(reason="conduct cancelled")
-            case RunFinish.DENIED:
-                assert outcome.failure is not None, "something was denied"
-                return AbortRun(reason=denial_reason(plan.opened.principal_id, outcome.failure))
-            case RunFinish.FAILED:
-                return AbortRun(reason=await self._abort_reason(plan, outcome))
-            case RunFinish.STOOD_DOWN:
+            case Leads.HOLD:
                 assert failure is not None, "there is a reason"
                 return HoldRun(reason=reason_of(failure))
-            case RunFinish.ENDED | RunFinish.GONE:
+            case Leads.ABORT:
+                return AbortRun(reason=await self._abort_reason(plan, outcome))
+            case Leads.STAY | Leads.NOTHING:
                 raise AssertionError("what has ended is not ended again")
 
     async def _abort_reason(self, plan: PhasePlan, outcome: RunOutcome) -> str:
-        """Return why a run is aborted: the phase that failed, and its failure."""
+        """Return why a run is aborted: a cancellation, a denied command, or the phase that failed and its failure."""
+        if outcome.finish is Finish.CANCELLED:
+            return "conduct cancelled"
+        if outcome.finish is Finish.DENIED:
+            assert outcome.failure is not None, "something was denied"
+            return denial_reason(plan.opened.principal_id, outcome.failure)
         phase = await self._phase(plan, outcome.phase_index)
         assert phase is not None, "some phase failed"
         failure = outcome.failure or failure_of(phase, await self._results(phase.id))
@@ -330,13 +337,13 @@ class RunConductor:
         return [end.result for end in await load_events(self.store, procedure_id, ProcedureConducted)]
 
 
-def reject(plan: PhasePlan, activity: str) -> PhaseVerdict:
+def reject(plan: PhasePlan, activity: str) -> ConductVerdict:
     """Log a request that the record does not agree with; nothing is written, and the workflow ends."""
     ids = {"run_id": str(plan.opened.run_id), "conduct_id": str(plan.opened.conduct_id)}
     log.warning("run_conduct_rejected", **ids, activity=activity)
-    return PhaseVerdict.GONE
+    return ConductVerdict.GONE
 
 
-def refusal_report(verdict: PhaseVerdict, target: str, refusal: Refusal) -> PhaseReport:
+def refusal_report(verdict: ConductVerdict, target: str, refusal: Refusal) -> PhaseReport:
     """Return the report of a command that was refused."""
     return PhaseReport(verdict=verdict, failure=lifecycle_failure(target, refusal.code, refusal.detail))

@@ -6,24 +6,36 @@ import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import Any, Generic, TypeVar, assert_never
 
 from baton.application.conduct.actions import Actions, perform
 from baton.application.conduct.compute import Compute, ComputeError, JobSpec, provide_result, submission_key
-from baton.application.control import Control, ControlError, Fence, FencedControl, Reading, Timekeeper, always_open
+from baton.application.control import (
+    Control,
+    ControlError,
+    Fence,
+    FencedControl,
+    LimitCheck,
+    Reading,
+    Timekeeper,
+    allow_any_value,
+    always_open,
+)
 from baton.domain.operation.conduct import step_values
 from baton.domain.operation.conduct.messages import WRITE_TIMEOUT, StepPlace
 from baton.domain.operation.conduct.results import ActuationKind, DeclaredRoute, touched_kind
 from baton.domain.operation.conduct.step_values import Memory, StepFault, meets, reference_field
 from baton.domain.recipe import steps
-from baton.domain.recipe.steps import CaptureRef, OutputRef, RecipeStep
+from baton.domain.recipe.steps import CaptureRef, OutputRef, RecipeStep, Verification
+from baton.domain.shared.text import shorten
 
 T = TypeVar("T")
 MAX_ARRAY_NUMBERS = 1000  # numbers of an array that a row holds; of a larger one it holds the shape
 MAX_SENT = 10  # unconfirmed values per address that a row holds: the last ones
+NOT_REACHED = "SetpointNotReachedError"  # the error class of a setpoint that did not come near what was written
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # characters that no row can hold
 
 
@@ -56,7 +68,7 @@ class DetailedFault(StepFault):
     """A fault with more for its row: the reading that did not satisfy."""
 
     def __init__(self, fault: StepFault, says: Mapping[str, Any]) -> None:
-        super().__init__(fault.label, str(fault))
+        super().__init__(fault.label, str(fault), fault.facts)
         self.says = says
 
 
@@ -69,6 +81,7 @@ class StepEffects:
     time: Timekeeper
     routes: tuple[DeclaredRoute, ...]
     action_timeout: float
+    check_limits: LimitCheck = allow_any_value
 
     def prepare(self, step: RecipeStep, memory: Memory, fence: Fence, deadline: datetime | None) -> Effect[EffectResult]:
         """Return the effect of a step with everything resolved; raise StepFault where that fails."""
@@ -87,27 +100,66 @@ class StepEffects:
                 assert_never(step)
 
     def setpoint(self, step: steps.RecipeSetpointStep, memory: Memory, fence: Fence) -> Effect[EffectResult]:
-        """Write a value and wait until it is confirmed; reading it back is evidence and judges nothing."""
-        value, witness = memory.value(step.value), FencedControl(self.control, fence)
+        """Write a value within its limits and wait until it is confirmed; then read back, as evidence or as a condition."""
+        value, witness = memory.value(step.value), FencedControl(self.control, fence, self.check_limits)
 
         async def write() -> EffectResult:
             await witness.write(step.address, value, timeout=WRITE_TIMEOUT)
-            if not step.verify:
-                return EffectResult()
-            try:
-                return EffectResult({"post_reading": reading_document(await witness.read(step.address))})
-            except ControlError as error:
-                return EffectResult({"post_read_error": plain(f"{type(error).__name__}: {error}")})
+            if isinstance(step.verify, Verification):
+                return await self._await_value(witness, step.verify.address or step.address, value, step.verify)
+            return await self._read_evidence(witness, step.address, value) if step.verify else EffectResult()
 
         def remains() -> Mapping[str, Any]:
-            return {"sent": True} if witness.unconfirmed else {}
+            if witness.unconfirmed:
+                return {"sent": True}
+            return {"confirmed": True} if step.verify and witness.written else {}
 
-        says = {"address": step.address, "value": plain(value), "verify": step.verify, **reference_field(step.value)}
+        verify = step.model_dump(mode="json")["verify"]
+        says = {"address": step.address, "value": plain(value), "verify": verify, **reference_field(step.value)}
         return Effect(says, write, lambda: self._kind(witness), marked=True, remains=remains)
+
+    async def _read_evidence(self, control: Control, address: str, asked: Any) -> EffectResult:
+        """Read once what was written; a reading that differs marks the step, and one that fails changes nothing."""
+        try:
+            reading = await control.read(address)
+        except ControlError as error:
+            return EffectResult({"post_read_error": plain(f"{type(error).__name__}: {error}")})
+        says = {"post_reading": reading_document(reading)}
+        took = step_values.is_reached(asked, reading.value, reading.index)
+        return EffectResult(says if took else {**says, "deviates": True})
+
+    async def _await_value(self, control: Control, address: str, asked: Any, verify: Verification) -> EffectResult:
+        """Read until the signal is as near to what was written as is wanted; raise a fault where the time is up before."""
+
+        def is_near(reading: Reading) -> bool:
+            trusted = reading.quality.value != step_values.BAD
+            return trusted and step_values.is_reached(asked, reading.value, reading.index, verify.tolerance)
+
+        began = self.time.now()
+        reading = await control.read(address)
+        if not is_near(reading) and verify.timeout is not None:
+            deadline = began + timedelta(seconds=verify.timeout)
+            reading = await self._follow(control, address, reading, is_near, deadline)
+        says = {"post_reading": reading_document(reading), "waited": (self.time.now() - began).total_seconds()}
+        if is_near(reading):
+            return EffectResult(says)
+        read, unit = plain(reading.value), "" if reading.units is None else f" {reading.units}"
+        message = (
+            f"{address} reads {brief(read)}{unit} with quality {reading.quality.value}, which is not within "
+            f"{verify.tolerance:g} of {brief(plain(asked))}."
+        )
+        facts = {
+            "address": address,
+            "asked": bounded_value(plain(asked)),
+            "read": bounded_value(read),
+            "tolerance": verify.tolerance,
+        }
+        facts |= {} if reading.units is None else {"unit": plain(reading.units)}
+        raise DetailedFault(StepFault(NOT_REACHED, message, facts), says)
 
     def action(self, step: steps.RecipeActionStep, fence: Fence) -> Effect[EffectResult]:
         """Perform a registered action."""
-        witness = FencedControl(self.control, fence)
+        witness = FencedControl(self.control, fence, self.check_limits)
         params = step.model_dump(mode="json")["params"]
 
         async def act() -> EffectResult:
@@ -277,6 +329,18 @@ def plain(value: Any) -> Any:
         case Mapping():
             return {plain(str(key)): plain(item) for key, item in value.items()}
     return plain(str(value))
+
+
+def bounded_value(value: Any) -> Any:
+    """Return a plain value as facts hold it: of an array the shape, of a text the beginning."""
+    if isinstance(value, list):
+        return {"kind": "Array", "shape": shape(value)}
+    return shorten(value) if isinstance(value, str) else value
+
+
+def brief(value: Any) -> str:
+    """Return a plain value in the words of a failure."""
+    return shorten(repr(bounded_value(value)))
 
 
 def shape(value: Any) -> list[int]:

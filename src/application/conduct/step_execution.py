@@ -4,9 +4,9 @@ is written again, an action or a submission that may have had its effect is not.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -17,22 +17,25 @@ import structlog
 from baton.application.conduct import heartbeat, ledger, step_effects
 from baton.application.conduct.actions import ActionRefusedError, ActionTimeoutError, UnknownActionError
 from baton.application.conduct.compute import Compute, ComputeError, ComputeOutcomeUnknown
-from baton.application.conduct.conduct_record import CLOSING_BLOCKS, MAIN_BLOCKS, StepPlan, StepPlans, Submitters
-from baton.application.conduct.ledger import BeginRequest, BeginResult, ConductSignals, Ledger, Precedence, StoredRow
+from baton.application.conduct.conduct_record import RecordWatch, StepPlan, StepPlans
+from baton.application.conduct.ledger import BeginRequest, BeginResult, Ledger, StoredRow
 from baton.application.conduct.step_effects import Effect, EffectResult, plain
 from baton.application.control import ControlError
 from baton.application.ports import Clock, StoreUnavailableError
 from baton.application.telemetry import error_location
 from baton.domain.operation.conduct import messages
 from baton.domain.operation.conduct.messages import ConductVerdict, Mark, PlacedRequest, StepPlace, StepReport, target_of
-from baton.domain.operation.conduct.results import Artifact
+from baton.domain.operation.conduct.results import Artifact, PlacedStep
+from baton.domain.operation.conduct.signals import ConductSignals
 from baton.domain.operation.conduct.step_values import Memory, StepFault, deposit_of
 from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
 from baton.domain.operation.steering.steering import Point
-from baton.domain.recipe.steps import RecipeCheckStep, RecipeComputeStep, RecipeStep
+from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, wait_seconds
 
 log = structlog.get_logger()
 T = TypeVar("T")
+MAX_STRETCHES_AT_ONCE = 16  # in one process; more would only wait for the database, each in the middle of a step
+STRETCH_SECONDS = 2.0  # after which a stretch ends with the step that it is at
 LEDGER_POLL_SECONDS = 0.25  # the pause between two reads of the ledger while another worker may still run the step
 ACTION_LOST = "The worker was lost while it did this; look at the equipment before doing it again."
 SUBMISSION_LOST = "The worker was lost while it submitted this, and no job is known of; it may have run."
@@ -40,6 +43,7 @@ OUTCOME_UNKNOWN = {
     StepKind.ACTION: ("ActionOutcomeUnknown", ACTION_LOST),
     StepKind.COMPUTE: (ComputeOutcomeUnknown.__name__, SUBMISSION_LOST),
 }  # the failure of a step that may have had its effect and is not begun again
+ABORTS = (ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
 # the errors of the ports and of our own rules; any other is a fault of a program
 FORESEEN = (StepFault, ControlError, ComputeError, ActionRefusedError, ActionTimeoutError, UnknownActionError)
 
@@ -72,10 +76,11 @@ class StepRunner:
     clock: Clock
     limits: Limits
     worker: Worker
-    submitters: Submitters
+    watch: RecordWatch
     silence_clock: Callable[[], float] = heartbeat.boot_time  # also counts while the machine is suspended
     at_work: Counter[UUID] = field(default_factory=Counter)  # `in_flight` rows whose effects run here, or will once written
     _shield: heartbeat.ActivityShield = field(default_factory=heartbeat.ActivityShield)
+    _stretches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_STRETCHES_AT_ONCE))
 
     def is_over(self, marker: StoredRow) -> bool:
         """Return whether no worker can be running what this row says was begun."""
@@ -88,9 +93,9 @@ class StepRunner:
         if not self.at_work[marker]:
             del self.at_work[marker]
 
-    def describe(self, step: RecipeStep | None) -> messages.NextStep | None:
-        """Return label and timeouts of a step."""
-        return None if step is None else messages.describe_step(step, self.limits.action, self.limits.compute)
+    def describe(self, steps: Sequence[RecipeStep], index: int = 0) -> messages.NextStep | None:
+        """Return label and timeouts of the step at an index, and the length of the stretch that begins there."""
+        return messages.describe_steps(steps, index, self.limits.action, self.limits.compute)
 
     async def do(self, request: messages.StepRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Run one step of a pass at its point; a program is only submitted. Where there is no such step, do nothing."""
@@ -100,7 +105,47 @@ class StepRunner:
             return out_of_turn(request.place)
         execution = StepExecution(self, plan, request, attempt)
         work = execution.submit() if execution.kind is StepKind.COMPUTE else execution.run(request.deadline)
-        return await self._shield.run(work, attempt)
+        return self._with_next(plan, request.place, await self._shield.run(work, attempt))
+
+    def _with_next(self, plan: StepPlan, place: StepPlace, report: StepReport) -> StepReport:
+        """Return the report of a step that has ended with the step, or stretch of steps, that follows."""
+        if report.verdict not in (ConductVerdict.DONE, ConductVerdict.FAILED) or report.job_id is not None:
+            return report
+        return report.model_copy(update={"next_step": self.describe(plan.list_of(place), place.step_index + 1)})
+
+    async def do_stretch(self, request: messages.StretchRequest, attempt: heartbeat.Attempt) -> StepReport:
+        """Run quick steps one after the other until one does not end well, all are done, or it takes long."""
+        if (plan := await self.plans.load(request.place)) is None:
+            return StepReport(verdict=ConductVerdict.GONE)
+        return await self._shield.run(self._do_stretch(plan, request, attempt), attempt)
+
+    async def _do_stretch(self, plan: StepPlan, request: messages.StretchRequest, attempt: heartbeat.Attempt) -> StepReport:
+        async with heartbeat.keep_beating(attempt) as beats, self._stretches:
+            first, count, deadline = request.place.step_index, request.count, self.silence_clock() + STRETCH_SECONDS
+            passing = (ConductVerdict.DONE, ConductVerdict.FAILED) if request.place.closing else (ConductVerdict.DONE,)
+            done_count, before = 0, None
+            if attempt.is_repeated:
+                done_count = min(count - 1, await self.ledger.passed_count(request.place, count))
+            try:
+                while True:
+                    place = request.place.model_copy(update={"step_index": first + done_count})
+                    if not plan.has(place) or not messages.is_quick(plan.step(place)):
+                        return out_of_turn(place)
+                    beats.place = f"step {place.step_index + 1}"
+                    step = messages.StepRequest(place=place, point=request.point)
+                    execution = StepExecution(self, plan, step, attempt, before)
+                    last = done_count + 1 == count or self.silence_clock() >= deadline
+                    report = await execution.run(None, settles=last)
+                    if before is not None and before.counted is not None and before.counted.verdict not in passing:
+                        return before.counted.model_copy(update={"done_count": done_count - 1})
+                    before = execution.unsettled
+                    done_count += report.verdict in passing
+                    if last or report.verdict not in passing:
+                        ahead = self.describe(plan.list_of(place), first + done_count)
+                        return report.model_copy(update={"done_count": done_count, "next_step": ahead})
+            finally:
+                if before is not None:
+                    await asyncio.shield(before.store())
 
     async def collect(self, request: messages.JobRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Wait for a program that was submitted, and deposit its results."""
@@ -108,17 +153,47 @@ class StepRunner:
             return StepReport(verdict=ConductVerdict.GONE)
         if not plan.has(request.place) or plan.step(request.place).kind != StepKind.COMPUTE.value:
             return out_of_turn(request.place)
-        return await self._shield.run(StepExecution(self, plan, request, attempt).collect(request.job_id), attempt)
+        work = StepExecution(self, plan, request, attempt).collect(request.job_id)
+        return self._with_next(plan, request.place, await self._shield.run(work, attempt))
 
     async def close(self) -> None:
         """Stop what still runs although the engine has abandoned it."""
         await self._shield.close()
 
 
-class StepExecution:
-    """One execution of one step."""
+@dataclass
+class UnsettledOutcome:
+    """An outcome that is stored when the next step of a stretch begins."""
 
-    def __init__(self, runner: StepRunner, plan: StepPlan, request: PlacedRequest, attempt: heartbeat.Attempt) -> None:
+    row: Activity
+    _store: Callable[[Activity], Awaitable[Mapping[str, Any]]]
+    _leave: Callable[[], None]
+    _report: Callable[[Mapping[str, Any]], StepReport]
+    counted: StepReport | None = None  # the report of what is stored, which may be the outcome of another worker
+
+    def leave(self, stored: Mapping[str, Any]) -> None:
+        """Note that an outcome is stored."""
+        if self.counted is None:
+            self.counted = self._report(stored)
+            self._leave()
+
+    async def store(self) -> None:
+        """Store the outcome by itself, unless one is stored already."""
+        if self.counted is None:
+            self.leave(await self._store(self.row))
+
+
+class StepExecution:
+    """One execution of one step; in a stretch, the outcome of the step before it is stored when this one begins."""
+
+    def __init__(
+        self,
+        runner: StepRunner,
+        plan: StepPlan,
+        request: PlacedRequest,
+        attempt: heartbeat.Attempt,
+        before: UnsettledOutcome | None = None,
+    ) -> None:
         self._runner = runner
         self._ledger = runner.ledger
         self._plan = plan
@@ -127,20 +202,33 @@ class StepExecution:
         self._step = plan.step(request.place)
         self._point: Point = request.point or {}
         self._fence = heartbeat.WriteFence(runner.silence_clock)
+        self._before = before
+        self._signals = ConductSignals()
+        self._was_begun_before = False  # by an earlier conduct, whose acquisition is not repeated
         self.kind = StepKind(self._step.kind)
+        self.unsettled: UnsettledOutcome | None = None
+        self._began_at: float | None = None  # when the effect began, by the clock that silence is measured with
 
-    async def run(self, deadline: datetime | None) -> StepReport:
-        """Run a step whose effect ends with it."""
+    async def run(self, deadline: datetime | None, *, settles: bool = True) -> StepReport:
+        """Run a step whose effect ends with it; a good outcome may be left to be settled with the step after it."""
         try:
             effect = self._runner.effects.prepare(self._step, await self._memory(), self._fence.check, deadline)
         except StepFault as fault:  # what cannot be resolved fails when it is run
             effect = step_effects.failing_effect(fault, {"target": target_of(self._step)})
         result = await self._begin(effect)
         if (report := self._blocking_report(result)) is not None:
-            return report
+            return await self._hold_run(report)
         if effect.marked and not result.marked:
             return await self._settle_unknown(effect)
-        return await self._run_and_settle(effect, result.attempt)
+        return await self._run_and_settle(effect, result.attempt, settles=settles)
+
+    async def _hold_run(self, report: StepReport) -> StepReport:
+        """Hold the run where a gate has closed to a phase of it, and wait for that like for any hold of the run."""
+        if report.verdict is not ConductVerdict.GATE_CLOSED or self._plan.run_id is None:
+            return report
+        assert report.failure is not None, "a closed gate says why"
+        await self._runner.watch.hold_run(self._plan, report.failure)
+        return StepReport(verdict=ConductVerdict.RUN_HELD)
 
     async def _begin(self, effect: Effect[Any]) -> BeginResult:
         """Mark the step as begun where it may begin; wait while another worker may still run it."""
@@ -150,33 +238,48 @@ class StepExecution:
             if over or result.silence is None or result.silence >= heartbeat.LOST_AFTER_SECONDS:
                 if not effect.repeatable or self._blocking_report(result) is not None:
                     break
-                if over or lone.age >= messages.WRITE_TIMEOUT:
-                    result = await self._try_begin(effect, attempt=lone.attempt + 1)
-                    continue
+                result = await self._try_begin(effect, attempt=lone.attempt + 1)
+                continue
             await self._pause()
             result = await self._try_begin(effect)
         return result
 
     async def _try_begin(self, effect: Effect[Any], attempt: int = 1) -> BeginResult:
-        """Ask the ledger to mark the step; ask again where the submitter's standing has changed since it was folded."""
-        plan, main, restart = self._plan, not self._place.closing, self._runner.limits.restart
-        wait = self._step.timeout or 0.0 if isinstance(self._step, RecipeCheckStep) else 0.0
+        """Ask the ledger to mark the step, unless the record says otherwise."""
         marker = self._row(Mark.IN_FLIGHT, attempt, {**effect.says, "result": "in_flight"}) if effect.marked else None
-        request = BeginRequest(
-            place=self._place,
-            marker=marker,
-            precedence=self._precedence,
-            run_id=None if plan.closing_only else plan.run_id,
-            run_blocks=MAIN_BLOCKS if main else CLOSING_BLOCKS,
-            hold_blocks=main,
-            longest_pause=restart + wait if main else None,
-            once=plan.is_resumed and main and self.kind in OUTCOME_UNKNOWN,
-            again=attempt > 1,
-            submitter=await self._runner.submitters.read_standing(plan.caller) if main else None,
-        )
-        while (result := await self._send(request)).submitter_moved:
-            request = replace(request, submitter=await self._runner.submitters.fold(plan.caller))
-        return result
+        pause = None if self._place.closing else self._runner.limits.restart + wait_seconds(self._step)
+        if self._plan.is_resumed and not self._place.closing and self.kind in OUTCOME_UNKNOWN:
+            self._was_begun_before = await self._ledger.was_begun_before(self._place)
+        return await self._ask(None if self._was_begun_before else marker, again=attempt > 1, longest_pause=pause)
+
+    async def _ask(self, marker: Activity | None, *, again: bool = False, longest_pause: float | None = None) -> BeginResult:
+        """Return the ledger's answer together with what the record says; ask again where that was outdated."""
+        plan, place = self._plan, self._place
+        watched = await self._runner.watch.look(plan)
+        while True:
+            self._signals = watched.signals
+            request = BeginRequest(
+                place=place,
+                marker=marker if self._verdict is None and self._is_in_pass else None,
+                first=place.step_index == plan.first_index(place),
+                watched=watched.versions,
+                longest_pause=longest_pause,
+                again=again,
+            )
+            if not (result := await self._send(request)).moved:
+                return result
+            watched = await self._runner.watch.read(plan)
+
+    @property
+    def _is_in_pass(self) -> bool:
+        """Return whether the step's pass is the open one, and measures where it is said to."""
+        return not self._place.iteration_index or self._signals.open_pass == (self._place.iteration_index, self._point)
+
+    @property
+    def _verdict(self) -> ConductVerdict | None:
+        """Return what the record says against the step; only an abort counts against a closing step."""
+        verdict = self._signals.verdict
+        return verdict if not self._place.closing or verdict in ABORTS else None
 
     async def _send(self, request: BeginRequest) -> BeginResult:
         """Return the ledger's answer, which counts as a heartbeat of now; a step that may be marked meanwhile is at work."""
@@ -184,7 +287,7 @@ class StepExecution:
         if request.marker is not None:
             self._runner.at_work[request.marker.event_id] += 1
         try:
-            result = await self._ledger.begin(request)
+            result = await self._ask_to_begin(request)
             marked = result.marked
         finally:
             if request.marker is not None and not marked:
@@ -192,43 +295,65 @@ class StepExecution:
         self._fence.confirm(asked_at)
         return result
 
+    async def _ask_to_begin(self, request: BeginRequest) -> BeginResult:
+        """Begin the step, in one transaction with the outcome of the step before it where that is not stored yet."""
+        before, self._before = self._before, None
+        if before is None:
+            return await self._ledger.begin(request)
+        try:
+            stored, result = await self._ledger.settle_and_begin(before.row, request)
+        except StoreUnavailableError:
+            await before.store()
+            raise
+        before.leave(stored)
+        return result
+
     def _blocking_report(self, result: BeginResult) -> StepReport | None:
         """Return what blocks the step, the gravest first; only an abort or a failed precondition blocks a closing step."""
         if not result.live:
             return StepReport(verdict=ConductVerdict.GONE)
-        if result.out_of_turn:
+        if result.out_of_turn or not self._is_in_pass:
             return out_of_turn(self._place)
         if (row := result.outcome) is not None:
             return self._report(row)
         if result.lone_marker is not None and not result.marked and self.kind in OUTCOME_UNKNOWN:
             return None
-        verdict, aborts = result.verdict, (ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
-        if verdict is not None and (verdict in aborts or not self._place.closing):
-            return StepReport(verdict=verdict)
+        if (verdict := self._verdict) is not None:
+            gate = self._signals.closed_gate if verdict is ConductVerdict.GATE_CLOSED else None
+            return StepReport(verdict=verdict, failure=gate)
         if self._place.closing:
             return None
         if result.late:
             failure = messages.interruption(self._step, self._place.step_index, begun=result.lone_marker is not None)
             return StepReport(verdict=ConductVerdict.FAILED, failure=failure)
-        return StepReport(verdict=ConductVerdict.HALT) if result.begun_before else None
+        return StepReport(verdict=ConductVerdict.HALT) if self._was_begun_before else None
 
-    @property
-    def _precedence(self) -> Precedence:
-        return Precedence(first=self._place.step_index == self._plan.first_index(self._place), point=self._point)
-
-    async def _run_and_settle(self, effect: Effect[EffectResult], attempt: int) -> StepReport:
+    async def _run_and_settle(self, effect: Effect[EffectResult], attempt: int, *, settles: bool = True) -> StepReport:
         """Run the effect, and store its outcome."""
         with self._at_work(effect, attempt) as marker:
             result = await self._run_effect(effect, attempt, marker)
-            return result if isinstance(result, StepReport) else self._report(await self._settle(effect, result, attempt))
+            if isinstance(result, StepReport):
+                return result
+            row = self._outcome_row(effect, result, attempt)
+            if settles:
+                return self._report(await self._store(row))
+            leave = partial(self._runner.leave, marker) if marker is not None else lambda: None
+            if marker is not None:
+                self._runner.at_work[marker] += 1
+            self.unsettled = UnsettledOutcome(row, self._store, leave, self._report)
+            return self._report(row.payload)
 
     async def _run_effect(self, effect: Effect[T], attempt: int, marker: UUID | None) -> T | StepReport:
         """Return the result of the effect; where it fails or is stopped, store that and return the report."""
+        if self._began_at is None:
+            self._began_at = self._runner.silence_clock()
         try:
             return await heartbeat.run_with_heartbeat(effect.body(), partial(self._beat, marker), self._fence)
         except heartbeat.StoppedByRecord as stopped:
             await self._cut_off(effect, attempt, marker)
             return StepReport(verdict=stopped.verdict)
+        except heartbeat.WaitSkipped as skipped:
+            return self._report(await self._settle(effect, skipped, attempt))  # the ledger has its outcome already
         except asyncio.CancelledError:
             if self._attempt.is_cancelled:
                 await asyncio.shield(self._cut_off(effect, attempt, marker))
@@ -254,11 +379,12 @@ class StepExecution:
             job = step_effects.job_of(step, self._place, await self._memory())
         except StepFault as fault:
             failing = step_effects.failing_effect(fault, {})
-            return self._blocking_report(await self._try_begin(failing)) or await self._run_and_settle(failing, 1)
+            report = self._blocking_report(await self._try_begin(failing))
+            return await self._run_and_settle(failing, 1) if report is None else await self._hold_run(report)
         effect = step_effects.submission(compute, step, job, self._fence.check)
         result = await self._begin(effect)
         if (report := self._blocking_report(result)) is not None:
-            return report
+            return await self._hold_run(report)
         if not result.marked:
             if (job_id := await compute.find(job.submission_key)) is None:
                 return await self._settle_unknown(effect)
@@ -271,18 +397,19 @@ class StepExecution:
         """Wait for a job and deposit its results; neither is done twice."""
         step, compute = self._step, self._runner.compute
         assert isinstance(step, RecipeComputeStep), "only a program is collected"
-        request = BeginRequest(place=self._place, marker=None, precedence=self._precedence, hold_blocks=False)
-        result = await self._send(request)
+        result = await self._ask(None)
         if not result.live:
             return StepReport(verdict=ConductVerdict.GONE)
         row = result.outcome
-        if result.out_of_turn or (row is None and result.lone_marker is None):
+        if result.out_of_turn or not self._is_in_pass or (row is None and result.lone_marker is None):
             return out_of_turn(self._place)
         if row is None:
             job = step_effects.job_of(step, self._place, await self._memory())
             if await compute.find(job.submission_key) not in (None, job_id):
                 return out_of_turn(self._place)
             effect = step_effects.collection(compute, step, job, job_id)
+            if (submitted := result.lone_marker) is not None:
+                self._began_at = self._runner.silence_clock() - submitted.age
             collected = await self._run_effect(effect, result.attempt, None)
             if isinstance(collected, StepReport):
                 return collected
@@ -298,12 +425,14 @@ class StepExecution:
         if deposit is not None:
             slot = step.capture_name or step.output_ref_name
             await self._ledger.settle(self._row(Mark.DEPOSIT, 1, {**deposit, "result": "ok"}, slot))
-        return StepReport(verdict=ConductVerdict.DONE, next_step=self._next_step)
+        return StepReport(verdict=ConductVerdict.DONE)
 
     async def _memory(self) -> Memory:
         """Return what the steps before have left; it is read only for a step that refers to it."""
         if not step_effects.needs_memory(self._step):
             return Memory(coordinates=self._point)
+        if self._before is not None:
+            await self._before.store()
         place = self._place
         rows = await self._ledger.slots(place.procedure_id, place.conduct_id, place.iteration_index, self._plan.boundary)
         mine = (place.conduct_id, place.closing, place.step_index)
@@ -314,8 +443,13 @@ class StepExecution:
         return Memory(captures=captures, outputs=outputs, coordinates=self._point)
 
     async def _beat(self, marker: UUID | None) -> ConductSignals:
-        self._attempt.heartbeat()
-        return await self._ledger.beat(self._place, marker, self._plan.run_id)
+        self._attempt.heartbeat(f"step {self._place.step_index + 1}")
+        signals = await self._runner.watch.beat(self._ledger, self._plan, self._place, marker)
+        if self.kind is StepKind.CHECK and not self._place.closing:
+            at = self._place.model_dump(include=set(PlacedStep.model_fields))
+            if PlacedStep(**at) in signals.skipped_waits:
+                raise heartbeat.WaitSkipped
+        return signals
 
     @contextmanager
     def _at_work(self, effect: Effect[Any], attempt: int) -> Iterator[UUID | None]:
@@ -338,13 +472,20 @@ class StepExecution:
 
     async def _settle(self, effect: Effect[Any], result: EffectResult | Exception, attempt: int) -> Mapping[str, Any]:
         """Store the outcome of the step, and return the one that counts."""
-        # it is known nowhere else, so a store that is away is waited for as long as for a restart
-        says, kind, slot = {**effect.says, **effect.remains()}, effect.kind(), None
+        return await self._store(self._outcome_row(effect, result, attempt))
+
+    def _outcome_row(self, effect: Effect[Any], result: EffectResult | Exception, attempt: int) -> Activity:
+        says, kind, slot = {**effect.says, **effect.remains(), "target": target_of(self._step)}, effect.kind(), None
+        if self._began_at is not None:
+            says["seconds"] = round(self._runner.silence_clock() - self._began_at, 6)
         if isinstance(result, EffectResult):
             says, slot = {**says, **result.says, "result": "ok"}, result.slot
         else:
             says = self._failure_payload(says, result, attempt)
-        row = self._row(Mark.OUTCOME, attempt, says if kind is None else {**says, "actuation_kind": kind.value}, slot)
+        return self._row(Mark.OUTCOME, attempt, says if kind is None else {**says, "actuation_kind": kind.value}, slot)
+
+    async def _store(self, row: Activity) -> Mapping[str, Any]:
+        """Store an outcome, which is known nowhere else: a store that is away is waited for as long as for a restart."""
         time = asyncio.get_running_loop().time
         deadline = time() + self._runner.limits.restart
         while True:
@@ -368,18 +509,17 @@ class StepExecution:
             message = name_doubtful_attempts(message, attempt if "sent" in says else attempt - 1)
         detail = plain(message)[: messages.MAX_REASON_LENGTH]
         failure = {"error_class": label, "message": detail, "target": target_of(self._step)}
+        if facts := getattr(error, "facts", None):
+            failure["facts"] = plain(facts)
         return {**says, **more, **failure, "result": "failed"}
 
     def _report(self, row: Mapping[str, Any]) -> StepReport:
         """Return the report of a stored row."""
         if row["result"] == "failed":
-            failure = messages.step_failure(self._step, self._place.step_index, row["error_class"], row["message"])
-            return StepReport(verdict=ConductVerdict.FAILED, failure=failure, next_step=self._next_step)
-        return StepReport(verdict=ConductVerdict.DONE, next_step=self._next_step)
-
-    @property
-    def _next_step(self) -> messages.NextStep | None:
-        return self._runner.describe(self._plan.after(self._place))
+            said = (row["error_class"], row["message"], row.get("facts"))
+            failure = messages.step_failure(self._step, self._place.step_index, *said)
+            return StepReport(verdict=ConductVerdict.FAILED, failure=failure)
+        return StepReport(verdict=ConductVerdict.DONE)
 
     def _row(self, mark: Mark, attempt: int, says: Mapping[str, Any], slot: str | None = None) -> Activity:
         place, now = self._place, self._runner.clock()

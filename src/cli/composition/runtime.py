@@ -16,10 +16,13 @@ from baton.application.agents.rule_agents import Expirer, Promoter, RunSuperviso
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
 from baton.application.commands import Commands
 from baton.application.conduct.conduct_reader import ConductFeed
+from baton.application.conduct.conduct_times import ConductTimes
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
+from baton.application.conduct.signal_reader import SignalQuestions
 from baton.application.long_work import find_work
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
+from baton.application.plant import SIMULATOR_ONLY
 from baton.application.ports import Authorizer, Caller
 from baton.application.publications import Publications
 from baton.application.queries import Feed, Queries
@@ -40,6 +43,8 @@ from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.federation.facility import Facility
 from baton.domain.kernel import Call
+from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
+from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
 from baton.domain.operation.conduct.results import ActuationKind
 from baton.domain.operation.conduct.views import MeasuredObjective
 from baton.domain.operation.conduct.work_items import WorkFound
@@ -53,7 +58,7 @@ from baton.infrastructure.background import Supervisor
 from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from baton.infrastructure.llm.providers import ConfiguredModels
 from baton.infrastructure.minting import configured_minter
-from baton.infrastructure.plugins import PluginUnusableError
+from baton.infrastructure.plugins import PluginUnusableError, installed_actions
 from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpending
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
@@ -123,6 +128,8 @@ class RuntimePorts:
         # The keys under which they are claimed; they follow from the settings alone.
         self._enclosures = frozenset(map(enclosure_key, names))
         self._supplies = frozenset(map(address_key, supplies))
+        routes, writable = settings.control_routes or SIMULATOR_ONLY, settings.control_writes_enabled
+        self._routes = tuple(one.model_copy(update={"read_only": one.read_only or not writable}) for one in routes)
         self._facility_name: str | None = None
 
     async def load_facility_name(self) -> str:
@@ -151,8 +158,11 @@ class RuntimePorts:
             compute_timeout=settings.compute_timeout_seconds,
             clearance_four_eyes=settings.four_eyes,
             policies_enforced=settings.enforced,
+            action_signals=runtime.action_signals,
+            unowned_signals_allowed=settings.unowned_signals_allowed,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,
+            control_routes=self._routes,
         )
 
     async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
@@ -168,6 +178,15 @@ class RuntimePorts:
 
     async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         return await self._runtime.conduct_reader.read_objective(procedure_id, conduct_id)
+
+    async def conduct_walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
+        return await self._runtime.conduct_times.walk(procedure_id, conduct_id)
+
+    async def registered_walk(self, procedure_id: UUID) -> ConductWalk | None:
+        return await self._runtime.conduct_times.registered_walk(procedure_id)
+
+    async def step_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
+        return await self._runtime.conduct_times.durations(keys)
 
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind
@@ -189,6 +208,9 @@ class RuntimePorts:
 
     async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
         return await self._runtime.reactions.open_items(subscriber_names)
+
+    async def read_signals(self, request: ReadSignalsRequest) -> Sequence[SignalSample]:
+        return await self._runtime.signal_questions.ask(request)
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         return await self._runtime.reactions.logged_event(event_id, reaction)
@@ -247,6 +269,7 @@ class Runtime:
         self.queries = Queries(store, self.authorizer, clock, new_id, self.ports)
         self.feed = Feed(store, self.authorizer, self.ports)
         self.conduct_reader = PostgresConductReader(store)
+        self.conduct_times = ConductTimes(store, self.conduct_reader)
         self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self.ports)
 
     def _open_providers(self) -> None:
@@ -257,9 +280,11 @@ class Runtime:
         self.models = ConfiguredModels(settings)
         try:
             self.minter = configured_minter(settings)
+            self.action_signals = installed_actions().signals
         except PluginUnusableError as error:
             raise BootRefused([str(error)]) from error
         self.engine = TemporalEngine(settings, self.tracing)
+        self.signal_questions = SignalQuestions(self.engine)
 
     def _build_long_work(self) -> None:
         """Build every kind of work that a workflow carries."""
@@ -268,7 +293,7 @@ class Runtime:
         self.mint_sweeps = MintSweeps(commands)
         self.publications = Publications(commands, signer, publisher)
         stalls, facility_code = PostgresConductProgress(store), settings.self_facility_code
-        self.conducts = ProcedureConductWork(store, commands, stalls, facility_code, self.conduct_reader, clock)
+        self.conducts = ProcedureConductWork(store, commands, stalls, facility_code, self.conduct_feed)
         self.run_conducts = RunConductWork(store, commands, stalls, facility_code)
         self.agents = Agents(self)
         self.reactions = ReactionReader(store, self.engine, self.agents.subscribers)

@@ -225,7 +225,7 @@ async def differences(
 ) -> list[str]:
     """Return the schedules whose calendar differs from the record, with how; attributes the engine lacks are ignored."""
     found = []
-    async for id, _, schedule in read_states(connection, Schedule.__name__, schedule_ids):
+    async for _, schedule in read_states(connection, Schedule.__name__, schedule_ids):
         assert isinstance(schedule, Schedule)
         entry = entry_of(schedule, facility_code)
         if lacking & set(entry.attributes):  # then it was put without any
@@ -240,5 +240,5 @@ async def differences(
         else:
             why = None if view.paused == entry.paused else "paused" if view.paused else "not paused"
         if why is not None:
-            found.append(f"{id} ({why})")
+            found.append(f"{schedule.id} ({why})")
     return found

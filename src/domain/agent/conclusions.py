@@ -28,6 +28,8 @@ CONCLUDING_COMMANDS = frozenset({"RequestDecisionDebrief", "RecordAgentDecision"
 """The commands that the agents of every kind need to conclude."""
 MAX_PHASES = 50
 MAX_CLOSING_FAILURES = 10
+MAX_DECIDED_STEPS = 20  # Steps of a phase that people decided about, of each kind.
+MAX_DEVIATIONS = 10  # Setpoints of a phase that did not read as written.
 MAX_PARAMETERS_LENGTH = 20_000
 """Characters of parameters that a model is shown; of longer ones it is told only how many there are."""
 
@@ -146,8 +148,13 @@ def phase_facts(phase: Procedure) -> dict[str, Any]:
         "status": phase.status.value,
         "failure": None if phase.failure is None else phase.failure.model_dump(mode="json"),
         "closing_failures": [one.model_dump(mode="json") for one in phase.closing_failures[:MAX_CLOSING_FAILURES]],
+        "deviations": [one.model_dump(mode="json") for one in phase.deviations[:MAX_DEVIATIONS]],
         "iteration_count": phase.iteration_count,
         "skipped_count": phase.skipped_count,
+        "skipped_waits": [one.step_index for one in phase.skipped_waits[:MAX_DECIDED_STEPS]],
+        "resolved_steps": [
+            {"step_index": one.step_index, "outcome": one.outcome.value} for one in phase.resolved_steps[:MAX_DECIDED_STEPS]
+        ],
     }
 
 

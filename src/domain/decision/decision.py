@@ -347,7 +347,7 @@ class AppendInferences(Verb[Decision]):
 def append_spans(command: Command, spans: Sequence[Span], decision_id: UUID, logbook_id: UUID | None, call: Call) -> Outcome:
     """Return the rows of these spans in a decision's logbook, which is opened where there is none yet."""
     logbook_id, opening = open_logbook(logbook_id, DecisionLogbookOpened, Inference, call)
-    rows = [Inference.by(call, command, logbook_id, decision_id=decision_id, **dict(span)) for span in spans]
+    rows = [Inference.by(call, command, logbook_id, decision_id=decision_id, **vars(span)) for span in spans]
     return [*opening, Enter(rows)]
 
 

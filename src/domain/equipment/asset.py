@@ -53,6 +53,7 @@ class Asset(State):
     settings: Mapping[str, Any] = field(default_factory=dict)
     schema_revisions: Mapping[UUID, int] = field(default_factory=dict)
     alternate_identifiers: tuple[AlternateIdentifier, ...]
+    signal_limits: Mapping[str, values.SignalLimits] = field(default_factory=dict)  # By address.
     located_in_enclosure_id: UUID | None
     ports: tuple[Port, ...] = ()
     owners: tuple[Owner, ...]
@@ -197,6 +198,15 @@ class AssetAlternateIdentifierRemoved(Event, of=asset):
     value: str
 
 
+class AssetSignalLimitsSet(Event, of=asset):
+    """The values were limited that a signal of the asset may be set to; without a limit, it has none any more."""
+
+    address: str
+    low: float | None
+    high: float | None
+    reason: FreeText
+
+
 class AssetOwnerAdded(Event, of=asset):
     """The asset got an owner."""
 
@@ -236,7 +246,7 @@ class AssetExternalIdAssigned(ExternalIdEvent, of=asset):
 PartEvent = AssetPortAdded | AssetPortRemoved | AssetOwnerAdded | AssetOwnerRemoved | AssetFamilyAdded | AssetFamilyRemoved
 IdentifierEvent = AssetAlternateIdentifierAdded | AssetAlternateIdentifierRemoved | AssetExternalIdAssigned
 PlaceEvent = AssetRelocated | AssetAttachedToFixture | AssetDetachedFromFixture
-ValueEvent = AssetRenamed | AssetConditionReport | AssetSettingsUpdated | AssetPartitionRuleUpdated
+ValueEvent = AssetRenamed | AssetConditionReport | AssetSettingsUpdated | AssetPartitionRuleUpdated | AssetSignalLimitsSet
 AssetEvent = PartEvent | IdentifierEvent | PlaceEvent | ValueEvent
 
 
@@ -269,6 +279,11 @@ def evolve(asset: Asset, event: AssetEvent) -> Asset:
             removed = AlternateIdentifier(**dict(event))
             left = tuple(identifier for identifier in asset.alternate_identifiers if identifier != removed)
             return copy_with(asset, alternate_identifiers=left)
+        case AssetSignalLimitsSet():
+            signal, limits = values.value_field(event.address), values.SignalLimits(low=event.low, high=event.high)
+            others = {at: one for at, one in asset.signal_limits.items() if values.value_field(at) != signal}
+            given = {} if limits == values.NO_LIMITS else {event.address: limits}
+            return copy_with(asset, signal_limits={**others, **given})
         case AssetOwnerAdded():
             return copy_with(asset, owners=by_name((*asset.owners, Owner(**dict(event)))))
         case AssetOwnerRemoved():

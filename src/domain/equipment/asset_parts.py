@@ -16,6 +16,7 @@ from baton.domain.equipment.fixture import Fixture
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
 from baton.domain.equipment.partition import PartitionRule, check_partition_rule
+from baton.domain.equipment.signals import signal_entries, signal_removals
 from baton.domain.equipment.values import AlternateIdentifier, Owner, check_owners
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.shared.canonical import canonical_json
@@ -94,9 +95,10 @@ class AddAssetAlternateIdentifier(AlternateIdentifier, Verb[Asset]):
     """Record another name the asset goes by, such as its process variable."""
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
-        if AlternateIdentifier(**dict(self)) in asset.alternate_identifiers:
+        added = AlternateIdentifier(**dict(self))
+        if added in asset.alternate_identifiers:
             raise self.cannot("already_present", f"The asset has {self.kind} {self.value} already; nothing to add.")
-        return [events.AssetAlternateIdentifierAdded(**dict(self))]
+        return [events.AssetAlternateIdentifierAdded(**dict(self)), *signal_entries([added])]
 
 
 @asset.command(post="/{asset_id}/remove-alternate-identifier", allowed=IN_SERVICE, destructive=True)
@@ -108,9 +110,10 @@ class RemoveAssetAlternateIdentifier(Verb[Asset]):
 
     def decide(self, asset: Asset, call: Call) -> Outcome:
         value = self.value.strip()
-        if all((one.kind, one.value) != (self.kind, value) for one in asset.alternate_identifiers):
+        removed = [one for one in asset.alternate_identifiers if (one.kind, one.value) == (self.kind, value)]
+        if not removed:
             raise self.cannot("not_present", f"The asset has no {self.kind} {value}; read the asset for what it has.")
-        return [events.AssetAlternateIdentifierRemoved(kind=self.kind, value=value)]
+        return [events.AssetAlternateIdentifierRemoved(kind=self.kind, value=value), *signal_removals(removed)]
 
 
 @asset.command(post="/{asset_id}/add-owner", allowed=IN_SERVICE)

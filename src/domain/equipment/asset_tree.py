@@ -15,6 +15,7 @@ from baton.domain.equipment.asset import ASSETS, DECOMMISSIONED, IN_SERVICE, Ass
 from baton.domain.equipment.family import Family, FamilyStatus
 from baton.domain.equipment.model import Model
 from baton.domain.equipment.mount import INSTALLED
+from baton.domain.equipment.signals import signal_entries, signal_removals
 from baton.domain.equipment.values import AlternateIdentifier, Drawing, InvalidAlternateIdentifierError, Owner, check_owners
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omittable
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
@@ -181,7 +182,7 @@ class RegisterAsset(JudgedCreation[RegistrationFacts]):
             "owners": assets.by_name(self.owners),
         }
         enlisted = [] if parent is None else [Enlist(CHILDREN, str(parent.id))]
-        return [assets.AssetRegistered(**{**dict(self), **derived}), *enlisted]
+        return [assets.AssetRegistered(**{**dict(self), **derived}), *enlisted, *signal_entries(self.alternate_identifiers)]
 
     def check_values(self) -> None:
         """Refuse values that are wrong whatever is on record."""
@@ -289,7 +290,7 @@ class DecommissionAsset(JudgedVerb[Asset, tuple[UUID | None, list[UUID]]]):
         if children:
             detail = "Assets below this one are in service; decommission or relocate them first."
             raise self.cannot("active_children", detail, asset_ids=children)
-        return [assets.AssetDecommissioned()]
+        return [assets.AssetDecommissioned(), *signal_removals(asset.alternate_identifiers)]
 
 
 class TreeDirection(StrEnum):

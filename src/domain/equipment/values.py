@@ -74,6 +74,25 @@ class AlternateIdentifier(Value):
     value: Annotated[str, Text(200, InvalidAlternateIdentifierError, "identifier value")]
 
 
+class SignalLimits(Value):
+    """The lowest and the highest value that a signal may be set to; None where there is no such limit."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def admits(self, value: float) -> bool:
+        """Return whether a value lies within the limits, ends included."""
+        return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
+
+
+NO_LIMITS = SignalLimits()
+
+
+def value_field(address: str) -> str:
+    """Return the address of a signal with its field; an EPICS record without one stands for its VAL field."""
+    return address if "." in address.rpartition(":")[2] else f"{address}.VAL"
+
+
 class Owner(Value):
     """An institution that owns an asset; never a person."""
 

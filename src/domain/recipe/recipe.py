@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, Query, TimeTravel, Value
+from baton.domain.operation.conduct.options import ChosenOptions, OnUnknownOutcome, WatchedGates, first_choices
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
@@ -24,11 +25,13 @@ Steps = tuple[RecipeStep, ...]
 
 
 class RecipeVersion(Value):
-    """The content of a recipe from one moment on; the definition has no tag."""
+    """The content of a recipe from one moment on, with its own options of conducts; the definition has no tag."""
 
     version_tag: str | None
     steps: Steps
     closing_steps: Steps
+    watch: WatchedGates | None = None
+    on_unknown_outcome: OnUnknownOutcome | None = None
     occurred_at: datetime
 
 
@@ -50,6 +53,14 @@ class Recipe(Template):
         return self.versions[-1].closing_steps
 
     @property
+    def watch(self) -> WatchedGates | None:
+        return self.versions[-1].watch
+
+    @property
+    def on_unknown_outcome(self) -> OnUnknownOutcome | None:
+        return self.versions[-1].on_unknown_outcome
+
+    @property
     def step_count(self) -> int:
         return len(self.steps)
 
@@ -65,20 +76,24 @@ class Recipe(Template):
 recipe = Aggregate(Recipe, "/recipes", context="recipe")
 
 
-class RecipeDefined(Event, of=recipe):
-    """The steps and closing steps were written down."""
+class RecipeDefined(Event, of=recipe, version=2, upcasters={1: dict}):
+    """The steps and closing steps were written down; since version 2 with the options of their conducts."""
 
     name: str
     capability_id: UUID
     steps: Steps
     closing_steps: Steps
+    watch: WatchedGates | None = None
+    on_unknown_outcome: OnUnknownOutcome | None = None
 
 
-class RecipeVersioned(TemplateVersioned, of=recipe):
-    """All steps and closing steps were replaced under this tag."""
+class RecipeVersioned(TemplateVersioned, of=recipe, version=2, upcasters={1: dict}):
+    """All steps and closing steps were replaced under this tag; since version 2 the options of their conducts too."""
 
     steps: Steps
     closing_steps: Steps
+    watch: WatchedGates | None = None
+    on_unknown_outcome: OnUnknownOutcome | None = None
 
 
 class RecipeDeprecated(TemplateDeprecated, of=recipe):
@@ -89,8 +104,9 @@ class RecipeDeprecated(TemplateDeprecated, of=recipe):
 
 @recipe.begin
 def begin(event: RecipeDefined) -> Recipe:
-    at, steps, closing_steps = event.occurred_at, event.steps, event.closing_steps
-    first = RecipeVersion(version_tag=None, steps=steps, closing_steps=closing_steps, occurred_at=at)
+    at = event.occurred_at
+    content = {name: value for name, value in event if name in RecipeVersion.model_fields}
+    first = RecipeVersion(**content, version_tag=None, occurred_at=at)
     return Recipe(id=event.stream_id, created_at=at, name=event.name, capability_id=event.capability_id, versions=(first,))
 
 
@@ -115,7 +131,7 @@ class InvalidRecipeReplacementError(Invalid, context="recipe", reason="itself"):
 
 
 class RecipeVersionTagConflictError(Conflict, context="recipe"):
-    """The tag already names other steps of this recipe."""
+    """The tag already names other steps or options of this recipe."""
 
 
 class RecipeVersionNotFoundError(NotFound, context="recipe"):
@@ -123,7 +139,7 @@ class RecipeVersionNotFoundError(NotFound, context="recipe"):
 
 
 @recipe.creation()
-class DefineRecipe(JudgedCreation[Capability]):
+class DefineRecipe(ChosenOptions, JudgedCreation[Capability]):
     """Write down the steps that realise a capability here, and those that leave everything safe afterwards."""
 
     name: Annotated[str, recipe.text("name", 200)]
@@ -136,12 +152,12 @@ class DefineRecipe(JudgedCreation[Capability]):
 
     def decide(self, call: Call, capability: Capability) -> Outcome:
         content = read_content(self.steps, self.closing_steps, capability)
-        return [RecipeDefined(name=self.name, capability_id=self.capability_id, **content)]
+        return [RecipeDefined(name=self.name, capability_id=self.capability_id, **content, **dict(first_choices(self)))]
 
 
 @recipe.command(post="/{recipe_id}/version", allowed=CURRENT)
-class VersionRecipe(JudgedVerb[Recipe, Capability]):
-    """Replace all steps and closing steps under a tag; the tag may be used again for the same content only."""
+class VersionRecipe(ChosenOptions, JudgedVerb[Recipe, Capability]):
+    """Replace all steps, closing steps and options under a tag; the tag may be used again for the same content only."""
 
     version_tag: Annotated[str, recipe.text("version_tag", 50)]
     steps: RawSteps
@@ -152,14 +168,16 @@ class VersionRecipe(JudgedVerb[Recipe, Capability]):
 
     def decide(self, recipe: Recipe, call: Call, capability: Capability) -> Outcome:
         content = read_content(self.steps, self.closing_steps, capability)
-        named = recipe.version(self.version_tag)
-        if named is not None and steps_hash(**content) != steps_hash(named.steps, named.closing_steps):
-            detail = f"The tag {self.version_tag} names other steps of this recipe already; choose another tag."
+        named, chosen = recipe.version(self.version_tag), first_choices(self)
+        if named is not None and (
+            steps_hash(**content) != steps_hash(named.steps, named.closing_steps) or first_choices(named) != chosen
+        ):
+            detail = f"The tag {self.version_tag} names other steps or options of this recipe already; choose another tag."
             raise RecipeVersionTagConflictError(detail, facts={"version_tag": self.version_tag})
-        return [RecipeVersioned(version_tag=self.version_tag, **content)]
+        return [RecipeVersioned(version_tag=self.version_tag, **content, **dict(chosen))]
 
 
-def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> dict[str, Steps]:
+def read_content(steps: Sequence[Any], closing_steps: Sequence[Any], capability: Capability) -> dict[str, Any]:
     """Return the two lists as steps; refuse them where they are empty, misshapen or inconsistent."""
     if not steps:
         raise EmptyRecipeStepsError("The recipe has no steps; give at least one.")
@@ -206,6 +224,8 @@ class RecipeView(Value):
     created_at: datetime
     versioned_at: datetime | None
     deprecated_at: datetime | None
+    watch: WatchedGates | None
+    on_unknown_outcome: OnUnknownOutcome | None
 
 
 @recipe.query(get="/{recipe_id}", returns=RecipeView, refuses=[RecipeVersionNotFoundError])
@@ -218,7 +238,7 @@ class GetRecipe(TimeTravel):
         shown = {name: getattr(recipe, name) for name in RecipeView.model_fields}
         if self.version_tag is not None:
             version = version_of(recipe, self.version_tag)
-            shown |= {name: getattr(version, name) for name in ("version_tag", "steps", "closing_steps")}
+            shown |= {name: value for name, value in version if name in RecipeView.model_fields}
             shown["versioned_at"] = version.occurred_at
         return RecipeView.model_construct(**shown)
         yield

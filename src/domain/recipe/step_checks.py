@@ -100,7 +100,7 @@ def first_fault(error: ValidationError) -> tuple[str, str, str]:
     """Return the path, the reason and the words of the first fault of a step."""
     fault = error.errors(include_url=False)[0]
     parts = [str(part) for part in fault["loc"][1:]]
-    if parts[:1] == ["criterion"]:
+    if parts[:1] in (["criterion"], ["verify"]):
         del parts[1:2]  # the tag of the union
     path = ".".join(parts)
     if fault["type"] not in FAULTS:

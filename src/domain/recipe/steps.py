@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, assert_never, get_args
 
 import pydantic
-from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import ConfigDict, Discriminator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, Tag, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from baton.domain.kernel import Value
@@ -210,13 +210,36 @@ Criterion = Annotated[EqualsCriterion | ToleranceCriterion, Field(discriminator=
 PlainCriterion = Annotated[PlainEqualsCriterion | PlainToleranceCriterion, Field(discriminator="kind")]
 
 
+class Verification(Value):
+    """Read until what is read lies within the tolerance of what was written, or the time is up; without a timeout, once.
+    What is no number must be equal."""
+
+    tolerance: Annotated[StrictFloat, Field(ge=0, description="In the unit of the signal that is read.")]
+    address: Annotated[
+        Address | None,
+        Field(
+            exclude_if=lambda address: address is None,
+            description="The signal to read, such as a readback; else the one written.",
+        ),
+    ] = None
+    timeout: Annotated[Timeout | None, Field(exclude_if=lambda timeout: timeout is None)] = None
+
+
+def _verify_tag(value: Any) -> str:
+    is_object = isinstance(value, Verification) or (isinstance(value, Mapping) and reserved_key(value) is None)
+    return "judged" if is_object else "flag"
+
+
+Verify = Annotated[Annotated[StrictBool, Tag("flag")] | Annotated[Verification, Tag("judged")], Discriminator(_verify_tag)]
+
+
 class RecipeSetpointStep(Value):
-    """Write a value and wait until it is confirmed; with `verify`, read it back once as evidence."""
+    """Write a value and wait until it is confirmed; with `verify`, read it back: once as evidence, or until it took."""
 
     kind: Literal["setpoint"]
     address: Address
     value: BoundValue
-    verify: StrictBool = False
+    verify: Verify = False
 
 
 class RecipeActionStep(Value):
@@ -349,6 +372,8 @@ def named_parts(step: RecipeStep) -> Iterator[tuple[str, str]]:
     for field in ("address", "name", "capture_name", "output_ref_name"):
         if (name := getattr(step, field, None)) is not None:
             yield field, name
+    if isinstance(step, RecipeSetpointStep) and isinstance(step.verify, Verification) and step.verify.address is not None:
+        yield "verify.address", step.verify.address
     for path, value in operands(step):
         if isinstance(value, CaptureRef | SteeringRef | OutputRef):
             yield from ((path, name) for name in dict(value).values())
@@ -367,6 +392,16 @@ def declared_capture(step: RecipeStep) -> str | None:
 def declared_output(step: RecipeStep) -> str | None:
     """Return the output a step publishes its artifact as, or None."""
     return step.output_ref_name if isinstance(step, RecipeComputeStep) else None
+
+
+def wait_seconds(step: RecipeStep) -> float:
+    """Return how long a step may wait for a signal by its own declaration; 0 where it is over at once."""
+    match step:
+        case RecipeCheckStep(timeout=timeout):
+            return timeout or 0.0
+        case RecipeSetpointStep(verify=Verification(timeout=timeout)):
+            return timeout or 0.0
+    return 0.0
 
 
 def binding_names(steps: Iterable[RecipeStep]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Everything that can refuse the conduct does so before anything is written; everything later is an outcome.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Self
@@ -13,9 +13,20 @@ from pydantic import BaseModel, Field, model_validator
 
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omittable
 from baton.domain.operation.conduct import progress as records
-from baton.domain.operation.conduct.conduct import ConductProcedure, Wait
+from baton.domain.operation.conduct.conduct import ConductProcedure, Wait, tighter
+from baton.domain.operation.conduct.estimates import (
+    UNLIMITED,
+    ConductWalk,
+    Estimate,
+    conduct_estimate,
+    estimate_walk,
+    start_position,
+    sum_estimates,
+    walk_of,
+)
 from baton.domain.operation.conduct.messages import lifecycle_failure
-from baton.domain.operation.conduct.pins import UNPINNABLE
+from baton.domain.operation.conduct.options import ChosenOptions, first_choices
+from baton.domain.operation.conduct.pins import UNPINNABLE, literal_steps
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
 from baton.domain.operation.conduct.results import ConductResult, Failure, PhaseResult, RunConductResult, merged_kind
 from baton.domain.operation.conduct.views import PendingRequestView, pending_since, pending_view
@@ -24,7 +35,8 @@ from baton.domain.operation.procedure.procedure import COMPLETED, DEFINED, UNDER
 from baton.domain.operation.procedure.start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
 from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
-from baton.domain.shared.reads import Reads, events_of, find_all, latest_events, record_of, require_all
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
 from baton.domain.shared.writes import Answer, Put
 
@@ -102,8 +114,10 @@ def unfit(reason: str, phase: Procedure, refusal: Refusal) -> RunPhaseMismatchEr
     attempts=3,
     essential=True,
 )
-class ConductRun(JudgedVerb[Run, UUID | None]):
+class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
     """Conduct phases of the run one after the other, then complete it; the first phase that fails aborts it.
+
+    Options given here hold for every phase whose own `conduct` does not choose them.
 
     A repeat by the same principal with the same phases attaches to the conduct that is live.
     """
@@ -123,10 +137,9 @@ class ConductRun(JudgedVerb[Run, UUID | None]):
 
     def listed_phases(self) -> tuple[ListedPhase, ...]:
         phases = self.phases or tuple(Phase(procedure_id=id) for id in self.procedure_ids)
-        return tuple(
-            ListedPhase(procedure_id=one.procedure_id, conduct=(one.conduct or DEFAULT_ARRANGEMENT).stored_form())
-            for one in phases
-        )
+        chosen = first_choices(self).model_dump(mode="json")
+        arranged = [(one.procedure_id, (one.conduct or DEFAULT_ARRANGEMENT).stored_form()) for one in phases]
+        return tuple(ListedPhase(procedure_id=id, conduct={**chosen, **conduct}) for id, conduct in arranged)
 
     def gather(self, run: Run, call: Call) -> Reads[UUID | None]:
         """Refuse a conduct that cannot begin; return the live conduct that this one repeats, or None."""
@@ -284,7 +297,46 @@ class RunConductView(BaseModel):
     pending: PendingRequestView | None = None  # What a hold of the run, or a request to its current phase, waits for there.
     started_at: datetime | None = None
     heartbeat_at: datetime | None = None
+    estimate: Annotated[
+        Estimate | None,
+        Field(description="How long the phases that are not over take together. Null where the conduct has ended."),
+    ] = None
     result: RunConductResult | None = None
+
+
+def run_estimate(
+    run: Run, opening: RunConductStarted, phases: Mapping[UUID, Procedure], progress: RunConductProgress, now: datetime
+) -> Reads[Estimate]:
+    """Return how long a live conduct of a run will still take; the clock stands where the run or its phase stands."""
+    parts: list[Estimate] = []
+    stands = run.status is not RUNNING or progress.waiting is not None
+    for listed in opening.phases:
+        phase = phases[listed.procedure_id]
+        part = yield from phase_estimate(listed, phase, now)
+        if part is not None:
+            parts.append(part)
+            stands = stands or (phase.status is not DEFINED and part.ends_at is None)
+    return sum_estimates(parts, None if stands else now)
+
+
+def phase_estimate(listed: ListedPhase, phase: Procedure, now: datetime) -> Reads[Estimate | None]:
+    """Return how long a phase will take or, where it has begun, will still take; None where it is over."""
+    if phase.status is not DEFINED:
+        progress = yield from record_of(records.ConductProgress, procedure_id=phase.id)
+        return None if progress is None else (yield from conduct_estimate(phase, progress, now))
+    command: Any = arranged_command(listed.conduct)
+    sent = getattr(command, "steps", ())
+    known = walk_of(literal_steps(sent), ()) if sent else (yield from ask(Ports.registered_walk, phase.id))
+    walk = replace(
+        known or ConductWalk((), ()),
+        mode=procedures.MODES[command.operation.command_name],
+        unconverged_cap=tighter(
+            getattr(command, "max_consecutive_unconverged_iterations", None), phase.max_consecutive_unconverged_iterations
+        ),
+        budget=getattr(command, "budget", None) or UNLIMITED,
+    )
+    durations = yield from ask(Ports.step_durations, walk.keys)
+    return estimate_walk(walk, durations, start_position(walk, phase))
 
 
 def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingRequestView | None]:
@@ -329,5 +381,6 @@ class GetRunConduct(Query):
             pending=None if current is None else (yield from pending_in(run, found[current], call.now)),
             started_at=opening.occurred_at,
             heartbeat_at=None if progress is None else progress.heartbeat_at,
+            estimate=None if live is None else (yield from run_estimate(run, opening, found, live, call.now)),
             result=next((end.result for end in ends if end.conduct_id == opening.conduct_id), None),
         )

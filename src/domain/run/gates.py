@@ -64,7 +64,7 @@ class Preconditions:
     now: datetime
     deployment: Deployment
     scope: AssetScope
-    asset_ids: frozenset[UUID]  # The assets of the plan, or the targets of the procedure.
+    asset_ids: frozenset[UUID]  # The judged assets: those of the plan, or of the procedure.
     needed_supplies: frozenset[str]
     supplies: tuple[Supply, ...]
     enclosures: Enclosures
@@ -74,9 +74,17 @@ class Preconditions:
     run_id: UUID | None = None
 
     @property
+    def assets(self) -> list[Asset]:
+        """The judged assets by id."""
+        return [self.scope.assets[id] for id in sorted(self.asset_ids)]
+
+    @property
     def decommissioned_assets(self) -> list[Asset]:
-        assets = (self.scope.assets[id] for id in sorted(self.asset_ids))
-        return [asset for asset in assets if asset.lifecycle is DECOMMISSIONED]
+        return [asset for asset in self.assets if asset.lifecycle is DECOMMISSIONED]
+
+    @property
+    def clearance(self) -> GateFinding | None:
+        return clearance_finding(self.clearances, self.now)
 
     @property
     def run_facts(self) -> dict[str, str]:
@@ -86,6 +94,12 @@ class Preconditions:
     @property
     def supply(self) -> GateFinding | None:
         return supply_finding(self.needed_supplies, self.supplies, self.resuming)
+
+    @property
+    def fresh_until(self) -> datetime | None:
+        """When the oldest observation of an enclosure in scope becomes too old; None where no enclosure is."""
+        observed = [contact.contacted_at for contact in self.contacts.values()]
+        return min(observed) + self.deployment.enclosure_observation_ttl if observed else None
 
     @property
     def enclosure(self) -> GateFinding | None:
@@ -116,13 +130,13 @@ def run_preconditions(
 
 def clearance_present(facts: Preconditions) -> None:
     """Some clearance covers the run, whatever its status."""
-    if (finding := clearance_finding(facts.clearances, facts.now)) is not None and finding.total:
+    if (finding := facts.clearance) is not None and finding.total:
         raise finding.refusal(RunRequiresActiveClearanceError, RunClearanceCoverageMismatchError, **facts.run_facts)
 
 
 def clearance_active(facts: Preconditions) -> None:
     """One of the clearances that cover the run is in force."""
-    if (finding := clearance_finding(facts.clearances, facts.now)) is not None:
+    if (finding := facts.clearance) is not None:
         raise finding.refusal(RunClearanceCoverageMismatchError, RunClearanceCoverageMismatchError, **facts.run_facts)
 
 
@@ -155,11 +169,11 @@ def supply_ids(facts: Preconditions) -> Iterable[UUID]:
     return (supply.id for supply in facts.supplies)
 
 
-def _clearance_ids(facts: Preconditions) -> Iterable[UUID]:
+def clearance_ids(facts: Preconditions) -> Iterable[UUID]:
     return (clearance.id for clearance in facts.clearances)
 
 
-CLEARANCE_GATES = (Gate(clearance_present, _clearance_ids), Gate(clearance_active, _clearance_ids))
+CLEARANCE_GATES = (Gate(clearance_present, clearance_ids), Gate(clearance_active, clearance_ids))
 SUPPLY_GATES = (Gate(supply_present, supply_ids), Gate(supply_available, supply_ids))
 ENCLOSURE_GATE = Gate(enclosure_permitted, lambda facts: facts.scope.enclosure_ids)
 ASSET_GATE = Gate(assets_in_service, lambda facts: facts.asset_ids)

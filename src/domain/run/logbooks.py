@@ -98,7 +98,7 @@ class AppendObservations(Verb[Run]):
             detail = f"The run is {run.status.value}, and its observations are closed; {advice}."
             raise RunObservationLogbookClosedError(detail, reason=run.status.value.lower())
         logbook_id, opening = open_logbook(run.observation_logbook_id, RunObservationLogbookOpened, Observation, call)
-        rows = [Observation.by(call, self, logbook_id, run_id=run.id, **dict(sample)) for sample in self.entries]
+        rows = [Observation.by(call, self, logbook_id, run_id=run.id, **vars(sample)) for sample in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 
 
@@ -208,7 +208,7 @@ class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
         for writing in self.entries:
             check_writing(writing, author)
         logbook_id, opening = open_logbook(run.narrative_logbook_id, RunNarrativeLogbookOpened, RunLogbookEntry, call)
-        rows = [RunLogbookEntry.by(call, self, logbook_id, run_id=run.id, **dict(writing)) for writing in self.entries]
+        rows = [RunLogbookEntry.by(call, self, logbook_id, run_id=run.id, **vars(writing)) for writing in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 
 

@@ -1,9 +1,17 @@
 """The messages that the workflow and the activities of a run's conduct exchange; histories record them."""
 
-from enum import StrEnum
+from typing import Self
 from uuid import UUID
 
-from baton.domain.operation.conduct.messages import ConductOrder, Message, OwnedRequest
+from baton.domain.operation.conduct.messages import (
+    ConductOrder,
+    ConductOutcome,
+    ConductVerdict,
+    Finish,
+    Message,
+    OwnedRequest,
+    StepReport,
+)
 from baton.domain.operation.conduct.results import Failure
 from baton.domain.shared.canonical import derived_uuid7
 
@@ -18,20 +26,6 @@ def run_workflow_id(run_id: UUID) -> str:
     return f"conduct-run:{run_id}"
 
 
-class PhaseVerdict(StrEnum):
-    """What the record says about a phase, or about the run before it."""
-
-    OPENED = "opened"
-    COMPLETED = "completed"
-    FAILED = "failed"  # the phase was aborted or truncated, or must not start
-    RUN_HELD = "run_held"
-    RUN_RESUMED = "run_resumed"
-    RUN_ENDED = "run_ended"  # somebody else ended the run
-    DENIED = "denied"  # one permission of the submitter was withdrawn
-    STOOD_DOWN = "stood_down"  # the submitter may not act at all any more
-    GONE = "gone"  # the conduct is not the live one any more; nothing was touched
-
-
 class PhaseJob(Message):
     """The workflow to start for a phase that was opened, with its search attributes."""
 
@@ -44,38 +38,27 @@ class PhaseJob(Message):
 class PhaseReport(Message):
     """How far a phase is."""
 
-    verdict: PhaseVerdict
+    verdict: ConductVerdict
     failure: Failure | None = None
     job: PhaseJob | None = None  # the workflow to start; None where it was started already
 
-
-class RunFinish(StrEnum):
-    """How the phases ended."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    ENDED = "ended"  # somebody else ended the run
-    DENIED = "denied"
-    STOOD_DOWN = "stood_down"
-    CANCELLED = "cancelled"  # the workflow was cancelled in the engine
-    GONE = "gone"
-
-
-RUN_FINISH_BY_VERDICT = {
-    PhaseVerdict.FAILED: RunFinish.FAILED,
-    PhaseVerdict.RUN_ENDED: RunFinish.ENDED,
-    PhaseVerdict.DENIED: RunFinish.DENIED,
-    PhaseVerdict.STOOD_DOWN: RunFinish.STOOD_DOWN,
-    PhaseVerdict.GONE: RunFinish.GONE,
-}  # How the phases end at each verdict after which they do not continue.
+    def as_step(self) -> StepReport:
+        """Return it as the report of a step."""
+        return StepReport(verdict=self.verdict, failure=self.failure)
 
 
 class RunOutcome(Message):
     """The end of the phases: at which of them, and why where the record does not say."""
 
-    finish: RunFinish
+    finish: Finish
     phase_index: int | None = None
     failure: Failure | None = None
+
+    @classmethod
+    def of(cls, outcome: ConductOutcome, phase_index: int) -> Self:
+        """Return the outcome of a walk that ended at this phase."""
+        index = None if outcome.finish in (Finish.COMPLETED, Finish.CANCELLED) else phase_index
+        return cls(finish=outcome.finish, phase_index=index, failure=outcome.failure)
 
 
 class RunConductRequest(OwnedRequest):

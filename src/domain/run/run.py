@@ -148,8 +148,8 @@ class RunNarrativeLogbookOpened(LogbookOpened, of=run):
     """The logbook of what people and agents write about the run was opened."""
 
 
-class RunConducted(ConductEnded, of=run):
-    """A conduct of the run came to its end, and this came of it."""
+class RunConducted(ConductEnded, of=run, version=2, upcasters={1: dict}):
+    """A conduct of the run came to its end, and this came of it; since version 2 with the facts of failures."""
 
     result: RunConductResult
 

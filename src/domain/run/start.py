@@ -206,7 +206,7 @@ class RunStartedAnswer(BaseModel):
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
 
-@run.creation(returns=RunStartedAnswer, essential=True)
+@run.creation(returns=RunStartedAnswer, gated=True, essential=True)
 class StartRun(RunRequest, JudgedCreation[RunStart]):
     """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on it and its assets."""
 
@@ -264,7 +264,7 @@ class PreflightRun(RunRequest, Query):
         )
 
 
-@run.command(post="/{run_id}/resume", allowed=[HELD], essential=True)
+@run.command(post="/{run_id}/resume", allowed=[HELD], gated=True, essential=True)
 class ResumeRun(JudgedVerb[Run, Preconditions]):
     """Let a held run go on, if its preconditions still hold; nothing resumes by itself."""
 

@@ -13,6 +13,8 @@ from baton.domain.shared.refusals import Refusal
 F = TypeVar("F", contravariant=True)
 T = TypeVar("T")
 Commands = tuple[str, ...]
+GATE_STREAMS = frozenset({"Asset", "Campaign", "Clearance", "Enclosure", "Method", "Plan", "Run", "Subject", "Supply"})
+"""The streams whose events can close a gate: an append to them waits for a gated command that is being written."""
 NOT_JUDGED = "not_judged"  # The reason of a gate that cannot be asked, because the facts it judges cannot be loaded.
 
 
@@ -75,22 +77,38 @@ class GateReport:
     def __init__(self) -> None:
         self.verdicts: list[GateVerdict] = []
 
-    def note(self, gate: str, commands: Commands, refusal: Refusal | None, subjects: Iterable[UUID] = ()) -> None:
-        """Add a verdict, unless no command must pass the gate."""
+    def note(
+        self,
+        gate: str,
+        commands: Commands,
+        refusal: Refusal | None,
+        subjects: Iterable[UUID] = (),
+        remark: str | None = None,
+    ) -> None:
+        """Add a verdict, unless no command must pass the gate; the remark says what it lets pass."""
         if not commands:
             return
-        cause = {} if refusal is None else {name: getattr(refusal, name) for name in ("code", "reason", "detail", "facts")}
+        cause: dict[str, Any] = {"detail": remark}
+        if refusal is not None:
+            cause = {name: getattr(refusal, name) for name in ("code", "reason", "detail", "facts")}
         about = tuple(sorted(subjects))
         self.verdicts.append(GateVerdict(gate=gate, passed=refusal is None, subjects=about, asked_by=commands, **cause))
 
-    def ask(self, gate: str, commands: Commands, judge: Callable[[], None], subjects: Iterable[UUID] = ()) -> None:
-        """Ask a gate by the rule that raises a refusal or returns."""
+    def ask(
+        self,
+        gate: str,
+        commands: Commands,
+        judge: Callable[[], None],
+        subjects: Iterable[UUID] = (),
+        remark: str | None = None,
+    ) -> None:
+        """Ask a gate by the rule that raises a refusal or returns; the remark is noted where it lets pass."""
         refused = None
         try:
             judge()
         except Refusal as refusal:
             refused = refusal
-        self.note(gate, commands, refused, subjects)
+        self.note(gate, commands, refused, subjects, remark)
 
     def ask_all(self, gates: Sequence[Gate[T]], commands: Commands, facts: T) -> None:
         """Ask all of these gates about the same facts."""
@@ -108,7 +126,9 @@ class GateReport:
         return loaded
 
     def skip(self, gates: Iterable[str], commands: Commands) -> None:
-        """Note gates that cannot be asked because their facts are missing."""
+        """Note gates that cannot be asked because their facts are missing, unless no command must pass them."""
+        if not commands:
+            return
         detail = "This cannot be judged before what is missing is found."
         for gate in gates:
             verdict = GateVerdict(gate=gate, passed=False, reason=NOT_JUDGED, detail=detail, subjects=(), asked_by=commands)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
     from baton.domain.equipment.values import ExternalIdScheme
     from baton.domain.kernel import Call
-    from baton.domain.operation.conduct.results import ActuationKind
+    from baton.domain.operation.conduct.action_signals import ActionSignals
+    from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
+    from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
+    from baton.domain.operation.conduct.results import ActuationKind, DeclaredRoute
     from baton.domain.operation.conduct.views import MeasuredObjective
     from baton.domain.operation.conduct.work_items import WorkFound
     from baton.domain.shared.citation import Citation
@@ -39,8 +42,11 @@ class Deployment:
     compute_timeout: float  # Seconds that a program may take at the most.
     clearance_four_eyes: bool
     policies_enforced: bool
+    action_signals: Mapping[str, ActionSignals]  # What each action declares to touch; one that is not here declares nothing.
+    unowned_signals_allowed: bool  # Whether a conduct may write to signals that no asset owns.
     monitored_enclosures: frozenset[str]  # The enclosures that the monitor watches, by the keys of their names.
     monitored_supplies: frozenset[str]  # The supplies that the monitor watches, by the keys of their addresses.
+    control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,15 @@ class Ports(Protocol):
     async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         """Return the objective of a loop as measured last."""
 
+    async def conduct_walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
+        """Return the steps that a conduct walks or walked, and the caps of its passes."""
+
+    async def registered_walk(self, procedure_id: UUID) -> ConductWalk | None:
+        """Return the steps that a procedure was registered with; None where they come with the request that conducts it."""
+
+    async def step_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
+        """Return how long steps of these kinds on these targets took lately; what was never done is left out."""
+
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         """Return what the steps of a conduct were done on so far, by its ledger."""
 
@@ -97,6 +112,9 @@ class Ports(Protocol):
 
     async def open_items(self, subscriber_names: Sequence[str]) -> Mapping[str, Sequence[OpenItem] | None]:
         """Return what each subscriber has under way; None while the engine cannot be asked."""
+
+    async def read_signals(self, request: ReadSignalsRequest) -> Sequence[SignalSample]:
+        """Have a worker read signals, each in its place; raise SignalsUnreadableError where none does in time."""
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""

@@ -61,7 +61,7 @@ class Holders:
 
 @dataclass(frozen=True)
 class Members:
-    """The stream ids enlisted under any of these look-up keys, in ascending order."""
+    """The stream ids enlisted under each of these look-up keys, in ascending order; keys without any are left out."""
 
     kind: str
     keys: tuple[str, ...]
@@ -190,8 +190,16 @@ def holder_of(kind: str, key: str) -> Reads[UUID | None]:
 
 
 def members_of(kind: str, *keys: object) -> Reads[tuple[UUID, ...]]:
-    """Return the streams enlisted under any of these look-up keys."""
-    found: tuple[UUID, ...] = yield Members(kind, tuple(map(str, keys)))
+    """Return the streams enlisted under any of these look-up keys, in ascending order."""
+    found = yield from members_by_key(kind, *keys)
+    return tuple(sorted({id for ids in found.values() for id in ids}))
+
+
+def members_by_key(kind: str, *keys: object) -> Reads[dict[str, tuple[UUID, ...]]]:
+    """Return the streams enlisted under each of these look-up keys; keys without any are left out."""
+    if not keys:
+        return {}
+    found: dict[str, tuple[UUID, ...]] = yield Members(kind, tuple(map(str, keys)))
     return found
 
 

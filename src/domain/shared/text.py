@@ -224,9 +224,9 @@ def unnameable_character(text: str) -> str | None:
     return None if found is None else f"the control character U+{ord(found[0]):04X}"
 
 
-def shorten(text: str) -> str:
-    """A text as far as a sentence can quote it."""
-    return text if len(text) <= 200 else f"{text[:199]}…"
+def shorten(text: str, length: int = 200) -> str:
+    """A text as far as a sentence can quote it, or as so many characters."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def name_key(name: str) -> str:

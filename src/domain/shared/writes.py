@@ -93,9 +93,10 @@ class Drop:
 
 @dataclass(frozen=True)
 class Enter:
-    """Adds rows to a logbook; one whose id is stored already is left as it is."""
+    """Adds rows to a logbook; one whose id or place is stored already is left as it is, or refuses all by `rival`."""
 
     entries: "Sequence[Entry]"
+    rival: Refusal | None = None
 
 
 Write = Claim | Release | Enlist | Delist | Also | Answer | Put | Drop | Enter

@@ -155,6 +155,10 @@ ABOUT_OTHERS = frozenset({"GetActorProfile", "GetPolicy", "GetPolicyHistory", "E
 """The queries that the set `queries` leaves out: contact data and token subjects, and what others are permitted."""
 
 
+OF_THE_PLANT = frozenset({"ReadSignals"})
+"""The queries that only `all` holds, and a policy that names them: they reach into the control system."""
+
+
 def command_sets() -> Mapping[str, frozenset[str]]:
     """Return every set a policy may name, and what it holds in this release."""
     return _sets_of(tuple(REGISTRY.operations))
@@ -164,6 +168,8 @@ def command_sets() -> Mapping[str, frozenset[str]]:
 def _sets_of(operations: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
     sets: dict[str, set[str]] = {"all": set(REGISTRY.command_names()), "queries": set()}
     for operation in map(REGISTRY.operations.__getitem__, operations):
+        if operation.command_name in OF_THE_PLANT:
+            continue
         family = "commands" if operation.kind == "command" else "queries"
         sets.setdefault(f"{operation.context}.{family}", set()).add(operation.command_name)
         if operation.kind == "query":

@@ -102,12 +102,14 @@ class StreamParameters(ActionParameters):
         return self
 
 
+@actions.touches(writes=("detector",))
 async def collect(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images without moving anything."""
     wanted = CollectParameters.parse(params)
     return {"repetitions": wanted.repetitions, **await _acquire(control, time, wanted)}
 
 
+@actions.touches(writes=("axis", "detector"))
 async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images at each point of an axis."""
     wanted = DiscreteParameters.parse(params)
@@ -119,6 +121,7 @@ async def discrete(control: Control, time: Timekeeper, params: Mapping[str, Any]
     return {"points": len(wanted.points), "repetitions": wanted.repetitions, **state}
 
 
+@actions.touches(writes=("axis", "detector"))
 async def continuous(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Acquire images while an axis sweeps."""
     wanted = ContinuousParameters.parse(params)
@@ -133,6 +136,7 @@ async def continuous(control: Control, time: Timekeeper, params: Mapping[str, An
     return {"start": wanted.start, "stop": wanted.stop, **await _camera_state(control, wanted.detector)}
 
 
+@actions.touches(writes=("detector",), derived_writes=lambda params: [writer_signal(params["detector"], "").rstrip(":")])
 async def stream(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
     """Record into a file and return its address; the recording is stopped whatever happens."""
     wanted = StreamParameters.parse(params)

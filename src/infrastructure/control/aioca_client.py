@@ -8,7 +8,7 @@ from typing import Any
 import aioca
 from epicscorelibs.ca import cadef
 
-from baton.application.control import Fence
+from baton.application.control import ControlLimits, Fence
 from baton.infrastructure.control import channel_access as ca
 from baton.infrastructure.control.channel_access import OnSample
 from baton.infrastructure.control.epics import sample_time
@@ -33,7 +33,9 @@ class AiocaClient:
         async with _translate_errors(address):
             declared = await aioca.caget(address, format=aioca.FORMAT_CTRL, count=1, timeout=None)
         labels = declared.enums if declared.datatype == ca.ENUM else ()
-        return ca.ChannelProperties(units=getattr(declared, "units", "") or None, labels=tuple(labels))
+        low, high = (float(getattr(declared, f"{side}_ctrl_limit", 0)) for side in ("lower", "upper"))
+        limits = ControlLimits.from_declared(low, high)
+        return ca.ChannelProperties(units=getattr(declared, "units", "") or None, labels=tuple(labels), limits=limits)
 
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         async with _translate_errors(address):

@@ -11,7 +11,7 @@ from caproto.asyncio.client import PV, Context, VirtualCircuitManager
 from caproto.asyncio.utils import _TaskHandler
 from caproto.client.common import DeadCircuitError
 
-from baton.application.control import Fence
+from baton.application.control import ControlLimits, Fence
 from baton.infrastructure.control import channel_access as ca
 from baton.infrastructure.control.channel_access import OnSample
 from baton.infrastructure.control.epics import EPICS_EPOCH, UNIX_EPOCH, sample_time
@@ -146,7 +146,9 @@ class CaprotoClient:
     async def properties(self, address: str) -> ca.ChannelProperties:
         declared = (await self._read(address, "control", 1)).metadata
         units, labels = getattr(declared, "units", b""), getattr(declared, "enum_strings", ())
-        return ca.ChannelProperties(units=_text(units) or None, labels=tuple(map(_text, labels)))
+        low, high = (_number(getattr(declared, f"{side}_ctrl_limit", 0)) for side in ("lower", "upper"))
+        limits = ControlLimits.from_declared(low, high)
+        return ca.ChannelProperties(units=_text(units) or None, labels=tuple(map(_text, labels)), limits=limits)
 
     async def put(self, address: str, value: Any, wait: bool, fence: Fence) -> None:
         pv = await self._pv(address)
@@ -211,6 +213,10 @@ def _sample(response: Any, pv: PV) -> ca.ChannelSample:
     stamp = response.metadata
     sampled_at = sample_time(stamp.secondsSinceEpoch + EPICS_TO_UNIX, stamp.nanoSeconds)
     return ca.ChannelSample(value, int(stamp.status), int(stamp.severity), sampled_at)
+
+
+def _number(value: Any) -> float:
+    return float(value[0] if isinstance(value, bytes) else value)
 
 
 def _text(value: bytes) -> str:

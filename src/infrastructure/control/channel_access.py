@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from baton.application import control
-from baton.application.control import ControlError, ControlNotConnectedError, Fence, Reading, ReadingKind
+from baton.application.control import ControlError, ControlLimits, ControlNotConnectedError, Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality
 
@@ -61,6 +61,7 @@ class ChannelProperties:
 
     units: str | None = None
     labels: Sequence[str] = ()
+    limits: ControlLimits | None = None
 
 
 OnSample = Callable[[ChannelSample | None], None]  # called with None when the channel is lost
@@ -121,6 +122,15 @@ class ChannelAccess:
         finally:
             await end()
         raise self._not_connected(address)
+
+    async def limits(self, address: str) -> ControlLimits | None:
+        deadline = _deadline(self._read_timeout)
+        channel = await self._connect(address, deadline)
+        if not channel.readable:
+            return None
+        async with self._translate_errors(address, deadline, "did not say its limits in time"):
+            properties = self._properties[address] = await self._client.properties(address)
+        return properties.limits
 
     async def close(self) -> None:
         await self._client.close()

@@ -8,7 +8,14 @@ from datetime import datetime
 from random import Random
 from typing import Any
 
-from baton.application.control import ControlValueCoercionError, ControlWriteRejectedError, Quality, Reading, ReadingKind
+from baton.application.control import (
+    ControlLimits,
+    ControlValueCoercionError,
+    ControlWriteRejectedError,
+    Quality,
+    Reading,
+    ReadingKind,
+)
 from baton.application.plant import SimulatedMotor
 
 ReadOther = Callable[[str], Reading | None]  # what another signal reads now, None without a value
@@ -38,6 +45,10 @@ class Device(ABC):
     def is_busy(self, address: str, at: datetime) -> bool:
         """Return whether the last write to the address is still in progress."""
         return False
+
+    def limits(self, address: str) -> ControlLimits | None:
+        """Return between which values an address may be set, where the device declares that."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -191,6 +202,11 @@ class Motor(Device):
 
     def is_busy(self, address: str, at: datetime) -> bool:
         return address in self.addresses[:2] and self.position(at) != self._target
+
+    def limits(self, address: str) -> ControlLimits | None:
+        lower, upper = (limit if math.isfinite(limit) else None for limit in self._limits)
+        is_target = address in self.addresses[:2] and (lower, upper) != (None, None)
+        return ControlLimits(lower, upper) if is_target else None
 
     def _move_to(self, target: float, at: datetime) -> None:
         self._origin = self.position(at)

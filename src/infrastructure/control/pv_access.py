@@ -9,7 +9,7 @@ from typing import Any
 from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Value
 
 from baton.application import control
-from baton.application.control import READ_TIMEOUT, ControlValueCoercionError, Fence, Reading, ReadingKind
+from baton.application.control import READ_TIMEOUT, ControlLimits, ControlValueCoercionError, Fence, Reading, ReadingKind
 from baton.application.latest_queue import LatestQueue
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
 
@@ -27,11 +27,7 @@ class PvAccess:
         self._context: Context | None = None
 
     async def read(self, address: str) -> Reading:
-        try:
-            async with self._translate_errors(address), asyncio.timeout(self._read_timeout):
-                return _reading(address, await self._open().get(check_name(address)))
-        except TimeoutError:
-            raise control.ControlNotConnectedError(f"{address} is not connected.") from None
+        return _reading(address, await self._get(address))
 
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
@@ -69,10 +65,21 @@ class PvAccess:
             subscription.close()
             await subscription.wait_closed()
 
+    async def limits(self, address: str) -> ControlLimits | None:
+        value = await self._get(address)
+        return ControlLimits.from_declared(value.get("control.limitLow", 0.0), value.get("control.limitHigh", 0.0))
+
     async def close(self) -> None:
         if self._context is not None:
             context, self._context = self._context, None
             context.close()
+
+    async def _get(self, address: str) -> Value:
+        try:
+            async with self._translate_errors(address), asyncio.timeout(self._read_timeout):
+                return await self._open().get(check_name(address))
+        except TimeoutError:
+            raise control.ControlNotConnectedError(f"{address} is not connected.") from None
 
     def _open(self) -> Context:
         if self._context is None:

@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from baton.application import control as port
-from baton.application.control import Control, Fence, Reading
-from baton.application.plant import ControlRoute, Substrate
+from baton.application.control import Control, ControlLimits, Fence, Reading, limits_of
+from baton.application.plant import SIMULATOR_ONLY, ControlRoute, Substrate
 from baton.application.settings import Settings
 from baton.domain.operation.conduct.results import route_of
 from baton.infrastructure.control.simulator import simulated_plant
@@ -41,6 +41,9 @@ class RoutedControl:
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         return self._adapters[self._route(address).substrate].subscribe(address)
 
+    async def limits(self, address: str) -> ControlLimits | None:
+        return await limits_of(self._adapters[self._route(address).substrate], address)
+
     async def close(self) -> None:
         async with AsyncExitStack() as closing:
             for adapter in self._adapters.values():
@@ -54,7 +57,7 @@ class RoutedControl:
 
 def configured_control(settings: Settings) -> Control:
     """Return the control systems that the settings name, or the simulator when they name none."""
-    routes = settings.control_routes or (ControlRoute(prefix="", substrate=Substrate.IN_MEMORY),)
+    routes = settings.control_routes or SIMULATOR_ONLY
     adapters = {substrate: make_adapter(substrate, settings) for substrate in {route.substrate for route in routes}}
     return RoutedControl(routes, adapters, writes_enabled=settings.control_writes_enabled)
 

@@ -143,6 +143,9 @@ class Simulator:
         finally:
             self._subscribers[address].remove(queue)
 
+    async def limits(self, address: str) -> control.ControlLimits | None:
+        return self._connected_device(address).limits(address)
+
     async def close(self) -> None:
         """Do nothing: no channel is held open."""
 

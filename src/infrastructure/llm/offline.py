@@ -28,6 +28,7 @@ class PhaseFacts:
     error_class: str | None
     message: str
     closing_failed: bool
+    deviating: bool  # whether setpoints did not read as written
     caution_target: Facts  # what a caution about its faults is put on; empty where the facts do not say
 
     @property
@@ -48,6 +49,7 @@ def phases_in(facts: Facts) -> Iterator[PhaseFacts]:
             error_class=word_in(failed, "error_class") or ("Failure" if failed else None),
             message=text_in(failed, "message") or text_in(failed, "detail"),
             closing_failed=bool(phase.get("closing_failures")),
+            deviating=bool(objects_in(phase, "deviations")),
             caution_target=target if isinstance(target := phase.get("caution_target"), dict) else {},
         )
 
@@ -121,7 +123,11 @@ def account(facts: Facts, phases: Sequence[PhaseFacts], choice: str, why: str) -
         }
         return "\n\n".join([headline, *(f"{label}: {text}" for label, text in parts.items())])
 
-    for sentence in (*hold_sentences(facts), *channel_sentences(objects_in(facts, "channels")[:MOST_CHANNELS])):
+    for sentence in (
+        *hold_sentences(facts),
+        *deviation_sentences(phases),
+        *channel_sentences(objects_in(facts, "channels")[:MOST_CHANNELS]),
+    ):
         if len(compose(sentence).split()) <= MOST_WORDS:
             happened += [sentence]
     return compose()
@@ -176,6 +182,12 @@ def phase_sentences(phases: Sequence[PhaseFacts]) -> Iterator[str]:
         yield "No phase of it failed or was broken off."
     elif len(phases) > len(loud):
         yield "No other phase failed or was broken off."
+
+
+def deviation_sentences(phases: Sequence[PhaseFacts]) -> Iterator[str]:
+    for phase in phases:
+        if phase.deviating:
+            yield f"Setpoints of phase {quote(phase.name or 'without a name', 5)} read otherwise than they were written."
 
 
 def channel_sentences(channels: Sequence[Facts]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The record of conducts for watchers, on PostgreSQL: one statement for each read, however many rows it returns."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -7,15 +8,16 @@ from uuid import UUID
 from baton.application.conduct.conduct_reader import ConductPosition, ConductStatus, ReadCursor, RecordSlice
 from baton.application.conduct.conduct_record import OPENINGS
 from baton.domain.kernel import Event
+from baton.domain.operation.conduct.estimates import StepDuration, StepKey
 from baton.domain.operation.conduct.frames import LedgerRow, Outline, StreamRow
 from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
 from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective, worker_contact
 from baton.domain.operation.procedure import procedure
 from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.infrastructure.postgres.ledger import REQUESTS
 from baton.infrastructure.postgres.store import PostgresStore
 
+REQUESTS = {ABORT_ASKED: procedure.PendingRequest.ABORT, HOLD_ASKED: procedure.PendingRequest.HOLD}
 PASS_BOUNDS = (procedure.ProcedureIterationStarted, procedure.ProcedureIterationEnded)
 LOOPING = [name for name, mode in procedure.MODES.items() if mode in LOOPS]
 
@@ -48,12 +50,14 @@ PASSED = f"""SELECT max(version) {STREAM} AND version > %(version)s
 AND event_type IN ({event_names(*PASS_BOUNDS)})
 AND (payload ->> 'iteration_index')::int < %(iteration)s"""
 ROW_COLUMNS = (
-    "iteration_index, closing, step_index, mark, step_kind, payload ->> 'result' AS result, "
+    "iteration_index, closing, step_index, mark, step_kind, "
+    "CASE WHEN payload ? 'skipped' THEN 'skipped' ELSE payload ->> 'result' END AS result, "
     "coalesce(payload ->> 'target', payload ->> 'address', payload ->> 'name', payload -> 'command' ->> 0, '') AS target, "
     "recorded_at, payload ->> 'error_class' AS error_class, payload ->> 'message' AS message, "
     "payload ->> 'capture_name' AS capture_name, payload -> 'captured_value' AS captured_value"
 )
-ROWS = f"FROM {Activity.relation} WHERE conduct_id = %(conduct)s AND (mark <> 'in_flight' OR attempt = 1)"
+SHOWN = "mark <> 'verdict' AND (mark <> 'in_flight' OR attempt = 1)"
+ROWS = f"FROM {Activity.relation} WHERE conduct_id = %(conduct)s AND {SHOWN}"
 ORDER = "ORDER BY closing, iteration_index, step_index, mark = 'deposit', mark = 'outcome'"
 SLOT = "FROM conduct_slots WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s AND slot = %(objective)s"
 PHASE = "CASE WHEN phase <> 'Ended' AND stalled_at > coalesce(heartbeat_at, started_at) THEN 'Stalled' ELSE phase END"
@@ -83,6 +87,17 @@ SELECT
         AND stream_id = %(procedure)s ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1
     )) FROM conduct_progress WHERE procedure_id = %(procedure)s AND conduct_id = %(conduct)s)"""
 MEASURED = f"SELECT iteration_index, content -> 'value' {SLOT} ORDER BY iteration_index DESC LIMIT 1"
+DURATIONS = f"""
+SELECT kind, target, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds),
+    percentile_cont(0.9) WITHIN GROUP (ORDER BY seconds)
+FROM unnest(%(kinds)s::text[], %(targets)s::text[]) AS wanted (kind, target), LATERAL (
+    SELECT (payload ->> 'seconds')::float8 AS seconds FROM {Activity.relation}
+    WHERE step_kind = kind AND payload ->> 'target' = target
+        AND mark = 'outcome' AND payload ->> 'result' = 'ok' AND payload ? 'seconds'
+    ORDER BY recorded_at DESC LIMIT %(count)s
+) AS taken GROUP BY kind, target"""
+"""The condition on the outcomes is that of the index by which they are found."""
+COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
 
@@ -133,6 +148,13 @@ class PostgresConductReader:
             return None
         row = await self._row(MEASURED, {"procedure": procedure_id, "conduct": conduct_id, "objective": objective})
         return None if row is None else MeasuredObjective(name=objective, iteration_index=row[0], value=row[1])
+
+    async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
+        kinds, targets = [kind for kind, _ in keys], [target for _, target in keys]
+        async with self._store.connection() as connection:
+            values = {"kinds": kinds, "targets": targets, "count": COUNTED_OUTCOMES}
+            rows = await (await connection.execute(DURATIONS, values)).fetchall()
+        return {(kind, target): StepDuration(*figures) for kind, target, *figures in rows}
 
     async def _row(self, statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
         async with self._store.connection() as connection:

@@ -1,8 +1,8 @@
 """The ledger and progress rows on PostgreSQL: one statement before a step checks and marks, one after it stores."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -10,69 +10,45 @@ from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
 from baton.application.conduct import ledger
-from baton.application.ports import FoldedStanding
 from baton.domain.operation.conduct.messages import Mark, StepPlace
-from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, FilledSlot, RunWait, WaitingFor
+from baton.domain.operation.conduct.progress import ConductPhase, FilledSlot, RunWait, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity
-from baton.domain.operation.procedure.procedure import PendingRequest, ProcedureIterationEnded, ProcedureIterationStarted
-from baton.domain.run import run as runs
-from baton.domain.run.run import RunStatus
 from baton.domain.shared.writes import Record
 from baton.infrastructure.postgres.statements import entries_adapter, record_adapter
 from baton.infrastructure.postgres.store import PostgresStore
 
-STATUS_AFTER = {event.__name__: RunStatus.RUNNING for event in (runs.RunStarted, runs.RunResumed)}  # of a run, by event
-STATUS_AFTER |= {event.__name__: status for event, status in runs.ENDINGS.items()}
-STATUS_AFTER[runs.RunHeld.__name__] = RunStatus.HELD
-REQUESTS = {ABORT_ASKED: PendingRequest.ABORT, HOLD_ASKED: PendingRequest.HOLD}
-
 ENTRIES = Activity.relation
 COLUMNS = ", ".join(name for name in Activity.model_fields if name != "recorded_at")
 LIVE = "procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s AND phase <> 'Ended'"
-ASKED = f"""(SELECT kind FROM lookups WHERE kind = ANY(%(asks)s) AND key = %(conduct_id)s::text
-AND stream_id = %(procedure_id)s::uuid ORDER BY kind = '{ABORT_ASKED}' DESC LIMIT 1)"""  # an abort counts before a hold
-RUN = """(SELECT event_type FROM events WHERE stream_type = 'Run' AND stream_id = %(run)s::uuid
-AND event_type = ANY(%(run_events)s) ORDER BY version DESC LIMIT 1)"""
-LATEST = "(SELECT max(version) FROM events WHERE stream_type = '{}' AND stream_id = %(principal_id)s::uuid)"
-MOVED = f"""(coalesce({LATEST.format("Actor")} > %(actor_version)s::bigint, false)
-OR coalesce({LATEST.format("Agent")} > %(agent_version)s::bigint, false))"""
+MOVED = """EXISTS (SELECT FROM unnest(%(types)s::text[], %(ids)s::uuid[], %(versions)s::int[]) AS read (type, id, version)
+JOIN events ON stream_type = type AND stream_id = id AND events.version > read.version)"""
+"""Whether a stream that is watched has a newer version than was read."""
 OF_LIST = f"""FROM {ENTRIES}
 WHERE conduct_id = %(conduct_id)s AND iteration_index = %(iteration_index)s AND closing = %(closing)s"""
 HERE = f"{OF_LIST} AND step_index = %(step_index)s"
-PASSED = f"""(EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s - %(before)s AND mark = 'outcome'
-    AND (closing OR payload ->> 'result' <> 'failed'))
-AND (%(closing)s OR NOT EXISTS (SELECT {OF_LIST} AND step_index = %(step_index)s - %(before)s AND mark = 'deposit'
-    AND payload ->> 'result' = 'failed')))"""
+PASSED = f"""coalesce((SELECT bool_or(mark = 'outcome') AND bool_and(closing OR payload ->> 'result' <> 'failed') {OF_LIST}
+AND step_index = %(step_index)s - %(before)s AND mark IN ('outcome', 'deposit')), false)"""
 """Whether the step at the place, or the one before it, has an outcome that lets the walk continue."""
-PASS_STARTED, PASS_ENDED = ProcedureIterationStarted.__name__, ProcedureIterationEnded.__name__
-IN_PASS = f"""(%(iteration_index)s = 0 OR EXISTS (SELECT FROM (
-    SELECT event_type, payload::jsonb AS payload FROM events WHERE stream_type = 'Procedure'
-    AND stream_id = %(procedure_id)s::uuid AND event_type IN ('{PASS_STARTED}', '{PASS_ENDED}') ORDER BY version DESC LIMIT 1
-) AS last WHERE event_type = '{PASS_STARTED}' AND (payload ->> 'iteration_index')::int = %(iteration_index)s
-    AND coalesce(nullif(payload -> 'point', 'null'), '{{}}') = %(point)s::jsonb))"""
-"""Whether the pass is the open one, and measures at this point."""
 BEGIN = f"""
-WITH live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
+WITH settled AS (
+    INSERT INTO {ENTRIES} ({COLUMNS}) SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(row)s::json)
+    WHERE %(row)s::json IS NOT NULL ON CONFLICT DO NOTHING RETURNING payload
+),
+live AS (SELECT phase, active_at, effect_id, effect_beat_at FROM conduct_progress WHERE {LIVE} FOR NO KEY UPDATE),
 found AS (
     SELECT %(judged)s AND NOT coalesce((SELECT phase = 'Closing' FROM live) = %(closing)s
-            AND (%(first)s OR {PASSED}) AND {IN_PASS}, false) AS out_of_turn,
-        {ASKED} AS asked, {RUN} AS run, {MOVED} AS moved,
+            AND (%(first)s OR %(follows)s AND EXISTS (TABLE settled) OR {PASSED}), false) AS out_of_turn,
+        {MOVED} AS moved,
         (SELECT active_at FROM live) IS DISTINCT FROM (SELECT active_at FROM conduct_progress WHERE {LIVE}) AS overtaken,
         coalesce((SELECT extract(epoch FROM clock_timestamp() - active_at) > %(pause)s::float8 FROM live), false) AS late,
-        %(once)s AND EXISTS (
-            SELECT FROM {ENTRIES} WHERE procedure_id = %(procedure_id)s AND step_index = %(step_index)s AND NOT closing
-            AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct_id)s
-            AND payload ->> 'result' <> 'skipped'
-        ) AS begun,
         (SELECT json_agg(json_build_array(event_id, mark, attempt, payload,
             extract(epoch FROM clock_timestamp() - recorded_at)::float8) ORDER BY attempt) {HERE}) AS rows
 ),
 marked AS (
     INSERT INTO {ENTRIES} ({COLUMNS})
     SELECT {COLUMNS} FROM json_populate_record(NULL::{ENTRIES}, %(marker)s::json)
-    WHERE %(marker)s::json IS NOT NULL AND EXISTS (SELECT FROM live) AND EXISTS (
-        SELECT FROM found WHERE asked IS NULL AND coalesce(run <> ALL(%(blocks)s::text[]), true) AND NOT late AND NOT begun
-        AND (rows IS NULL OR %(again)s) AND NOT overtaken AND NOT moved AND NOT out_of_turn
+    WHERE %(marker)s::json IS NOT NULL AND EXISTS (TABLE live) AND EXISTS (
+        SELECT FROM found WHERE NOT late AND (rows IS NULL OR %(again)s) AND NOT overtaken AND NOT moved AND NOT out_of_turn
     ) AND NOT EXISTS (SELECT {HERE} AND mark = 'outcome')
     ON CONFLICT DO NOTHING RETURNING event_id
 ),
@@ -80,15 +56,16 @@ shown AS (
     UPDATE conduct_progress SET phase = CASE WHEN %(closing)s THEN 'Closing' ELSE 'Walking' END, waiting_for = NULL,
         waiting_until = NULL, step_index = %(step_index)s, iteration_index = nullif(%(iteration_index)s, 0),
         heartbeat_at = clock_timestamp(),
-        active_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE active_at END,
+        active_at = CASE WHEN EXISTS (TABLE marked) THEN clock_timestamp() ELSE active_at END,
         effect_id = coalesce((SELECT event_id FROM marked), effect_id),
-        effect_beat_at = CASE WHEN EXISTS (SELECT FROM marked) THEN clock_timestamp() ELSE effect_beat_at END
+        effect_beat_at = CASE WHEN EXISTS (TABLE marked) THEN clock_timestamp() ELSE effect_beat_at END
     WHERE {LIVE} AND NOT (SELECT out_of_turn FROM found)
 )
-SELECT EXISTS (SELECT FROM live), out_of_turn, asked, run, late, begun, rows, EXISTS (SELECT FROM marked),
+SELECT EXISTS (TABLE live), out_of_turn, late, rows, EXISTS (TABLE marked),
     (SELECT effect_id FROM live), (SELECT extract(epoch FROM clock_timestamp() - effect_beat_at)::float8 FROM live),
-    moved, overtaken
+    moved, overtaken, (SELECT payload FROM settled)
 FROM found"""
+BEGIN = " ".join(BEGIN.split())  # the driver parses longer statements anew each time
 """A statement that waited for the lock sees the locked row as the other left it, but everything else as it was before: then
 it is overtaken, has marked nothing and must run again."""
 SETTLE = f"""
@@ -100,15 +77,27 @@ moved AS (
     UPDATE conduct_progress SET active_at = clock_timestamp(), heartbeat_at = clock_timestamp() WHERE {LIVE}
 )
 SELECT payload FROM entered"""
+PASSED_STEPS = f"""SELECT step_index {OF_LIST} AND step_index >= %(step_index)s AND step_index < %(step_index)s + %(count)s
+AND mark IN ('outcome', 'deposit') GROUP BY step_index
+HAVING bool_or(mark = 'outcome') AND bool_and(closing OR payload ->> 'result' <> 'failed') ORDER BY step_index"""
 HAS_PASSED = f"SELECT {PASSED}"
+BEGUN_BEFORE = f"""SELECT EXISTS (
+    SELECT FROM {ENTRIES} begun WHERE procedure_id = %(procedure_id)s AND step_index = %(step_index)s AND NOT closing
+    AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct_id)s
+    AND payload ->> 'result' <> 'skipped' AND NOT EXISTS (
+        SELECT FROM {ENTRIES} verdict WHERE verdict.mark = 'verdict' AND verdict.payload ->> 'result' = 'not_done'
+        AND (verdict.conduct_id, verdict.iteration_index, verdict.closing, verdict.step_index)
+            = (begun.conduct_id, begun.iteration_index, begun.closing, begun.step_index)
+    )
+)"""
 STORED = f"SELECT payload {HERE} AND mark = %(mark)s"
 BEAT = f"""UPDATE conduct_progress SET heartbeat_at = clock_timestamp(),
     effect_beat_at = CASE WHEN effect_id = %(effect)s THEN clock_timestamp() ELSE effect_beat_at END
-WHERE {LIVE} RETURNING {ASKED}, {RUN}, {MOVED}"""
+WHERE {LIVE} RETURNING {MOVED}"""
 CLOSE = f"""UPDATE conduct_progress SET phase = 'Closing', waiting_for = NULL, heartbeat_at = clock_timestamp(),
     step_index = CASE WHEN phase = 'Closing' THEN step_index END
-WHERE {LIVE} AND (phase = 'Closing' OR ({ASKED} IS NULL AND NOT coalesce({RUN} = ANY(%(blocks)s), false)))"""
-LOOK = f"SELECT {ASKED}, {RUN}, EXISTS (SELECT FROM conduct_progress WHERE {LIVE})"
+WHERE {LIVE} AND (phase = 'Closing' OR (%(may)s AND NOT {MOVED}))"""
+IS_LIVE = f"SELECT EXISTS (SELECT FROM conduct_progress WHERE {LIVE})"
 WAIT = f"""UPDATE conduct_progress SET phase = %(phase)s, waiting_for = %(for)s, waiting_until = %(until)s,
     heartbeat_at = clock_timestamp(), active_at = greatest(active_at, %(since)s::timestamptz)
 WHERE {LIVE} AND phase <> 'Closing' RETURNING phase"""
@@ -134,10 +123,12 @@ PASS_OUTCOMES = OUTCOMES.format("iteration_index = %(iteration_index)s AND NOT c
 WRITTEN = f"""
 WITH sent AS (
     SELECT event_id, payload ->> 'address' AS address, payload -> 'value' AS value, recorded_at, 0 AS place,
-        true AS confirmed FROM {ENTRIES}
-    WHERE conduct_id = %(conduct_id)s AND mark = 'outcome' AND step_kind = 'setpoint' AND payload ->> 'result' = 'ok'
+        true AS confirmed, (payload -> 'post_reading')
+            || jsonb_strip_nulls(jsonb_build_object('address', payload #> '{{verify,address}}')) AS reading FROM {ENTRIES}
+    WHERE conduct_id = %(conduct_id)s AND mark = 'outcome' AND step_kind = 'setpoint'
+        AND (payload ->> 'result' = 'ok' OR payload ? 'confirmed')
     UNION ALL
-    SELECT event_id, payload ->> 'address', payload -> 'value', recorded_at, 0, false FROM {ENTRIES} begun
+    SELECT event_id, payload ->> 'address', payload -> 'value', recorded_at, 0, false, NULL FROM {ENTRIES} begun
     WHERE conduct_id = %(conduct_id)s AND mark = 'in_flight' AND step_kind = 'setpoint' AND NOT EXISTS (
         SELECT FROM {ENTRIES} ended
         WHERE (ended.conduct_id, ended.iteration_index, ended.closing, ended.step_index)
@@ -145,7 +136,7 @@ WITH sent AS (
         AND (ended.payload ->> 'result' = 'ok' OR (ended.attempt = begun.attempt AND NOT ended.payload ? 'sent'))
     )
     UNION ALL
-    SELECT event_id, pair ->> 0, pair -> 1, recorded_at, behind + place, confirmed FROM {ENTRIES},
+    SELECT event_id, pair ->> 0, pair -> 1, recorded_at, behind + place, confirmed, NULL FROM {ENTRIES},
         LATERAL (VALUES (payload -> 'writes', 0, true), (payload -> 'unconfirmed', 1000000, false))
             AS sent (pairs, behind, confirmed),
         jsonb_array_elements(pairs) WITH ORDINALITY AS write (pair, place)
@@ -156,8 +147,9 @@ dated AS (
     FROM sent WHERE address IS NOT NULL
 )
 SELECT address,
-    json_agg(json_build_array(value, event_id) ORDER BY place DESC) FILTER (WHERE confirmed AND recorded_at = confirmed_at),
-    json_agg(json_build_array(value, event_id) ORDER BY recorded_at, place)
+    json_agg(json_build_array(value, event_id, reading) ORDER BY place DESC)
+        FILTER (WHERE confirmed AND recorded_at = confirmed_at),
+    json_agg(json_build_array(value, event_id, reading) ORDER BY recorded_at, place)
         FILTER (WHERE NOT confirmed AND recorded_at >= coalesce(confirmed_at, '-infinity'))
 FROM dated GROUP BY address ORDER BY min(recorded_at), (array_agg(place ORDER BY recorded_at))[1]"""
 """An attempt at a setpoint may have been written where it has no outcome, or where its own outcome says that it was sent."""
@@ -176,72 +168,59 @@ class PostgresLedger:
         self._store = store
 
     async def begin(self, request: ledger.BeginRequest) -> ledger.BeginResult:
-        precedence = request.precedence
-        values = {
-            **request.place.model_dump(),
-            **signal_values(request.run_id, may_hold=request.hold_blocks),
-            **standing_values(request.submitter),
-            "pause": request.longest_pause if request.longest_pause is not None else float("inf"),
-            "marker": None if request.marker is None or request.stood_down else row_document(request.marker),
-            "point": json.dumps({} if precedence is None else dict(precedence.point)),
-        }
-        values |= {"blocks": run_events(request.run_blocks), "once": request.once, "again": request.again}
-        values |= {"judged": precedence is not None, "first": precedence is None or precedence.first, "before": 1}
-        live = overtaken = True
-        while live and overtaken:
-            (row,) = await self._rows(BEGIN, values)
-            live, out_of_turn, asked, run, late, begun, rows, marked, effect_id, silence, moved, overtaken = row
-        stored = tuple(ledger.StoredRow(UUID(id), *rest) for id, *rest in rows or ())
-        last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
-        return ledger.BeginResult(
-            live=live,
-            out_of_turn=live and out_of_turn,
-            asked=REQUESTS.get(asked),
-            run=STATUS_AFTER.get(run),
-            late=late,
-            begun_before=begun,
-            stood_down=request.stood_down,
-            submitter_moved=moved,
-            rows=stored,
-            marked=marked,
-            silence=silence if last is not None and last == effect_id else None,
-        )
+        values, result = begin_values(request), None
+        while result is None:
+            result = begin_result((await self._rows(BEGIN, values))[0])
+        return result
+
+    async def settle_and_begin(
+        self, row: Activity, request: ledger.BeginRequest
+    ) -> tuple[Mapping[str, Any], ledger.BeginResult]:
+        (found,) = await self._rows(BEGIN, begin_values(request, row))
+        settled, result = found[-1], begin_result(found)
+        if result is None or (settled is None and result.out_of_turn):  # what another has stored meanwhile was not seen
+            result = await self.begin(request)
+        return settled if settled is not None else await self._stored_payload(row), result
+
+    async def was_begun_before(self, place: StepPlace) -> bool:
+        ((begun,),) = await self._rows(BEGUN_BEFORE, place.model_dump())
+        return bool(begun)
+
+    async def passed_count(self, place: StepPlace, count: int) -> int:
+        rows = await self._rows(PASSED_STEPS, {**place.model_dump(), "count": count})
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1][0], enumerate(rows, place.step_index)))
 
     async def has_passed(self, place: StepPlace) -> bool:
         ((passed,),) = await self._rows(HAS_PASSED, {**place.model_dump(), "before": 0})
         return bool(passed)
 
     async def settle(self, row: Activity) -> Mapping[str, Any]:
-        assert row.conduct_id is not None, "a ledger row belongs to a conduct"
-        assert row.step_index is not None, "a ledger row has its place"
-        place = StepPlace.model_validate(row, from_attributes=True)
-        rows = await self._rows(SETTLE, {**place.model_dump(), "row": row_document(row)})
-        rows = rows or await self._rows(STORED, {**place.model_dump(), "mark": row.mark})
-        payload: Mapping[str, Any] = rows[0][0]
+        rows = await self._rows(SETTLE, settle_values(row))
+        payload: Mapping[str, Any] = rows[0][0] if rows else await self._stored_payload(row)
         return payload
 
-    async def beat(
-        self, place: StepPlace, effect_id: UUID | None, run_id: UUID | None, submitter: FoldedStanding | None = None
-    ) -> ledger.ConductSignals:
-        values = {**place.model_dump(), **signal_values(run_id), **standing_values(submitter), "effect": effect_id}
-        if not (rows := await self._rows(BEAT, values)):
-            return ledger.ConductSignals(False)
-        asked, run, moved = rows[0]
-        stood_down = submitter is not None and submitter.objection is not None
-        return ledger.ConductSignals(True, REQUESTS.get(asked), STATUS_AFTER.get(run), stood_down, submitter_moved=moved)
+    async def _stored_payload(self, row: Activity) -> Mapping[str, Any]:
+        """Return what was stored before for the same mark at the same place."""
+        ((payload,),) = await self._rows(STORED, {**settle_values(row), "mark": row.mark})
+        found: Mapping[str, Any] = payload
+        return found
 
-    async def begin_closing(self, request: ledger.ClosingRequest) -> ledger.ConductSignals:
-        values = {"procedure_id": request.procedure_id, "conduct_id": request.conduct_id}
-        values |= signal_values(request.run_id, may_hold=request.may_hold) | {"blocks": run_events(request.run_blocks)}
-        while True:
-            async with self._store.connection(writing=True) as connection:
-                if (await connection.execute(CLOSE, values)).rowcount:
-                    return ledger.ConductSignals(True)
-                row = await (await connection.execute(LOOK, values)).fetchone()
-            asked, run, live = row or (None, None, False)
-            signals = ledger.ConductSignals(live, REQUESTS.get(asked), STATUS_AFTER.get(run))
-            if not live or signals.asked is not None or signals.run in request.run_blocks:
-                return signals
+    async def beat(
+        self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()
+    ) -> ledger.Heard:
+        rows = await self._rows(BEAT, {**place.model_dump(), **watch_values(watched), "effect": effect_id})
+        return ledger.Heard(True, rows[0][0]) if rows else ledger.Heard(False)
+
+    async def begin_closing(
+        self, procedure_id: UUID, conduct_id: UUID, watched: ledger.StreamVersions | None = ()
+    ) -> ledger.Heard:
+        values = {"procedure_id": procedure_id, "conduct_id": conduct_id, **watch_values(watched or ())}
+        values["may"] = watched is not None
+        async with self._store.connection(writing=True) as connection:
+            if (await connection.execute(CLOSE, values)).rowcount:
+                return ledger.Heard(True)
+            row = await (await connection.execute(IS_LIVE, values)).fetchone()
+        return ledger.Heard(bool(row and row[0]), moved=True)
 
     async def mark_waiting(
         self, procedure_id: UUID, conduct_id: UUID, waiting_for: WaitingFor, until: datetime | None
@@ -291,18 +270,59 @@ class PostgresConductProgress:
             await connection.execute(NOTE, {"run": run_id, "conduct": conduct_id, "index": phase_index, "waiting": detail})
 
 
-def run_events(statuses: frozenset[RunStatus]) -> list[str]:
-    """Return the events after which a run has one of these statuses."""
-    return [name for name, status in STATUS_AFTER.items() if status in statuses]
+def begin_values(request: ledger.BeginRequest, settled: Activity | None = None) -> dict[str, Any]:
+    """Return the values of BEGIN, with the outcome of the step before where that is settled too; no step is late then."""
+    pause = request.longest_pause if settled is None else None
+    return {
+        **request.place.model_dump(),
+        **watch_values(request.watched),
+        "pause": pause if pause is not None else float("inf"),
+        "marker": None if request.marker is None else row_document(request.marker),
+        "row": None if settled is None else row_document(settled),
+        "follows": settled is not None and lets_follow(settled, request.place),
+        "again": request.again,
+        "judged": request.first is not None,
+        "first": request.first is not False,
+        "before": 1,
+    }
 
 
-def signal_values(run_id: UUID | None, *, may_hold: bool = True) -> dict[str, Any]:
-    return {"asks": list(REQUESTS) if may_hold else [ABORT_ASKED], "run": run_id, "run_events": list(STATUS_AFTER)}
+def lets_follow(settled: Activity, place: StepPlace) -> bool:
+    """Return whether an outcome is that of the step before a place, and lets the walk continue there."""
+    before = place.model_copy(update={"step_index": place.step_index - 1})
+    of_before = StepPlace.model_validate(settled, from_attributes=True) == before
+    return of_before and (place.closing or settled.payload["result"] != "failed")
 
 
-def standing_values(submitter: FoldedStanding | None) -> dict[str, Any]:
-    """Return the parameters that the submitter's streams are compared with."""
-    return {name: submitter and getattr(submitter, name) for name in ("principal_id", "actor_version", "agent_version")}
+def begin_result(row: Any) -> ledger.BeginResult | None:
+    """Return what BEGIN answered; None where it was overtaken and must run again."""
+    live, out_of_turn, late, rows, marked, effect_id, silence, moved, overtaken, _ = row
+    if live and overtaken:
+        return None
+    stored = tuple(ledger.StoredRow(UUID(id), *rest) for id, *rest in rows or ())
+    last = next((one.event_id for one in reversed(stored) if one.mark == Mark.IN_FLIGHT), None)
+    return ledger.BeginResult(
+        live=live,
+        moved=moved,
+        out_of_turn=live and out_of_turn,
+        late=late,
+        rows=stored,
+        marked=marked,
+        silence=silence if last is not None and last == effect_id else None,
+    )
+
+
+def settle_values(row: Activity) -> dict[str, Any]:
+    """Return the values of SETTLE."""
+    assert row.conduct_id is not None, "a ledger row belongs to a conduct"
+    assert row.step_index is not None, "a ledger row has its place"
+    return {**StepPlace.model_validate(row, from_attributes=True).model_dump(), "row": row_document(row)}
+
+
+def watch_values(watched: ledger.StreamVersions) -> dict[str, Any]:
+    """Return the streams that are watched, as three arrays."""
+    types, ids, versions = zip(*watched, strict=True) if watched else ((), (), ())
+    return {"types": list(types), "ids": list(ids), "versions": list(versions)}
 
 
 def row_document(row: Activity) -> str:

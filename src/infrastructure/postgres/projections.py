@@ -1,22 +1,21 @@
 """Projections on PostgreSQL: rows kept up to date from the log by one leader, and rebuilt while the old rows serve."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from baton.application.ports import Bookmark, EventRow
+from baton.application.ports import Bookmark
 from baton.application.queries import PROJECTIONS
-from baton.application.unit_of_work import decode_event
 from baton.domain.contexts import REGISTRY
-from baton.domain.kernel import Aggregate, State, StoredEvent
+from baton.domain.kernel import State, StoredEvent
 from baton.domain.registry import Projection
 from baton.domain.shared.listing import Summary
 from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK, win_election
 from baton.infrastructure.postgres.pool import CHANNEL, Connection, dedicated_connection
 from baton.infrastructure.postgres.projection_tables import table_statements
-from baton.infrastructure.postgres.statements import STREAM_COLUMNS
-from baton.infrastructure.postgres.store import follow
+from baton.infrastructure.postgres.statements import PLACES, fold_columns, newer_than_rows
 
 SWAP_LOCK = 0x6261746F6E03
 REBUILD_LOCK = 0x6261746F6E04
@@ -26,6 +25,17 @@ MAX_REMEMBERED_STATES = 50_000
 
 StreamKey = tuple[str, UUID]
 VersionedState = tuple[int, State]
+NEW_STREAM = (0, None)  # what is known of a stream that was not read yet
+
+
+class EventPlace(NamedTuple):
+    """Where an event is in the log and in its stream."""
+
+    transaction_id: int
+    position: int
+    stream_type: str
+    stream_id: UUID
+    version: int
 
 
 class Projector:
@@ -35,9 +45,7 @@ class Projector:
         self._url = url
         self._owner_url = owner_url or url
         self._poll = poll
-        self._by_type: dict[str, list[Projection]] = {}
-        for projection in REGISTRY.projections.values():
-            self._by_type.setdefault(projection.aggregate.name, []).append(projection)
+        self._summaries = {projection.aggregate.name: projection.summary for projection in REGISTRY.projections.values()}
         self._states: OrderedDict[StreamKey, VersionedState] = OrderedDict()
 
     async def run(self) -> None:
@@ -53,52 +61,81 @@ class Projector:
                         pass
 
     async def advance(self, connection: Connection) -> int:
+        """Apply the next events of the log, and return how many there were."""
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (SWAP_LOCK,))
-            events = await follow(connection, await read_bookmark(connection, PROJECTIONS), BATCH)
-            if events:
-                await self._apply(connection, events)
-                await move_bookmark(connection, PROJECTIONS, Bookmark(events[-1].transaction_id, events[-1].position))
-        return len(events)
+            places = await read_places(connection, await read_bookmark(connection, PROJECTIONS), BATCH)
+            reached = reached_versions(place for place in places if place.stream_type in self._summaries)
+            folded = {name: await self._fold(connection, name, versions) for name, versions in reached.items()}
+            # From its first write on, a transaction holds back all followers of the log: everything is folded before it.
+            for name, states in folded.items():
+                await upsert_rows(connection, self._summaries[name], self._summaries[name].relation, states)
+            if places:
+                await move_bookmark(connection, PROJECTIONS, Bookmark(places[-1].transaction_id, places[-1].position))
+        self._remember(folded)
+        return len(places)
 
-    async def _apply(self, connection: Connection, events: Sequence[EventRow]) -> None:
-        touched: dict[StreamKey, list[EventRow]] = {}
-        for event in events:
-            if event.stream_type in self._by_type:
-                touched.setdefault((event.stream_type, event.stream_id), []).append(event)
-        await self._fold(connection, touched)
-        for stream_type, projections in self._by_type.items():
-            states = [self._states[key] for key in touched if key[0] == stream_type]
-            for projection in projections if states else ():
-                await upsert_rows(connection, projection.summary, projection.summary.relation, states)
+    async def _fold(self, connection: Connection, stream_type: str, reached: Mapping[UUID, int]) -> list[VersionedState]:
+        """Return the present states of the streams whose rows do not show these versions yet."""
+        known = {id: self._states.get((stream_type, id), NEW_STREAM) for id in reached}
+        wanted = {id: version for id, version in reached.items() if known[id][0] < version}
+        if not wanted:
+            return []
+        query = newer_than_rows(self._summaries[stream_type], stream_type)
+        values = (list(wanted), [known[id][0] for id in wanted], list(wanted.values()))
+        return [found async for found in fold_streams(connection, stream_type, query, values, known)]
+
+    def _remember(self, folded: Mapping[str, Sequence[VersionedState]]) -> None:
+        """Keep the states whose rows are written; those that were folded longest ago are forgotten."""
+        for name, states in folded.items():
+            for version, state in states:
+                self._states[name, state.id] = (version, state)
+                self._states.move_to_end((name, state.id))
         while len(self._states) > MAX_REMEMBERED_STATES:
             self._states.popitem(last=False)
 
-    async def _fold(self, connection: Connection, touched: dict[StreamKey, list[EventRow]]) -> None:
-        """Bring the states of touched streams up to date; a stream whose state is not remembered is read as a whole."""
-        unknown: dict[str, list[UUID]] = {}
-        for key, events in touched.items():
-            version, state = self._states.pop(key, (0, None))
-            if events[0].version > version + 1:
-                unknown.setdefault(key[0], []).append(key[1])
-                continue
-            aggregate = REGISTRY.aggregates[key[0]]
-            fresh = [event for event in events if event.version > version]
-            known = aggregate.fold((decode_event(aggregate, event) for event in fresh), state)
-            assert known is not None, "a stream that was begun has a state"
-            self._states[key] = (events[-1].version if fresh else version, known)
-        for stream_type, ids in unknown.items():
-            async for id, version, state in read_states(connection, stream_type, ids):
-                self._states[stream_type, id] = (version, state)
+
+def reached_versions(places: Iterable[EventPlace]) -> dict[str, dict[UUID, int]]:
+    """Return the highest version among these events, by type and id of their streams."""
+    reached: dict[str, dict[UUID, int]] = {}
+    for place in places:
+        versions = reached.setdefault(place.stream_type, {})
+        versions[place.stream_id] = max(place.version, versions.get(place.stream_id, 0))
+    return reached
+
+
+async def read_places(connection: Connection, after: Bookmark, limit: int) -> list[EventPlace]:
+    """Return where the next committed events are; horizon and rows are of one snapshot."""
+    cursor = await connection.execute(PLACES, (str(after.transaction_id), after.position, limit), binary=True)
+    return list(map(EventPlace._make, await cursor.fetchall()))
 
 
 async def read_states(
     connection: Connection, stream_type: str, ids: Sequence[UUID] | None = None
-) -> AsyncIterator[tuple[UUID, int, State]]:
-    aggregate = REGISTRY.aggregates[stream_type]
+) -> AsyncIterator[VersionedState]:
+    """Yield the states of these streams of a type, or of all of them."""
     among = "" if ids is None else "AND stream_id = ANY(%s) "
-    query = f"SELECT {STREAM_COLUMNS} FROM events WHERE stream_type = %s {among}ORDER BY stream_id, version"
+    query = f"SELECT {fold_columns(stream_type)} FROM events WHERE stream_type = %s {among}ORDER BY stream_id, version"
     values: tuple[Any, ...] = (stream_type,) if ids is None else (stream_type, list(ids))
+    async for found in fold_streams(connection, stream_type, query, values):
+        yield found
+
+
+async def fold_streams(
+    connection: Connection,
+    stream_type: str,
+    query: str,
+    values: Sequence[Any],
+    known: Mapping[UUID, tuple[int, State | None]] = MappingProxyType({}),
+) -> AsyncIterator[VersionedState]:
+    """Yield the state of each stream that a query reads, folded on from what is known of it."""
+    aggregate = REGISTRY.aggregates[stream_type]
+
+    def fold_stream(stream: Sequence[StoredEvent]) -> VersionedState:
+        state: State | None = aggregate.replay(stream, known.get(stream[0].stream_id, NEW_STREAM)[1])
+        assert state is not None, "a stream that was begun has a state"
+        return stream[-1].version, state
+
     async with connection.transaction(), connection.cursor("streams", binary=True) as cursor:
         cursor.itersize = FETCH
         await cursor.execute(query, values, binary=True)
@@ -106,29 +143,29 @@ async def read_states(
         while rows := await cursor.fetchmany(FETCH):
             for row in map(StoredEvent._make, rows):
                 if stream and row.stream_id != stream[0].stream_id:
-                    yield stream[0].stream_id, stream[-1].version, _state(aggregate, stream)
+                    yield fold_stream(stream)
                     stream = []
                 stream.append(row)
         if stream:
-            yield stream[0].stream_id, stream[-1].version, _state(aggregate, stream)
+            yield fold_stream(stream)
 
 
-def _state(aggregate: Aggregate[Any], stream: Sequence[StoredEvent]) -> State:
-    state: State | None = aggregate.replay(stream)
-    assert state is not None, "a stream that was begun has a state"
-    return state
-
-
-async def upsert_rows(connection: Connection, summary: type[Summary], relation: str, states: list[VersionedState]) -> None:
+async def upsert_rows(
+    connection: Connection, summary: type[Summary], relation: str, states: Sequence[VersionedState]
+) -> None:
     """Write the rows of these states; a row that already shows a later version stays."""
-    rows = ",".join(f'{summary.of(state).model_dump_json()[:-1]},"stream_version":{version}}}' for version, state in states)
     names = [*summary.model_fields, "stream_version"]
     changes = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
-    await connection.execute(
+    statement = (
         f"INSERT INTO {relation} AS kept SELECT * FROM json_populate_recordset(NULL::{relation}, %s) "
-        f"ON CONFLICT ({names[0]}) DO UPDATE SET {changes} WHERE kept.stream_version < excluded.stream_version",
-        (f"[{rows}]",),
+        f"ON CONFLICT ({names[0]}) DO UPDATE SET {changes} WHERE kept.stream_version < excluded.stream_version"
     )
+    for start in range(0, len(states), BATCH):
+        some = states[start : start + BATCH]
+        rows = ",".join(
+            f'{summary.of(state).model_dump_json()[:-1]},"stream_version":{version}}}' for version, state in some
+        )
+        await connection.execute(statement, (f"[{rows}]",))
 
 
 async def rebuild(url: str, relations: Iterable[str]) -> int:
@@ -169,7 +206,7 @@ async def _rebuild_one(connection: Connection, projection: Projection) -> int:
 
 async def _fill(connection: Connection, projection: Projection, table: str, ids: Sequence[UUID] | None = None) -> int:
     count, chunk = 0, list[VersionedState]()
-    async for _, version, state in read_states(connection, projection.aggregate.name, ids):
+    async for version, state in read_states(connection, projection.aggregate.name, ids):
         count += version
         chunk.append((version, state))
         if len(chunk) >= BATCH:

@@ -1,19 +1,21 @@
 """SQL of the event store: how streams are read, how a batch becomes one statement, and how a list is paged."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 import orjson
 from psycopg.types.json import Jsonb
 from pydantic import TypeAdapter
 
-from baton.application.ports import Batch, CommandResult, KeyClaim
+from baton.application.ports import Batch, CommandResult, FactsRead, KeyClaim
 from baton.domain.registry import REGISTRY
+from baton.domain.shared.gates import GATE_STREAMS
 from baton.domain.shared.listing import ListQuery, Order, Summary, Where
 from baton.domain.shared.logbooks import Entry
-from baton.domain.shared.writes import Put, Record
+from baton.domain.shared.writes import Enter, Put, Record
 
 Statement = tuple[str, Sequence[Any]]  # SQL and the values of its placeholders
 
@@ -29,6 +31,8 @@ NAMED_STREAM = "FROM events WHERE stream_type = %(type)s AND stream_id = %(id)s"
 VERSION_AT = f"(SELECT max(version) {NAMED_STREAM} AND occurred_at <= %(time)s)"
 COMMITTED = "transaction_id < pg_snapshot_xmin(pg_current_snapshot())"  # nothing in flight comes before
 AFTER_BOOKMARK = f"(transaction_id, position) > (%s::text::xid8, %s) AND {COMMITTED}"
+COMMIT_ORDER = "events.transaction_id, events.position"
+"""With the name of the table: a column that is selected as a number would be ordered by that, without the index."""
 
 LOAD_OF = f"SELECT {EVENT_COLUMNS} {STREAM} AND event_type = ANY(%s) ORDER BY version"
 LOAD_PAST = f"SELECT {STREAM_COLUMNS} {NAMED_STREAM} AND version <= coalesce(%(version)s, {VERSION_AT}, 0) ORDER BY version"
@@ -36,19 +40,21 @@ LOAD_LATEST = f"""SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(t
     coalesce(%(version)s, CASE WHEN %(time)s::timestamptz IS NULL THEN 2147483647 ELSE {VERSION_AT} END, 0)
 ORDER BY version DESC LIMIT %(count)s"""
 HISTORY = f"SELECT {EVENT_COLUMNS} {STREAM} AND version > %s ORDER BY version LIMIT %s"
-FOLLOW = f"SELECT {EVENT_COLUMNS} FROM events WHERE {AFTER_BOOKMARK} ORDER BY transaction_id, position LIMIT %s"
+FOLLOW = f"SELECT {EVENT_COLUMNS} FROM events WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s"
+PLACES = f"""SELECT transaction_id::text::bigint, position, stream_type, stream_id, version FROM events
+WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s"""
 FOLLOW_ONLY = f"""
 WITH next AS MATERIALIZED (
     SELECT transaction_id AS tx, position AS at, event_type AS type FROM events
-    WHERE {AFTER_BOOKMARK} ORDER BY transaction_id, position LIMIT %s
+    WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s
 )
 SELECT {EVENT_COLUMNS} FROM events WHERE position IN (
     SELECT at FROM next WHERE type = ANY(%s) UNION (SELECT at FROM next ORDER BY tx DESC, at DESC LIMIT 1)
-) ORDER BY transaction_id, position"""
+) ORDER BY {COMMIT_ORDER}"""
 END = f"""SELECT transaction_id::text::bigint, position FROM events WHERE {COMMITTED}
-ORDER BY transaction_id DESC, position DESC LIMIT 1"""
+ORDER BY events.transaction_id DESC, events.position DESC LIMIT 1"""
 AHEAD = f"""SELECT event_id FROM events WHERE {AFTER_BOOKMARK} AND event_type = ANY(%s)
-ORDER BY transaction_id, position LIMIT %s"""
+ORDER BY {COMMIT_ORDER} LIMIT %s"""
 NEWER = f"""
 WITH known AS (SELECT key::uuid AS id, value::int AS known_version FROM json_each_text(%s)),
 wanted AS (
@@ -63,6 +69,7 @@ PASSED = """SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.positi
 FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s"""
 APPEND = """INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
     command_name, correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position"""
+WAIT_FOR_GATED_COMMAND = "pg_advisory_xact_lock_shared(hashtextextended('gates', 0))"
 RELEASE = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
 CLAIM = "INSERT INTO claims VALUES (%s, %s, %s)"
 ENLIST = "INSERT INTO lookups VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
@@ -108,6 +115,14 @@ def many_streams(stream_type: str) -> str:
 
 
 @cache
+def known_streams(stream_type: str) -> str:
+    """Return the query of streams from a version of each on."""
+    wanted = "unnest(%s::uuid[], %s::int[]) AS wanted (id, known_version)"
+    stream = f"stream_type = '{stream_type}' AND stream_id = id AND version >= known_version"
+    return f"SELECT {fold_columns(stream_type)} FROM {wanted} JOIN events ON {stream} ORDER BY stream_id, version"
+
+
+@cache
 def long_stream(stream_type: str) -> str:
     """Return the query of a long stream without its overwritten events."""
     columns, names = fold_columns(stream_type), _quoted_list(_names(stream_type, "overwrites"))
@@ -127,6 +142,18 @@ def endless_stream(stream_type: str) -> str:
     newest = "(SELECT {} {} AND event_type = '{}' ORDER BY version DESC LIMIT 1)"
     latest = [newest.format(columns, stream, name) for name in _names(stream_type, "overwrites")]
     return f"{' UNION ALL '.join([kept, *latest])} ORDER BY version"
+
+
+@cache
+def newer_than_rows(summary: type[Summary], stream_type: str) -> str:
+    """Return the query of events behind known versions, of streams that are new or whose rows do not show a version yet."""
+    wanted = "unnest(%s::uuid[], %s::int[], %s::int[]) AS wanted (id, known_version, reached)"
+    shown = f"SELECT FROM {summary.relation} WHERE {next(iter(summary.model_fields))} = id AND stream_version >= reached"
+    return (
+        f"SELECT {fold_columns(stream_type)} FROM {wanted} "
+        f"JOIN events ON stream_type = '{stream_type}' AND stream_id = id AND version > known_version "
+        f"WHERE known_version > 0 OR NOT EXISTS ({shown}) ORDER BY stream_id, version"
+    )
 
 
 def append_statement(batch: Batch) -> Statement:
@@ -151,8 +178,22 @@ def append_statement(batch: Batch) -> Statement:
     if batch.outcome is not None:
         parts.append(("finished", outcome_statement(*batch.outcome, appended=bool(events))))
         answer += ", require_key_claim(EXISTS (SELECT FROM finished))"
+    values = [value for _, (_, values) in parts for value in values]
+    if batch.facts is not None:
+        answer += ", require_unchanged(%s, %s, %s, %s)"
+        values += facts_values(batch.facts, {(append.stream_type, append.stream_id) for append in batch.appends})
+    elif any(append.stream_type in GATE_STREAMS for append in batch.appends):
+        answer += f", {WAIT_FOR_GATED_COMMAND}"
     expressions = ", ".join(f"{name} AS ({sql})" for name, (sql, _) in parts)
-    return f"WITH {expressions} SELECT {answer}", [value for _, (_, values) in parts for value in values]
+    return f"WITH {expressions} SELECT {answer}", values
+
+
+def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any]:
+    """Return what `require_unchanged` compares: the streams that were read, but for the batch's own, and the look-ups. It
+    waits for appends that may change them, and later ones wait for the batch to be committed."""
+    streams = [read for read in facts.streams if read[:2] not in own]
+    members = [{"kind": kind, "keys": keys, "ids": ids} for kind, keys, ids in facts.members]
+    return [*([read[place] for read in streams] for place in range(3)), Jsonb(members, dumps=orjson.dumps)]
 
 
 def event_values(batch: Batch) -> list[tuple[Any, ...]]:
@@ -178,13 +219,15 @@ def put_statement(put: Put) -> Statement:
     return insert, [Jsonb(value, dumps=orjson.dumps) if isinstance(value, dict | list) else value for value in values]
 
 
-def entries_statement(entries: Sequence[Entry]) -> Statement:
+def entries_statement(enter: Enter) -> Statement:
     """Return the statement that adds rows of one logbook as a single document; the store sets when it recorded them."""
-    entry = type(entries[0])
+    entry = type(enter.entries[0])
     names = ", ".join(name for name in entry.model_fields if name != "recorded_at")
     rows = f"SELECT {names} FROM json_populate_recordset(NULL::{entry.relation}, %s)"
-    insert = f"INSERT INTO {entry.relation} ({names}) {rows} ON CONFLICT DO NOTHING"
-    return insert, [entries_adapter(entry).dump_json(list(entries)).decode()]
+    insert = f"INSERT INTO {entry.relation} ({names}) {rows}"
+    if enter.rival is None:
+        insert += " ON CONFLICT DO NOTHING"
+    return insert, [entries_adapter(entry).dump_json(list(enter.entries)).decode()]
 
 
 @cache

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,7 +20,8 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
 from baton.application import ports
-from baton.application.ports import Batch, Bookmark, CommandResult, EventRow, KeyClaim, Session
+from baton.application.fold_cache import FoldCache
+from baton.application.ports import NOTHING_KNOWN, Batch, Bookmark, CommandResult, EventRow, KeyClaim, Session
 from baton.domain.kernel import StoredEvent
 from baton.domain.shared.listing import Cursor, ListQuery, Page, Summary, Where
 from baton.domain.shared.reads import LatestEvents
@@ -47,12 +50,18 @@ _lent: ContextVar[LentConnection | None] = ContextVar("lent", default=None)
 
 
 class PostgresSession:
-    def __init__(self, connection: Connection, *, in_transaction: bool) -> None:
+    def __init__(self, connection: Connection, folds: FoldCache, *, in_transaction: bool) -> None:
+        self.folds = folds
         self._connection = connection
         self._in_transaction = in_transaction
         self.appended = False
 
-    async def load(self, stream_type: str, ids: Sequence[UUID]) -> Sequence[StoredEvent]:
+    async def load(
+        self, stream_type: str, ids: Sequence[UUID], known: Mapping[UUID, int] = NOTHING_KNOWN
+    ) -> Sequence[StoredEvent]:
+        if known:
+            versions = [known.get(id, 1) for id in ids]
+            return await self._rows(StoredEvent, sql.known_streams(stream_type), (list(ids), versions))
         if len(ids) != 1:
             return await self._rows(StoredEvent, sql.many_streams(stream_type), (stream_type, list(ids)))
         rows = await self._rows(StoredEvent, sql.short_stream(stream_type), (stream_type, ids[0]))
@@ -82,9 +91,10 @@ class PostgresSession:
         query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s)"
         return dict(await self._rows(tuple, query, (kind, list(keys))))
 
-    async def members(self, kind: str, *keys: str) -> tuple[UUID, ...]:
-        query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s AND key = ANY(%s) ORDER BY stream_id"
-        return tuple(row[0] for row in await self._rows(tuple, query, (kind, list(keys))))
+    async def members(self, kind: str, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
+        query = "SELECT key, stream_id FROM lookups WHERE kind = %s AND key = ANY(%s) ORDER BY key, stream_id"
+        rows = await self._rows(tuple, query, (kind, list(keys)))
+        return {key: tuple(id for _, id in of_key) for key, of_key in groupby(rows, key=itemgetter(0))}
 
     async def all_members(self, kind: str) -> tuple[UUID, ...]:
         query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s ORDER BY stream_id"
@@ -121,6 +131,8 @@ class PostgresSession:
             raise conflict_refusal(batch, violation) from None
         except errors.DeadlockDetected:
             raise ports.lost_race() from None
+        except errors.SerializationFailure:  # raised by require_unchanged
+            raise ports.changed_facts() from None
         except errors.NoDataFound:  # raised by require_key_claim
             raise ports.still_in_flight() from None
 
@@ -142,6 +154,7 @@ class PostgresStore:
     def __init__(self, pool: Pool, appended: Callable[[], None] = lambda: None) -> None:
         self._pool = pool
         self._appended = appended
+        self._folds = FoldCache()
         self._purging: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -176,7 +189,7 @@ class PostgresStore:
     @asynccontextmanager
     async def session(self, lock: str | None = None) -> AsyncIterator[Session]:
         async with self.connection(writing=True) as connection:
-            session = PostgresSession(connection, in_transaction=lock is not None)
+            session = PostgresSession(connection, self._folds, in_transaction=lock is not None)
             if lock is None:
                 yield session
             else:
@@ -190,7 +203,7 @@ class PostgresStore:
     async def snapshot(self) -> AsyncIterator[Session]:
         async with self.connection() as connection, connection.transaction():
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield PostgresSession(connection, in_transaction=True)
+            yield PostgresSession(connection, self._folds, in_transaction=True)
 
     async def newer(
         self, stream_type: str, known: Mapping[UUID, int], look_up: tuple[str, str] | None = None
@@ -272,6 +285,9 @@ def conflict_refusal(batch: Batch, violation: errors.UniqueViolation) -> Excepti
     for put in batch.puts:
         if put.rival is not None and constraint == f"{put.record.relation}_pkey":
             return put.rival
+    for enter in batch.entries:
+        if enter.rival is not None and violation.diag.table_name == enter.entries[0].relation:
+            return enter.rival
     return ports.lost_race()
 
 

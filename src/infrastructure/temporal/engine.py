@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import structlog
@@ -15,7 +15,13 @@ from temporalio import common
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.api.failure.v1 import Failure
-from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowExecutionStatus
+from temporalio.client import (
+    Client,
+    WorkflowExecution,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+)
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
@@ -32,9 +38,10 @@ if TYPE_CHECKING:
     from baton.infrastructure.telemetry.tracing import Tracing
 
 log = structlog.get_logger()
+A = TypeVar("A")
 
 TASK_QUEUE = "baton"
-TASK_TIMEOUT = timedelta(seconds=8)  # A worker that has not answered a workflow task by then counts as lost
+TASK_TIMEOUT = timedelta(seconds=3)  # A worker that has not answered a workflow task by then counts as lost
 REQUEST_SECONDS = 5.0
 MAX_ITEMS = 50  # open workflows that are described for one answer
 MANY_ATTEMPTS = 5  # attempts at one task after which a workflow counts as stalled
@@ -225,6 +232,24 @@ class TemporalEngine:
         async with self.connected_client() as client:
             with ignore_not_found():
                 await client.get_workflow_handle(id).terminate(reason=reason)
+
+    async def answer(self, job: Job, returns: type[A], seconds: float) -> A:
+        limit = timedelta(seconds=seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                self._client = self._client or await connect(self._settings, self._tracing)
+                result: A = await self._client.execute_workflow(
+                    job.workflow,
+                    job.argument,
+                    id=job.id,
+                    task_queue=TASK_QUEUE,
+                    execution_timeout=limit,
+                    result_type=returns,
+                    static_summary=job.summary,
+                )
+        except (RPCError, RuntimeError, TimeoutError, WorkflowFailureError) as error:
+            raise EngineUnavailableError(f"The workflow engine gave no answer within {seconds:g} s.") from error
+        return result
 
     async def open_items(self, workflows: Sequence[str]) -> Sequence[OpenItem]:
         kinds = ", ".join(f"'{name}'" for name in workflows)

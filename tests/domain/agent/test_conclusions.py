@@ -10,6 +10,7 @@ import pytest
 from baton.domain.agent.caution_proposal import DRAFT, recurring_target
 from baton.domain.agent.conclusions import (
     MAX_CLOSING_FAILURES,
+    MAX_DEVIATIONS,
     MAX_PARAMETERS_LENGTH,
     MAX_PHASES,
     RUN_END_EVENTS,
@@ -23,7 +24,7 @@ from baton.domain.agent.conclusions import (
 from baton.domain.agent.debrief import DEBRIEF, MAX_CHANNELS, narrative_of
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Event, instant
-from baton.domain.operation.conduct.results import ConductResult, Failure
+from baton.domain.operation.conduct.results import ConductResult, Deviation, Failure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
 from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
 from baton.domain.recipe.plan import Plan
@@ -44,6 +45,7 @@ RUN_KEYS = {
 FAILURE = Failure(
     step_index=7, source_kind="setpoint", target="bl7:rotary", error_class="ControlTimeoutError", message="no answer"
 )
+DEVIATION = Deviation(step_index=3, address="bl7:slit", asked=500, read=100.0, unit="um")
 REASONING = "The run was completed as planned. " * 4
 
 
@@ -60,7 +62,9 @@ def fail_conduct(line: Beamline, procedure_id: UUID, *closing: Failure) -> None:
     """Fail the conduct of a phase."""
     conduct_id = new_id()
     known = {"procedure_id": procedure_id, "conduct_id": conduct_id, "command_name": "ConductProcedure"}
-    result = ConductResult(**known, succeeded=False, failure=FAILURE, closing_failures=closing)
+    result = ConductResult(
+        **known, succeeded=False, failure=FAILURE, closing_failures=closing, deviations=(DEVIATION,) * (MAX_DEVIATIONS + 1)
+    )
     line.world.given(
         procedure_id,
         ProcedureStarted(conduct_id=conduct_id, command_name="ConductProcedure"),
@@ -111,8 +115,11 @@ class TestWhatADebrieferIsShown:
                     "status": "Running",
                     "failure": FAILURE.model_dump(),
                     "closing_failures": [FAILURE.model_dump()],
+                    "deviations": [DEVIATION.model_dump()] * MAX_DEVIATIONS,
                     "iteration_count": 0,
                     "skipped_count": 0,
+                    "skipped_waits": [],
+                    "resolved_steps": [],
                 }
             ],
             "channels": [

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
+from baton.domain.equipment.signals import SetAssetSignalLimits
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.conduct import (
     CONDUCTED_ASSETS,
@@ -502,6 +504,43 @@ def test_any_steps_on_any_assets_are_pinned_and_the_assets_claimed(targets: int,
     world.when(AbortProcedure(reason="smoke", conducted=conduct_result(world, id)), on=id)
     assert not any(kind == CONDUCTED_ASSETS for kind, _ in world.claims)
     assert procedure_of(world, id).status is ABORTED
+
+
+def test_owners_of_what_is_written_are_claimed_and_given_back(line: Beamline) -> None:
+    world, camera, box = line.world, line.hutch.camera, line.hutch.timing_box
+    for asset_id, value in ((camera, "bl7:cam1"), (box, "bl7:shutter")):
+        world.when(AddAssetAlternateIdentifier(kind="EPICS_PV", value=value), on=asset_id)
+    steps, closing = [setpoint("bl7:cam1:Gain", 2), check("bl7:other", 1)], [setpoint("bl7:shutter", 0)]
+    id = register_procedure_from_recipe(world, steps=steps, closing_steps=closing)
+
+    def claimed_keys() -> set[str]:
+        return {key for (kind, key), holder in world.claims.items() if kind == CONDUCTED_ASSETS and holder == id}
+
+    open_conduct(world, ConductProcedure(), on=id)
+    assert claimed_keys() == {str(camera), str(box)}
+    assert procedure_of(world, id).judged_asset_ids == {camera, box}
+    end_in_hold(world, id)
+    assert claimed_keys() == set()
+    open_conduct(world, ConductFromProcedure(), on=id)
+    assert claimed_keys() == {str(camera), str(box)}
+    end_in_hold(world, id)
+    world.when(AbortProcedure(reason="smoke", run_closing=True), on=id)
+    assert claimed_keys() == {str(box)}, "the closing steps alone need no more"
+    world.when(AbortProcedure(reason="smoke", conducted=conduct_result(world, id)), on=id)
+    assert claimed_keys() == set()
+
+
+def test_a_step_that_is_done_is_not_held_against_limits_that_came_later(line: Beamline) -> None:
+    world, camera = line.world, line.hutch.camera
+    world.when(AddAssetAlternateIdentifier(kind="EPICS_PV", value="bl7:cam1"), on=camera)
+    id = register_procedure_from_recipe(world, steps=[setpoint("bl7:cam1", 50), setpoint("bl7:cam1", 5)], closing_steps=[])
+    open_and_hold(world, ConductProcedure(), on=id)
+    world.when(SetAssetSignalLimits(address="bl7:cam1", high=10.0, reason="chip"), on=camera)
+    with expect_refusal("ProcedureSetpointOutOfLimitsError", "out_of_limits"):
+        world.when(ConductFromProcedure(), on=id)
+    world.ports["completed_step_count"] = 1
+    world.when(ConductFromProcedure(), on=id)
+    assert procedure_of(world, id).status is RUNNING
 
 
 def procedure_held_after(world: World, done: int) -> UUID:

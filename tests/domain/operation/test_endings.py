@@ -319,7 +319,8 @@ def test_closing_steps_are_conducted_alone(line: Beamline, live_procedure: UUID,
     before = procedure_of(world, live_procedure)
     (event,) = world.when(AbortProcedure(reason="smoke", run_closing=True), on=live_procedure)
     state = procedure_of(world, live_procedure)
-    assert event == ProcedureAbortRequested(conduct_id=state.live_conduct_id, reason="smoke", run_closing=True)
+    opening = {"conduct_id": state.live_conduct_id, "judged_asset_ids": {line.hutch.camera}}
+    assert event == ProcedureAbortRequested(**opening, reason="smoke", run_closing=True)
     assert state.live_conduct_id != before.last_conduct_id
     assert (state.status, state.pending_request, state.conduct_mode) == (before.status, None, ConductMode.FLAT)
     assert world.status == 202

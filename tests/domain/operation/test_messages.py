@@ -1,4 +1,4 @@
-"""How a conduct walks: the ids of its ledger rows, what it calls its steps, and where every outcome leads."""
+"""How a conduct walks: the ids of its ledger rows, what it calls its steps, and what may follow in one activity."""
 
 import itertools
 from typing import Any
@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from baton.domain.operation.conduct.messages import (
-    FINISH_BY_VERDICT,
     MAX_REASON_LENGTH,
-    UNEXPECTED_FAILURE,
+    MAX_STRETCH,
     ConductCursor,
     ConductOrder,
     ConductOutcome,
@@ -24,16 +23,17 @@ from baton.domain.operation.conduct.messages import (
     StepPlace,
     StepReport,
     describe_step,
-    leads_to_hold,
+    describe_steps,
+    is_quick,
     lifecycle_failure,
-    needs_closing,
     reason_of,
     step_failure,
     target_of,
 )
 from baton.domain.operation.conduct.results import Failure
+from baton.domain.operation.conduct.walk import Walk
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
-from baton.domain.operation.procedure.procedure import MODES, ConductMode
+from baton.domain.operation.procedure.procedure import ConductMode
 from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep
 from tests.support.domain.world import new_id
 from tests.support.tables import for_each
@@ -42,8 +42,6 @@ from tests.support.workflows.step_json import action, capture, captured_value, c
 STEP: TypeAdapter[Any] = TypeAdapter(RecipeStep)
 CONDUCT = UUID("0197a100-0000-7000-8000-0000000000c0")
 PROCEDURE = UUID("0197a100-0000-7000-8000-0000000000f0")
-COMMANDS = [*MODES, "AbortProcedure"]
-"""What opens conducts; the last one opens those of closing steps alone."""
 SOURCES = ["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
 STEPS: dict[str, tuple[Any, str, NextStep]] = {
     "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", NextStep(label="set bl7:energy", timeout_seconds=35)),
@@ -78,6 +76,40 @@ def test_a_step_is_called_by_what_it_does_and_takes_as_long_as_it_says(how: str)
     step = STEP.validate_python(raw)
     assert target_of(step) == target
     assert describe_step(step, action_timeout=3600, compute_timeout=1800) == ahead
+
+
+QUICK = ("setpoint", "setpoint by slot", "check", "capture")
+
+
+@for_each("how", STEPS)
+def test_a_step_is_quick_unless_it_may_wait_act_or_compute(how: str) -> None:
+    assert is_quick(STEP.validate_python(STEPS[how][0])) is (how in QUICK)
+
+
+def test_a_setpoint_that_waits_for_its_readback_is_not_quick() -> None:
+    verify = {"tolerance": 0.1, "timeout": 20.0}
+    assert not is_quick(STEP.validate_python({**setpoint("bl7:x", 1), "verify": verify}))
+
+
+@given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=8), st.integers(0, 9))
+def test_a_stretch_is_as_long_as_the_steps_from_there_on_are_quick(names: list[str], index: int) -> None:
+    described = describe_steps([STEP.validate_python(STEPS[name][0]) for name in names], index, 3600, 1800)
+    if index >= len(names):
+        assert described is None
+        return
+    assert described is not None
+    behind = [position for position, name in enumerate(names) if position >= index and name not in QUICK]
+    count = (behind[0] if behind else len(names)) - index
+    alone = STEPS[names[index]][2]
+    assert (described.stretch_count, described.label) == (max(count, 1), alone.label)
+    assert described.timeout_seconds == (count * 35 if count > 1 else alone.timeout_seconds)
+    assert described.wait_seconds == alone.wait_seconds
+
+
+def test_a_stretch_has_its_bound() -> None:
+    steps = [STEP.validate_python(setpoint("bl7:x", value)) for value in range(MAX_STRETCH + 5)]
+    counts = [step.stretch_count for index in (0, 4, 5, 6) if (step := describe_steps(steps, index, 1, 1)) is not None]
+    assert counts == [200, 200, 200, 199]
 
 
 PLACES = st.builds(
@@ -130,81 +162,9 @@ def failure_of(source: str, error_class: str = "ControlTimeoutError") -> Failure
     )
 
 
-@for_each("command", COMMANDS)
-@for_each("source", SOURCES)
-@for_each("error_class", ["ControlTimeoutError", "StepInterrupted"])
-def test_only_conduct_or_hold_holds_and_only_where_nothing_else_was_touched(
-    command: str, source: str, error_class: str
-) -> None:
-    recoverable = source in ("setpoint", "check") or error_class == "StepInterrupted"
-    assert leads_to_hold(command, failure_of(source, error_class)) == (command == "ConductOrHoldProcedure" and recoverable)
-
-
-@for_each("command", COMMANDS)
-def test_without_a_failure_nothing_holds(command: str) -> None:
-    assert not leads_to_hold(command, None)
-
-
-CLOSES = {
-    Finish.COMPLETED: True,
-    Finish.FAILED: True,
-    Finish.STOPPED: True,
-    Finish.HELD: False,
-    Finish.ABORTED: False,
-    Finish.HALTED: False,
-    Finish.STOOD_DOWN: False,
-    Finish.CANCELLED: False,
-    Finish.GONE: False,
-}
-"""Whether the closing steps are walked at each end."""
-
-
-@for_each("command", COMMANDS)
-@for_each("finish", Finish)
-def test_closing_steps_are_walked_at_a_real_end_only(command: str, finish: Finish) -> None:
-    assert needs_closing(command, ConductOutcome(finish=finish, failure=failure_of("action"))) == CLOSES[finish]
-
-
-@for_each("command", COMMANDS)
-@for_each("source", SOURCES)
-def test_a_failure_that_holds_closes_nothing(command: str, source: str) -> None:
-    outcome = ConductOutcome(finish=Finish.FAILED, failure=failure_of(source))
-    assert needs_closing(command, outcome) == (not leads_to_hold(command, outcome.failure))
-
-
-@for_each("finish", Finish)
-def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
-    outcome = ConductOutcome(finish=finish, failure=failure_of("setpoint"), denied=True)
-    assert needs_closing("ConductOrHoldProcedure", outcome) is (finish not in (Finish.ABORTED, Finish.CANCELLED))
-
-
-def test_a_failure_that_nobody_foresaw_holds_nothing() -> None:
-    failure = failure_of("setpoint").model_copy(update={"message": UNEXPECTED_FAILURE})
-    assert not leads_to_hold("ConductOrHoldProcedure", failure)
-    assert needs_closing("ConductOrHoldProcedure", ConductOutcome(finish=Finish.FAILED, failure=failure))
-
-
 def test_a_program_is_named_by_the_beginning_of_its_command_line() -> None:
     step = RecipeComputeStep(kind="compute", command=("python", "-c", "x" * 40_000))
     assert len(target_of(step)) == len(step_failure(step, 0, "Broken", "no").target) == 200
-
-
-@for_each(
-    ("verdict", "finish"),
-    [
-        (ConductVerdict.FAILED, Finish.FAILED),
-        (ConductVerdict.HOLD, Finish.HELD),
-        (ConductVerdict.ABORT, Finish.ABORTED),
-        (ConductVerdict.RUN_ABORTED, Finish.ABORTED),
-        (ConductVerdict.RUN_STOPPED, Finish.STOPPED),
-        (ConductVerdict.HALT, Finish.HALTED),
-        (ConductVerdict.GONE, Finish.GONE),
-        (ConductVerdict.DONE, None),
-        (ConductVerdict.RUN_HELD, None),
-    ],
-)
-def test_a_verdict_leads_to_its_end_unless_the_walk_goes_on(verdict: ConductVerdict, finish: Finish | None) -> None:
-    assert FINISH_BY_VERDICT.get(verdict) is finish
 
 
 @for_each("how", STEPS)
@@ -278,6 +238,29 @@ def test_the_least_that_a_message_holds_is_still_understood(message: type[Any], 
     understood = message.model_validate(raw)
     assert expected is None or understood == expected
     assert message.model_validate_json(understood.model_dump_json()) == understood
+
+
+@for_each(
+    ("said", "understood"),
+    [
+        ("opened", ConductVerdict.DONE),
+        ("completed", ConductVerdict.DONE),
+        ("run_resumed", ConductVerdict.DONE),
+        ("run_ended", ConductVerdict.RUN_STOPPED),
+    ],
+)
+def test_what_earlier_builds_said_about_phases_is_understood(said: str, understood: ConductVerdict) -> None:
+    assert StepReport.model_validate({"verdict": said}).verdict is understood
+
+
+def test_what_earlier_builds_said_about_ends_is_understood() -> None:
+    assert ConductOutcome.model_validate({"finish": "ended"}).finish is Finish.STOPPED
+    assert ConductOutcome.model_validate({"finish": "failed", "denied": True}).finish is Finish.FAILED
+    decision = PassDecision.model_validate({"verdict": "failed", "stood_down": True, "denied": False})
+    start = ConductStart(command_name="ConductUntilConverged", mode=ConductMode.CONVERGED, step_count=1, closing_count=0)
+    outcome = Walk.begin(start).after_pass(decision).outcome
+    assert outcome is not None
+    assert outcome.finish is Finish.STOOD_DOWN
 
 
 @given(

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from baton.domain.equipment.asset import COMMISSIONED, ActivateAsset, Asset, EnterAssetMaintenance, FaultAsset
+from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
 from baton.domain.equipment.asset_tree import DecommissionAsset
+from baton.domain.equipment.signals import SetAssetSignalLimits
 from baton.domain.kernel import Call, Command
 from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
@@ -15,6 +18,7 @@ from baton.domain.operation.conduct.conduct import (
     ConductProcedure,
     ConductUntilConverged,
 )
+from baton.domain.operation.conduct.estimates import ConductWalk, Estimate, EstimateBasis, StepDuration
 from baton.domain.operation.procedure.endings import (
     AbortProcedure,
     CompleteProcedure,
@@ -26,11 +30,12 @@ from baton.domain.operation.procedure.iterations import StartProcedureIteration
 from baton.domain.operation.procedure.preflight import STEERED_CONDUCTS, PreflightProcedure, ProcedurePreflight
 from baton.domain.operation.procedure.procedure import MODES, ConductMode, Procedure
 from baton.domain.operation.procedure.registration import RegisterProcedure
-from baton.domain.operation.procedure.start import ISSUED, RUN_ISSUED, ResumeProcedure, StartProcedure
+from baton.domain.operation.procedure.start import GATES, ISSUED, RUN_ISSUED, ResumeProcedure, StartProcedure
 from baton.domain.operation.procedure.start import RESUMING as RESUMING_COMMANDS
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised, ConductUntilAdvisedFrom
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import HoldRun
+from baton.domain.safety.clearance import ExpireClearance
 from baton.domain.shared.gates import NOT_JUDGED
 from baton.domain.shared.refusals import Refusal
 from baton.domain.supply.supply import DegradeSupply
@@ -47,12 +52,16 @@ STARTING = [
     "parent_run_running",
     "steps_prepared",
     "targets_found",
+    "signals_owned",
+    "setpoints_within_limits",
     "targets_in_service",
+    "assets_ready",
     "supplies_available",
     "enclosures_permitted",
+    "clearance_in_force",
     "targets_unclaimed",
 ]
-RESUMING = [*STARTING[:4], "conduct_unpinned", "programs_allowed", *STARTING[5:]]
+RESUMING = [*STARTING[:4], "conduct_unpinned", "outcome_known", "programs_allowed", *STARTING[5:]]
 STEPS = (setpoint("bl7:energy", 25.0),)
 LOOP: dict[str, Any] = {"convergence_capture_name": "offset", "criterion": criterion(0, 0.5)}
 
@@ -111,11 +120,39 @@ def assert_true(line: Beamline, id: UUID) -> None:
 
 BREAKS: dict[str, Any] = {
     "run held": lambda line, id: line.world.when(HoldRun(), on=parent_of(line, id)),
+    "asset faulted": lambda line, id: line.world.when(FaultAsset(reason="smoke"), on=line.hutch.timing_box),
+    "asset maintained": lambda line, id: maintain(line, line.hutch.timing_box),
     "asset scrapped": lambda line, id: line.world.when(DecommissionAsset(), on=line.hutch.timing_box),
     "beam lost": lambda line, id: line.lose_beam(),
     "beam weak": lambda line, id: line.world.when(DegradeSupply(reason="half"), on=line.supply_id),
     "hutch open": lambda line, id: line.observe("NotPermitted"),
+    "clearance over": lambda line, id: end_clearances(line),
+    "owner faulted": lambda line, id: own_signals(line) or line.world.when(FaultAsset(reason="slip"), on=line.hutch.camera),
+    "setpoint limited": lambda line, id: own_signals(line) or line.world.when(LIMIT, on=line.hutch.camera),
+    "unowned refused": lambda line, id: setattr(line.world.ports["deployment"], "unowned_signals_allowed", False),
 }
+
+
+def maintain(line: Beamline, asset_id: UUID) -> None:
+    if line.world.state(Asset, asset_id).lifecycle is COMMISSIONED:
+        line.world.when(ActivateAsset(), on=asset_id)
+    line.world.when(EnterAssetMaintenance(), on=asset_id)
+
+
+def own_signals(line: Beamline) -> None:
+    """The camera owns every signal of the steps."""
+    identifier = {"kind": "EPICS_PV", "value": "bl7"}
+    if not line.world.state(Asset, line.hutch.camera).alternate_identifiers:
+        line.world.when(AddAssetAlternateIdentifier(**identifier), on=line.hutch.camera)
+
+
+LIMIT = SetAssetSignalLimits(address="bl7:energy", high=20.0, reason="mirror")
+
+
+def end_clearances(line: Beamline) -> None:
+    for name, id in [key for key in line.world.streams if key[0] == "Clearance"]:
+        assert name == "Clearance"
+        line.world.when(ExpireClearance(reason="over"), on=id)
 
 
 def parent_of(line: Beamline, id: UUID) -> UUID:
@@ -365,7 +402,7 @@ def test_what_rests_on_something_missing_is_not_judged(fields: dict[str, Any], g
     shut = {one.gate: one for one in answer.gates if not one.passed}
     assert shut.pop(gate).code == code
     assert {one.reason for one in shut.values()} == {NOT_JUDGED}
-    assert set(shut) <= {"targets_found", "targets_in_service", "supplies_available", "enclosures_permitted"}
+    assert set(shut) <= {"targets_found", *(gate.name for gate in GATES)}
     assert_true(line, id)
 
 
@@ -375,3 +412,19 @@ def test_asking_changes_nothing() -> None:
     before = {key: len(events) for key, events in line.world.streams.items()}, dict(line.world.claims)
     preflight(line, id)
     assert ({key: len(events) for key, events in line.world.streams.items()}, dict(line.world.claims)) == before
+
+
+def test_it_says_how_long_a_conduct_would_take_where_its_steps_are_known() -> None:
+    line = beamline()
+    world = line.world
+    step, shut = ("setpoint", "bl7:focus"), ("setpoint", "bl7:shutter")
+    world.ports["step_durations"] = {key: StepDuration(count=1, median=10.0, p90=10.0) for key in (step, shut)}
+    id = register_procedure_from_recipe(world)
+    partly = Estimate(remaining_seconds=20, basis=EstimateBasis.PARTLY)
+    assert preflight(line, id).estimate == partly, "its capture was never done"
+    assert preflight(line, phase(line)).estimate is None, "its steps come with the request"
+    world.when(ConductProcedure(), on=id)
+    assert preflight(line, id).estimate is None, "it is under way"
+    end_in_hold(world, id)
+    world.ports |= {"conduct_walk": ConductWalk((step, step, step), (shut,)), "completed_step_count": 1}
+    assert preflight(line, id).estimate == Estimate(remaining_seconds=30, basis=EstimateBasis.HISTORY)

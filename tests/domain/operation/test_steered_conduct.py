@@ -449,7 +449,7 @@ def test_advice_on_another_pass_is_stale(world: World, index: int) -> None:
     id = search_awaiting_advice(world)
     with expect_refusal("ProcedureCannotAdviseError", "stale_iteration") as caught:
         world.when(AdviseProcedure(iteration_index=index, advice=STOP), on=id)
-    assert caught.value.facts == {"expected": 1}
+    assert caught.value.facts == {"expected": 1, "question": 1}
 
 
 def test_a_pass_is_advised_once(world: World) -> None:
@@ -475,6 +475,33 @@ def test_a_search_that_was_taken_up_is_advised_anew(world: World) -> None:
     (event,) = world.when(AdviseProcedure(iteration_index=1, advice=STOP), on=id)
     assert isinstance(event, ProcedureAdvised)
     assert event.conduct_id == conduct_id
+
+
+def test_a_late_answer_to_the_question_before_a_take_up_is_stale(world: World) -> None:
+    """Both questions name the same pass and differ in their number."""
+    id = open_search(world)
+    world.when(RecordProcedureOutcome(outcome=measured_pass(1)), on=id)
+    asked = []
+    for _ in range(3):
+        end_in_hold(world, id)
+        open_conduct(world, ConductUntilAdvisedFrom(**BY_CALLER), on=id)
+        wait_for_advice(world, id)
+        view = world.ask(GetProcedureSteering(), on=id)
+        asked.append((view.iteration_index, view.question))
+    assert asked == [(1, 2), (1, 3), (1, 4)]
+    for late in (1, 2, 3, 5):
+        with expect_refusal("ProcedureCannotAdviseError", "stale_iteration") as caught:
+            world.when(AdviseProcedure(iteration_index=1, question=late, advice=STOP), on=id)
+        assert caught.value.facts == {"question": 4}
+    world.when(AdviseProcedure(iteration_index=1, question=4, advice=STOP), on=id)
+    with expect_refusal("ProcedureCannotAdviseError", "stale_iteration"):
+        world.when(AdviseProcedure(iteration_index=1, question=4, advice=STOP), on=id)
+
+
+def test_a_question_that_was_never_asked_is_not_waited_for(world: World) -> None:
+    id = open_search(world)
+    with expect_refusal("ProcedureCannotAdviseError", "not_waiting"):
+        world.when(AdviseProcedure(iteration_index=1, question=1, advice=STOP), on=id)
 
 
 def test_a_pass_that_advice_began_is_advised_again_once_it_is_measured(world: World) -> None:

@@ -8,9 +8,13 @@ from uuid import UUID
 import pytest
 
 from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.estimates import ConductWalk, Estimate, EstimateBasis, StepDuration
 from baton.domain.operation.conduct.views import ConductView, GetProcedureConduct, MeasuredObjective
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
+from baton.domain.operation.procedure.iterations import EndProcedureIteration, StartProcedureIteration
+from baton.domain.operation.procedure.procedure import ConductMode
 from baton.domain.operation.procedure.registration import RegisterProcedure
+from baton.domain.operation.steering.steering import SteeringBudget
 from tests.support.domain.conducts import LOOP, conduct_result, end_in_hold, set_progress, wait_for_advice
 from tests.support.domain.lifecycles.run import run_world
 from tests.support.domain.world import START, World
@@ -70,9 +74,9 @@ def test_a_worker_that_is_heard_of_says_where_it_is(world: World) -> None:
 def test_a_worker_that_is_silent_too_long_is_lost_and_its_silence_is_said(world: World) -> None:
     id = conducted_procedure(world)
     set_walking(world, id)
-    world.now += timedelta(seconds=6)
+    world.now += timedelta(seconds=4)
     assert view(world, id).worker == "heard"
-    world.now += timedelta(seconds=6)
+    world.now += timedelta(seconds=8)
     seen = view(world, id)
     assert (seen.worker, seen.silence, seen.message) == ("lost", 12, "step 7 of 40, worker lost 12 s ago")
 
@@ -199,3 +203,114 @@ def test_a_conduct_that_ended_has_its_result_and_nobody_is_heard_of(world: World
     world.now += timedelta(hours=1)
     seen = view(world, id)
     assert (seen.result, seen.worker, seen.silence, seen.message) == (result, None, None, "succeeded")
+
+
+SET, SHUT = ("setpoint", "bl7:energy"), ("setpoint", "bl7:shutter")
+HISTORY = {SET: StepDuration(count=3, median=10.0, p90=12.0), SHUT: StepDuration(count=1, median=2.0, p90=2.0)}
+
+
+def know_walk(world: World, **fields: Any) -> None:
+    """Let the conduct be one of forty steps and a closing step, all of which were done before."""
+    world.ports["conduct_walk"] = ConductWalk((SET,) * 40, (SHUT,), **fields)
+    world.ports["step_durations"] = HISTORY
+
+
+def estimate_of(world: World, id: UUID) -> Estimate:
+    found = view(world, id).estimate
+    assert found is not None
+    return found
+
+
+def test_a_conduct_says_how_long_it_will_take_by_what_its_steps_took_before(world: World) -> None:
+    id = conducted_procedure(world)
+    know_walk(world)
+    assert estimate_of(world, id) == Estimate(
+        remaining_seconds=402, ends_at=world.now + timedelta(seconds=402), basis=EstimateBasis.HISTORY
+    )
+    set_walking(world, id, active_at=world.now)
+    world.now += timedelta(seconds=4)
+    assert estimate_of(world, id).remaining_seconds == 33 * 10 + 6 + 2
+    world.now += timedelta(seconds=60)
+    assert estimate_of(world, id).remaining_seconds == 33 * 10 + 2, "a step that takes long counts as nothing any more"
+    set_walking(world, id, phase="Closing", step_index=0, active_at=world.now)
+    assert estimate_of(world, id).remaining_seconds == 2
+
+
+@pytest.mark.parametrize("fields", [{"waiting_for": "run", "phase": "Waiting"}, {"stalled_at": START + timedelta(hours=1)}])
+def test_the_clock_stands_while_a_conduct_does_not_go_on(world: World, fields: dict[str, Any]) -> None:
+    id = conducted_procedure(world)
+    know_walk(world)
+    set_walking(world, id, **fields)
+    world.now += timedelta(minutes=5)
+    assert estimate_of(world, id) == Estimate(remaining_seconds=342, basis=EstimateBasis.HISTORY)
+
+
+def test_a_hold_that_came_too_late_is_told(world: World) -> None:
+    id = conducted_procedure(world)
+    set_walking(world, id)
+    world.when(HoldProcedure(reason="lunch"), on=id)
+    assert view(world, id).hold_lapsed is False, "it may still be served"
+    world.when(CompleteProcedure(conducted=conduct_result(world, id)), on=id)
+    seen = view(world, id)
+    assert (seen.hold_lapsed, seen.message) == (True, "succeeded; a hold that was asked for came too late")
+
+
+def test_a_hold_that_was_served_did_not_lapse(world: World) -> None:
+    id = conducted_procedure(world)
+    world.when(HoldProcedure(reason="lunch"), on=id)
+    end_in_hold(world, id)
+    assert view(world, id).hold_lapsed is False
+
+
+def test_a_hold_stops_the_clock(world: World) -> None:
+    id = conducted_procedure(world)
+    know_walk(world)
+    set_walking(world, id, active_at=world.now)
+    world.when(HoldProcedure(reason="shift change"), on=id)
+    assert estimate_of(world, id).ends_at is None
+    world.ports["completed_step_count"] = 30
+    end_in_hold(world, id)
+    for _ in "12":
+        assert estimate_of(world, id) == Estimate(remaining_seconds=102, basis=EstimateBasis.HISTORY)
+        world.now += timedelta(hours=1)
+
+
+def test_nothing_follows_an_abort_or_an_end(world: World) -> None:
+    aborted, ended = conducted_procedure(world), conducted_procedure(world)
+    know_walk(world)
+    for id in (aborted, ended):
+        set_walking(world, id)
+    world.when(AbortProcedure(reason="smoke"), on=aborted)
+    world.when(CompleteProcedure(conducted=conduct_result(world, ended)), on=ended)
+    assert [view(world, id).estimate for id in (aborted, ended, register_procedure(world))] == [None, None, None]
+
+
+def test_a_loop_is_estimated_to_its_cap(world: World) -> None:
+    id = conducted_procedure(world, ConductUntilConverged(**LOOP, steps=STEPS))
+    conduct_id = view(world, id).conduct_id
+    know_walk(world, mode=ConductMode.CONVERGED, unconverged_cap=3)
+    world.when(StartProcedureIteration(iteration_index=1, conduct_id=conduct_id), on=id)
+    set_walking(world, id, iteration_index=1, step_index=39, active_at=world.now)
+    assert estimate_of(world, id).remaining_seconds == 10 + 2 * 400 + 2
+    world.when(EndProcedureIteration(iteration_index=1, converged=False, conduct_id=conduct_id), on=id)
+    between = estimate_of(world, id)
+    assert (between.remaining_seconds, between.to_cap) == (2 * 400 + 2, True)
+    world.when(StartProcedureIteration(iteration_index=2, conduct_id=conduct_id), on=id)
+    assert estimate_of(world, id).remaining_seconds == 2 * 400 + 2, "its first step has not begun"
+    know_walk(world, mode=ConductMode.CONVERGED)
+    assert estimate_of(world, id) == Estimate(basis=EstimateBasis.NONE)
+
+
+def test_a_search_is_estimated_to_its_budget(world: World) -> None:
+    id = conducted_procedure(world, ConductUntilConverged(**LOOP, steps=STEPS))
+    conduct_id = view(world, id).conduct_id
+    world.when(StartProcedureIteration(iteration_index=1, conduct_id=conduct_id), on=id)
+    set_walking(world, id, iteration_index=1, step_index=39, active_at=world.now)
+    know_walk(world, mode=ConductMode.ADVISED, budget=SteeringBudget(iterations_remaining=5))
+    assert estimate_of(world, id).remaining_seconds == 10 + 4 * 400 + 2
+    budget = SteeringBudget(iterations_remaining=5, wall_clock_remaining=600)
+    know_walk(world, mode=ConductMode.ADVISED, budget=budget, started_at=world.now - timedelta(seconds=100))
+    assert estimate_of(world, id).remaining_seconds == 500 + 2
+    wait_for_advice(world, id)
+    know_walk(world, mode=ConductMode.ADVISED, budget=SteeringBudget(iterations_remaining=5))
+    assert estimate_of(world, id) == Estimate(remaining_seconds=4 * 400 + 2, basis=EstimateBasis.HISTORY, to_cap=True)

@@ -66,12 +66,14 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
     c1 = capability(world)
     (defined,) = world.when(DefineRecipe(**recipe_fields(capability_id=c1)))
     r1 = defined.stream_id
+    unchosen = {"watch": None, "on_unknown_outcome": None}
     assert json.loads(defined.payload()) == {
         "recipe_id": str(r1),
         "name": "flat_field_recipe",
         "capability_id": str(c1),
         "steps": STEPS,
         "closing_steps": CLOSING_STEPS,
+        **unchosen,
         "occurred_at": "2026-10-06T08:00:02Z",
     }
     misspelt = [*STEPS[:3], setpoint({"__binding__": "dwel"})]
@@ -85,14 +87,16 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
         "version_tag": "2026-Q2",
         "steps": renewed,
         "closing_steps": CLOSING_STEPS,
+        **unchosen,
         "occurred_at": "2026-10-06T08:00:04Z",
     }
     view = json.loads(recipe_view(world, r1).model_dump_json())
     assert (view["version_tag"], view["steps"], view["closing_steps"]) == ("2026-Q2", renewed, CLOSING_STEPS)
     listed = [json.loads(row.model_dump_json()) for row in rows(world, r1)]
+    contents = [(None, STEPS, "2026-10-06T08:00:02Z"), ("2026-Q2", renewed, "2026-10-06T08:00:04Z")]
     assert listed == [
-        {"version_tag": None, "steps": STEPS, "closing_steps": CLOSING_STEPS, "occurred_at": "2026-10-06T08:00:02Z"},
-        {"version_tag": "2026-Q2", "steps": renewed, "closing_steps": CLOSING_STEPS, "occurred_at": "2026-10-06T08:00:04Z"},
+        {"version_tag": tag, "steps": steps, "closing_steps": CLOSING_STEPS, **unchosen, "occurred_at": at}
+        for tag, steps, at in contents
     ]
 
 

@@ -1,6 +1,7 @@
 """Conducting a run: what is refused before anything is written, how it opens, and what its end says of its phases."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.conduct import ConductProcedure
+from baton.domain.operation.conduct.estimates import ConductWalk, Estimate, EstimateBasis, StepDuration
 from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.operation.conduct.results import ActuationKind, Artifact, Failure, RunConductResult
@@ -446,6 +448,31 @@ def test_the_view_shows_each_phase_where_it_stands(line: Beamline, run_id: UUID)
     after = conduct_view(line, run_id)
     assert (after.result, after.waiting, after.current_procedure_id) == (result, None, None)
     assert after.heartbeat_at == standing["heartbeat_at"]
+
+
+def test_the_estimate_of_a_run_is_that_of_its_phases_together(line: Beamline, run_id: UUID) -> None:
+    world = line.world
+    first, second, third = [register_procedure_from_recipe(world, parent_run_id=run_id) for _ in "123"]
+    step = ("setpoint", "bl7:focus")
+    world.ports["step_durations"] = {step: StepDuration(count=1, median=10.0, p90=10.0)}
+    world.ports["conduct_walk"] = world.ports["registered_walk"] = ConductWalk((step, step), (step,))
+    conduct_id = conduct_run(line, run_id, first, second, third)
+    whole = conduct_view(line, run_id).estimate
+    assert whole == Estimate(remaining_seconds=90, ends_at=world.now + timedelta(seconds=90), basis=EstimateBasis.HISTORY)
+    open_phases(line, conduct_id, first)
+    stands(world, first, phase="Walking", step_index=1, heartbeat_at=world.now, active_at=world.now)
+    world.now += timedelta(seconds=4)
+    going_on = conduct_view(line, run_id).estimate
+    assert going_on is not None
+    assert (going_on.remaining_seconds, going_on.ends_at) == (16 + 60, world.now + timedelta(seconds=76))
+    world.when(HoldRun(reason="lunch"), on=run_id)
+    held = conduct_view(line, run_id).estimate
+    assert held is not None
+    assert (held.basis, held.ends_at) == (EstimateBasis.HISTORY, None)
+    world.ports["registered_walk"] = ConductWalk((("action", "collect"),), ())
+    partly = conduct_view(line, run_id).estimate
+    assert partly is not None
+    assert partly.basis is EstimateBasis.PARTLY
 
 
 def test_a_hold_of_the_run_says_which_step_of_its_phase_it_waits_for(line: Beamline, run_id: UUID) -> None:

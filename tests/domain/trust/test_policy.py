@@ -10,7 +10,7 @@ import pytest
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.policy import ABOUT_OTHERS, DefinePolicy, Policy, Standing, command_sets, judge
+from baton.domain.trust.policy import ABOUT_OTHERS, OF_THE_PLANT, DefinePolicy, Policy, Standing, command_sets, judge
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 
@@ -91,8 +91,14 @@ def test_a_set_that_this_release_does_not_know_permits_nothing(world: World) -> 
 def test_the_queries_tell_neither_contact_data_nor_what_others_may_do(world: World) -> None:
     assert REGISTRY.command_names() >= ABOUT_OTHERS
     queries = {operation.command_name for operation in REGISTRY if operation.kind == "query"}
-    assert command_sets()["queries"] == queries - ABOUT_OTHERS
+    assert command_sets()["queries"] == queries - ABOUT_OTHERS - OF_THE_PLANT
     assert command_sets()["all"] == REGISTRY.command_names()
     readers = world.state(Policy, define_policy(world, "queries"))
     assert [name for name in sorted(ABOUT_OTHERS) if allows(readers, name)] == []
     assert allows(readers, "GetActor")
+
+
+def test_what_reaches_into_the_control_system_is_in_no_set_but_all(world: World) -> None:
+    assert REGISTRY.command_names() >= OF_THE_PLANT
+    assert [name for name, commands in command_sets().items() if commands & OF_THE_PLANT] == ["all"]
+    assert allows(world.state(Policy, define_policy(world, commands=("ReadSignals",))), "ReadSignals")

@@ -8,6 +8,7 @@ import pytest
 
 from baton.application.control import (
     Control,
+    ControlLimits,
     ControlNotConnectedError,
     ControlValueCoercionError,
     MalformedControlAddressError,
@@ -295,6 +296,27 @@ class TestFollowing:
         plant.set_reading(SIGNAL, Reading(value=1))
         assert (await anext(stream)).value == 1
         await stream.aclose()
+
+
+class TestLimits:
+    async def test_a_signal_says_between_which_values_it_may_be_set(self, control: Control, plant: Plant) -> None:
+        plant.offer_limited(SIGNAL, 0.5, -2.5, 100.0)
+        assert await control.limits(SIGNAL) == ControlLimits(-2.5, 100.0)
+
+    async def test_equal_limits_are_none(self, control: Control, plant: Plant) -> None:
+        plant.offer_limited(SIGNAL, 0.5, 0.0, 0.0)
+        assert await control.limits(SIGNAL) is None
+
+    @pytest.mark.parametrize(
+        ("value", "labels"), [("text", None), (3, None), (1.5, None), ("Open", LABELS), ([1.0, 2.0], None)]
+    )
+    async def test_a_signal_without_limits_has_none(self, control: Control, plant: Plant, value: Any, labels: Any) -> None:
+        plant.offer(SIGNAL, value, labels)
+        assert await control.limits(SIGNAL) is None
+
+    async def test_an_unknown_address_has_no_limits_to_say(self, impatient_control: Control) -> None:
+        with pytest.raises(ControlNotConnectedError, match=SIGNAL):
+            await impatient_control.limits(SIGNAL)
 
 
 class TestClosing:

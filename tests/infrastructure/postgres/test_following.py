@@ -3,16 +3,27 @@
 from dataclasses import dataclass, field
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from baton.application.ports import Bookmark, EventRow
 from baton.infrastructure.postgres.pool import RUNTIME_OPTIONS
+from baton.infrastructure.postgres.statements import AHEAD, END, FOLLOW, FOLLOW_ONLY, PLACES
 from baton.infrastructure.postgres.store import PostgresStore
+from tests.infrastructure.postgres.test_long_streams import read_by
 from tests.support.application.command_paths import CommandCaller
 from tests.support.infrastructure.database_observer import Connection, insert_event
 
 BEGINNING = Bookmark(0, 0)
+BEGINNING_VALUES = ("0", 0)
+MANY_ZONES = """
+INSERT INTO events (event_id, stream_type, stream_id, version, event_type, payload, principal_id, command_name,
+    correlation_id, occurred_at)
+SELECT gen_random_uuid(), 'Zone', gen_random_uuid(), 1, 'ZoneDefined', json_build_object('name', 'Hutch'),
+    gen_random_uuid(), 'Written', gen_random_uuid(), clock_timestamp()
+FROM generate_series(1, 2000)
+"""
 
 
 @dataclass
@@ -145,3 +156,24 @@ async def test_no_interleaving_makes_a_follower_skip_or_repeat(
     seen = [row.position for row in follower.seen]
     assert sorted(seen) == sorted(committed)
     assert follower.seen == sorted(follower.seen, key=lambda row: (row.transaction_id, row.position))
+
+
+FOLLOWING = {
+    "the log": (FOLLOW, (*BEGINNING_VALUES, 50)),
+    "the places of events": (PLACES, (*BEGINNING_VALUES, 50)),
+    "some types": (FOLLOW_ONLY, (*BEGINNING_VALUES, 50, ["ZoneDefined"])),
+    "the next of some types": (AHEAD, (*BEGINNING_VALUES, ["ZoneDefined"], 50)),
+    "the end": (END, ()),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+async def test_a_follower_that_is_far_behind_reads_no_more_than_it_takes(
+    name: str, owner: Connection, second_connection: Connection
+) -> None:
+    await owner.execute(MANY_ZONES)
+    await owner.execute("ANALYZE events")
+    query, values = FOLLOWING[name]
+    explained = await second_connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", values)
+    (plan,) = await explained.fetchone() or ()
+    assert read_by(plan[0]["Plan"]) <= 5 * 50

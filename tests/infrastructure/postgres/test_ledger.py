@@ -8,12 +8,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
-from baton.application.conduct.ledger import ClosingRequest
-from baton.application.ports import FoldedStanding
 from baton.domain.operation.conduct.messages import Mark
 from baton.domain.operation.conduct.progress import WaitingFor
 from baton.domain.operation.procedure.endings import HoldProcedure, TruncateProcedure
+from baton.domain.operation.procedure.procedure import Procedure
 from baton.infrastructure.postgres import ledger as statements
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.postgres.pool import Connection, Pool
@@ -104,6 +104,40 @@ class TestTheFence:
         assert not standing.marked
         assert {found.mark for found in standing.rows} == {"in_flight", "outcome"}
 
+    async def test_what_is_settled_with_the_next_beginning_waits_for_others_and_sees_what_they_did(
+        self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
+    ) -> None:
+        await case.begin_step(conduct.at(0))
+        await second_connection.execute(LOCK, (conduct.procedure_id,))
+        outcome = row(conduct.at(0), Mark.OUTCOME)
+        watched = [await case.version(Procedure, conduct.procedure_id)]
+        await case.client.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
+        going_on = asyncio.create_task(case.ledger.settle_and_begin(outcome, begin_request(conduct.at(1), watched=watched)))
+        await until_waiting(owner, 1)
+        await second_connection.rollback()
+        settled, begun = await going_on
+        assert (settled["result"], begun.moved, begun.marked) == ("ok", True, False)
+
+    async def test_rivals_that_settle_and_begin_do_not_lock_each_other_out(
+        self, case: LedgerCase, conduct: LedgerConduct, second_connection: Connection, owner: Connection
+    ) -> None:
+        await case.begin_step(conduct.at(0))
+        await second_connection.execute(LOCK, (conduct.procedure_id,))
+        rivals: list[Any] = [
+            asyncio.create_task(
+                case.ledger.settle_and_begin(
+                    row(conduct.at(0), Mark.OUTCOME, attempt=number, value=number), begin_request(conduct.at(1))
+                )
+            )
+            for number in (1, 2)
+        ]
+        rivals.append(asyncio.create_task(case.ledger.begin(begin_request(conduct.at(1)))))
+        await until_waiting(owner, 3)
+        await second_connection.rollback()
+        (first, one), (second, two), three = await asyncio.gather(*rivals)
+        assert first == second
+        assert [one.marked, two.marked, three.marked].count(True) == 1
+
 
 class CountingConnection:
     """A connection that counts what is asked of it."""
@@ -138,27 +172,38 @@ class TestRoundTrips:
         ids = conduct.procedure_id, conduct.conduct_id
         for asking in (
             ledger.begin(begin_request(place)),
-            ledger.beat(place, effect, None),
+            ledger.beat(place, effect),
             ledger.settle(row(place, Mark.OUTCOME)),
             ledger.slots(*ids, 0, 0),
             ledger.mark_waiting(*ids, WaitingFor.RUN, None),
             ledger.mark_walking(*ids),
-            ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id)),
+            ledger.begin_closing(*ids),
         ):
             store.asked.clear()
             await asking
             assert len(store.asked) == 1, store.asked
 
+    async def test_an_outcome_and_the_next_beginning_go_together(
+        self, case: LedgerCase, conduct: LedgerConduct, pool: Pool
+    ) -> None:
+        store = CountingStore(pool)
+        ledger = PostgresLedger(store)
+        await ledger.begin(begin_request(conduct.at(0)))
+        store.asked.clear()
+        _, begun = await ledger.settle_and_begin(row(conduct.at(0), Mark.OUTCOME), begin_request(conduct.at(1)))
+        assert (begun.marked, store.asked) == (True, [statements.BEGIN])
+
     async def test_only_what_stood_already_costs_another(self, case: LedgerCase, conduct: LedgerConduct, pool: Pool) -> None:
         store = CountingStore(pool)
-        ledger, place = PostgresLedger(store), conduct.at(0)
+        ledger, place, ids = PostgresLedger(store), conduct.at(0), (conduct.procedure_id, conduct.conduct_id)
+        watched = [await case.version(Procedure, conduct.procedure_id)]
         await ledger.settle(row(place, Mark.OUTCOME))
         store.asked.clear()
         await ledger.settle(row(place, Mark.OUTCOME, attempt=2))
         assert len(store.asked) == 2
         await case.client.do(HoldProcedure(reason="shift change"), on=conduct.procedure_id)
         store.asked.clear()
-        await ledger.begin_closing(ClosingRequest(procedure_id=conduct.procedure_id, conduct_id=conduct.conduct_id))
+        assert (await ledger.begin_closing(*ids, watched)).moved
         assert len(store.asked) == 2
 
 
@@ -184,9 +229,12 @@ STATEMENTS = [
     "BEGIN",
     "SETTLE",
     "STORED",
+    "HAS_PASSED",
+    "PASSED_STEPS",
+    "BEGUN_BEFORE",
     "BEAT",
     "CLOSE",
-    "LOOK",
+    "IS_LIVE",
     "WAIT",
     "SLOTS",
     "ALL_OUTCOMES",
@@ -203,6 +251,10 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(part)
 
 
+def test_the_statement_that_begins_steps_is_short_enough_for_the_driver_to_keep() -> None:
+    assert len(statements.BEGIN) <= MAX_CACHED_STATEMENT_LENGTH
+
+
 async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> None:
     """Planned as the owner, whom nothing keeps from reading whole tables."""
     await owner.execute(MANY)
@@ -214,10 +266,9 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
     place = conduct.at(5, iteration_index=3)
     given: dict[str, Any] = {
         **place.model_dump(),
-        **statements.signal_values(run_id),
-        "blocks": ["RunHeld"],
+        **statements.watch_values([("Run", run_id, 50), ("Procedure", procedure_id, 3)]),
+        "may": True,
         "pause": 300.0,
-        "once": True,
         "again": False,
         "marker": statements.row_document(row(place, Mark.IN_FLIGHT)),
         "row": statements.row_document(row(place, Mark.OUTCOME)),
@@ -229,10 +280,10 @@ async def test_no_statement_reads_a_table_from_end_to_end(owner: Connection) -> 
         "since": None,
         "boundary": 7,
         "judged": True,
+        "count": 200,
+        "follows": True,
         "first": False,
         "before": 1,
-        "point": "{}",
-        **statements.standing_values(FoldedStanding(new_id(), None, 3, 2)),
     }
     client = psycopg.AsyncClientCursor(owner)
     for name in STATEMENTS:

@@ -9,11 +9,21 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy
+from alembic import command
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
-from baton.infrastructure.postgres.migrate import MIGRATION_LOCK, alchemy_url, migrate, pending_migrations
+from baton.domain.equipment.signals import SIGNALS
+from baton.infrastructure.postgres.migrate import (
+    MIGRATION_LOCK,
+    alchemy_url,
+    alembic_configuration,
+    migrate,
+    pending_migrations,
+)
 from tests.support.databases import with_database
+from tests.support.service import Api
 
 MIGRATE_IN_PROCESSES = """
 import os
@@ -102,6 +112,54 @@ def test_a_migration_waits_for_one_that_is_under_way(database_url: str) -> None:
             assert not migration.done()
         owner.execute("SELECT pg_terminate_backend(%s, 10000)", (other.info.backend_pid,))
         migration.result(timeout=100)
+
+
+def migrate_again(url: str, before: str, revision: str) -> None:
+    """Apply one migration to a database that has had it."""
+    with sqlalchemy.create_engine(alchemy_url(url), poolclass=sqlalchemy.NullPool).connect() as connection:
+        configuration = alembic_configuration()
+        configuration.attributes["connection"] = connection
+        command.stamp(configuration, before)
+        command.upgrade(configuration, revision)
+        command.stamp(configuration, "head")
+        connection.commit()
+
+
+async def test_owners_of_signals_are_found_in_the_events_of_before(api: Api, database_url: str) -> None:
+    """The migration writes the very rows that the commands have written."""
+    await api.create("/federation/facilities", {"code": "lumen", "display_name": "Lumen", "kind": "Site"})
+
+    async def register(*identifiers: tuple[str, str]) -> str:
+        named = [{"kind": kind, "value": value} for kind, value in identifiers]
+        described = {"name": "Stage", "tier": "Device", "facility_code": "lumen"}
+        return await api.create("/assets", {**described, "alternate_identifiers": named})
+
+    async def change(asset_id: str, verb: str, kind: str, value: str) -> None:
+        await api.execute(f"/assets/{asset_id}/{verb}-alternate-identifier", {"kind": kind, "value": value})
+
+    stage = await register(("EPICS_PV", "BL:ROT"), ("EPICS_PV", "BL:LIN"), ("SerialNumber", "BL:SERIAL"))
+    await change(stage, "add", "EPICS_PV", "BL:CAM")
+    await change(stage, "add", "Other", "BL:CAM")
+    await change(stage, "remove", "Other", "BL:CAM")
+    await change(stage, "remove", "EPICS_PV", "BL:LIN")
+    await change(stage, "remove", "EPICS_PV", "BL:ROT")
+    await change(stage, "add", "EPICS_PV", "BL:ROT")
+    twin, former = await register(("EPICS_PV", "BL:ROT")), await register(("EPICS_PV", "BL:OLD"))
+    await api.execute(f"/assets/{former}/decommission")
+
+    with psycopg.connect(database_url, autocommit=True) as connection:
+
+        def rows() -> set[tuple[str, str]]:
+            found = connection.execute("SELECT key, stream_id::text FROM lookups WHERE kind = %s", (SIGNALS,))
+            return set(found.fetchall())
+
+        written = rows()
+        assert written == {("BL:CAM", stage), ("BL:ROT", stage), ("BL:ROT", twin)}
+        migrate_again(database_url, "0011", "0012")
+        assert rows() == written
+        connection.execute("DELETE FROM lookups WHERE kind = %s", (SIGNALS,))
+        migrate_again(database_url, "0011", "0012")
+        assert rows() == written
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from psycopg.errors import CheckViolation, InsufficientPrivilege
 from baton.application.ports import Batch
 from baton.domain.kernel import Call
 from baton.domain.run.logbooks import Observation
+from baton.domain.shared.writes import Enter
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.pool import dedicated_connection
 from baton.infrastructure.postgres.store import PostgresStore
@@ -38,7 +39,7 @@ RUN = new_id()
 async def append(store: PostgresStore, *entries: Observation) -> None:
     call = Call(OPERATOR, SYSTEM_HTTP, START, new_id(), new_id())
     async with store.session() as session:
-        await session.append(Batch(call, "AppendObservations", entries=[entries]))
+        await session.append(Batch(call, "AppendObservations", entries=[Enter(entries)]))
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])

@@ -64,7 +64,7 @@ async def load_stream(store: PostgresStore) -> Any:
 
 async def read_under_lock(store: PostgresStore) -> Any:
     async with store.session("gate") as session:
-        return await session.members("kind", "key")
+        return await session.members("kind", ["key"])
 
 
 async def read_record(store: PostgresStore) -> Any:

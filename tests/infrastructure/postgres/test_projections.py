@@ -18,6 +18,7 @@ from baton.domain.trust.surface import DefineSurface
 from baton.domain.trust.visit import HoldVisit, ListVisits, RecordVisitArrival, StartVisit, Visit
 from baton.domain.trust.zone import DefineZone, ListZones, zone
 from baton.infrastructure.background import Supervisor
+from baton.infrastructure.postgres import projections
 from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.projections import SWAP_LOCK, Projector, rebuild, unbuilt_projections
@@ -128,6 +129,72 @@ class TestRows:
         assert await rows(owner, f"SELECT status, stream_version FROM {VISITS}") == [("Arrived", 99)]
 
 
+class TestBatches:
+    """A projector writes what streams have come to, and passes over events whose effect its rows show already."""
+
+    async def test_a_stream_in_many_batches_is_read_once_and_written_once(
+        self, client: CommandCaller, owner: Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(projections, "BATCH", 3)
+        await write_history(client)
+        await project(database_url, owner)
+        shown = await all_rows(owner)
+        await rebuild(database_url, REGISTRY.projections)
+        assert await all_rows(owner) == shown
+        await owner.execute("UPDATE bookmarks SET transaction_id = '0', position = 0")
+        written = await rows(owner, f"SELECT visit_id, xmin::text FROM {VISITS}")
+        await project(database_url, owner)
+        assert await rows(owner, f"SELECT visit_id, xmin::text FROM {VISITS}") == written
+        assert await all_rows(owner) == shown
+
+    async def test_what_is_in_flight_holds_back_the_bookmark_and_not_the_rows_behind_it(
+        self, client: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
+    ) -> None:
+        """A later version of a stream is committed under an older transaction; an event of another stream is in flight."""
+        held, id = new_id(), new_id()
+        await insert_event(second_connection, "Zone", held)
+        visit = await client.create(planned_visit())
+        place = await bookmark(owner)
+        projector = await project(database_url, owner)
+        assert await bookmark(owner) == place
+        assert await rows(owner, f"SELECT FROM {VISITS}") == []
+        await second_connection.commit()
+        await client.do(RecordVisitArrival(), on=visit)
+        await insert_event(owner, "Zone", id)
+        while await projector.advance(owner):
+            pass
+        assert await rows(owner, f"SELECT visit_id, status, stream_version FROM {VISITS}") == [(visit, "Arrived", 2)]
+        assert {row[0] for row in await rows(owner, f"SELECT zone_id FROM {ZONES}")} == {held, id}
+
+    async def test_a_version_that_comes_before_its_predecessor_in_the_log_is_shown(
+        self, client: CommandCaller, second_connection: Connection, owner: Connection, database_url: str
+    ) -> None:
+        """The transaction of version 2 began to write, and so got its place in the log, before version 1 was committed."""
+        await insert_event(second_connection, "Zone", new_id())
+        visit = await client.create(planned_visit())
+        await insert_event(second_connection, "Visit", visit, 2, "VisitArrived")
+        await second_connection.commit()
+        ordered = await rows(
+            owner, "SELECT version FROM events WHERE stream_type = 'Visit' ORDER BY transaction_id, position"
+        )
+        assert ordered == [(2,), (1,)]
+        await project(database_url, owner)
+        assert await rows(owner, f"SELECT status, stream_version FROM {VISITS}") == [("Arrived", 2)]
+
+    async def test_rows_that_could_not_be_written_are_written_by_the_next_attempt(
+        self, client: CommandCaller, owner: Connection, database_url: str
+    ) -> None:
+        visit = await client.create(planned_visit())
+        projector = await project(database_url, owner)
+        await client.do(RecordVisitArrival(), on=visit)
+        await owner.execute(f"ALTER TABLE {VISITS} ADD CONSTRAINT refused CHECK (stream_version < 2)")
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await projector.advance(owner)
+        await owner.execute(f"ALTER TABLE {VISITS} DROP CONSTRAINT refused")
+        assert await projector.advance(owner) == 1
+        assert await rows(owner, f"SELECT status, stream_version FROM {VISITS}") == [("Arrived", 2)]
+
+
 class TestEveryProjection:
     async def test_rows_show_the_folds_of_their_streams_and_rebuilding_gives_the_same_rows_and_tables(
         self, client: CommandCaller, owner: Connection, database_url: str
@@ -186,6 +253,14 @@ class TestOneTransaction:
 
 
 class TestUnknownEvents:
+    async def test_streams_without_a_list_are_passed_over(
+        self, client: CommandCaller, owner: Connection, database_url: str
+    ) -> None:
+        await insert_event(owner, "Sketch", event_type="SketchDrawn")
+        await client.create(DefineZone(name="Hutch"))
+        await project(database_url, owner)
+        assert await shown_zones(owner) == {"Hutch"}
+
     async def test_an_unknown_event_stops_the_projector_loudly(
         self, client: CommandCaller, owner: Connection, database_url: str
     ) -> None:

@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.domain.operation.procedure.procedure import HoldCause
+from baton.infrastructure.wall_clock import new_id
 from tests.support.api.samples import placement_in, visit_plan
 from tests.support.domain.peers import grant
 from tests.support.service import Api
@@ -376,6 +383,18 @@ async def conducted_procedure(api: Api, ids: Ids) -> Body:
     body = await procedure_to_conduct(api, ids)
     ids["conduct_id"] = (await post_accepted(api, f"/procedures/{ids['procedure_id']}/conduct", body))["conduct_id"]
     return WHY
+
+
+@preparation_of("resolve_procedure_step", "held for an unknown outcome")
+async def procedure_to_resolve(api: Api, ids: Ids) -> Body:
+    await conducted_procedure(api, ids)
+    own = {"procedure_id": ids["procedure_id"], "conduct_id": ids["conduct_id"], "command_name": "ConductProcedure"}
+    lost = {"step_index": 0, "source_kind": "action", "target": "expose", "error_class": "ActionOutcomeUnknown"}
+    result = ConductResult.model_validate({**own, "succeeded": False, "held": True, "failure": {**lost, "message": "Lost."}})
+    hold = HoldProcedure(reason="lost", cause=HoldCause.OUTCOME_UNKNOWN, conducted=result)
+    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
+        await runtime.service.execute(hold, Caller.system(new_id()), target_id=result.procedure_id)
+    return {"conduct_id": ids["conduct_id"], "step_index": 0, "outcome": "done", **WHY}
 
 
 @preparation_of("conduct_run", "running, with a procedure")

@@ -76,7 +76,8 @@ async def steer(url: str, procedure_id: str, tool: str) -> None:
             question = await call("get_procedure_steering")
             if question["waiting"]:
                 advice = advice_on(question["evidence"]["observations"])
-                await call("advise_procedure", iteration_index=question["iteration_index"], advice=advice)
+                asked = {name: question[name] for name in ("iteration_index", "question")}
+                await call("advise_procedure", **asked, advice=advice)
                 print(json.dumps(advice), flush=True)
             await asyncio.sleep(0.05)
 

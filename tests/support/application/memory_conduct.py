@@ -12,10 +12,10 @@ from uuid import UUID
 from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
 from baton.application.commands import Commands
 from baton.application.conduct.actions import ActionBody
-from baton.application.conduct.conduct_record import ConductRecord, StepPlan, StepPlans, Submitters
+from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.conductor import Conductor
 from baton.application.conduct.deciders import Deciders
-from baton.application.conduct.ledger import ClosingRequest, Ledger
+from baton.application.conduct.ledger import Ledger
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.step_effects import StepEffects
 from baton.application.conduct.step_execution import Limits, StepRunner, Worker
@@ -49,6 +49,9 @@ from baton.domain.recipe.method import MethodDefined
 from baton.domain.recipe.plan import PlanDefined
 from baton.domain.recipe.practice import PracticeDefined
 from baton.domain.recipe.recipe import DefineRecipe
+from baton.domain.safety.clearance import CURRENT, ClearanceActivated, ClearanceRegistered, binding_keys
+from baton.domain.safety.hazards import RecordBinding
+from baton.domain.shared.writes import Enlist
 from baton.domain.trust.policy import AuthzResult, deny
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
@@ -82,13 +85,16 @@ STOOD_DOWN = ConductOutcome(
 class WorkAttempt:
     """One try at a piece of work, as the engine makes it."""
 
-    def __init__(self, is_cancelled: bool = False, is_abandoned: bool = False) -> None:
+    def __init__(self, is_cancelled: bool = False, is_abandoned: bool = False, is_repeated: bool = False) -> None:
+        self.is_repeated = is_repeated
         self.is_cancelled = is_cancelled
         self.is_abandoned = is_abandoned
         self.signs = 0
+        self.places: list[str] = []
 
-    def heartbeat(self) -> None:
+    def heartbeat(self, place: str | None = None) -> None:
         self.signs += 1
+        self.places += [] if place is None else [place]
 
 
 @dataclass
@@ -185,7 +191,7 @@ class MemoryConduct:
         actions = ActionRegistry(self.actions)
         effects = StepEffects(self.control, actions, self.time, self.routes, LIMITS.action)
         worker = Worker(name, self.dead.__contains__)
-        submitters = Submitters(self.permits)
+        watch = RecordWatch(self.commands, self.time)
         return StepRunner(
             self.ledger,
             self.plans,
@@ -194,16 +200,16 @@ class MemoryConduct:
             self.time,
             LIMITS,
             worker,
-            submitters,
+            watch,
             lambda: self.time.elapsed_seconds,
         )
 
     def take_the_stand(self) -> None:
         """Conduct as somebody who has just come to work and knows nothing but the record."""
         record, plans = ConductRecord(self.store, self.commands), StepPlans(self.store)
-        submitters = Submitters(self.permits)
-        self.conductor = Conductor(self.store, record, self.time, self.ledger, plans, self.steps, submitters)
-        self.passes = Passes(self.store, record, submitters, self.time, self.ledger, plans, self.deciders)
+        watch = RecordWatch(self.commands, self.time)
+        self.conductor = Conductor(self.store, record, self.time, self.ledger, plans, self.steps, watch)
+        self.passes = Passes(self.store, record, watch, self.time, self.ledger, plans, self.deciders)
 
     def other_worker(self) -> "MemoryConduct":
         """The same conducts, somebody else on the stand."""
@@ -287,7 +293,7 @@ class MemoryConduct:
         if self.procedure(conduct).live_conduct_id != conduct.conduct_id:
             return
         if place.closing and self.progress(conduct).phase != "Ended":
-            await self.ledger.begin_closing(ClosingRequest(procedure_id=place.procedure_id, conduct_id=place.conduct_id))
+            await self.ledger.begin_closing(place.procedure_id, place.conduct_id)
         if place.iteration_index and self.procedure(conduct).current_iteration_index != place.iteration_index:
             begun = ProcedureIterationStarted(iteration_index=place.iteration_index, point=dict(point) or None)
             await self.append_events(place.procedure_id, begun)
@@ -348,7 +354,7 @@ class MemoryConduct:
         return [type(event).__name__ for event in self.events(conduct)]
 
     async def run(self) -> UUID:
-        """A run of a plan without any needs."""
+        """A run of a plan without any needs, covered by a clearance."""
         event = run_started()
         method_id, practice_id = new_id(), new_id()
         await self.append_events(method_id, method())
@@ -358,16 +364,20 @@ class MemoryConduct:
         await self.append_events(event.plan_id, plan(practice_id, method_id))
         run_id = new_id()
         await self.append_events(run_id, event)
+        form, keys = clearance(run_id)
+        await self.append_events(new_id(), form, ClearanceActivated(), found_by=[Enlist(CURRENT, key) for key in keys])
         return run_id
 
-    async def append_events(self, stream_id: UUID, *events: Event) -> None:
+    async def append_events(self, stream_id: UUID, *events: Event, found_by: Sequence[Enlist] = ()) -> None:
         """Put events on a stream, whatever commands would say to that."""
         name, now = events[0].aggregate.name, self.time()
         stamped = [(new_id(), event.stamp(stream_id, now)) for event in events]
         after = len(self.store.streams.get((name, stream_id), ()))
         call = Call(OPERATOR, SYSTEM_HTTP, now, new_id(), new_id())
         async with self.store.session() as session:
-            await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, after, stamped)]))
+            rows = [(one, stream_id) for one in found_by]
+            appended = [StreamAppend(name, stream_id, after, stamped)]
+            await session.append(Batch(call, "Rehearse", appended, enlistments=rows))
 
 
 def memory_conduct(time: LoopTime, **parts: Any) -> MemoryConduct:
@@ -415,6 +425,26 @@ def method() -> MethodDefined:
         needed_supplies=frozenset(),
         parameters_schema=None,
     )
+
+
+def clearance(run_id: UUID) -> tuple[ClearanceRegistered, list[str]]:
+    """A clearance of a run, and the keys by which it is found."""
+    bindings = frozenset({RecordBinding.model_validate({"kind": "Run", "id": run_id})})
+    form = ClearanceRegistered(
+        template_id=new_id(),
+        template_code="ESAF",
+        facility_code="facility",
+        title="Alignment",
+        bindings=bindings,
+        declarations=frozenset(),
+        risk_band=None,
+        external_id=None,
+        external_id_scheme=None,
+        valid_from=None,
+        valid_until=None,
+        parent_id=None,
+    )
+    return form, binding_keys(bindings)
 
 
 def plan(practice_id: UUID, method_id: UUID) -> PlanDefined:

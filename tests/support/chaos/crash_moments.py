@@ -55,6 +55,8 @@ KINDS = (
     StepInQuestion.CAPTURE,
     StepInQuestion.COMPUTE,
 )
+QUICK = (StepInQuestion.SETPOINT, StepInQuestion.CHECK, StepInQuestion.CAPTURE)
+"""Those that others follow in the same stretch."""
 UNREPEATED = {StepInQuestion.ACTION: "ActionOutcomeUnknown", StepInQuestion.COMPUTE: "ComputeOutcomeUnknown"}
 
 
@@ -100,6 +102,20 @@ class CrashCase:
         return self.kind is StepInQuestion.SETPOINT and self.is_begun and not self.stands_still
 
     @property
+    def neighbour_that_begins_again(self) -> tuple[int, bool, int] | None:
+        """The place of another step of the same stretch that was begun, and of which the ledger does not say more: the one
+        before, whose outcome is stored with the beginning of this one, or the one after, which is begun with its outcome."""
+        iteration_index, closing, step_index = self.place
+        if step_index is None or self.kind not in QUICK or self.stands_still:
+            return None
+        match self.moment.call, self.moment.after:
+            case "begin", False if step_index and self.kind is not StepInQuestion.CAPTURE:  # which looks at the slots first
+                return iteration_index, closing, step_index - 1
+            case "outcome", True:
+                return iteration_index, closing, step_index + 1
+        return None
+
+    @property
     def loses_the_outcome(self) -> bool:
         """Whether it is left open what became of the step, because it must not be done again and nobody knows."""
         return self.is_begun and (
@@ -123,7 +139,8 @@ class CrashCase:
         """How the procedure stands in the end."""
         if self.kind is StepInQuestion.DONE_ACTION:
             return RUNNING
-        if self.error_class in ("CheckFailedError", "StepInterrupted") and self.way is OpeningCommand.OR_HOLD:
+        held = ("CheckFailedError", "StepInterrupted", *UNREPEATED.values())
+        if self.error_class in held and self.way is OpeningCommand.OR_HOLD:
             return HELD
         return ABORTED if self.error_class or self.way is OpeningCommand.CLOSING else COMPLETED
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from temporalio import activity
 
-from baton.application.conduct.ledger import BeginRequest, ClosingRequest
+from baton.application.conduct.ledger import BeginRequest
 from baton.application.control import Control, Timekeeper
 from baton.application.settings import Settings
 from baton.cli import worker as wiring
@@ -34,9 +34,9 @@ from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.ledger import PostgresLedger
 from baton.infrastructure.temporal.engine import connect
 
-SIGN_OF_LIFE = 2.5
+SIGN_OF_LIFE = 0.5
 """Seconds between two signs of life to the engine, which is not to take the stuck for lost before all are."""
-WATCHED = ("begin", "settle", "begin_closing", "mark_waiting", "mark_walking", "submit", "execute")
+WATCHED = ("begin", "settle", "settle_and_begin", "begin_closing", "mark_waiting", "mark_walking", "submit", "execute")
 STEP: ContextVar[StepPlace] = ContextVar("STEP")
 """The step that is being done; what is settled or submitted does not say it."""
 
@@ -80,10 +80,12 @@ class StuckPart:
             return call
 
         async def call_watched(*given: Any, **named: Any) -> Any:
-            procedure_id, moment = moment_of_call(name, given, named)
-            await self._pass(procedure_id, moment)
+            moments = moments_of_call(name, given, named)
+            for procedure_id, moment in moments:
+                await self._pass(procedure_id, moment)
             answer = await call(*given, **named)
-            await self._pass(procedure_id, replace(moment, after=True))
+            for procedure_id, moment in moments:
+                await self._pass(procedure_id, replace(moment, after=True))
             return answer
 
         return call_watched
@@ -96,6 +98,15 @@ class StuckPart:
         while True:
             activity.heartbeat()
             await asyncio.sleep(SIGN_OF_LIFE)
+
+
+def moments_of_call(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> Sequence[tuple[UUID | None, StuckMoment]]:
+    """Which procedure a call is about, and the moment before it; one that does two things has two."""
+    match name, given:
+        case "settle_and_begin", [Activity(mark=str(mark)) as row, BeginRequest(place=place)]:
+            STEP.set(place)
+            return moment_at(StepPlace.model_validate(row, from_attributes=True), mark), moment_at(place, "begin")
+    return (moment_of_call(name, given, named),)
 
 
 def moment_of_call(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[UUID | None, StuckMoment]:
@@ -112,7 +123,7 @@ def moment_of_call(name: str, given: Sequence[Any], named: Mapping[str, Any]) ->
             return procedure_id, StuckMoment(call=waiting_for.value)
         case "mark_walking", [UUID() as procedure_id, *_]:
             return procedure_id, StuckMoment(call="brief")
-        case "begin_closing", [ClosingRequest(procedure_id=procedure_id)]:
+        case "begin_closing", [UUID() as procedure_id, *_]:
             return procedure_id, StuckMoment(call="begin_closing")
         case "execute", [Command() as command, *_]:
             of = command.outcome if isinstance(command, RecordProcedureOutcome) else command

@@ -23,6 +23,7 @@ from baton.application.settings import Settings
 from baton.cli import worker as wiring
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker
+from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.infrastructure.control import channel_access
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelInfo
@@ -91,14 +92,26 @@ class SuspendingLedger(PostgresLedger):
         super().__init__(store)
         self._suspension = suspension
 
-    async def begin(self, crossing: BeginRequest) -> BeginResult:
-        said = {} if crossing.marker is None else crossing.marker.payload
-        signal_name = said.get("address") or said.get("params", {}).get("address")
-        await self._suspension.pass_by(signal_name, SuspensionPoint.BEFORE_MARK)
-        standing = await super().begin(crossing)
-        if standing.marked:
-            await self._suspension.pass_by(signal_name, SuspensionPoint.AFTER_MARK)
-        return standing
+    async def begin(self, request: BeginRequest) -> BeginResult:
+        await self._suspension.pass_by(written_signal(request), SuspensionPoint.BEFORE_MARK)
+        return await self._pass_marked(request, await super().begin(request))
+
+    async def settle_and_begin(self, row: Activity, request: BeginRequest) -> tuple[Mapping[str, Any], BeginResult]:
+        await self._suspension.pass_by(written_signal(request), SuspensionPoint.BEFORE_MARK)
+        settled, result = await super().settle_and_begin(row, request)
+        return settled, await self._pass_marked(request, result)
+
+    async def _pass_marked(self, request: BeginRequest, result: BeginResult) -> BeginResult:
+        if result.marked:
+            await self._suspension.pass_by(written_signal(request), SuspensionPoint.AFTER_MARK)
+        return result
+
+
+def written_signal(request: BeginRequest) -> str | None:
+    """The signal that a step is about to write, where it says so."""
+    said = {} if request.marker is None else request.marker.payload
+    name: str | None = said.get("address") or said.get("params", {}).get("address")
+    return name
 
 
 class SuspendingClient(CaprotoClient):

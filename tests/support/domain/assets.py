@@ -41,6 +41,7 @@ def facility_world() -> World:
         monitored_enclosures=frozenset(),
         monitored_supplies=frozenset(),
         compute_programs=frozenset(PROGRAMS),
+        control_routes=(),
     )
     return world
 

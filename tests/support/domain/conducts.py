@@ -14,7 +14,7 @@ from baton.domain.operation.conduct.conduct import (
     ConductUntilConverged,
 )
 from baton.domain.operation.conduct.progress import ConductProgress, FilledSlot, OpenedConduct, WaitingFor
-from baton.domain.operation.conduct.results import ConductResult, Measured
+from baton.domain.operation.conduct.results import ConductResult, Failure, Measured
 from baton.domain.operation.procedure.endings import (
     AbortProcedure,
     CompleteProcedure,
@@ -40,12 +40,13 @@ from baton.domain.recipe.capability import CODE_PREFIX
 from baton.domain.recipe.recipe import DefineRecipe
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, new_id
-from tests.support.workflows.step_json import capture, criterion, setpoint, steered_value
+from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered_value
 
 Raw = dict[str, Any]
 
 FOCUS_STEPS = [setpoint("bl7:focus", steered_value("focus")), capture("bl7:camera:sharpness", "sharpness")]
 """One pass of a search for the focus."""
+WAITING_CHECK = check("bl7:furnace", 600.0, 5.0, timeout=3600)
 CLOSE_SHUTTER = [setpoint("bl7:shutter", 0)]
 LOOP: Raw = {"convergence_capture_name": "sharpness", "criterion": criterion(1.0, 0.05)}
 SEARCH: Raw = {
@@ -199,6 +200,19 @@ def end_in_hold(world: World, id: UUID, **fields: Any) -> None:
     """End the live conduct in a hold."""
     result = conduct_result(world, id, **{"succeeded": False, "held": True, **fields})
     world.when(HoldProcedure(reason="shift change", conducted=result), on=id)
+
+
+def open_and_lose(
+    world: World, command: Command, on: UUID, cause: HoldCause = HoldCause.OUTCOME_UNKNOWN, **fields: Any
+) -> UUID:
+    """Open a conduct, end it in a hold for its second step, whose outcome is unknown, and return its id."""
+    conduct_id, step_index = open_conduct(world, command, on), 1
+    lost = Failure(
+        step_index=step_index, source_kind="action", target="expose", error_class="ActionOutcomeUnknown", message="Lost."
+    )
+    result = conduct_result(world, on, succeeded=False, held=True, failure=lost, completed_count=step_index, **fields)
+    world.when(HoldProcedure(reason="lost", cause=cause, conducted=result), on=on)
+    return conduct_id
 
 
 def open_and_hold(world: World, command: Command, on: UUID) -> UUID:

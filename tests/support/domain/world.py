@@ -35,7 +35,7 @@ from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
-LENIENT = {"clearance_four_eyes": False, "policies_enforced": False}
+LENIENT = {"clearance_four_eyes": False, "policies_enforced": False, "unowned_signals_allowed": True, "action_signals": {}}
 """What a deployment for development does not ask for."""
 START = datetime(2026, 10, 6, 8, 0, tzinfo=UTC)
 
@@ -58,7 +58,14 @@ class World:
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     ports: dict[str, Any] = field(
-        default_factory=lambda: {"actuation_kind": None, "completed_step_count": 0, "deployment": SimpleNamespace(**LENIENT)}
+        default_factory=lambda: {
+            "actuation_kind": None,
+            "completed_step_count": 0,
+            "conduct_walk": None,
+            "registered_walk": None,
+            "step_durations": {},
+            "deployment": SimpleNamespace(**LENIENT),
+        }
     )
     call: Call | None = None
     """The last call, and what it answered."""
@@ -112,7 +119,9 @@ class World:
         if hasattr(command, "examine"):
             command.examine()
         state = self._target(operation, on)
+        before = repr(state)
         outcome = self.fulfil(operation.decision(command, state, call))
+        assert repr(state) == before, "a decision leaves the state as it is, which other requests hold too"
         return self.apply(outcome, on or call.new_id)
 
     def create(self, command: Command) -> UUID:
@@ -159,7 +168,7 @@ class World:
             case Holders(kind, keys):
                 return {key: self.claims[kind, key] for key in keys if (kind, key) in self.claims}
             case Members(kind, keys):
-                return tuple(sorted({id for key in keys for id in self.members[kind, key]}))
+                return {key: tuple(sorted(ids)) for key in keys if (ids := self.members.get((kind, key)))}
             case AllMembers(kind):
                 return tuple(sorted({id for (among, _), ids in self.members.items() if among == kind for id in ids}))
             case Records(record, where):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from baton.application.control import Control, ControlNotConnectedError, ControlTimeoutError, Reading
-from baton.application.plant import ControlRoute, Substrate
-from baton.infrastructure.control.devices import PlainSignal
+from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
+from baton.infrastructure.control.devices import Motor, PlainSignal
 from baton.infrastructure.control.routes import RoutedControl
 from baton.infrastructure.control.simulator import Simulator
 from tests.support.infrastructure.epics_servers import EpicsServer
@@ -19,6 +19,10 @@ class Plant(Protocol):
     def set_reading(self, address: str, reading: Reading) -> None: ...
     def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
         """A signal that takes what is written to it."""
+        ...
+
+    def offer_limited(self, address: str, value: float, low: float, high: float) -> None:
+        """A signal that may be set between limits."""
         ...
 
     def simulate_connect(self, address: str) -> None: ...
@@ -48,6 +52,10 @@ class SimulatedPlant(Simulator):
     def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
         self.add(PlainSignal(address, Reading(value=value), labels=tuple(labels or ())))
 
+    def offer_limited(self, address: str, value: float, low: float, high: float) -> None:
+        limits = {"lower": low, "upper": high} if low < high else {}
+        self.add(Motor(SimulatedMotor(address=address, kind="motor", position=value, velocity=1e6, **limits)))
+
 
 class ServedPlant:
     """The signals of an EPICS server."""
@@ -68,6 +76,9 @@ class ServedPlant:
 
     def offer(self, address: str, value: Any, labels: list[str] | None = None) -> None:
         self._server.tell("set", address=address, value=value, labels=labels)
+
+    def offer_limited(self, address: str, value: float, low: float, high: float) -> None:
+        self._server.tell("set", address=address, value=value, limits=[low, high])
 
     def simulate_connect(self, address: str) -> None:
         self._server.tell("silent", address=address)

@@ -112,6 +112,11 @@ class LedgerCase:
             version = len(await session.history(name, stream_id, 0, 1000))
             await session.append(Batch(call, "Rehearse", [StreamAppend(name, stream_id, version, stamped)]))
 
+    async def version(self, aggregate: type[Any], stream_id: UUID) -> tuple[str, UUID, int]:
+        """A stream to watch, up to its last event."""
+        async with self.client.store.session() as session:
+            return aggregate.__name__, stream_id, len(await session.history(aggregate.__name__, stream_id, 0, 1000))
+
     async def progress(self, conduct: LedgerConduct) -> ConductProgress:
         async with self.client.store.session() as session:
             (progress,) = await session.records(ConductProgress, {"procedure_id": conduct.procedure_id})
@@ -161,4 +166,4 @@ def row(
 
 def begin_request(place: StepPlace, attempt: int = 1, kind: str = "setpoint", **how: Any) -> BeginRequest:
     """A step that is to begin."""
-    return BeginRequest(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "precedence": None, **how})
+    return BeginRequest(place=place, **{"marker": row(place, Mark.IN_FLIGHT, attempt, kind), "first": None, **how})

@@ -78,7 +78,7 @@ def form(value: Any, said: dict[str, Any]) -> Any:
         return NTTable([(name, CODES[type(column[0])]) for name, column in value.items()])
     first = value[0] if isinstance(value, list) else value
     code = said.get("code") or CODES[type(first)]
-    return NTScalar(f"a{code}" if isinstance(value, list) else code, display=code != "s")
+    return NTScalar(f"a{code}" if isinstance(value, list) else code, display=code != "s", control="limits" in said)
 
 
 def fill(form: Any, value: Any, said: dict[str, Any]) -> Any:
@@ -93,6 +93,8 @@ def fill(form: Any, value: Any, said: dict[str, Any]) -> Any:
     stamp = said.get("timestamp") or 0
     made["timeStamp"] = {"secondsPastEpoch": int(stamp), "nanoseconds": round(stamp % 1 * 1e9)}
     made["alarm"] = {"severity": said.get("severity", 0), "status": 0, "message": said.get("status") or ""}
+    if limits := said.get("limits"):
+        made["control"] = {"limitLow": limits[0], "limitHigh": limits[1]}
     for field in ("units", "description"):
         if field in said:
             made[f"display.{field}"] = said[field]

@@ -10,7 +10,8 @@ from temporalio.client import Client
 
 from baton.application.conduct.actions import Actions
 from baton.application.conduct.compute import Compute
-from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading
+from baton.application.conduct.ledger import Ledger
+from baton.application.control import WRITE_TIMEOUT, Control, ControlLimits, Fence, Reading, limits_of
 from baton.application.ports import Caller, CommandResult
 from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
@@ -52,6 +53,9 @@ class RecordingControl:
     def subscribe(self, address: str) -> AsyncGenerator[Reading, None]:
         return self._control.subscribe(address)
 
+    async def limits(self, address: str) -> ControlLimits | None:
+        return await limits_of(self._control, address)
+
     async def close(self) -> None:
         await self._control.close()
 
@@ -67,13 +71,16 @@ class ConductStack:
     actions: Actions | None
     compute: Compute | None
     caller: Caller
+    used_ledger: Ledger | None = None
     _working: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start_worker(self) -> None:
         """Start a worker."""
         self._working = AsyncExitStack()
         wired = await self._working.enter_async_context(
-            open_conduct_engine(self.runtime, self.control, actions=self.actions, compute=self.compute)
+            open_conduct_engine(
+                self.runtime, self.control, actions=self.actions, compute=self.compute, ledger=self.used_ledger
+            )
         )
         await self._working.enter_async_context(build_worker(self.client, self.runtime, wired))
 

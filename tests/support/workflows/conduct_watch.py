@@ -1,7 +1,7 @@
 """Watched conducts: at every moment of their work a test may do something, or keep them waiting."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,10 +12,21 @@ from temporalio import activity, client, worker
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from baton.application.conduct.compute import JobSpec, JobStatus
+from baton.application.conduct.ledger import BeginRequest, BeginResult
 from baton.application.control import WRITE_TIMEOUT, Control, Fence, Reading, always_open
-from baton.domain.operation.conduct.messages import JobRequest, PassRequest, StartPassRequest, StepRequest
+from baton.domain.operation.conduct.messages import (
+    JobRequest,
+    PassRequest,
+    StartPassRequest,
+    StepPlace,
+    StepRequest,
+    StretchRequest,
+)
+from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.simulator import Simulator
+from baton.infrastructure.postgres.ledger import PostgresLedger
+from baton.infrastructure.postgres.store import PostgresStore
 from tests.support.workflows.conduct_moments import ConductMoment
 from tests.support.workflows.conduct_stack import RecordingControl
 
@@ -30,7 +41,7 @@ class ConductWatch(client.Interceptor, worker.Interceptor):
 
     def __init__(self) -> None:
         self.watchers: dict[UUID, Watcher] = {}
-        self._doing: ContextVar[tuple[UUID, ConductMoment]] = ContextVar("doing")
+        self._doing: ContextVar[CurrentWork] = ContextVar("doing")
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         return WatchedActivity(next, self)
@@ -41,11 +52,53 @@ class ConductWatch(client.Interceptor, worker.Interceptor):
 
     async def tell_effect(self) -> None:
         """Call the watcher when the work in progress has come to its effect."""
-        procedure_id, moment = self._doing.get()
-        await self.tell(procedure_id, moment._replace(when="during"))
+        doing = self._doing.get()
+        await self.tell(doing.procedure_id, doing.moment._replace(when="during"))
 
-    def begin(self, procedure_id: UUID, moment: ConductMoment) -> None:
-        self._doing.set((procedure_id, moment))
+    async def begin(self, procedure_id: UUID, moment: ConductMoment) -> "CurrentWork":
+        """Note what is done now; the steps of a stretch are told one by one."""
+        doing = CurrentWork(procedure_id, moment)
+        self._doing.set(doing)
+        if moment.what != "do_steps":
+            await self.tell(procedure_id, moment)
+        return doing
+
+    async def begin_step(self, place: StepPlace) -> None:
+        """Call the watcher before a step of a stretch, once."""
+        doing, moment = self._doing.get(), moment_at(place)
+        if doing.is_stretch and doing.moment != moment:
+            await self.end_step(doing)
+            doing.moment = moment
+            await self.tell(doing.procedure_id, moment)
+
+    async def end_step(self, doing: "CurrentWork") -> None:
+        if doing.moment.what != "do_steps":
+            await self.tell(doing.procedure_id, doing.moment._replace(when="after"))
+
+
+class CurrentWork:
+    """The activity that runs, and the moment that it has come to."""
+
+    def __init__(self, procedure_id: UUID, moment: ConductMoment) -> None:
+        self.procedure_id = procedure_id
+        self.moment = moment
+        self.is_stretch = moment.what == "do_steps"
+
+
+class WatchedLedger(PostgresLedger):
+    """A ledger that calls the watcher before each step of a stretch."""
+
+    def __init__(self, store: PostgresStore, watch: ConductWatch) -> None:
+        super().__init__(store)
+        self._watch = watch
+
+    async def begin(self, request: BeginRequest) -> BeginResult:
+        await self._watch.begin_step(request.place)
+        return await super().begin(request)
+
+    async def settle_and_begin(self, row: Activity, request: BeginRequest) -> tuple[Mapping[str, Any], BeginResult]:
+        await self._watch.begin_step(request.place)
+        return await super().settle_and_begin(row, request)
 
 
 class WatchedActivity(ActivityInboundInterceptor):
@@ -57,21 +110,25 @@ class WatchedActivity(ActivityInboundInterceptor):
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         procedure_id, moment = moment_of(activity.info().activity_type, input.args[0])
-        self._watch.begin(procedure_id, moment)
-        await self._watch.tell(procedure_id, moment)
+        doing = await self._watch.begin(procedure_id, moment)
         answer = await super().execute_activity(input)
-        await self._watch.tell(procedure_id, moment._replace(when="after"))
+        await self._watch.end_step(doing)
         return answer
 
 
 def moment_of(what: str, request: Any) -> tuple[UUID, ConductMoment]:
     """The moment before a piece of work, by what the work was told."""
     match request:
-        case StepRequest(place=place) | JobRequest(place=place):
-            return place.procedure_id, ConductMoment("before", what, place.iteration_index, place.closing, place.step_index)
+        case StepRequest(place=place) | JobRequest(place=place) | StretchRequest(place=place):
+            return place.procedure_id, moment_at(place, what)
         case StartPassRequest(passes=count) | PassRequest(iteration_index=count):
             return request.procedure_id, ConductMoment("before", what, count)
     return request.procedure_id, ConductMoment("before", what, 0)
+
+
+def moment_at(place: StepPlace, what: str = "do_step") -> ConductMoment:
+    """The moment before something is done about a step."""
+    return ConductMoment("before", what, place.iteration_index, place.closing, place.step_index)
 
 
 class WatchedControl(RecordingControl):

@@ -33,6 +33,7 @@ from baton.domain.agent.rule_agents import DuePage
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
 from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.results import Measured
+from baton.domain.operation.conduct.control_signals import ReadSignals
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
 from baton.domain.operation.steering.steered_conduct import (
@@ -246,6 +247,14 @@ async def conduct_run_failed(stack: ConductStack) -> str:
     executed = await series.conduct(first, second)
     assert not (executed.body or {})["succeeded"], executed.body
     return run_workflow_id(series.run_id)
+
+
+@form
+async def read_signals(stack: ConductStack) -> str:
+    read = await stack.ask(ReadSignals(addresses=("a", "nowhere")))
+    assert [one.error and one.error.code for one in read.signals] == [None, "ControlNotConnectedError"], read
+    (found,) = [one async for one in stack.client.list_workflows("WorkflowType = 'read-signals'")]
+    return found.id
 
 
 @form

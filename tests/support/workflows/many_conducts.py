@@ -36,7 +36,13 @@ from tests.support.waiting import until
 from tests.support.workflows.conduct_cases import CaseAction, ConductCase
 from tests.support.workflows.conduct_moments import ConductMoment
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
-from tests.support.workflows.conduct_watch import SIGNAL_TIMEOUT_SECONDS, ConductWatch, WatchedCompute, WatchedControl
+from tests.support.workflows.conduct_watch import (
+    SIGNAL_TIMEOUT_SECONDS,
+    ConductWatch,
+    WatchedCompute,
+    WatchedControl,
+    WatchedLedger,
+)
 from tests.support.workflows.reference_plant import ROUTES
 
 ROUTED = tuple(ControlRoute(prefix=prefix, substrate="in_memory", **route) for prefix, route in ROUTES.items())
@@ -72,6 +78,7 @@ class ManyConducts:
             await stack.stop_worker()
             stack.client = Client(**{**stack.client.config(), "interceptors": [self.watch]})
             stack.plant, stack.control = self.plant, self.control
+            stack.used_ledger = WatchedLedger(stack.runtime.store, self.watch)
             await stack.start_worker()
             async with reconcile_in_background(stack.runtime):
                 yield stack

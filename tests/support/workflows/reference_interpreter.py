@@ -470,7 +470,7 @@ class ReferenceProcedure:
                 self._start_iteration()
             self._walk(iteration=self.iteration_count)
             with self._work("judge_pass", self.iteration_count):
-                self._serve_requests()
+                self._serve_requests(holds=wanted["name"] not in self.captures)
                 if wanted["name"] not in self.captures:
                     raise MainListEnded("failed", missing_measurement(wanted["name"]))
                 value, criterion = self.captures[wanted["name"]], wanted["criterion"]
@@ -497,8 +497,8 @@ class ReferenceProcedure:
                 passes += 1
             self._walk(iteration=self.iteration_count)
             with self._work("record_outcome", self.iteration_count):
-                self._serve_requests()
                 self._record_outcome()
+                self._serve_requests()
             with self._work("advise_pass", self.iteration_count):
                 point = self._advice(self.iteration_count)
                 self._end_iteration(None, stop=point is None)
@@ -517,6 +517,7 @@ class ReferenceProcedure:
     def _record_outcome(self) -> None:
         name = self.case["search"]["objective_capture_name"]
         if name not in self.captures:
+            self._serve_requests()
             raise MainListEnded("failed", missing_measurement(name))
         measured = [(item["name"], item["value"]) for item in self.measurements]
         if name not in dict(measured):
@@ -601,7 +602,8 @@ class ReferenceProcedure:
     def _close(self, finish: str) -> str:
         """Every closing step in turn, unless something was asked for before; an abort stops the walk."""
         with self._work("begin_closing"):
-            if self.pending is not None:
+            is_lapsed = self.pending == "hold" and finish == "completed" and self.mode != "Flat"
+            if self.pending is not None and not is_lapsed:
                 return "aborted" if self.pending == "abort" else "held"
             if self.iteration is not None:
                 self._end_iteration(None)

@@ -2,7 +2,7 @@
 Everything that can refuse a conduct does so here, before anything is written; everything later is an outcome."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -11,14 +11,24 @@ from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.operation.conduct import pins
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace, target_of
+from baton.domain.operation.conduct.options import (
+    DEFAULT_OPTIONS,
+    HOLDING_OPTIONS,
+    ChosenOptions,
+    ConductOptions,
+    conduct_options,
+    first_choices,
+)
 from baton.domain.operation.conduct.progress import ConductProgress, OpenedConduct, submission_fields
-from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.conduct.results import ConductResult, PlacedStep, StepVerdict
+from baton.domain.operation.conduct.touched import WrittenSignals, load_written_signals, refuse_out_of_limits, refuse_unowned
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure import start
 from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.operation.procedure.procedure import HELD, ConductMode, Procedure, ProcedureStepsResolved, procedure
 from baton.domain.operation.procedure.registration import check_cap
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.operation.steering.steering import SteeringSpace
 from baton.domain.recipe.expansion import Expansion
 from baton.domain.recipe.step_checks import DocumentedForm
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
@@ -27,7 +37,7 @@ from baton.domain.run.run import Run
 from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, require_if_given
+from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, latest_events, require_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
@@ -38,7 +48,7 @@ Wait = Annotated[float, Field(strict=True, ge=0, le=60, description="Seconds to 
 Steps = Annotated[tuple[Any, ...], DocumentedForm(tuple[Step, ...]), Field(max_length=500)]
 Boundary = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]
 SkipReason = Annotated[str, Text(500, start.InvalidProcedureReEstablishmentBoundaryError, "skip reason", personal=True)]
-Rivals = Mapping[UUID, Procedure]  # The procedures whose live conducts have target assets to themselves, by asset.
+Rivals = Mapping[UUID, Procedure]  # The procedures whose live conducts have judged assets to themselves, by asset.
 
 
 class ConductAccepted(BaseModel):
@@ -55,13 +65,19 @@ class Opening(NamedTuple):
 
     preconditions: Preconditions
     steps: Expansion
+    signals: WrittenSignals
     rivals: Rivals
     cautions: tuple[AcknowledgedCaution, ...]
 
 
-def rivals_of(procedure: Procedure) -> Reads[dict[UUID, Procedure]]:
-    """Return the procedures whose live conducts have target assets of this one, by asset."""
-    keys = tuple(map(str, sorted(procedure.target_asset_ids)))
+def judged_assets(procedure: Procedure, signals: WrittenSignals) -> frozenset[UUID]:
+    """Return the assets that a conduct is judged on and has to itself: its targets, and the owners of what it writes."""
+    return procedure.target_asset_ids | signals.owner_ids
+
+
+def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[dict[UUID, Procedure]]:
+    """Return the other procedures whose live conducts have these assets, by asset."""
+    keys = tuple(map(str, sorted(asset_ids)))
     holders: dict[str, UUID] = (yield Holders(CONDUCTED_ASSETS, keys)) if keys else {}
     found = yield from find_all(Procedure, holders.values())
     return {UUID(key): found[holder] for key, holder in holders.items() if holder in found and holder != procedure.id}
@@ -75,7 +91,7 @@ def refuse_rivals(rivals: Rivals) -> None:
 
 def asset_in_use(asset_id: UUID, rival: Procedure | None) -> Refusal:
     """Return the refusal of a conduct whose asset another one has."""
-    detail = "Another conduct has a target asset to itself; wait until it ends, or hold or abort it."
+    detail = "Another conduct has an asset to itself that this one is for or writes to; wait for it, or hold or abort it."
     known = {} if rival is None else {"procedure_id": rival.id, "conduct_id": rival.live_conduct_id}
     return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **known})
 
@@ -121,42 +137,68 @@ def refuse_other_mode(procedure: Procedure, mode: ConductMode) -> None:
 
 def load_opening(procedure: Procedure, run: Run | None, call: Call, steps: Expansion, *, resuming: bool) -> Reads[Opening]:
     """Load what any opening is judged by besides its steps."""
-    facts = yield from start.procedure_preconditions(procedure, run, call, resuming=resuming)
+    signals = yield from load_written_signals((*steps.steps, *steps.closing_steps))
+    judged = judged_assets(procedure, signals)
+    facts = yield from start.start_preconditions(procedure, run, call, judged, resuming=resuming)
     cautions = yield from start.acknowledged_cautions(procedure, run, facts)
-    return Opening(facts, steps, (yield from rivals_of(procedure)), cautions)
+    return Opening(facts, steps, signals, (yield from rivals_of(procedure, judged)), cautions)
 
 
 def open_conduct(
-    procedure: Procedure, call: Call, command_name: str, rivals: Rivals, step_count: int, closing_count: int, *events: Event
+    procedure: Procedure,
+    call: Call,
+    command_name: str,
+    rivals: Rivals,
+    asset_ids: frozenset[UUID],
+    counts: tuple[int, int],
+    *events: Event,
 ) -> Outcome:
-    """Return what opens a conduct: its events, the logbook before the last of them, claims on its assets, and its rows."""
+    """Return what opens a conduct: its events, the logbook before the last of them, claims on these assets, and its rows;
+    the counts are those of its steps and its closing steps."""
     refuse_rivals(rivals)
     _, logbook = open_logbook(procedure.activity_logbook_id, procedures.ProcedureActivitiesLogbookOpened, Activity, call)
-    assets = sorted(procedure.target_asset_ids)
-    claims = [Claim(CONDUCTED_ASSETS, str(asset_id), rival=asset_in_use(asset_id, None)) for asset_id in assets]
+    claims = [Claim(CONDUCTED_ASSETS, str(id), rival=asset_in_use(id, None)) for id in sorted(asset_ids)]
     ids: dict[str, Any] = {"procedure_id": procedure.id, "command_name": command_name}
     progress = ConductProgress(**ids, conduct_id=call.new_id, started_at=call.now, active_at=call.now)
-    opened = OpenedConduct(**ids, step_count=step_count, closing_count=closing_count, **submission_fields(call))
+    opened = OpenedConduct(**ids, step_count=counts[0], closing_count=counts[1], **submission_fields(call))
     return [*events[:-1], *logbook, events[-1], *claims, Put(opened), Put(progress)]
 
 
-class Conduct(Command):
+class Conduct(ChosenOptions, Command):
     """A command that opens a conduct: after its gates, one append."""
 
+    default_options: ClassVar[ConductOptions] = DEFAULT_OPTIONS  # Where neither it nor the procedure chooses.
     wait: Wait = 30
 
-    def open(self, procedure: Procedure, call: Call, facts: Opening, *events: Event) -> Outcome:
-        """Pass the gates and return what is written and answered."""
+    def open(
+        self,
+        procedure: Procedure,
+        call: Call,
+        facts: Opening,
+        *events: Event,
+        first_step: int = 0,
+        space: SteeringSpace | None = None,
+    ) -> Outcome:
+        """Judge the signals that are written from a step on, pass the gates, and return what is written and answered."""
+        refuse_unowned(facts.signals)
+        refuse_out_of_limits(facts.steps, facts.signals, first_step=first_step, space=space)
         pass_gates(start.GATES, facts.preconditions)
         accepted = ConductAccepted(
             procedure_id=procedure.id, conduct_id=call.new_id, work_id=call.new_id, acknowledged_cautions=facts.cautions
         )
         counts = (len(facts.steps.steps), len(facts.steps.closing_steps))
-        written = open_conduct(procedure, call, self.operation.command_name, facts.rivals, *counts, *events)
+        judged, command_name = facts.preconditions.asset_ids, self.operation.command_name
+        written = open_conduct(procedure, call, command_name, facts.rivals, judged, counts, *events)
         return [*written, Answer(accepted.model_dump(mode="json"))]
 
     def open_first(
-        self, procedure: Procedure, call: Call, facts: Opening, *design: Event, loop: procedures.Convergence | None = None
+        self,
+        procedure: Procedure,
+        call: Call,
+        facts: Opening,
+        *design: Event,
+        loop: procedures.Convergence | None = None,
+        space: SteeringSpace | None = None,
     ) -> Outcome:
         """Return what opens a conduct from the beginning: the pin of its steps, a search's design, and the start."""
         steps, command_name = facts.steps, self.operation.command_name
@@ -168,14 +210,21 @@ class Conduct(Command):
             step_count=steps.step_count,
             steps_hash=steps.steps_hash,
             convergence=loop,
+            touched=facts.signals.touched,
+            **dict(conduct_options(self, procedure, default=self.default_options)),
         )
         started = procedures.ProcedureStarted(
-            conduct_id=call.new_id, command_name=command_name, acknowledged_cautions=facts.cautions
+            conduct_id=call.new_id,
+            command_name=command_name,
+            acknowledged_cautions=facts.cautions,
+            judged_asset_ids=facts.preconditions.asset_ids,
+            touched=facts.signals.touched,
         )
-        return self.open(procedure, call, facts, pin, *design, started)
+        return self.open(procedure, call, facts, pin, *design, started, space=space)
 
     def resumed_event(self, call: Call, facts: Opening, boundary: int, **own: Any) -> procedures.ProcedureResumed:
-        own |= {"conduct_id": call.new_id, "command_name": self.operation.command_name}
+        own |= {"conduct_id": call.new_id, "command_name": self.operation.command_name, **dict(first_choices(self))}
+        own["judged_asset_ids"] = facts.preconditions.asset_ids
         return procedures.ProcedureResumed(re_establishment_boundary=boundary, acknowledged_cautions=facts.cautions, **own)
 
 
@@ -196,12 +245,14 @@ def load_resumption(conduct: Conduct, procedure: Procedure, call: Call) -> Reads
     run = yield from require_if_given(Run, procedure.parent_run_id)
     start.refuse_idle_run(run, ResumeProcedure)
     refuse_other_mode(procedure, procedures.MODES[conduct.operation.command_name])
+    refuse_unresolved(procedure)
     pin = (yield from events_of(procedure.id, ProcedureStepsResolved))[-1]
     steps = yield from pins.pinned_steps(pin)
     return (yield from load_opening(procedure, run, call, steps, resuming=True)), pin
 
 
 CONDUCT: dict[str, Any] = {"status": 200, "returns": ConductResult, "work": "conduct", "accepted": ConductAccepted}
+CONDUCT["gated"] = True
 
 
 class ForwardConduct(Conduct, JudgedVerb[Procedure, Opening]):
@@ -223,7 +274,12 @@ class ConductProcedure(ForwardConduct):
 
 @procedure.command(post="/{procedure_id}/conduct-or-hold", **CONDUCT)
 class ConductOrHoldProcedure(ForwardConduct):
-    """Conduct the steps; a setpoint or check that fails holds the procedure for a person instead of aborting it."""
+    """Conduct the steps; a setpoint or check that fails holds the procedure for a person instead of aborting it.
+
+    So does an action or program whose outcome is unknown, unless `on_unknown_outcome` was chosen otherwise.
+    """
+
+    default_options = HOLDING_OPTIONS
 
 
 @procedure.command(post="/{procedure_id}/reconduct", **CONDUCT)
@@ -264,23 +320,57 @@ class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, ra
         own: dict[str, Any] = {"decided_by_decision_id": self.decided_by_decision_id}
         if skipped:
             own |= {"skipped_count": len(skipped), "skip_reason": self.skip_reason}
-        written = self.open(procedure, call, opening, self.resumed_event(call, opening, boundary, **own))
-        rows = [self.skipped_row(procedure, call, opening.steps.steps[index], index) for index in skipped]
+        resumed = self.resumed_event(call, opening, boundary, **own)
+        written = self.open(procedure, call, opening, resumed, first_step=boundary)
+        places = [PlacedStep(conduct_id=call.new_id, step_index=index) for index in skipped]
+        steps = opening.steps.steps
+        rows = [decided_row(self, procedure, call, at, steps[at.step_index], Mark.OUTCOME, result=SKIPPED) for at in places]
         return [*written, *([Enter(rows)] if rows else ())]
 
-    def skipped_row(self, procedure: Procedure, call: Call, step: RecipeStep, index: int) -> Activity:
-        """Return the ledger row of a step that is left out."""
-        place = StepPlace(procedure_id=procedure.id, conduct_id=call.new_id, step_index=index)
-        opened = procedures.ProcedureActivitiesLogbookOpened
-        logbook_id, _ = open_logbook(procedure.activity_logbook_id, opened, Activity, call)
-        says = {"target": target_of(step), "result": SKIPPED, "step_index": index, "conduct_id": str(call.new_id)}
-        own: dict[str, Any] = {"step_kind": step.kind, "payload": {**says, "attempt": 1}, "sampled_at": call.now}
-        own |= {"event_id": place.row_id(Mark.OUTCOME, 1), "mark": Mark.OUTCOME.value, "attempt": 1, "slot": None}
-        return Activity.by(call, self, logbook_id, **dict(place), **own)
+
+def decided_row(
+    command: Command, procedure: Procedure, call: Call, at: PlacedStep, step: RecipeStep, mark: Mark, **says: Any
+) -> Activity:
+    """Return the ledger row of what a person decides about a step."""
+    place = StepPlace(procedure_id=procedure.id, **dict(at))
+    opened = procedures.ProcedureActivitiesLogbookOpened
+    logbook_id, _ = open_logbook(procedure.activity_logbook_id, opened, Activity, call)
+    says |= {"target": target_of(step), "step_index": at.step_index, "conduct_id": str(at.conduct_id), "attempt": 1}
+    says |= {"iteration_index": at.iteration_index} if at.iteration_index else {}
+    own: dict[str, Any] = {"step_kind": step.kind, "payload": says, "sampled_at": call.now}
+    own |= {"event_id": place.row_id(mark, 1), "mark": mark.value, "attempt": 1, "slot": None}
+    return Activity.by(call, command, logbook_id, **dict(place), **own)
+
+
+def verdict_on(procedure: Procedure, step: PlacedStep) -> StepVerdict | None:
+    """Return what a person said about a step whose outcome is unknown; None while nobody has."""
+    found = (one.outcome for one in procedure.resolved_steps if PlacedStep(**one.model_dump(exclude={"outcome"})) == step)
+    return next(found, None)
+
+
+def refuse_unresolved(procedure: Procedure) -> None:
+    """Refuse to conduct a Held procedure before a person has said whether the step with the unknown outcome was done."""
+    if (step := procedure.unknown_step) is not None and verdict_on(procedure, step) is None:
+        detail = (
+            f"Nobody knows whether step {step.step_index} was done; look at the equipment and say so with "
+            "resolve_procedure_step, or abort the procedure."
+        )
+        raise ResumeProcedure.Cannot(detail, reason="outcome_unknown", facts=step.model_dump())
+
+
+def load_options(procedure: Procedure) -> Reads[ConductOptions]:
+    """Return the options of the latest conduct: the pin's, as changed since; before any, those of conduct_procedure."""
+    chosen = yield from latest_events(procedure.id, ProcedureStepsResolved, count=1)
+    if not chosen:
+        return conduct_options(procedure)
+    resumptions = yield from events_of(procedure.id, procedures.ProcedureResumed)
+    return conduct_options(*reversed(resumptions), chosen[0])
 
 
 def first_undone_step(procedure: Procedure) -> Reads[int]:
-    """Return the first step that the latest conduct of the main list did not complete."""
+    """Return the first step that the latest conduct of the main list did not complete; one resolved as done is behind it."""
+    if (step := procedure.unknown_step) is not None and verdict_on(procedure, step) is StepVerdict.DONE:
+        return step.step_index + 1
     starts = yield from events_of(procedure.id, procedures.ProcedureStarted)
     resumptions = yield from events_of(procedure.id, procedures.ProcedureResumed)
     boundaries = {one.conduct_id: one.re_establishment_boundary for one in resumptions if one.conduct_id is not None}

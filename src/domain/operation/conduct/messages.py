@@ -2,8 +2,10 @@
 Histories record them, so they stay small and keep their keys; `wire` names a key that differs from its attribute."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice, takewhile
 from typing import Annotated, Any, assert_never
 from uuid import UUID, uuid5
 
@@ -11,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from baton.domain.kernel import Value
 from baton.domain.operation.conduct.results import Failure, TerminationReason
-from baton.domain.operation.procedure.procedure import ConductCommand, ConductMode
+from baton.domain.operation.procedure.procedure import ConductMode
 from baton.domain.recipe import steps
 from baton.domain.recipe.steps import RecipeStep
 
@@ -36,6 +38,7 @@ class Mark(StrEnum):
     IN_FLIGHT = "in_flight"
     OUTCOME = "outcome"
     DEPOSIT = "deposit"
+    VERDICT = "verdict"  # what a person said about a step whose outcome is unknown
 
 
 class Message(Value):
@@ -94,6 +97,12 @@ class StepRequest(PlacedRequest):
     deadline: datetime | None = None  # until when a check waits
 
 
+class StretchRequest(PlacedRequest):
+    """The argument of `do_steps`: so many quick steps from a place on."""
+
+    count: int
+
+
 class JobRequest(PlacedRequest):
     """The argument of `collect_job`: a compute step whose program was submitted."""
 
@@ -118,6 +127,33 @@ class NextStep(Message):
     label: str
     timeout_seconds: Annotated[float, wire("patience")]
     wait_seconds: Annotated[float | None, wire("waits")] = None  # how long a check waits for its criterion
+    stretch_count: int = 1  # how many steps, from this one on, are so quick that one activity does them all
+
+
+MAX_STRETCH = 200  # quick steps that one activity does at most
+
+
+def describe_steps(
+    listed: Sequence[RecipeStep], index: int, action_timeout: float, compute_timeout: float
+) -> NextStep | None:
+    """Return label and timeouts of the step at an index, and how many quick steps begin there; None behind the last one."""
+    if index >= len(listed):
+        return None
+    described = describe_step(listed[index], action_timeout, compute_timeout)
+    count = sum(1 for _ in takewhile(is_quick, islice(listed, index, index + MAX_STRETCH)))
+    if count < 2:
+        return described
+    seconds = count * (WRITE_TIMEOUT + READ_TIMEOUT)
+    return described.model_copy(update={"stretch_count": count, "timeout_seconds": seconds})
+
+
+def is_quick(step: RecipeStep) -> bool:
+    """Return whether a step is over at once, so that others may follow it in the same activity."""
+    match step:
+        case steps.RecipeSetpointStep() | steps.RecipeCaptureStep() | steps.RecipeCheckStep():
+            return not steps.wait_seconds(step)
+        case _:
+            return False
 
 
 def describe_step(step: RecipeStep, action_timeout: float, compute_timeout: float) -> NextStep:
@@ -125,7 +161,8 @@ def describe_step(step: RecipeStep, action_timeout: float, compute_timeout: floa
     target = target_of(step)
     match step:
         case steps.RecipeSetpointStep():
-            return NextStep(label=f"set {target}", timeout_seconds=WRITE_TIMEOUT + READ_TIMEOUT)
+            timeout = WRITE_TIMEOUT + READ_TIMEOUT + steps.wait_seconds(step)
+            return NextStep(label=f"set {target}", timeout_seconds=timeout)
         case steps.RecipeActionStep():
             return NextStep(label=f"do {target}", timeout_seconds=action_timeout)
         case steps.RecipeCheckStep(timeout=wait):
@@ -162,8 +199,16 @@ class ConductVerdict(StrEnum):
     RUN_STOPPED = "run_stopped"
     RUN_ABORTED = "run_aborted"
     HALT = "halt"  # an earlier conduct began this acquisition, so it must not run again
+    GATE_CLOSED = "gate_closed"  # a gate that is watched has closed; nothing was touched
     STOOD_DOWN = "stood_down"  # the submitter may not act any more; nothing was touched
+    DENIED = "denied"  # one permission of the submitter was withdrawn
     GONE = "gone"  # the conduct is not the live one any more; nothing was touched
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ConductVerdict | None":
+        """Read what earlier builds said about phases."""
+        earlier = {"opened": cls.DONE, "completed": cls.DONE, "run_resumed": cls.DONE, "run_ended": cls.RUN_STOPPED}
+        return earlier.get(str(value))
 
 
 class StepReport(Message):
@@ -173,6 +218,7 @@ class StepReport(Message):
     failure: Failure | None = None
     next_step: Annotated[NextStep | None, wire("ahead")] = None
     job_id: str | None = None  # the job of a compute step that was submitted and is to be collected
+    done_count: int | None = None  # how many steps of a stretch are done; None where one step was to be done
 
 
 class ConductStart(Message):
@@ -189,6 +235,7 @@ class ConductStart(Message):
     asks_first: bool = False  # whether the decider is asked before the first pass, because an earlier conduct has measured
     advised_from_outside: bool = False  # whether the conduct waits for a person or agent to advise
     first_point: dict[str, Any] | None = None
+    holds_unknown: bool = False  # whether a step whose outcome is unknown holds the procedure for a person
 
 
 class Finish(StrEnum):
@@ -196,25 +243,22 @@ class Finish(StrEnum):
 
     COMPLETED = "completed"
     FAILED = "failed"
+    FAULTED = "faulted"  # a step failed, and a person looks at it before anything ends
+    UNKNOWN = "unknown"  # whether a step had its effect is not known, and a person says
     HELD = "held"
+    GATE_CLOSED = "gate_closed"
     ABORTED = "aborted"
     STOPPED = "stopped"  # the parent run was stopped
     HALTED = "halted"
     STOOD_DOWN = "stood_down"  # the submitter, or the driver of the search, does not continue
+    DENIED = "denied"  # a command was refused to the submitter; the service ends the conduct itself
     CANCELLED = "cancelled"  # the workflow was cancelled in the engine
     GONE = "gone"
 
-
-FINISH_BY_VERDICT: dict[ConductVerdict, Finish] = {
-    ConductVerdict.FAILED: Finish.FAILED,
-    ConductVerdict.HOLD: Finish.HELD,
-    ConductVerdict.ABORT: Finish.ABORTED,
-    ConductVerdict.RUN_STOPPED: Finish.STOPPED,
-    ConductVerdict.RUN_ABORTED: Finish.ABORTED,
-    ConductVerdict.HALT: Finish.HALTED,
-    ConductVerdict.STOOD_DOWN: Finish.STOOD_DOWN,
-    ConductVerdict.GONE: Finish.GONE,
-}  # How the main list ends at each verdict after which it does not continue.
+    @classmethod
+    def _missing_(cls, value: object) -> "Finish | None":
+        """Read what earlier builds said about runs."""
+        return cls.STOPPED if value == "ended" else None
 
 
 class ConductOutcome(Message):
@@ -224,7 +268,6 @@ class ConductOutcome(Message):
     failure: Failure | None = None
     completed_count: int = 0
     termination_reason: TerminationReason | None = None
-    denied: bool = False  # whether a command was refused to the submitter; the service then ends the conduct itself
     closing_cut_at: int | None = None  # the closing step before which an abort stopped the closing steps
 
 
@@ -270,8 +313,7 @@ class PassDecision(Message):
     point: dict[str, Any] | None = None
     failure: Failure | None = None
     termination_reason: TerminationReason | None = None
-    stood_down: bool = False
-    denied: bool = False
+    stood_down: bool = False  # said by earlier builds beside another verdict
 
 
 def conduct_workflow_id(procedure_id: UUID) -> str:
@@ -279,26 +321,14 @@ def conduct_workflow_id(procedure_id: UUID) -> str:
     return f"conduct:{procedure_id}"
 
 
-def leads_to_hold(command_name: str, failure: Failure | None) -> bool:
-    """Return whether a failure leaves the procedure Held for a person instead of Aborted."""
-    if command_name != ConductCommand.CONDUCT_OR_HOLD or failure is None or failure.message == UNEXPECTED_FAILURE:
-        return False
-    return failure.source_kind in ("setpoint", "check") or failure.error_class == INTERRUPTED
-
-
-def needs_closing(command_name: str, outcome: ConductOutcome) -> bool:
-    """Return whether the closing steps are walked: only at a real end, never on a hold, a halt or a cancellation."""
-    if outcome.denied and outcome.finish not in (Finish.ABORTED, Finish.CANCELLED):
-        return True
-    if outcome.finish is Finish.FAILED:
-        return not leads_to_hold(command_name, outcome.failure)
-    return outcome.finish in (Finish.COMPLETED, Finish.STOPPED)
-
-
-def step_failure(step: RecipeStep, step_index: int, error_class: str, message: str) -> Failure:
+def step_failure(
+    step: RecipeStep, step_index: int, error_class: str, message: str, facts: dict[str, Any] | None = None
+) -> Failure:
     """Return the failure of a step."""
-    target = target_of(step)
-    return Failure(step_index=step_index, source_kind=step.kind, target=target, error_class=error_class, message=message)
+    failure = Failure(
+        step_index=step_index, source_kind=step.kind, target=target_of(step), error_class=error_class, message=message
+    )
+    return failure.model_copy(update={"facts": facts}) if facts else failure
 
 
 def interruption(step: RecipeStep, step_index: int, *, begun: bool) -> Failure:

@@ -40,6 +40,8 @@ class DeclaredRoute(Protocol):
     @property
     def prefix(self) -> str: ...
     @property
+    def substrate(self) -> str: ...
+    @property
     def simulated(self) -> bool: ...
     @property
     def read_only(self) -> bool: ...
@@ -86,6 +88,9 @@ class Failure(Value):
     target: str
     error_class: str
     message: FreeText
+    facts: Annotated[
+        dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"kind"})), Field(exclude_if=lambda facts: not facts)
+    ] = {}  # What programs read of it, such as what was asked and what was read.
 
 
 class Artifact(Value):
@@ -122,6 +127,24 @@ def left_value(confirmed: Sequence[Any], tried: Sequence[Any]) -> Any:
     if confirmed and len(possible) == 1:
         return possible[0]
     return {"outcome": "unknown", "values": possible}
+
+
+def read_back_value(written: Any, reading: Mapping[str, Any], entry_id: UUID) -> dict[str, Any]:
+    """Return what an address was left at, where that was read: what was written, what was read, and in what unit."""
+    shown = {"written": shown_value(written, entry_id), "read": shown_value(reading["value"], entry_id)}
+    named = {"unit": reading.get("units"), "read_from": reading.get("address")}
+    return {**shown, **{name: value for name, value in named.items() if value is not None}}
+
+
+class Deviation(Value):
+    """A setpoint that read something else than was written, right after it was confirmed."""
+
+    step_index: int
+    closing: bool = False
+    address: str
+    asked: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
+    read: Annotated[Any, TextsMayContainPersonalData(codes=frozenset({"kind"}))]
+    unit: str | None = None
 
 
 class Measured(Value):
@@ -161,6 +184,27 @@ class BestPoint(Value):
     point: Annotated[dict[str, float | str], TextsMayContainPersonalData()]
 
 
+class PlacedStep(Value):
+    """One step of the main list of a conduct: its pass (0 outside passes) and its index."""
+
+    conduct_id: UUID
+    iteration_index: int = 0
+    step_index: int
+
+
+class StepVerdict(StrEnum):
+    """What a person says about a step whose outcome is unknown."""
+
+    DONE = "done"  # The procedure goes on behind the step.
+    NOT_DONE = "not_done"  # The step is done again.
+
+
+class ResolvedStep(PlacedStep):
+    """A step whose outcome was unknown, and what a person said about it."""
+
+    outcome: StepVerdict
+
+
 class ConductResult(Value):
     """The outcome of one conduct. It succeeded exactly when nothing failed before closing."""
 
@@ -188,10 +232,14 @@ class ConductResult(Value):
         dict[str, Any],
         TextsMayContainPersonalData(codes=frozenset({"kind", "outcome"})),
         Field(
-            description="What each address was left at. Where it is not known whether a write had its effect, "
-            '{"outcome": "unknown", "values": [...]}: the last value confirmed, then those tried since.'
+            description="What each address was left at: the value written or, where it was read back otherwise, "
+            '{"written": ..., "read": ..., "unit": ..., "read_from": ...}. Where it is not known whether a write had its '
+            'effect, {"outcome": "unknown", "values": [...]}: the last value confirmed, then those tried since.'
         ),
     ] = {}
+    deviations: tuple[Deviation, ...] = ()  # Setpoints of the last pass and of closing that did not read as written.
+    skipped_waits: tuple[PlacedStep, ...] = ()  # Checks of this conduct whose wait a person ended as if they had come true.
+    resolved_steps: tuple[ResolvedStep, ...] = ()  # Steps of earlier conducts that a person spoke for before it went on.
 
 
 class PhaseResult(Value):

@@ -8,17 +8,19 @@ from baton.domain.operation.conduct.results import Artifact, Measured
 from baton.domain.recipe import steps
 from baton.domain.recipe.steps import CaptureRef, OutputRef, SteeringRef
 
-GOOD = "Good"
+GOOD, BAD = "Good", "Bad"
+FLOAT_NOISE = 1e-6  # of a number: what it may lose on its way through records of single precision
 
 
 class StepFault(Exception):
-    """A step failed by a rule of ours; `label` is what the record calls it."""
+    """A step failed by a rule of ours; `label` is what the record calls it, `facts` what programs read of it."""
 
     label: str
 
-    def __init__(self, label: str, message: str) -> None:
+    def __init__(self, label: str, message: str, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.label = label
+        self.facts = facts or {}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,26 @@ def json_equal(one: Any, other: Any) -> bool:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(json_equal(item, other[key]) for key, item in one.items())
     return bool(one == other)
+
+
+def is_reached(asked: Any, read: Any, index: int | None = None, tolerance: float = 0.0) -> bool:
+    """Return whether a signal reads what was written to it, in any form in which signals hold it: numbers within the
+    tolerance and the noise of floats, a choice as its label or its index, a number as text, a text as characters."""
+    if isinstance(asked, list | tuple):
+        if isinstance(read, list | tuple):
+            pairs = zip(asked, read, strict=False)
+            return len(asked) == len(read) and all(is_reached(one, other, None, tolerance) for one, other in pairs)
+        return len(asked) == 1 and is_reached(asked[0], read, index, tolerance)
+    if isinstance(read, list | tuple):
+        characters = list(asked.encode()) if isinstance(asked, str) else [asked]
+        return is_reached(characters, read[: len(characters)]) and not any(read[len(characters) :])
+    number, found = (int(value) if isinstance(value, bool) else value for value in (asked, read))
+    if is_number(number) and is_number(found):
+        return bool(abs(number - found) <= tolerance + FLOAT_NOISE * max(abs(number), abs(found)))
+    if is_number(number) and isinstance(found, str):
+        whole = int(number) if isinstance(number, float) and number.is_integer() else number
+        return index == whole or found == str(whole)
+    return json_equal(number, found)
 
 
 def is_number(value: Any) -> bool:

@@ -9,7 +9,10 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from baton.domain.kernel import Call, Event, Query
+from baton.domain.operation.conduct.conduct import load_options
+from baton.domain.operation.conduct.estimates import AT_A_STEP, Estimate, conduct_estimate
 from baton.domain.operation.conduct.messages import describe_step
+from baton.domain.operation.conduct.options import ConductOptions
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, OpenedConduct, WaitingFor
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure import procedure as procedures
@@ -17,8 +20,7 @@ from baton.domain.operation.procedure.procedure import ConductMode, PendingReque
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
 
-LOST_AFTER = timedelta(seconds=6)  # A worker with a heartbeat every second counts as lost after this silence.
-AT_A_STEP = (ConductPhase.WALKING, ConductPhase.CLOSING)
+LOST_AFTER = timedelta(seconds=4)  # A worker with two heartbeats a second counts as lost after this silence.
 LOOPS = frozenset({ConductMode.CONVERGED, ConductMode.ADVISED})
 
 
@@ -88,7 +90,13 @@ class ConductView(BaseModel):
     ] = None
     pending_request: PendingRequest | None = None
     pending: PendingRequestView | None = None  # What the pending request waits for.
+    hold_lapsed: Annotated[bool, Field(description="Whether a hold was asked for that came too late to be served.")] = False
     measurement: MeasuredObjective | None = None
+    options: ConductOptions | None = None
+    estimate: Annotated[
+        Estimate | None,
+        Field(description="How long the rest takes, or taking it up again where it is held. Null where nothing follows."),
+    ] = None
     result: ConductResult | None = None
 
 
@@ -108,6 +116,8 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
     asked = procedure.pending_request if live and procedure.live_conduct_id == opened.conduct_id else None
     pending = None if asked is None else (yield from pending_view(procedure, progress, asked, call.now))
     message = progress_text(opened, progress, measured, call.now) if result is None else ending_text(result)
+    if not live and procedure.hold_lapsed:
+        message += "; a hold that was asked for came too late"
     return ConductView(
         procedure_id=procedure.id,
         status=procedure.status,
@@ -124,7 +134,10 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         silence=None if silence is None or not live else silence.total_seconds(),
         pending_request=asked,
         pending=pending,
+        hold_lapsed=not live and procedure.hold_lapsed,
         measurement=measured,
+        options=(yield from load_options(procedure)),
+        estimate=(yield from conduct_estimate(procedure, progress, call.now)),
         result=result,
     )
 
@@ -240,8 +253,9 @@ class GetProcedureConduct(Query):
 class StreamProcedureConduct(GetProcedureConduct):
     """The latest conduct of a procedure as it goes on (server-sent events); resumable without loss or repeat.
 
-    Frames: `snapshot` (what `get_procedure_conduct` answers: first, and again whenever the conduct waits, is asked for
-    something or its worker falls silent), `step`, `iteration`, and one of `held`, `halted` or `ended`, which closes the
-    stream. The id of a frame is `conduct_id:ordinal`; give it as `Last-Event-ID` to go on behind it. To the id of a last
-    frame, as long as no other conduct was opened, the answer is 204: there is nothing to come.
+    Frames: `snapshot` (what `get_procedure_conduct` answers: first, again whenever the conduct waits, is asked for
+    something or its worker falls silent, and every ten seconds to renew the estimate), `step`, `iteration`, and one of
+    `held`, `halted` or `ended`, which closes the stream. The id of a frame is `conduct_id:ordinal`; give it as
+    `Last-Event-ID` to go on behind it. To the id of a last frame, as long as no other conduct was opened, the answer is
+    204: there is nothing to come.
     """

@@ -82,7 +82,7 @@ class AppendProcedureActivities(Verb[Procedure]):
                 raise InvalidProcedureStepKindError(detail, facts={"event_id": report.event_id})
         logbook_id, opening = open_logbook(procedure.activity_logbook_id, ProcedureActivitiesLogbookOpened, Activity, call)
         own = {"procedure_id": procedure.id, **BY_HAND}
-        rows = [Activity.by(call, self, logbook_id, **own, **dict(report)) for report in self.entries]
+        rows = [Activity.by(call, self, logbook_id, **own, **vars(report)) for report in self.entries]
         return [*opening, Enter(rows), Answer({"event_count": len(rows)})]
 
 

@@ -9,10 +9,12 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
-from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, open_conduct, rivals_of
+from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, judged_assets, open_conduct, rivals_of
+from baton.domain.operation.conduct.ends import UNKNOWN_OUTCOMES
 from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, ConductProgress
-from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Failure, merged_kind
+from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Failure, PlacedStep, merged_kind
+from baton.domain.operation.conduct.touched import load_written_signals
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import RUNNING, UNDER_WAY, PendingRequest, Procedure, procedure
 from baton.domain.operation.procedure.start import live_conduct_refusal
@@ -48,12 +50,14 @@ def progress_of(procedure: Procedure, wanted: bool) -> Reads[ConductProgress | N
 def conclude(procedure: Procedure, progress: ConductProgress | None, result: ConductResult, *ending: Event) -> Outcome:
     """Return what ends a live conduct: its result, the event it leads to, and the release of everything it held."""
     key = str(result.conduct_id)
+    skipped = tuple(one for one in procedure.skipped_waits if one.conduct_id == result.conduct_id)
+    result = result.model_copy(update={"skipped_waits": skipped, "resolved_steps": procedure.resolved_steps})
     over: dict[str, Any] = {"phase": ConductPhase.ENDED.value, "waiting_for": None, "waiting_until": None}
     ended = [] if progress is None else [Put(replace(progress, **over))]
     return [
         procedures.ProcedureConducted(conduct_id=result.conduct_id, succeeded=result.succeeded, result=result),
         *ending,
-        *(Release(CONDUCTED_ASSETS, str(asset_id)) for asset_id in sorted(procedure.target_asset_ids)),
+        *(Release(CONDUCTED_ASSETS, str(asset_id)) for asset_id in sorted(procedure.judged_asset_ids)),
         Delist(HOLD_ASKED, key),
         Delist(ABORT_ASKED, key),
         *ended,
@@ -98,7 +102,17 @@ class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
 
     def held_event(self, source: Procedure | ConductResult) -> procedures.ProcedureHeld:
         own = {name: value for name, value in self if name != "conducted"}
-        return procedures.ProcedureHeld(**own, actuation_kind=source.actuation_kind)
+        unknown = None if self.conducted is None else unknown_step(self.conducted)
+        return procedures.ProcedureHeld(**own, actuation_kind=source.actuation_kind, unknown_step=unknown)
+
+
+def unknown_step(result: ConductResult) -> PlacedStep | None:
+    """Return the step of which nobody knows whether it was done, where a conduct ended with it."""
+    failure = result.failure
+    if failure is None or failure.step_index is None or failure.error_class not in UNKNOWN_OUTCOMES:
+        return None
+    passes = result.iteration_count or 0
+    return PlacedStep(conduct_id=result.conduct_id, iteration_index=passes, step_index=failure.step_index)
 
 
 def pending_request_refusal(command: Command, request: PendingRequest) -> Refusal:
@@ -140,7 +154,9 @@ class CompleteProcedure(JudgedVerb[Procedure, ConductProgress | None]):
         return [procedures.ProcedureCompleted(actuation_kind=procedure.actuation_kind, termination_reason=None)]
 
 
-Closing = tuple[int, Rivals]  # What a conduct of the closing steps alone is judged by: their number, and the rivals.
+Closing = tuple[int, frozenset[UUID], Rivals]
+"""What a conduct of the closing steps alone is judged by: their number, the assets it needs, and the rivals. It passes no
+gates: what leads to a safe state is not kept from running by a gate that closed."""
 
 
 @procedure.command(
@@ -169,7 +185,9 @@ class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
         pins = yield from events_of(procedure.id, procedures.ProcedureStepsResolved)
         if not pins or not pins[-1].resolved_closing_steps:
             return None
-        return len(pins[-1].resolved_closing_steps), (yield from rivals_of(procedure))
+        closing_steps = pins[-1].resolved_closing_steps
+        judged = judged_assets(procedure, (yield from load_written_signals(closing_steps)))
+        return len(closing_steps), judged, (yield from rivals_of(procedure, judged))
 
     def decide(self, procedure: Procedure, call: Call, facts: ConductProgress | Closing | None) -> Outcome:
         if (result := self.conducted) is not None:
@@ -185,9 +203,11 @@ class AbortProcedure(JudgedVerb[Procedure, ConductProgress | Closing | None]):
             asked = procedures.ProcedureAbortRequested(conduct_id=conduct_id, reason=self.reason, run_closing=False)
             return [asked, Enlist(ABORT_ASKED, str(conduct_id)), accept_request(conduct_id, procedure)]
         if isinstance(facts, tuple):
-            step_count, rivals = facts
-            asked = procedures.ProcedureAbortRequested(conduct_id=call.new_id, reason=self.reason, run_closing=True)
-            opened = open_conduct(procedure, call, self.operation.command_name, rivals, 0, step_count, asked)
+            closing_count, judged, rivals = facts
+            own: dict[str, Any] = {"conduct_id": call.new_id, "reason": self.reason, "judged_asset_ids": judged}
+            asked = procedures.ProcedureAbortRequested(**own, run_closing=True)
+            counts = (0, closing_count)
+            opened = open_conduct(procedure, call, self.operation.command_name, rivals, judged, counts, asked)
             return [*opened, accept_request(call.new_id, procedure)]
         return [procedures.ProcedureAborted(reason=self.reason, actuation_kind=procedure.actuation_kind)]
 

@@ -1,21 +1,55 @@
 """The preflight of a procedure: every gate of starting or resuming it, by hand and by a conduct, asked at once.
 The rules are those that the commands themselves are judged by, in the same order."""
 
+from functools import partial
+from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.kernel import Call, Query
-from baton.domain.operation.conduct.conduct import refuse_begun, refuse_not_held, refuse_rivals, rivals_of
+from baton.domain.operation.conduct.conduct import (
+    first_undone_step,
+    judged_assets,
+    load_options,
+    refuse_begun,
+    refuse_not_held,
+    refuse_rivals,
+    refuse_unresolved,
+    rivals_of,
+)
+from baton.domain.operation.conduct.estimates import Estimate, WalkPosition, conduct_estimate, estimate_walk, walk_of
+from baton.domain.operation.conduct.options import ConductOptions
 from baton.domain.operation.conduct.pins import pinned_steps, prepare_steps
+from baton.domain.operation.conduct.progress import ConductProgress
+from baton.domain.operation.conduct.touched import (
+    TouchedSignals,
+    WrittenSignals,
+    load_written_signals,
+    refuse_out_of_limits,
+    refuse_unowned,
+    unowned_sentence,
+)
 from baton.domain.operation.procedure import start
-from baton.domain.operation.procedure.procedure import HELD, Procedure, ProcedureStepsResolved, procedure
+from baton.domain.operation.procedure.procedure import (
+    DEFINED,
+    HELD,
+    RUNNING,
+    ConductMode,
+    Procedure,
+    ProcedureSteeringDeclared,
+    ProcedureStepsResolved,
+    procedure,
+)
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
+from baton.domain.recipe.expansion import Expansion
 from baton.domain.registry import REGISTRY
+from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
 from baton.domain.shared.gates import Commands, CommandVerdict, GateReport, GateVerdict
-from baton.domain.shared.reads import Reads, events_of, require_if_given
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
 from baton.domain.shared.refusals import Refusal
 
 FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_until_converged")
@@ -38,6 +72,24 @@ class ProcedurePreflight(BaseModel):
     commands: tuple[CommandVerdict, ...]
     gates: tuple[GateVerdict, ...]
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
+    touched: Annotated[
+        TouchedSignals | None,
+        Field(description="The signals that a conduct writes and reads; null where its steps cannot be prepared."),
+    ]
+    judged_asset_ids: Annotated[
+        tuple[UUID, ...],
+        Field(description="The assets that a conduct is judged on: the targets, and the owners of what it writes."),
+    ]
+    options: Annotated[
+        ConductOptions, Field(description="The options of conduct_procedure or, from Held, of the command that takes it up.")
+    ]
+    estimate: Annotated[
+        Estimate | None,
+        Field(
+            description="How long conduct_procedure would take or, from Held, what remains. Null where the steps come with "
+            "the request, or where no conduct may begin."
+        ),
+    ] = None
 
 
 @procedure.query(get="/{procedure_id}/preflight", returns=ProcedurePreflight, essential=True)
@@ -52,7 +104,7 @@ class PreflightProcedure(Query):
             conducts = () if procedure.conduct_mode is None else (start.RESUMING[procedure.conduct_mode],)
         commands = (by_hand.operation.name, *conducts)
         report = GateReport()
-        cautions = yield from ask_gates(report, procedure, call, by_hand, conducts)
+        cautions, steps, signals = yield from ask_gates(report, procedure, call, by_hand, conducts)
         verdicts = tuple(map(report.command_verdict, commands))
         required = (commands[-1],) if resuming else ("start_procedure", "conduct_procedure")
         return ProcedurePreflight(
@@ -63,13 +115,29 @@ class PreflightProcedure(Query):
             commands=verdicts,
             gates=tuple(report.verdicts),
             acknowledged_cautions=cautions,
+            touched=None if signals is None else signals.touched,
+            judged_asset_ids=tuple(sorted(judged_by_conduct(procedure, signals))),
+            options=(yield from load_options(procedure)),
+            estimate=(yield from preflight_estimate(procedure, call, steps)),
         )
+
+
+def preflight_estimate(procedure: Procedure, call: Call, steps: Expansion | None) -> Reads[Estimate | None]:
+    """Return how long a conduct of these steps takes or, from Held, what remains of the latest one."""
+    if procedure.status is HELD:
+        progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
+        return None if progress is None else (yield from conduct_estimate(procedure, progress, call.now))
+    begun = procedure.conduct_mode is not None or procedure.status not in (DEFINED, RUNNING)
+    if begun or steps is None or not steps.step_count:
+        return None
+    walk = walk_of(steps.steps, steps.closing_steps)
+    return estimate_walk(walk, (yield from ask(Ports.step_durations, walk.keys)), WalkPosition())
 
 
 def ask_gates(
     report: GateReport, procedure: Procedure, call: Call, by_hand: StartProcedure | ResumeProcedure, conducts: Commands
-) -> Reads[tuple[AcknowledgedCaution, ...]]:
-    """Ask every gate of the command by hand and of the conducts; return the cautions that a conduct would acknowledge."""
+) -> Reads[tuple[tuple[AcknowledgedCaution, ...], Expansion | None, WrittenSignals | None]]:
+    """Ask every gate of the command by hand and of the conducts; return the cautions of a conduct, its steps and signals."""
     resuming, hand = isinstance(by_hand, ResumeProcedure), (by_hand.operation.name,)
     both = hand + conducts
     needed = {name: start.needed_grants(REGISTRY.operations[name].command_name) for name in both}
@@ -77,7 +145,7 @@ def ask_gates(
     report.ask("status_allowed", hand, lambda: refuse_status(by_hand, procedure))
     report.ask("conduct_allowed", conducts, lambda: refuse_not_held(procedure) if resuming else refuse_begun(procedure))
     parent = () if procedure.parent_run_id is None else (procedure.parent_run_id,)
-    run, run_missing = None, None
+    run, run_missing, steps = None, None, None
     try:
         run = yield from require_if_given(Run, procedure.parent_run_id)
     except Refusal as refusal:
@@ -87,26 +155,55 @@ def ask_gates(
         report.ask("parent_run_running", both, lambda: start.refuse_idle_run(run, type(by_hand)), parent)
     if isinstance(by_hand, ResumeProcedure):
         report.ask("conduct_unpinned", hand, lambda: start.refuse_pinned(by_hand, procedure))
+        report.ask("outcome_known", conducts, lambda: refuse_unresolved(procedure))
         if pins := (yield from events_of(procedure.id, ProcedureStepsResolved)):
-            yield from report.ask_reads("programs_allowed", conducts, pinned_steps(pins[-1]))
+            steps = yield from report.ask_reads("programs_allowed", conducts, pinned_steps(pins[-1]))
     else:
         recipe = () if procedure.recipe_id is None else (procedure.recipe_id,)
-        yield from report.ask_reads("steps_prepared", conducts, prepare_steps(procedure, (), run), recipe)
-    targets, facts = procedure.target_asset_ids, None
-    cautions: tuple[AcknowledgedCaution, ...] = ()
-    if run_missing is None:
-        loading = start.procedure_preconditions(procedure, run, call, resuming=resuming)
-        facts = yield from report.ask_reads("targets_found", both, loading, targets)
-    else:
+        steps = yield from report.ask_reads("steps_prepared", conducts, prepare_steps(procedure, (), run), recipe)
+    signals = None if steps is None else (yield from load_written_signals((*steps.steps, *steps.closing_steps)))
+    targets, judged = procedure.target_asset_ids, judged_by_conduct(procedure, signals)
+    asking = {targets: both} if judged == targets else {targets: hand, judged: conducts}
+    loaded: dict[frozenset[UUID], Preconditions | None] = {}
+    for asset_ids, commands in asking.items() if run_missing is None else ():
+        loading = start.start_preconditions(procedure, run, call, asset_ids, resuming=resuming)
+        loaded[asset_ids] = yield from report.ask_reads("targets_found", commands, loading, asset_ids)
+    if run_missing is not None:
         report.skip(["targets_found"], both)
-    if facts is None:
-        report.skip([gate.name for gate in start.GATES], both)
-    else:
-        report.ask_all(start.GATES, both, facts)
-        cautions = yield from start.acknowledged_cautions(procedure, run, facts)
-    rivals = yield from rivals_of(procedure)
-    report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), targets)
-    return cautions
+    yield from ask_signals(report, procedure, conducts, steps, signals)
+    for asset_ids, commands in asking.items():
+        if (facts := loaded.get(asset_ids)) is None:
+            report.skip([gate.name for gate in start.GATES], commands)
+        else:
+            report.ask_all(start.GATES, commands, facts)
+    facts = loaded.get(judged)
+    cautions = () if facts is None else (yield from start.acknowledged_cautions(procedure, run, facts))
+    rivals = yield from rivals_of(procedure, judged)
+    report.ask("targets_unclaimed", conducts, lambda: refuse_rivals(rivals), judged)
+    return cautions, steps, signals
+
+
+def judged_by_conduct(procedure: Procedure, signals: WrittenSignals | None) -> frozenset[UUID]:
+    """Return the assets that a conduct is judged on; the targets alone, where what it writes is not known."""
+    return procedure.target_asset_ids if signals is None else judged_assets(procedure, signals)
+
+
+def ask_signals(
+    report: GateReport, procedure: Procedure, conducts: Commands, steps: Expansion | None, signals: WrittenSignals | None
+) -> Reads[None]:
+    """Ask the gates on the signals that a conduct would write."""
+    if steps is None or signals is None:
+        report.skip(["signals_owned", "setpoints_within_limits"], conducts)
+        return
+    remark = f"{unowned_sentence(signals)}; this deployment allows that." if signals.unowned else None
+    report.ask("signals_owned", conducts, lambda: refuse_unowned(signals), signals.owner_ids, remark)
+    first, space = 0, None
+    if procedure.status is HELD and procedure.conduct_mode is ConductMode.FLAT:
+        first = yield from first_undone_step(procedure)
+    if procedure.status is HELD and procedure.conduct_mode is ConductMode.ADVISED:
+        space = (yield from events_of(procedure.id, ProcedureSteeringDeclared))[-1].space
+    judge = partial(refuse_out_of_limits, steps, signals, first_step=first, space=space)
+    report.ask("setpoints_within_limits", conducts, judge, signals.owner_ids)
 
 
 def refuse_status(by_hand: StartProcedure | ResumeProcedure, procedure: Procedure) -> None:

@@ -14,7 +14,16 @@ from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, copy_with
 from baton.domain.operation.conduct import results
-from baton.domain.operation.conduct.results import ActuationKind, ConductResult, Measured
+from baton.domain.operation.conduct.options import OnUnknownOutcome, WatchedGates
+from baton.domain.operation.conduct.results import (
+    ActuationKind,
+    ConductResult,
+    Measured,
+    PlacedStep,
+    ResolvedStep,
+    StepVerdict,
+)
+from baton.domain.operation.conduct.touched import TouchedSignals
 from baton.domain.operation.steering import steering
 from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.recipe.steps import PlainCriterion, Step
@@ -42,6 +51,8 @@ class HoldCause(StrEnum):
     STEP_FAULT = "StepFault"
     DRIVER_STOOD_DOWN = "DriverStoodDown"  # Who steers a search does not any more.
     SUBMITTER_STOOD_DOWN = "SubmitterStoodDown"  # Who asked for the conduct may not act any more.
+    GATE_CLOSED = "GateClosed"  # A gate that is watched closed while the procedure was conducted.
+    OUTCOME_UNKNOWN = "OutcomeUnknown"  # Nobody knows whether a step was done, until a person resolves it.
 
 
 class ConductMode(StrEnum):
@@ -86,19 +97,28 @@ class Procedure(State):
     capability_id: UUID | None
     recipe_id: UUID | None
     max_consecutive_unconverged_iterations: int | None
+    watch: WatchedGates | None = None  # What the registration or the recipe chose; null leaves it to the conduct.
+    on_unknown_outcome: OnUnknownOutcome | None = None
     iteration_count: int = 0
     current_iteration_index: int | None = None
     consecutive_unconverged_iterations: int = 0
     activity_logbook_id: UUID | None = None
     conduct_mode: ConductMode | None = None
+    judged_asset_ids: IdSet = frozenset()  # Of the latest start or resumption: the targets, and owners of what is written.
+    touched: TouchedSignals | None = None  # What its pinned steps write and read.
     live_conduct_id: UUID | None = None
     last_conduct_id: UUID | None = None
     pending_request: PendingRequest | None = None
+    hold_lapsed: bool = False  # Whether the latest conduct ended otherwise although a hold was asked for: it came too late.
     hold_cause: HoldCause | None = None
     actuation_kind: ActuationKind | None = None
     skipped_count: int = 0  # Steps that were left out when the procedure was taken up.
+    unknown_step: PlacedStep | None = None  # The step that keeps a Held procedure from being conducted until it is resolved.
+    resolved_steps: tuple[ResolvedStep, ...] = ()
+    skipped_waits: tuple[PlacedStep, ...] = ()
     failure: Annotated[results.Failure | None, MayContainPersonalData()] = None  # Of the latest conduct, if it failed.
     closing_failures: Annotated[tuple[results.Failure, ...], MayContainPersonalData()] = ()
+    deviations: Annotated[tuple[results.Deviation, ...], MayContainPersonalData()] = ()  # Likewise.
     registered_at: datetime
     last_status_changed_at: datetime
     last_status_reason: FreeText | None = None
@@ -109,8 +129,8 @@ procedure = Aggregate(Procedure, "/procedures", context="operation")
 CautionsInForce = Annotated[tuple[AcknowledgedCaution, ...], MayContainPersonalData()]
 
 
-class ProcedureRegistered(Event, of=procedure):
-    """The procedure was planned, as a phase of its parent run where it has one."""
+class ProcedureRegistered(Event, of=procedure, version=2, upcasters={1: dict}):
+    """The procedure was planned, as a phase of its parent run where it has one; since version 2 with conduct options."""
 
     name: FreeText
     kind: str
@@ -119,6 +139,8 @@ class ProcedureRegistered(Event, of=procedure):
     capability_id: UUID | None
     recipe_id: UUID | None
     max_consecutive_unconverged_iterations: int | None
+    watch: WatchedGates | None = None
+    on_unknown_outcome: OnUnknownOutcome | None = None
 
 
 class ProcedureRecipeExpanded(Event, of=procedure, inert=True):
@@ -144,8 +166,8 @@ class Convergence(Value):
     max_consecutive_unconverged_iterations: int | None
 
 
-class ProcedureStepsResolved(Event, of=procedure, inert=True):
-    """The steps of a conduct were pinned: it walks these, whatever is versioned afterwards."""
+class ProcedureStepsResolved(Event, of=procedure, inert=True, version=2, upcasters={1: dict}):
+    """The steps of a conduct were pinned: it walks these, whatever is versioned afterwards; since version 2 with options."""
 
     conduct_id: UUID
     conduct_mode: ConductMode
@@ -154,6 +176,9 @@ class ProcedureStepsResolved(Event, of=procedure, inert=True):
     step_count: int
     steps_hash: str
     convergence: Convergence | None = None
+    touched: TouchedSignals | None = None  # Null in pins of version 1.
+    watch: WatchedGates = frozenset()  # Pins of version 1 watched nothing.
+    on_unknown_outcome: OnUnknownOutcome = OnUnknownOutcome.ABORT
 
 
 class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=2, upcasters={1: dict}):
@@ -166,12 +191,14 @@ class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=2, upca
     budget: steering.SteeringBudget | None
 
 
-class ProcedureStarted(Event, of=procedure):
-    """The procedure was begun by hand or, where one is named, by a conduct."""
+class ProcedureStarted(Event, of=procedure, version=2, upcasters={1: dict}):
+    """The procedure was begun by hand or, where one is named, by a conduct; since version 2 with its judged assets."""
 
     conduct_id: UUID | None
     command_name: str | None
     acknowledged_cautions: CautionsInForce = ()  # When a conduct began it; by hand none are acknowledged.
+    judged_asset_ids: IdSet | None = None  # Null of version 1, which was judged on the targets.
+    touched: TouchedSignals | None = None  # As in the pin, which is not folded; null by hand.
 
 
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
@@ -232,17 +259,18 @@ class ProcedureHoldRequested(Event, of=procedure):
     decided_by_decision_id: UUID | None
 
 
-class ProcedureHeld(Event, of=procedure):
-    """The procedure was paused."""
+class ProcedureHeld(Event, of=procedure, version=2, upcasters={1: dict}):
+    """The procedure was paused; since version 2 for a closed gate or an unknown outcome too."""
 
     reason: FreeText
     cause: HoldCause
     decided_by_decision_id: UUID | None
     actuation_kind: ActuationKind | None
+    unknown_step: PlacedStep | None = None  # With the cause OutcomeUnknown: the step that a person resolves.
 
 
-class ProcedureResumed(Event, of=procedure):
-    """The procedure was taken up again by hand or, where one is named, by a conduct."""
+class ProcedureResumed(Event, of=procedure, version=2, upcasters={1: dict}):
+    """The procedure was taken up again by hand or, where one is named, by a conduct; since version 2 with options."""
 
     re_establishment_boundary: int
     conduct_id: UUID | None
@@ -252,18 +280,44 @@ class ProcedureResumed(Event, of=procedure):
     skipped_count: int = 0  # Steps that were not done and are left out.
     skip_reason: FreeText | None = None
     acknowledged_cautions: CautionsInForce = ()  # When a conduct took it up.
+    watch: WatchedGates | None = None  # Where it was changed for what follows.
+    on_unknown_outcome: OnUnknownOutcome | None = None  # Likewise.
+    judged_asset_ids: IdSet | None = None  # Null of version 1, which was judged on the targets.
 
 
-class ProcedureAbortRequested(Event, of=procedure):
-    """The live conduct was asked to abort; or, with `run_closing`, one of the closing steps alone was opened."""
+class ProcedureStepResolved(Event, of=procedure):
+    """A person said whether the step whose outcome is unknown was done."""
+
+    conduct_id: UUID
+    iteration_index: int
+    step_index: int
+    outcome: StepVerdict
+    reason: FreeText
+
+
+class ProcedureWaitSkipped(Event, of=procedure):
+    """A person ended the wait of a check as if it had come true."""
+
+    conduct_id: UUID
+    iteration_index: int
+    step_index: int
+    reason: FreeText
+
+
+class ProcedureAbortRequested(Event, of=procedure, version=2, upcasters={1: dict}):
+    """The live conduct was asked to abort; or, with `run_closing`, one of the closing steps alone was opened.
+
+    Since version 2 such an opening says which assets it has to itself.
+    """
 
     conduct_id: UUID
     reason: FreeText
     run_closing: bool
+    judged_asset_ids: IdSet | None = None  # Null of version 1, which had the targets, and of a request.
 
 
-class ProcedureConducted(results.ConductEnded, of=procedure):
-    """A conduct of the procedure came to its end, and this came of it."""
+class ProcedureConducted(results.ConductEnded, of=procedure, version=2, upcasters={1: dict}):
+    """A conduct of the procedure came to its end, and this came of it; since version 2 with deviations and more facts."""
 
     result: ConductResult
 
@@ -291,7 +345,8 @@ class ProcedureTruncated(Event, of=procedure):
 
 StopEvent = ProcedureHeld | ProcedureCompleted | ProcedureAborted | ProcedureTruncated
 PassEvent = ProcedureIterationStarted | ProcedureIterationEnded
-ConductEvent = PassEvent | ProcedureHoldRequested | ProcedureAbortRequested | ProcedureConducted
+VerdictEvent = ProcedureStepResolved | ProcedureWaitSkipped
+ConductEvent = PassEvent | VerdictEvent | ProcedureHoldRequested | ProcedureAbortRequested | ProcedureConducted
 ProcedureEvent = ProcedureStarted | ProcedureResumed | ProcedureActivitiesLogbookOpened | ConductEvent | StopEvent
 """The events that change the state; those that only keep something for a conduct are passed over."""
 
@@ -300,10 +355,12 @@ ProcedureEvent = ProcedureStarted | ProcedureResumed | ProcedureActivitiesLogboo
 def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
     match event:
         case ProcedureStarted():
-            return with_status(with_conduct(procedure, event.conduct_id, event.command_name), RUNNING, event)
+            started = copy_with(procedure, touched=event.touched)
+            return with_status(with_opening(started, event, event.command_name), RUNNING, event)
         case ProcedureResumed():
-            resumed = copy_with(procedure, hold_cause=None, skipped_count=procedure.skipped_count + event.skipped_count)
-            return with_status(with_conduct(resumed, event.conduct_id, event.command_name), RUNNING, event)
+            skipped_count = procedure.skipped_count + event.skipped_count
+            resumed = copy_with(procedure, hold_cause=None, unknown_step=None, skipped_count=skipped_count)
+            return with_status(with_opening(resumed, event, event.command_name), RUNNING, event)
         case ProcedureActivitiesLogbookOpened():
             return copy_with(procedure, activity_logbook_id=event.logbook_id)
         case ProcedureIterationStarted():
@@ -311,27 +368,35 @@ def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
         case ProcedureIterationEnded():
             streak = streak_after(procedure, event)
             return copy_with(procedure, current_iteration_index=None, consecutive_unconverged_iterations=streak)
+        case ProcedureStepResolved():
+            resolved = ResolvedStep(**{name: value for name, value in event if name != "reason"})
+            return copy_with(procedure, resolved_steps=(*procedure.resolved_steps, resolved))
+        case ProcedureWaitSkipped():
+            skipped = PlacedStep(**{name: value for name, value in event if name != "reason"})
+            return copy_with(procedure, skipped_waits=(*procedure.skipped_waits, skipped))
         case ProcedureHoldRequested():
             return copy_with(procedure, pending_request=procedure.pending_request or PendingRequest.HOLD)
         case ProcedureAbortRequested():
             if event.run_closing:
-                return with_conduct(procedure, event.conduct_id, None)
+                return with_opening(procedure, event, None)
             return copy_with(procedure, pending_request=PendingRequest.ABORT)
         case ProcedureConducted():
             conducted = with_kind(procedure, event.result)
             if event.conduct_id != procedure.live_conduct_id:
                 return conducted
-            failures = {"failure": event.result.failure, "closing_failures": event.result.closing_failures}
-            return copy_with(conducted, live_conduct_id=None, pending_request=None, **failures)
+            shown = {name: getattr(event.result, name) for name in ("failure", "closing_failures", "deviations")}
+            lapsed = procedure.pending_request is PendingRequest.HOLD and not event.result.held
+            return copy_with(conducted, live_conduct_id=None, pending_request=None, hold_lapsed=lapsed, **shown)
         case ProcedureHeld():
-            held = copy_with(with_kind(procedure, event), hold_cause=event.cause)
+            held = copy_with(with_kind(procedure, event), hold_cause=event.cause, unknown_step=event.unknown_step)
             return with_status(held, HELD, event, event.reason)
         case ProcedureCompleted():
             return with_status(with_kind(procedure, event), COMPLETED, event, procedure.last_status_reason)
         case ProcedureAborted():
-            return with_status(copy_with(with_kind(procedure, event), hold_cause=None), ABORTED, event, event.reason)
+            ended = copy_with(with_kind(procedure, event), hold_cause=None, unknown_step=None)
+            return with_status(ended, ABORTED, event, event.reason)
         case ProcedureTruncated():
-            ended = copy_with(procedure, interrupted_at=event.interrupted_at, hold_cause=None)
+            ended = copy_with(procedure, interrupted_at=event.interrupted_at, hold_cause=None, unknown_step=None)
             return with_status(ended, TRUNCATED, event, event.reason)
         case _:
             assert_never(event)
@@ -342,12 +407,16 @@ def with_kind(procedure: Procedure, end: ConductResult | ProcedureHeld | Procedu
     return copy_with(procedure, actuation_kind=results.merged_kind((procedure.actuation_kind, end.actuation_kind)))
 
 
-def with_conduct(procedure: Procedure, conduct_id: UUID | None, command_name: str | None) -> Procedure:
-    """Return the procedure with this conduct live; by hand there is none."""
-    if conduct_id is None:
-        return procedure
+def with_opening(
+    procedure: Procedure, opened: ProcedureStarted | ProcedureResumed | ProcedureAbortRequested, command_name: str | None
+) -> Procedure:
+    """Return the procedure with the assets it was judged on, and with this conduct live; by hand there is none."""
+    judged = procedure.target_asset_ids if opened.judged_asset_ids is None else opened.judged_asset_ids
+    if opened.conduct_id is None:
+        return copy_with(procedure, judged_asset_ids=judged)
     mode = procedure.conduct_mode if command_name is None else MODES[command_name]
-    return copy_with(procedure, live_conduct_id=conduct_id, last_conduct_id=conduct_id, conduct_mode=mode)
+    ids = {"live_conduct_id": opened.conduct_id, "last_conduct_id": opened.conduct_id}
+    return copy_with(procedure, judged_asset_ids=judged, conduct_mode=mode, **ids)
 
 
 def with_status(procedure: Procedure, status: ProcedureStatus, event: Event, reason: str | None = None) -> Procedure:

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from baton.domain.kernel import Call, IdSet, JudgedCreation, Outcome, Value
+from baton.domain.kernel import Call, IdSet, JudgedCreation, Outcome
+from baton.domain.operation.conduct.options import ChosenOptions, first_choices
 from baton.domain.operation.conduct.pins import allowed_programs, check_programs
 from baton.domain.operation.procedure.procedure import PHASES, ProcedureRecipeExpanded, ProcedureRegistered, procedure
 from baton.domain.recipe.capability import Capability, ExecutorShape
@@ -45,7 +46,7 @@ class ProcedureExpansionNotDeterministicError(Refusal, context="operation"):
     """The recipe expanded differently twice in a row; nothing was registered."""
 
 
-class ProcedureRequest(Value):
+class ProcedureRequest(ChosenOptions):
     """What is asked for when a procedure is to be registered."""
 
     name: Annotated[str, procedure.text("name", 200, personal=True)]
@@ -150,6 +151,7 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
             raise ProcedureExpansionNotDeterministicError("The recipe expanded differently twice; report this recipe.")
         check_programs(expansion, source.programs)
         known = {name: value for name, value in self if name not in ("recipe_id", "bindings")}
+        known |= dict(first_choices(self, recipe))
         return [
             ProcedureRegistered(**known, recipe_id=recipe.id, capability_id=capability.id),
             ProcedureRecipeExpanded(

@@ -1,6 +1,7 @@
 """The gates that a procedure passes to start and to resume, and how people do both; a conduct has commands of its own."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 from uuid import UUID
@@ -8,21 +9,26 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
-from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset import MAINTENANCE, Asset, AssetCondition
 from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
 from baton.domain.operation.conduct.messages import OBJECTIONS
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import HELD, MODES, ConductMode, Procedure, procedure
-from baton.domain.run.gates import Preconditions, load_plan, load_preconditions, supply_ids
+from baton.domain.run.gates import Preconditions, clearance_ids, load_plan, load_preconditions, supply_ids
 from baton.domain.run.run import Run, RunStatus
+from baton.domain.safety.coverage import covering_clearances
 from baton.domain.shared.gates import Gate, GateReport, pass_gates
 from baton.domain.shared.reads import Reads, events_of, missing_grants, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Refusal, UnauthorizedError
 
 
 class ProcedureAssetDecommissionedError(Conflict, context="operation"):
-    """A target asset of the procedure is Decommissioned."""
+    """A judged asset of the procedure is Decommissioned."""
+
+
+class ProcedureAssetNotReadyError(Conflict, context="operation"):
+    """A judged asset of the procedure is Faulted or in Maintenance."""
 
 
 class ProcedureRequiresAvailableSupplyError(Conflict, context="operation"):
@@ -41,6 +47,14 @@ class ProcedureEnclosureCoverageMismatchError(Conflict, context="operation"):
     """Some enclosures that the procedure's assets stand in do not permit work."""
 
 
+class ProcedureRequiresActiveClearanceError(Conflict, context="operation"):
+    """No clearance covers the parent run by its subject, an asset in scope or itself."""
+
+
+class ProcedureClearanceCoverageMismatchError(Conflict, context="operation"):
+    """Clearances cover the parent run and the judged assets, but none of them is in force."""
+
+
 def idle_run(run: Run | None) -> str | None:
     """Return why a phase of this run may not go on, or None; a procedure without a run may."""
     if run is None or run.status is RunStatus.RUNNING:
@@ -55,16 +69,30 @@ def refuse_idle_run(run: Run | None, verb: type[Command]) -> None:
         raise verb.Cannot(why, reason="parent_run_not_running")
 
 
-def procedure_preconditions(procedure: Procedure, run: Run | None, call: Call, *, resuming: bool) -> Reads[Preconditions]:
-    """Load the facts that the gates of a procedure judge; refuse with 404 a missing target, or a missing link of its run."""
-    targets = procedure.target_asset_ids
-    yield from require_all(Asset, targets)
-    bound, supplies = targets, frozenset[str]()
+def procedure_preconditions(
+    procedure: Procedure, run: Run | None, call: Call, *, resuming: bool, asset_ids: frozenset[UUID] | None = None
+) -> Reads[Preconditions]:
+    """Load the facts of assets, supplies and enclosures, for these judged assets or those of the latest opening; refuse with
+    404 a missing asset, or a missing link of its run."""
+    judged = procedure.judged_asset_ids if asset_ids is None else asset_ids
+    yield from require_all(Asset, judged)
+    bound, supplies = judged, frozenset[str]()
     if run is not None:
         plan, method = yield from load_plan(run.plan_id)
-        bound, supplies = targets | plan.asset_ids, method.needed_supplies
+        bound, supplies = judged | plan.asset_ids, method.needed_supplies
     scope = yield from asset_scope(bound)
-    return (yield from load_preconditions(call, scope, targets, supplies, resuming=resuming))
+    return (yield from load_preconditions(call, scope, judged, supplies, resuming=resuming))
+
+
+def start_preconditions(
+    procedure: Procedure, run: Run | None, call: Call, asset_ids: frozenset[UUID], *, resuming: bool
+) -> Reads[Preconditions]:
+    """Load the facts that all gates of a procedure judge: of these assets and, for a phase, of clearances."""
+    facts = yield from procedure_preconditions(procedure, run, call, resuming=resuming, asset_ids=asset_ids)
+    if run is None:
+        return facts
+    clearances = yield from covering_clearances(run.id, run.subject_id, facts.scope.assets.keys(), call.now)
+    return replace(facts, clearances=clearances, run_id=run.id)
 
 
 def acknowledged_cautions(
@@ -82,13 +110,24 @@ def acknowledged_cautions(
 
 
 def targets_in_service(facts: Preconditions) -> None:
-    """No target asset is Decommissioned."""
+    """No judged asset is Decommissioned."""
     if gone := facts.decommissioned_assets:
         raise ProcedureAssetDecommissionedError(
             f"{', '.join(asset.name for asset in gone)} is Decommissioned; register the procedure for other assets.",
             reason="asset_decommissioned",
             facts={"asset_ids": [asset.id for asset in gone]},
         )
+
+
+def assets_ready(facts: Preconditions) -> None:
+    """No judged asset is Faulted or in Maintenance."""
+    if faulted := [asset for asset in facts.assets if asset.condition is AssetCondition.FAULTED]:
+        detail = f"{', '.join(asset.name for asset in faulted)} is Faulted; have it repaired, then restore_asset."
+        raise ProcedureAssetNotReadyError(detail, reason="asset_faulted", facts={"asset_ids": [one.id for one in faulted]})
+    if maintained := [asset for asset in facts.assets if asset.lifecycle is MAINTENANCE]:
+        detail = f"{', '.join(asset.name for asset in maintained)} is in Maintenance; exit_asset_maintenance first."
+        ids = [asset.id for asset in maintained]
+        raise ProcedureAssetNotReadyError(detail, reason="asset_in_maintenance", facts={"asset_ids": ids})
 
 
 def supplies_available(facts: Preconditions) -> None:
@@ -103,17 +142,28 @@ def enclosures_permitted(facts: Preconditions) -> None:
         raise finding.refusal(ProcedureRequiresPermittedEnclosureError, ProcedureEnclosureCoverageMismatchError)
 
 
+def clearance_in_force(facts: Preconditions) -> None:
+    """There is no parent run, or a clearance that covers it or a judged asset is in force."""
+    if facts.run_id is not None and (finding := facts.clearance) is not None:
+        raise finding.refusal(ProcedureRequiresActiveClearanceError, ProcedureClearanceCoverageMismatchError)
+
+
 GATES = (
     Gate(targets_in_service, lambda facts: facts.asset_ids),
+    Gate(assets_ready, lambda facts: facts.asset_ids),
     Gate(supplies_available, supply_ids),
     Gate(enclosures_permitted, lambda facts: facts.scope.enclosure_ids),
+    Gate(clearance_in_force, clearance_ids),
 )  # The gates that a procedure passes, in order, to start and to resume.
 
 HOLDING = (
+    ProcedureAssetNotReadyError,
     ProcedureRequiresAvailableSupplyError,
     ProcedureSupplyCoverageMismatchError,
     ProcedureRequiresPermittedEnclosureError,
     ProcedureEnclosureCoverageMismatchError,
+    ProcedureRequiresActiveClearanceError,
+    ProcedureClearanceCoverageMismatchError,
 )  # The refusals that hold the run when a phase is to start, until somebody resumes it.
 GATE_REFUSALS = (ProcedureAssetDecommissionedError, *HOLDING)  # Every refusal of the gates.
 
@@ -173,7 +223,7 @@ class InvalidProcedureReEstablishmentBoundaryError(Invalid, context="operation")
     """There is no such step to take the procedure up at, or going on there would leave steps out."""
 
 
-@procedure.command(post="/{procedure_id}/start", allowed=[procedures.DEFINED])
+@procedure.command(post="/{procedure_id}/start", allowed=[procedures.DEFINED], gated=True)
 class StartProcedure(JudgedVerb[Procedure, Preconditions]):
     """Begin to carry the procedure out by hand, if its assets, supplies and enclosures allow it."""
 
@@ -182,14 +232,14 @@ class StartProcedure(JudgedVerb[Procedure, Preconditions]):
         run = yield from require_if_given(Run, procedure.parent_run_id)
         if (why := idle_run(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
-        return (yield from procedure_preconditions(procedure, run, call, resuming=False))
+        return (yield from start_preconditions(procedure, run, call, procedure.target_asset_ids, resuming=False))
 
     def decide(self, procedure: Procedure, call: Call, facts: Preconditions) -> Outcome:
         pass_gates(GATES, facts)
-        return [procedures.ProcedureStarted(conduct_id=None, command_name=None)]
+        return [procedures.ProcedureStarted(conduct_id=None, command_name=None, judged_asset_ids=facts.asset_ids)]
 
 
-@procedure.command(post="/{procedure_id}/resume", allowed=[HELD])
+@procedure.command(post="/{procedure_id}/resume", allowed=[HELD], gated=True)
 class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
     """Go on by hand after a hold; what was conducted is taken up by its own command, unless `by_hand` is said."""
 
@@ -205,7 +255,7 @@ class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
         if (why := idle_run(run)) is not None:
             raise self.cannot("parent_run_not_running", why)
         refuse_pinned(self, procedure)
-        facts = yield from procedure_preconditions(procedure, run, call, resuming=True)
+        facts = yield from start_preconditions(procedure, run, call, procedure.target_asset_ids, resuming=True)
         pins = yield from events_of(procedure.id, procedures.ProcedureStepsResolved)
         return facts, len(pins[-1].resolved_steps) if pins else None
 
@@ -213,7 +263,7 @@ class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
         facts, step_count = known
         check_boundary(self.re_establishment_boundary, step_count)
         pass_gates(GATES, facts)
-        own = {name: value for name, value in self if name != "by_hand"}
+        own = {name: value for name, value in self if name != "by_hand"} | {"judged_asset_ids": facts.asset_ids}
         return [procedures.ProcedureResumed(**own, conduct_id=None, command_name=None)]
 
 

@@ -87,7 +87,7 @@ class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
         return facts
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        return self.open_first(procedure, call, facts, self.design())
+        return self.open_first(procedure, call, facts, self.design(), space=self.space)
 
 
 @procedure.command(post="/{procedure_id}/steering/resume", **CONDUCT)
@@ -112,12 +112,13 @@ class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Openin
         design = self.design()
         changed: list[Event] = [] if design == kept else [design]
         resumed = self.resumed_event(call, opening, measured, decided_by_decision_id=self.decided_by_decision_id)
-        return self.open(procedure, call, opening, *changed, resumed)
+        return self.open(procedure, call, opening, *changed, resumed, space=self.space)
 
 
 class AdviceRequest(NamedTuple):
-    """The evidence on which a waiting conduct asks for advice, and until when."""
+    """The evidence on which a waiting conduct asks for advice, until when, and the number of the question."""
 
+    question: int
     conduct_id: UUID
     evidence: SteeringEvidence
     deadline: datetime
@@ -219,7 +220,15 @@ def pending_advice_request(procedure: Procedure, call: Call) -> Reads[AdviceRequ
     within = procedure.current_iteration_index is not None
     if advice_given(detail, progress.conduct_id, evidence.iteration_index, within=within) is not None:
         return None
-    return AdviceRequest(progress.conduct_id, evidence, progress.waiting_until)
+    number = yield from load_question_number(procedure)
+    return AdviceRequest(number, progress.conduct_id, evidence, progress.waiting_until)
+
+
+def load_question_number(procedure: Procedure) -> Reads[int]:
+    """Return the number of the latest question of a search: each follows a measurement or a take-up of its own."""
+    outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)
+    resumptions = yield from events_of(procedure.id, procedures.ProcedureResumed)
+    return len(outcomes) + sum(one.conduct_id is not None for one in resumptions)
 
 
 class SteeringView(BaseModel):
@@ -227,6 +236,9 @@ class SteeringView(BaseModel):
 
     procedure_id: UUID
     waiting: bool
+    question: Annotated[
+        int | None, Field(description="The number of the question; advice that names it is never taken for another one.")
+    ] = None
     conduct_id: UUID | None = None
     iteration_index: int | None = None
     evidence: SteeringEvidence | None = None
@@ -246,26 +258,45 @@ class GetProcedureSteering(Query):
 
 
 @procedure.command(post="/{procedure_id}/steering/advise", allowed=[procedures.RUNNING], essential=True)
-class AdviseProcedure(JudgedVerb[Procedure, AdviceRequest | None]):
+class AdviseProcedure(JudgedVerb[Procedure, tuple[AdviceRequest | None, int]]):
     """Tell a conduct that waits where to measure next, or to stop."""
 
     iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+    question: Annotated[
+        int | None,
+        Field(
+            strict=True,
+            ge=1,
+            le=2**31 - 1,
+            description="The number of the question that is answered, as get_procedure_steering shows it; an answer to one "
+            "that was replaced is refused.",
+        ),
+    ] = None
     advice: steering.SteeringAdvice
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[AdviceRequest | None]:
-        return (yield from pending_advice_request(procedure, call))
+    def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[AdviceRequest | None, int]]:
+        pending = yield from pending_advice_request(procedure, call)
+        return pending, (yield from load_question_number(procedure))
 
-    def decide(self, procedure: Procedure, call: Call, question: AdviceRequest | None) -> Outcome:
+    def decide(self, procedure: Procedure, call: Call, facts: tuple[AdviceRequest | None, int]) -> Outcome:
+        question, latest = facts
         if procedure.pending_request is not None:
             asked = procedure.pending_request.value.lower()
             raise self.cannot("request_pending", f"The conduct is being asked to {asked}; it takes no advice now.")
         if question is None:
+            if self.question is not None and self.question <= latest:
+                detail = f"Question {self.question} was answered or replaced; no other is asked now."
+                raise self.cannot("stale_iteration", detail, question=None)
             raise self.cannot("not_waiting", "No conduct of this procedure waits for advice; read its steering first.")
         if self.iteration_index != (expected := question.evidence.iteration_index):
             detail = f"The conduct waits for advice on iteration {expected}; read its steering again."
-            raise self.cannot("stale_iteration", detail, expected=expected)
+            raise self.cannot("stale_iteration", detail, expected=expected, question=question.question)
+        if self.question not in (None, question.question):
+            detail = f"Question {self.question} was answered or replaced; the conduct asks {question.question} now."
+            raise self.cannot("stale_iteration", f"{detail} Read its steering again.", question=question.question)
         steering.check_advice(self.advice, question.evidence.space)
-        return [procedures.ProcedureAdvised(**dict(self), conduct_id=question.conduct_id, advised_by=call.principal_id)]
+        own = {name: value for name, value in self if name != "question"}
+        return [procedures.ProcedureAdvised(**own, conduct_id=question.conduct_id, advised_by=call.principal_id)]
 
 
 @procedure.inner(allowed=[procedures.RUNNING])

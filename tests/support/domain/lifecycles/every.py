@@ -205,6 +205,9 @@ ASSET = Lifecycle(
         "remove_asset_alternate_identifier": in_service_verb(
             "RemoveAlternateIdentifier", lambda scene: {"kind": "EPICS_PV", "value": "lum:m102"}
         ),
+        "set_asset_signal_limits": in_service_verb(
+            "SetSignalLimits", lambda scene: {"address": "lum:m102.VAL", "low": -5, "high": 5, "reason": "its travel"}
+        ),
         "add_asset_owner": in_service_verb("AddOwner", lambda scene: {"name": "Acme University"}),
         "remove_asset_owner": in_service_verb("RemoveOwner", lambda scene: {"name": "Lumen Light Source"}),
         "update_asset_partition_rule": in_service_verb(

@@ -12,11 +12,16 @@ from baton.domain.operation.schedule.schedule import Schedule
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from tests.support.domain.conducts import (
     BY_CALLER,
+    FOCUS_STEPS,
     LOOP,
     SEARCH,
+    WAITING_CHECK,
     open_and_hold,
+    open_and_lose,
+    open_conduct,
     procedure_of,
     register_procedure_from_recipe,
+    set_progress,
     wait_for_advice,
 )
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
@@ -27,7 +32,7 @@ from tests.support.domain.world import START, World, new_id
 
 def procedure_begins(world: World) -> tuple[UUID, Scene]:
     """A procedure with a recipe, which can be conducted in every mode."""
-    return register_procedure_from_recipe(world), Scene()
+    return register_procedure_from_recipe(world, [*FOCUS_STEPS, WAITING_CHECK]), Scene()
 
 
 def first_iteration(scene: Scene) -> dict[str, Any]:
@@ -82,6 +87,26 @@ def hold_under(conduct: Command) -> Callable[[World, UUID, Scene], None]:
     return arrange
 
 
+def hold_unknown(world: World, id: UUID, scene: Scene) -> None:
+    """Let a conduct of a Held procedure end with a step of which nobody knows whether it was done."""
+    world.when(ResumeProcedure(), on=id)
+    scene.conduct_id = open_and_lose(world, ConductProcedure(), on=id)
+
+
+def verdict(scene: Scene) -> dict[str, Any]:
+    place = {"conduct_id": getattr(scene, "conduct_id", new_id()), "step_index": 1}
+    return {**place, "outcome": "done", "reason": "the image is there"}
+
+
+def arrange_check(world: World, id: UUID, scene: Scene) -> None:
+    scene.conduct_id = open_conduct(world, ConductProcedure(), on=id)
+    set_progress(world, id, phase="Walking", step_index=2)
+
+
+def skip(scene: Scene) -> dict[str, Any]:
+    return {"conduct_id": getattr(scene, "conduct_id", new_id()), "step_index": 2, "reason": "warm enough"}
+
+
 START_REFUSED, RESUME_REFUSED = "ProcedureCannotStartError", "ProcedureCannotResumeError"
 PROCEDURE = Lifecycle(
     Procedure.__name__,
@@ -133,6 +158,8 @@ PROCEDURE = Lifecycle(
             before=(("conduct_until_advised", search_by_caller),),
             arranged=arrange_waiting,
         ),
+        "resolve_procedure_step": Verb("Held", {}, "ProcedureCannotResolveStepError", given=verdict, arranged=hold_unknown),
+        "skip_procedure_wait": Verb("Running", {}, "ProcedureCannotSkipWaitError", given=skip, arranged=arrange_check),
     },
     run_world,
     also_by=("register_procedure",),

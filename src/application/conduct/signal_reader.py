@@ -1,0 +1,105 @@
+"""Reading signals for a question: a worker reads all of them at once, and what it answers stays small."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from baton.application.conduct.signal_limits import control_limits
+from baton.application.conduct.step_effects import plain, shape
+from baton.application.control import Control, ControlError, ControlTimeoutError, Reading, ReadingKind
+from baton.application.ports import Engine, EngineUnavailableError, Job
+from baton.domain.operation.conduct.control_signals import (
+    ReadSignalsRequest,
+    SignalError,
+    SignalSample,
+    SignalSamples,
+    SignalsUnreadableError,
+)
+
+READ_SECONDS = 4.0  # that all signals together have to be read
+ANSWER_SECONDS = 5.0  # and that the answer may take in all
+MAX_VALUE_BYTES = 200  # of a value in an answer; a larger one is its kind and shape
+MAX_TEXT_BYTES = {"unit": 40, "quality_detail": 80, "error": 300}
+MAX_QUESTIONS = 4  # that are put to workers at once, since each holds a database connection while it waits
+WORKFLOW = "read-signals"
+
+
+@dataclass(frozen=True)
+class SignalReader:
+    """Reads signals, in a worker."""
+
+    control: Control
+
+    async def read(self, request: ReadSignalsRequest) -> SignalSamples:
+        """Read all signals at once; one that does not answer in time has that as its error."""
+        reads = [asyncio.ensure_future(self._sample(address)) for address in request.addresses]
+        try:
+            await asyncio.wait(reads, timeout=READ_SECONDS)
+            error = SignalError(code=ControlTimeoutError.__name__, detail=f"No answer came within {READ_SECONDS:g} s.")
+            late = SignalSample(error=error)
+            return SignalSamples(samples=tuple(read.result() if read.done() else late for read in reads))
+        finally:
+            for read in reads:
+                read.cancel()
+            await asyncio.gather(*reads, return_exceptions=True)
+
+    async def _sample(self, address: str) -> SignalSample:
+        try:
+            reading, limits = await asyncio.gather(self.control.read(address), control_limits(self.control, address))
+        except ControlError as error:
+            return SignalSample(error=SignalError(code=type(error).__name__, detail=cut(str(error), "error")))
+        sample = sample_of(reading)
+        return sample.model_copy(update={"control_limits": limits})
+
+
+def sample_of(reading: Reading) -> SignalSample:
+    """Return a reading as an answer holds it."""
+    value = plain(reading.value)
+    is_large = len(json.dumps(value, ensure_ascii=False).encode()) > MAX_VALUE_BYTES
+    if is_large or reading.kind in (ReadingKind.IMAGE, ReadingKind.TABULAR):
+        value = summary_of(reading)
+    return SignalSample(
+        value=value,
+        kind=reading.kind.value,
+        unit=None if reading.units is None else cut(reading.units, "unit"),
+        quality=reading.quality.value,
+        quality_detail=None if reading.quality_detail is None else cut(reading.quality_detail, "quality_detail"),
+        time=reading.sampled_at,
+    )
+
+
+def summary_of(reading: Reading) -> dict[str, str | list[int]]:
+    """Return the kind and shape of a value that is too large to be shown: columns of a table, characters of a text."""
+    kind = "Text" if isinstance(reading.value, str) else reading.kind.value
+    lengths = [len(reading.value)] if isinstance(reading.value, str | Mapping) else shape(reading.value)
+    return {"kind": kind, "shape": lengths}
+
+
+def cut(text: str, what: str) -> str:
+    """Return a text of the control system as far as it may go, with a sign where it goes on."""
+    encoded, most = plain(text).encode(), MAX_TEXT_BYTES[what]
+    return encoded.decode() if len(encoded) <= most else f"{encoded[: most - 3].decode(errors='ignore')}…"
+
+
+class SignalQuestions:
+    """Has signals read by a worker, through the engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open = 0
+
+    async def ask(self, request: ReadSignalsRequest) -> Sequence[SignalSample]:
+        """Return what a worker reads; refuse where none answers in time, or too many ask."""
+        if self._open >= MAX_QUESTIONS:
+            detail = f"{MAX_QUESTIONS} requests are reading signals already; ask again in a few seconds."
+            raise SignalsUnreadableError(detail, reason="too_many_at_once")
+        self._open += 1
+        try:
+            job = Job(WORKFLOW, request.workflow_id, request, summary=f"read {len(request.addresses)} signals")
+            return (await self._engine.answer(job, SignalSamples, ANSWER_SECONDS)).samples
+        except EngineUnavailableError as error:
+            detail = "No worker read the signals in time; see that the workflow engine and a worker run, and ask again."
+            raise SignalsUnreadableError(detail, reason="no_worker_answered") from error
+        finally:
+            self._open -= 1

@@ -1,0 +1,51 @@
+"""The states of long streams, kept between requests: what is newer is read and folded on."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from baton.domain.kernel import State, StoredEvent
+
+LONG = 64  # streams of more events are kept
+MAX_EVENTS = 500_000  # in all streams that are kept together; a state may grow with its stream
+
+
+class FoldedStream(NamedTuple):
+    """A state, and the event it goes up to."""
+
+    state: State
+    version: int
+    position: int
+    occurred_at: datetime
+
+    def precedes(self, rows: Sequence[StoredEvent]) -> bool:
+        """Return whether these events begin with the one that the state goes up to. Another database may hold another event
+        of that version, even at the same position, but not of the same moment."""
+        return bool(rows) and (rows[0].version, rows[0].position, rows[0].occurred_at) == self[1:]
+
+
+class FoldCache:
+    """Keeps the folded streams that were used last. Streams only grow, so nothing makes an entry invalid; an entry is used
+    only where the store still has the event it goes up to."""
+
+    def __init__(self, max_events: int = MAX_EVENTS) -> None:
+        self._max_events = max_events
+        self._events = 0
+        self._streams: OrderedDict[tuple[str, UUID], FoldedStream] = OrderedDict()
+
+    def find(self, stream_type: str, ids: Collection[UUID]) -> dict[UUID, FoldedStream]:
+        """Return those of these streams that are kept."""
+        return {id: kept for id in ids if (kept := self._streams.get((stream_type, id))) is not None}
+
+    def keep(self, stream_type: str, stream: FoldedStream) -> None:
+        """Keep a stream that is long, in place of what was kept of it; those that were used longest ago make room."""
+        if (replaced := self._streams.pop((stream_type, stream.state.id), None)) is not None:
+            self._events -= replaced.version
+        if LONG < stream.version <= self._max_events:
+            self._streams[stream_type, stream.state.id] = stream
+            self._events += stream.version
+        while self._events > self._max_events:
+            _, forgotten = self._streams.popitem(last=False)
+            self._events -= forgotten.version
