@@ -88,9 +88,7 @@ class MemoryLedger:
             storable(request.marker)  # either both are stored or neither
         return await self.settle(row), await self.begin(request)
 
-    async def beat(
-        self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()
-    ) -> ledger.Heard:
+    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.Heard:
         if (progress := self._live(place.procedure_id, place.conduct_id)) is None:
             return ledger.Heard(False)
         self._update(progress)

@@ -32,6 +32,13 @@ async def call_quick_activity(method: Callable[[Any, A], Awaitable[R]], argument
     )
 
 
+async def call_local_activity(method: Callable[[Any, A], Awaitable[R]], argument: A) -> R:
+    """Call an activity that only reads a little, in the worker that has the workflow: the engine is not asked for it."""
+    return await workflow.execute_local_activity_method(
+        method, argument, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY
+    )
+
+
 async def call_short_activity(method: Callable[[Any, A], Awaitable[R]], argument: A) -> R:
     """Call an activity that takes a moment, such as one between two steps or phases."""
     return await workflow.execute_activity_method(

@@ -14,7 +14,13 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.messages import PassDecision, StepReport
     from baton.domain.operation.conduct.progress import ConductPhase
     from baton.domain.operation.conduct.walk import Action, Walk
-    from baton.workflows.activity_calls import StatusDisplay, call_short_activity, call_waiting_activity, run_to_completion
+    from baton.workflows.activity_calls import (
+        StatusDisplay,
+        call_local_activity,
+        call_short_activity,
+        call_waiting_activity,
+        run_to_completion,
+    )
     from baton.workflows.activity_stubs import ConductActivityStubs as Stubs
 
 STRETCHES_PER_EXECUTION = 500  # steps, or stretches of them, after which a conduct continues in a fresh history
@@ -40,7 +46,8 @@ class ConductWorkflow:
     async def run(self, order: messages.ConductOrder) -> None:
         try:
             if order.start is None:
-                start = await call_short_activity(Stubs.brief_conduct, self._request)
+                begin = call_local_activity if order.begins_locally else call_short_activity
+                start = await begin(Stubs.brief_conduct, self._request)
                 if start is None:
                     return
                 self._walk = Walk.begin(start)

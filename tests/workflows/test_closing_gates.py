@@ -112,7 +112,9 @@ async def test_a_permit_that_goes_holds_at_the_next_step_wherever_the_conduct_is
         for seed, (_, _, id) in cases.items():
             await until(lambda id=id: has_ended(stack, id))
             assert (await stack.procedure(id)).status is ProcedureStatus.COMPLETED
-            assert await written_signals(many_conducts, seed) == ["a", "b", "e", "d", "shutter"], "nothing is left out or repeated"
+            assert await written_signals(many_conducts, seed) == ["a", "b", "e", "d", "shutter"], (
+                "nothing is left out or repeated"
+            )
 
 
 async def test_what_is_not_watched_holds_nothing(database_url: str, temporal: EmbeddedTemporal) -> None:

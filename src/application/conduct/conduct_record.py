@@ -66,6 +66,11 @@ class StepPlan:
         return self.options.on_unknown_outcome is OnUnknownOutcome.HOLD
 
     @property
+    def ends_directly(self) -> bool:
+        """Return whether there is nothing to close and no run to wait for, so that its end needs nothing before it."""
+        return not self.closing_steps and self.run_id is None
+
+    @property
     def total_steps(self) -> int:
         return len(self.steps) + len(self.closing_steps)
 

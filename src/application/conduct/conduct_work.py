@@ -17,7 +17,7 @@ from baton.application.unit_of_work import load_events, require_state
 from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Command, Event, State
 from baton.domain.operation.conduct import progress as progress_rows
-from baton.domain.operation.conduct.conduct import load_options
+from baton.domain.operation.conduct.conduct import options_of
 from baton.domain.operation.conduct.estimates import remaining_text
 from baton.domain.operation.conduct.messages import ConductOrder, reason_of
 from baton.domain.operation.conduct.progress import ConductPhase, OpenedConduct, OpenedRunConduct, RunWaitingFor
@@ -36,6 +36,8 @@ from baton.domain.shared.writes import Record
 log = structlog.get_logger()
 MAX_TITLE_BYTES = 200  # what the engine takes
 MAX_NAMED_ASSETS = 3
+START_GRACE = timedelta(seconds=2)  # for the process that opened a conduct to start its workflow
+MAX_KEPT = 1_000  # conducts whose opening is remembered
 LIVE = tuple(phase.value for phase in ConductPhase if phase is not ConductPhase.ENDED)
 WAITING = {
     RunWaitingFor.RUN: "waiting for the run to be resumed",
@@ -75,13 +77,14 @@ class ConductWork(ABC):
     _commands: Commands
     _stalls: StallRecord
     _facility_code: str
+    _opened: dict[UUID, Any] = field(init=False, default_factory=dict)  # rows that never change, as read last
 
     @abstractmethod
-    async def _attributes(self, opened: Any) -> Mapping[str, str]:
+    def _attributes(self, state: Any) -> Mapping[str, str]:
         """Return the search attributes besides those of all conducts."""
 
     @abstractmethod
-    async def _title_parts(self, opened: Any) -> Sequence[str]:
+    async def _title_parts(self, opened: Any, state: Any) -> Sequence[str]:
         """Return what is conducted, in words that name nobody: names of recipes, plans and assets, never free text."""
 
     @abstractmethod
@@ -98,10 +101,11 @@ class ConductWork(ABC):
         if opened is None or progress is None or progress.phase != ConductPhase.OPENED:
             return None
         subject_id, id_name = self._subject_id(opened), self.state.aggregate.id_name
-        order = self.order.model_validate({id_name: subject_id, **opened.submission()})
+        order = self.order.model_validate({id_name: subject_id, "begins_locally": True, **opened.submission()})
         attributes = search_attributes(self._facility_code, opened.command_name, opened.principal_id)
-        attributes |= await self._attributes(opened)
-        title = title_of(*await self._title_parts(opened), opened.command_name)
+        state = await require_state(self._store, self.state, subject_id)
+        attributes |= self._attributes(state)
+        title = title_of(*await self._title_parts(opened, state), opened.command_name)
         return Job(self.workflow, f"{self.workflow}:{subject_id}", order, attributes, title, succeeds=True)
 
     async def _asset_names(self, ids: Iterable[UUID]) -> str:
@@ -119,8 +123,9 @@ class ConductWork(ABC):
         return next((end.result.model_dump(mode="json") for end in ends if end.conduct_id == work_id), None)
 
     async def unfinished_ids(self) -> Sequence[UUID]:
-        """Return the conducts that no worker has begun."""
-        return [row.conduct_id for row in await self._rows((ConductPhase.OPENED.value,))]
+        """Return the conducts that no worker has begun although they were opened a while ago."""
+        before = self._commands.clock() - START_GRACE
+        return [row.conduct_id for row in await self._rows((ConductPhase.OPENED.value,)) if row.started_at < before]
 
     async def item(self, work_id: UUID) -> WorkItem | None:
         """Return what the work is about."""
@@ -162,13 +167,16 @@ class ConductWork(ABC):
     async def _load(self, conduct_id: UUID) -> tuple[Any, Any]:
         """Return the conduct as it was opened (None where there is none), and its progress while it is live (else None)."""
         async with self._store.session() as session:
-            opened: Any = await session.records(self.opened, {"conduct_id": conduct_id})
-            if not opened:
-                return None, None
-            key = {self.state.aggregate.id_name: self._subject_id(opened[0])}
-            rows: Any = await session.records(self.progress_row, key)
+            if (opened := self._opened.get(conduct_id)) is None:
+                found: Any = await session.records(self.opened, {"conduct_id": conduct_id})
+                if not found:
+                    return None, None
+                opened = self._opened[conduct_id] = found[0]
+                while len(self._opened) > MAX_KEPT:
+                    del self._opened[next(iter(self._opened))]
+            rows: Any = await session.records(self.progress_row, {self.state.aggregate.id_name: self._subject_id(opened)})
         live = [row for row in rows if row.conduct_id == conduct_id and row.phase != ConductPhase.ENDED]
-        return opened[0], live[0] if live else None
+        return opened, live[0] if live else None
 
     async def _rows(self, phases: tuple[str, ...]) -> Sequence[Any]:
         async with self._store.session() as session:
@@ -191,18 +199,15 @@ class ProcedureConductWork(ConductWork):
     ended = ProcedureConducted
     _feed: ConductFeed
 
-    async def _attributes(self, opened: OpenedConduct) -> Mapping[str, str]:
-        procedure = await require_state(self._store, Procedure, opened.procedure_id)
+    def _attributes(self, procedure: Procedure) -> Mapping[str, str]:
         judged = procedure.judged_asset_ids or procedure.target_asset_ids
         assets = {"BatonAsset": str(min(judged))} if judged else {}
         return assets if procedure.parent_run_id is None else {**assets, "BatonRun": str(procedure.parent_run_id)}
 
-    async def _title_parts(self, opened: OpenedConduct) -> Sequence[str]:
-        procedure = await require_state(self._store, Procedure, opened.procedure_id)
+    async def _title_parts(self, opened: OpenedConduct, procedure: Procedure) -> Sequence[str]:
         recipe = None if procedure.recipe_id is None else await require_state(self._store, Recipe, procedure.recipe_id)
-        caller = submitter(opened)
-        options = await self._commands.read(load_options(procedure), caller)
-        watch = f"watching {', '.join(sorted(options.watch))}" if options.watch else "watching no gate"
+        gates = sorted(options_of(procedure).watch)
+        watch = f"watching {', '.join(gates)}" if gates else "watching no gate"
         judged = procedure.judged_asset_ids or procedure.target_asset_ids
         parts = [procedure.kind, "own steps" if recipe is None else recipe.name, await self._asset_names(judged), watch]
         return [part for part in parts if part]
@@ -234,11 +239,10 @@ class RunConductWork(ConductWork):
     progress_row = progress_rows.RunConductProgress
     ended = RunConducted
 
-    async def _attributes(self, opened: OpenedRunConduct) -> Mapping[str, str]:
-        return {"BatonRun": str(opened.run_id)}
+    def _attributes(self, run: Run) -> Mapping[str, str]:
+        return {"BatonRun": str(run.id)}
 
-    async def _title_parts(self, opened: OpenedRunConduct) -> Sequence[str]:
-        run = await require_state(self._store, Run, opened.run_id)
+    async def _title_parts(self, opened: OpenedRunConduct, run: Run) -> Sequence[str]:
         plan = await require_state(self._store, Plan, run.plan_id)
         return ["run", plan.name, await self._asset_names(plan.asset_ids), f"{opened.phase_count} phases"]
 

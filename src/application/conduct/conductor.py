@@ -13,15 +13,15 @@ import structlog
 from baton.application.conduct import conduct_record
 from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlan, StepPlans
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.conduct.ledger import Ledger
+from baton.application.conduct.ledger import Ledger, Tally
 from baton.application.conduct.step_execution import StepRunner
 from baton.application.ports import Clock, Store
-from baton.application.unit_of_work import load_events, require_state
+from baton.application.unit_of_work import load_events, load_row, require_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct import messages, results
 from baton.domain.operation.conduct.ends import ENDS, Leads, failure_of_end, finish_after, finish_denied
 from baton.domain.operation.conduct.messages import ConductEnd, ConductOutcome, ConductRequest, ConductVerdict, Finish
-from baton.domain.operation.conduct.progress import WaitingFor
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
 from baton.domain.operation.conduct.results import Artifact, CapturedValue, ConductResult, Failure
 from baton.domain.operation.procedure import endings
 from baton.domain.operation.procedure import procedure as procedures
@@ -82,6 +82,7 @@ class Conductor:
             advised_from_outside=steering is not None and isinstance(steering.decide, CallerDecide),
             first_point=None if steering is None else steering.space.first_point,
             holds_unknown=plan.holds_unknown,
+            ends_directly=plan.ends_directly,
         )
 
     async def await_run(self, request: ConductRequest, attempt: Attempt) -> ConductVerdict:
@@ -107,13 +108,13 @@ class Conductor:
         """End the open pass and mark that closing begins, unless a person asked for something before."""
         if (plan := await self.plans.load(request)) is None:
             return ConductVerdict.GONE
-        outcome = await self._verify(plan, await self.record.procedure(plan), request.outcome)
+        procedure = await self.record.procedure(plan)
+        outcome = await self._verify(plan, procedure, request.outcome, await self._tally(plan, procedure))
         if outcome is None or not ENDS[outcome.finish].closes:
             return reject(plan, request.outcome)
         if completes(plan, outcome) and await self.watch.has_stood_down(plan.caller):
             return ConductVerdict.STOOD_DOWN
-        completed = outcome.finish is Finish.COMPLETED
-        may_hold = outcome.finish is not Finish.DENIED and not plan.closing_only and not (completed and plan.loops)
+        completed, may_hold = outcome.finish is Finish.COMPLETED, may_be_held(plan, outcome)
         verdict: ConductVerdict | None = None
         while verdict is None:
             watched = await self.watch.read(plan)
@@ -138,11 +139,15 @@ class Conductor:
             procedure = await self.record.procedure(plan)
             if procedure.live_conduct_id != plan.conduct_id:
                 break
-            verified = await self._verify(plan, procedure, outcome)
+            tally = await self._tally(plan, procedure)
+            verified = await self._verify(plan, procedure, outcome, tally)
             if verified is None or not await self._is_closed(plan, procedure, verified):
                 reject(plan, outcome)
                 break
             outcome = verified
+            asked_to_hold = procedure.pending_request is PendingRequest.HOLD and ENDS[outcome.finish].closes
+            if asked_to_hold and plan.ends_directly and may_be_held(plan, outcome) and not await self._is_closing(plan):
+                outcome = outcome.model_copy(update={"finish": Finish.HELD})
             stood_down = await self.watch.has_stood_down(plan.caller)
             if stood_down and completes(plan, outcome):
                 outcome = outcome.model_copy(update={"finish": Finish.STOOD_DOWN})
@@ -156,16 +161,16 @@ class Conductor:
                 if denied or outcome.finish is Finish.DENIED:
                     assert outcome.failure is not None, "something was denied"
                     reason = conduct_record.denial_reason(plan.caller.principal_id, outcome.failure)
-                    await self._record_failed_end(plan, procedure, outcome, reason)
+                    await self._record_failed_end(plan, procedure, outcome, tally, reason)
                 else:
-                    await self._record_end(plan, procedure, outcome, execute)
+                    await self._record_end(plan, procedure, outcome, tally, execute)
             except UnauthorizedError as refused:
                 if await self.watch.has_stood_down(plan.caller):
                     continue
                 failure, denied = messages.lifecycle_failure(target, refused.code, refused.detail), True
                 outcome = outcome.model_copy(update={"finish": finish_denied(outcome.finish), "failure": failure})
                 asked = procedure.pending_request is PendingRequest.ABORT
-                if not request.closed and not asked and ENDS[outcome.finish].closes:
+                if not (request.closed or asked or plan.ends_directly) and ENDS[outcome.finish].closes:
                     return failure
             except ConcurrencyError:
                 continue
@@ -175,14 +180,19 @@ class Conductor:
                 procedure = await self.record.procedure(plan)
                 if procedure.live_conduct_id == plan.conduct_id and refusal.reason != "request_pending":
                     failure = outcome.failure or messages.lifecycle_failure(target, refusal.code, refusal.detail)
-                    await self._record_failed_end(plan, procedure, outcome.model_copy(update={"failure": failure}))
+                    await self._record_failed_end(plan, procedure, outcome.model_copy(update={"failure": failure}), tally)
         self.plans.forget(request.conduct_id)
         return None
 
-    async def _verify(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductOutcome | None:
+    async def _tally(self, plan: StepPlan, procedure: Procedure) -> Tally:
+        """Return what the ledger holds of a conduct, with the results of its last pass."""
+        return await self.ledger.tally(plan.conduct_id, procedure.iteration_count if plan.loops else 0)
+
+    async def _verify(
+        self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, tally: Tally
+    ) -> ConductOutcome | None:
         """Return the outcome with everything that the record says about it; None where the record does not agree."""
         # a forged workflow can give a conduct up, but not claim that something was done, failed or was asked for
-        tally = await self.ledger.tally(plan.conduct_id, procedure.iteration_count if plan.loops else 0)
         facts: dict[str, Any] = {"completed_count": tally.completed_count, "termination_reason": None}
         if plan.steering is not None and outcome.termination_reason is not None:
             passes = plan.passes(procedure)
@@ -260,6 +270,11 @@ class Conductor:
             return outcome.model_copy(update={"termination_reason": spent})
         return outcome if ended is None and plan.stated_boundary else None
 
+    async def _is_closing(self, plan: StepPlan) -> bool:
+        """Return whether closing has begun, after which a hold comes too late."""
+        progress = await load_row(self.store, ConductProgress, procedure_id=plan.procedure_id)
+        return progress is not None and progress.phase == ConductPhase.CLOSING
+
     async def _is_closed(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> bool:
         """Return whether every closing step that the outcome needs is done; an abort that was asked for needs none."""
         last = plan.last(closing=True)
@@ -267,13 +282,15 @@ class Conductor:
             return True
         return not ENDS[outcome.finish].closes or await self.ledger.has_passed(last)
 
-    async def _record_end(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, execute: Execute) -> None:
+    async def _record_end(
+        self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, tally: Tally, execute: Execute
+    ) -> None:
         """Execute the command that an outcome leads to; what was asked for meanwhile comes first."""
         if procedure.pending_request is PendingRequest.ABORT:
             outcome = outcome.model_copy(update={"finish": Finish.ABORTED})
         elif procedure.pending_request is PendingRequest.HOLD and outcome.finish is Finish.HALTED:
             outcome = outcome.model_copy(update={"finish": Finish.HELD})
-        result = await self._result(plan, procedure, outcome)
+        result = await self._result(plan, procedure, outcome, tally)
         match ENDS[outcome.finish].leads_to:
             case Leads.COMPLETE if not plan.closing_only:
                 await execute(plan, endings.CompleteProcedure(conducted=result))
@@ -318,16 +335,15 @@ class Conductor:
         return messages.reason_of(outcome.failure)
 
     async def _record_failed_end(
-        self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, abort_reason: str | None = None
+        self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, tally: Tally, abort_reason: str | None = None
     ) -> None:
         """End a conduct whose last command was denied or refused, as the service; without a reason the status stays."""
-        result = (await self._result(plan, procedure, outcome)).model_copy(update={"succeeded": False, "held": False})
+        result = (await self._result(plan, procedure, outcome, tally)).model_copy(update={"succeeded": False, "held": False})
         await self.record.execute_as_service(plan, endings.RecordConductEnd(result=result, abort_reason=abort_reason))
 
-    async def _result(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> ConductResult:
+    async def _result(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome, tally: Tally) -> ConductResult:
         """Return the result of a conduct from its outcome and the ledger."""
         passes = procedure.iteration_count if plan.loops else None
-        tally = await self.ledger.tally(plan.conduct_id, passes or 0)
         captures, outputs = await self._kept_slots(plan) if plan.is_resumed else ({}, {})
         failure = failure_of_end(outcome)
         closing = {failed.step_index: failed for failed in (*unwalked_closing(plan, outcome), *tally.closing_failures)}
@@ -400,6 +416,12 @@ def unwalked_closing(plan: StepPlan, outcome: ConductOutcome) -> Sequence[Failur
     left = list(enumerate(plan.closing_steps))[cut_at:]
     message = "An abort stopped the closing steps before this one."
     return [messages.step_failure(step, index, "ClosingCancelled", message) for index, step in left]
+
+
+def may_be_held(plan: StepPlan, outcome: ConductOutcome) -> bool:
+    """Return whether a hold that was asked for still counts when the main list has ended: not once a loop has its result."""
+    looped = outcome.finish is Finish.COMPLETED and plan.loops
+    return outcome.finish is not Finish.DENIED and not plan.closing_only and not looped
 
 
 def completes(plan: StepPlan, outcome: ConductOutcome) -> bool:

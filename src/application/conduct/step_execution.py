@@ -34,7 +34,7 @@ from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, wait_second
 
 log = structlog.get_logger()
 T = TypeVar("T")
-MAX_STRETCHES_AT_ONCE = 16  # in one process; more would only wait for the database, each in the middle of a step
+MAX_STRETCHES_AT_ONCE = 8  # in one process; more would only wait for the database, each in the middle of a step
 STRETCH_SECONDS = 2.0  # after which a stretch ends with the step that it is at
 LEDGER_POLL_SECONDS = 0.25  # the pause between two reads of the ledger while another worker may still run the step
 ACTION_LOST = "The worker was lost while it did this; look at the equipment before doing it again."

@@ -205,9 +205,7 @@ class PostgresLedger:
         found: Mapping[str, Any] = payload
         return found
 
-    async def beat(
-        self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()
-    ) -> ledger.Heard:
+    async def beat(self, place: StepPlace, effect_id: UUID | None, watched: ledger.StreamVersions = ()) -> ledger.Heard:
         rows = await self._rows(BEAT, {**place.model_dump(), **watch_values(watched), "effect": effect_id})
         return ledger.Heard(True, rows[0][0]) if rows else ledger.Heard(False)
 

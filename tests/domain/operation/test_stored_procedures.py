@@ -50,7 +50,7 @@ KEYS = {
     "ProcedureStepsResolved": "conduct_id conduct_mode resolved_steps resolved_closing_steps step_count steps_hash "
     "convergence touched watch on_unknown_outcome",
     "ProcedureSteeringDeclared": "objective objective_capture_name space decide budget",
-    "ProcedureStarted": "conduct_id command_name acknowledged_cautions judged_asset_ids touched",
+    "ProcedureStarted": "conduct_id command_name acknowledged_cautions judged_asset_ids touched options",
     "ProcedureActivitiesLogbookOpened": "logbook_id kind schema",
     "ProcedureIterationStarted": "iteration_index point advice",
     "ProcedureOutcomeRecorded": "iteration_index point measurements succeeded actuation_kind",

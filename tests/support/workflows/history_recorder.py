@@ -31,9 +31,9 @@ from baton.domain.agent.caution_proposal import ProposalOrder
 from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.rule_agents import DuePage
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
+from baton.domain.operation.conduct.control_signals import ReadSignals
 from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.results import Measured
-from baton.domain.operation.conduct.control_signals import ReadSignals
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
 from baton.domain.operation.steering.steered_conduct import (

@@ -14,6 +14,7 @@ from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace, ta
 from baton.domain.operation.conduct.options import (
     DEFAULT_OPTIONS,
     HOLDING_OPTIONS,
+    UNWATCHED,
     ChosenOptions,
     ConductOptions,
     conduct_options,
@@ -37,7 +38,7 @@ from baton.domain.run.run import Run
 from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, latest_events, require_if_given
+from baton.domain.shared.reads import Holders, Reads, ask, events_of, find_all, require_if_given
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import Text
 from baton.domain.shared.writes import Answer, Claim, Enter, Put
@@ -202,6 +203,7 @@ class Conduct(ChosenOptions, Command):
     ) -> Outcome:
         """Return what opens a conduct from the beginning: the pin of its steps, a search's design, and the start."""
         steps, command_name = facts.steps, self.operation.command_name
+        options = conduct_options(self, procedure, default=self.default_options)
         pin = ProcedureStepsResolved(
             conduct_id=call.new_id,
             conduct_mode=procedures.MODES[command_name],
@@ -211,7 +213,7 @@ class Conduct(ChosenOptions, Command):
             steps_hash=steps.steps_hash,
             convergence=loop,
             touched=facts.signals.touched,
-            **dict(conduct_options(self, procedure, default=self.default_options)),
+            **dict(options),
         )
         started = procedures.ProcedureStarted(
             conduct_id=call.new_id,
@@ -219,6 +221,7 @@ class Conduct(ChosenOptions, Command):
             acknowledged_cautions=facts.cautions,
             judged_asset_ids=facts.preconditions.asset_ids,
             touched=facts.signals.touched,
+            options=options,
         )
         return self.open(procedure, call, facts, pin, *design, started, space=space)
 
@@ -358,13 +361,11 @@ def refuse_unresolved(procedure: Procedure) -> None:
         raise ResumeProcedure.Cannot(detail, reason="outcome_unknown", facts=step.model_dump())
 
 
-def load_options(procedure: Procedure) -> Reads[ConductOptions]:
-    """Return the options of the latest conduct: the pin's, as changed since; before any, those of conduct_procedure."""
-    chosen = yield from latest_events(procedure.id, ProcedureStepsResolved, count=1)
-    if not chosen:
-        return conduct_options(procedure)
-    resumptions = yield from events_of(procedure.id, procedures.ProcedureResumed)
-    return conduct_options(*reversed(resumptions), chosen[0])
+def options_of(procedure: Procedure) -> ConductOptions:
+    """Return the options of the latest conduct; before any, those that conduct_procedure would have."""
+    if procedure.options is not None:
+        return procedure.options
+    return conduct_options(procedure) if procedure.conduct_mode is None else UNWATCHED
 
 
 def first_undone_step(procedure: Procedure) -> Reads[int]:

@@ -235,6 +235,7 @@ class ConductStart(Message):
     asks_first: bool = False  # whether the decider is asked before the first pass, because an earlier conduct has measured
     advised_from_outside: bool = False  # whether the conduct waits for a person or agent to advise
     first_point: dict[str, Any] | None = None
+    ends_directly: bool = False  # whether nothing is to be closed; earlier builds always asked whether closing may begin
     holds_unknown: bool = False  # whether a step whose outcome is unknown holds the procedure for a person
 
 
@@ -301,6 +302,7 @@ class ConductOrder(Message):
     correlation_id: UUID
     start: Annotated[ConductStart | None, wire("briefing")] = None
     cursor: ConductCursor = ConductCursor()
+    begins_locally: bool = False  # whether it begins with a local activity; earlier builds began with a regular one
 
 
 class PassDecision(Message):

@@ -62,6 +62,7 @@ class ConductOptions(Value):
 
 
 DEFAULT_OPTIONS = ConductOptions()
+UNWATCHED = ConductOptions(watch=frozenset())  # Of conducts that began before there were options.
 HOLDING_OPTIONS = ConductOptions(on_unknown_outcome=OnUnknownOutcome.HOLD)  # The defaults of conduct_or_hold_procedure.
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from baton.domain.kernel import Call, Event, Query
-from baton.domain.operation.conduct.conduct import load_options
+from baton.domain.operation.conduct.conduct import options_of
 from baton.domain.operation.conduct.estimates import AT_A_STEP, Estimate, conduct_estimate
 from baton.domain.operation.conduct.messages import describe_step
 from baton.domain.operation.conduct.options import ConductOptions
@@ -136,7 +136,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         pending=pending,
         hold_lapsed=not live and procedure.hold_lapsed,
         measurement=measured,
-        options=(yield from load_options(procedure)),
+        options=options_of(procedure),
         estimate=(yield from conduct_estimate(procedure, progress, call.now)),
         result=result,
     )

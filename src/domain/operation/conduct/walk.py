@@ -183,7 +183,7 @@ class Walk:
         walk = replace(self, outcome=outcome)
         if outcome.finish is Finish.GONE:
             return replace(walk, action=Action.NOTHING)
-        if self.of_run or self.closed or not ENDS[outcome.finish].closes:
+        if self.of_run or self.closed or self.start.ends_directly or not ENDS[outcome.finish].closes:
             return replace(walk, action=Action.END)
         return walk._next_step() if self.at.closing else replace(walk, action=Action.BEGIN_CLOSING)
 

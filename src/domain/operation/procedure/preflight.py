@@ -12,7 +12,7 @@ from baton.domain.kernel import Call, Query
 from baton.domain.operation.conduct.conduct import (
     first_undone_step,
     judged_assets,
-    load_options,
+    options_of,
     refuse_begun,
     refuse_not_held,
     refuse_rivals,
@@ -117,7 +117,7 @@ class PreflightProcedure(Query):
             acknowledged_cautions=cautions,
             touched=None if signals is None else signals.touched,
             judged_asset_ids=tuple(sorted(judged_by_conduct(procedure, signals))),
-            options=(yield from load_options(procedure)),
+            options=options_of(procedure),
             estimate=(yield from preflight_estimate(procedure, call, steps)),
         )
 

@@ -14,7 +14,7 @@ from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Aggregate, Event, IdSet, State, Value, copy_with
 from baton.domain.operation.conduct import results
-from baton.domain.operation.conduct.options import OnUnknownOutcome, WatchedGates
+from baton.domain.operation.conduct.options import ConductOptions, OnUnknownOutcome, WatchedGates, conduct_options
 from baton.domain.operation.conduct.results import (
     ActuationKind,
     ConductResult,
@@ -106,6 +106,7 @@ class Procedure(State):
     conduct_mode: ConductMode | None = None
     judged_asset_ids: IdSet = frozenset()  # Of the latest start or resumption: the targets, and owners of what is written.
     touched: TouchedSignals | None = None  # What its pinned steps write and read.
+    options: ConductOptions | None = None  # Of the latest conduct.
     live_conduct_id: UUID | None = None
     last_conduct_id: UUID | None = None
     pending_request: PendingRequest | None = None
@@ -199,6 +200,7 @@ class ProcedureStarted(Event, of=procedure, version=2, upcasters={1: dict}):
     acknowledged_cautions: CautionsInForce = ()  # When a conduct began it; by hand none are acknowledged.
     judged_asset_ids: IdSet | None = None  # Null of version 1, which was judged on the targets.
     touched: TouchedSignals | None = None  # As in the pin, which is not folded; null by hand.
+    options: ConductOptions | None = None  # Likewise.
 
 
 class ProcedureActivitiesLogbookOpened(LogbookOpened, of=procedure):
@@ -355,11 +357,13 @@ ProcedureEvent = ProcedureStarted | ProcedureResumed | ProcedureActivitiesLogboo
 def evolve(procedure: Procedure, event: ProcedureEvent) -> Procedure:
     match event:
         case ProcedureStarted():
-            started = copy_with(procedure, touched=event.touched)
+            started = copy_with(procedure, touched=event.touched, options=event.options)
             return with_status(with_opening(started, event, event.command_name), RUNNING, event)
         case ProcedureResumed():
             skipped_count = procedure.skipped_count + event.skipped_count
-            resumed = copy_with(procedure, hold_cause=None, unknown_step=None, skipped_count=skipped_count)
+            options = None if procedure.options is None else conduct_options(event, procedure.options)
+            known = {"skipped_count": skipped_count, "options": options}
+            resumed = copy_with(procedure, hold_cause=None, unknown_step=None, **known)
             return with_status(with_opening(resumed, event, event.command_name), RUNNING, event)
         case ProcedureActivitiesLogbookOpened():
             return copy_with(procedure, activity_logbook_id=event.logbook_id)
