@@ -262,8 +262,8 @@ class Bench:
         async with open_conduct_bench(self.url, port, address) as conducts:
             empty = self.figure("empty activity", await conducts.empty_activity(STEPS // few), "ms")
             step = self.figure(f"setpoint in a conduct of {STEPS // few:,}", await conducts.durable_step(STEPS // few), "ms")
-            self.budget("durable step / empty activity", step / empty, 1.5, at_least=False)
-            self.budget("durable step (ms)", step, 25, at_least=False)
+            self.budget("durable step / empty activity", step / empty, 0.45, at_least=False)
+            self.budget("durable step (ms)", step, 6, at_least=False)
             accepted, in_force = await conducts.holds(HOLDS // few)
             self.figure("hold accepted, p50", percentile(accepted, 0.5), "ms")
             self.budget("hold accepted, p95 (ms)", percentile(accepted, 0.95), 100, at_least=False)
@@ -271,11 +271,15 @@ class Bench:
             self.figure("hold in force, p95", percentile(in_force, 0.95), "ms")
             rate = await conducts.conduct_many(CONCURRENT // few, EACH)
             self.figure(f"{CONCURRENT // few} conducts at once", rate, "steps/s")
+            self.budget(f"{CONCURRENT // few} conducts at once (steps/s)", rate, 250, at_least=True)
             waited = await measure_debriefs(conducts.client, DEBRIEFS // few)
             self.figure("run ended to its debrief in the logbook, p50", percentile(waited, 0.5), "ms")
             self.figure("run ended to its debrief in the logbook, p95", percentile(waited, 0.95), "ms")
             killed = self.figure("worker killed to the next step of its successor", await conducts.restart_after_kill(), "s")
-            self.budget("worker killed, restarted, next step (s)", killed, 10, at_least=False)
+            self.budget("worker killed, restarted, next step (s)", killed, 6, at_least=False)
+            taken_over = await conducts.take_over_after_kill()
+            self.figure("worker killed to the next step of a second one", taken_over, "s")
+            self.budget("worker killed, second one runs, next step (s)", taken_over, 3, at_least=False)
 
     async def with_a_past(self, empty: Measurement) -> None:
         assets, each = (5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)

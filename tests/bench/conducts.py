@@ -14,10 +14,14 @@ from typing import Any
 
 import httpx
 from temporalio import activity, workflow
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
+from baton.infrastructure.temporal.engine import TASK_QUEUE
 from tests.support.waiting import until
 
 STEPS = 1_000
@@ -105,16 +109,45 @@ class ConductBench:
 
     async def restart_after_kill(self) -> float:
         """Seconds from the kill of the worker to the next step that its successor does."""
-        procedure, steps = await self._procedure([SET] * 400)
-        await self._post(f"/procedures/{procedure}/conduct", {"steps": steps, "wait": 0})
-        await until(lambda: self._matches(f"{procedure}/conduct", lambda seen: (seen["step_index"] or 0) > 20))
-        self.worker.send_signal(signal.SIGKILL)
-        self.worker.wait()
+        procedure = await self._walk_until_killed()
         started = time.perf_counter()
         reached = (await self.client.get(f"/procedures/{procedure}/conduct")).json()["step_index"]
         self.worker = launch(WORKER, self.environment)
         await until(lambda: self._matches(f"{procedure}/conduct", lambda seen: seen["step_index"] > reached))
         return time.perf_counter() - started
+
+    async def take_over_after_kill(self) -> float:
+        """Seconds from the kill of the worker to the next step, where a second one has run beside it."""
+        first, second = self.worker, launch(WORKER, self.environment)
+        await until(lambda: self._has_workers(2))
+        procedure = await self._walk_until_killed(second)
+        started = time.perf_counter()
+        self.worker = second if second.returncode is None else first
+        reached = (await self.client.get(f"/procedures/{procedure}/conduct")).json()["step_index"]
+        await until(lambda: self._matches(f"{procedure}/conduct", lambda seen: seen["step_index"] > reached))
+        return time.perf_counter() - started
+
+    async def _has_workers(self, count: int) -> bool:
+        """Whether so many workers ask the engine for work."""
+        client = await Client.connect(self.address)
+        queue = TaskQueue(name=TASK_QUEUE)
+        request = DescribeTaskQueueRequest(
+            namespace=client.namespace, task_queue=queue, task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+        )
+        return len((await client.workflow_service.describe_task_queue(request)).pollers) >= count
+
+    async def _walk_until_killed(self, *others: "subprocess.Popen[bytes]") -> str:
+        """Kill the worker that walks a conduct, once it has walked a few steps, and return the procedure."""
+        procedure, steps = await self._procedure([SET] * 400)
+        await self._post(f"/procedures/{procedure}/conduct", {"steps": steps, "wait": 0})
+        await until(lambda: self._matches(f"{procedure}/conduct", lambda seen: (seen["step_index"] or 0) > 20))
+        client = await Client.connect(self.address)
+        described = await client.get_workflow_handle(f"conduct:{procedure}").describe()
+        at_work = {one.last_worker_identity.split("@")[0] for one in described.raw_description.pending_activities}
+        (killed,) = [worker for worker in (self.worker, *others) if str(worker.pid) in at_work]
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        return procedure
 
     async def _matches(self, path: str, wanted: Callable[[Any], bool]) -> bool:
         return wanted((await self.client.get(f"/procedures/{path}")).json())

@@ -83,7 +83,7 @@ async def test_where_nobody_looks_a_line_is_said_whenever_there_is_something_els
         await until(is_printed, within=60)
 
     await wait_for_line("waiting for a conduct to be opened")
-    loop = {"convergence_capture_name": "offset", "criterion": criterion(1.5, 0.1), "steps": [capture("b", "offset"), PAUSE]}
+    loop = {"convergence_capture_name": "offset", "criterion": criterion(3.0, 0.1), "steps": [capture("b", "offset"), PAUSE]}
     await conduct_service.conduct(procedure_id, "converge", **loop)
     await conduct_service.pauses.wait_until_reached()
     await conduct_service.operator.post(f"/procedures/{procedure_id}/hold", {"reason": "lunch"})

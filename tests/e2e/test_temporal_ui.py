@@ -101,7 +101,9 @@ async def test_a_waiting_conduct_says_what_it_waits_for_and_which_steps_it_did(
 
     await page.goto(f"{address}/user-metadata")
     told = [page.frame_locator("iframe").nth(place).locator("body") for place in (0, 1)]
-    await playwright.expect(told[0]).to_contain_text(f"ConductProcedure of procedure {phase}", timeout=TIMEOUT_MILLISECONDS)
+    await playwright.expect(told[0]).to_contain_text(
+        "alignment · steps · watching enclosure · ConductProcedure", timeout=TIMEOUT_MILLISECONDS
+    )
     await playwright.expect(told[1]).to_contain_text(
         "Waiting: waiting for the run to be resumed", timeout=TIMEOUT_MILLISECONDS
     )

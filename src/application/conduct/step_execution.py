@@ -34,7 +34,6 @@ from baton.domain.recipe.steps import RecipeComputeStep, RecipeStep, wait_second
 
 log = structlog.get_logger()
 T = TypeVar("T")
-MAX_STRETCHES_AT_ONCE = 8  # in one process; more would only wait for the database, each in the middle of a step
 STRETCH_SECONDS = 2.0  # after which a stretch ends with the step that it is at
 LEDGER_POLL_SECONDS = 0.25  # the pause between two reads of the ledger while another worker may still run the step
 ACTION_LOST = "The worker was lost while it did this; look at the equipment before doing it again."
@@ -80,7 +79,6 @@ class StepRunner:
     silence_clock: Callable[[], float] = heartbeat.boot_time  # also counts while the machine is suspended
     at_work: Counter[UUID] = field(default_factory=Counter)  # `in_flight` rows whose effects run here, or will once written
     _shield: heartbeat.ActivityShield = field(default_factory=heartbeat.ActivityShield)
-    _stretches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_STRETCHES_AT_ONCE))
 
     def is_over(self, marker: StoredRow) -> bool:
         """Return whether no worker can be running what this row says was begun."""
@@ -120,7 +118,7 @@ class StepRunner:
         return await self._shield.run(self._do_stretch(plan, request, attempt), attempt)
 
     async def _do_stretch(self, plan: StepPlan, request: messages.StretchRequest, attempt: heartbeat.Attempt) -> StepReport:
-        async with heartbeat.keep_beating(attempt) as beats, self._stretches:
+        async with heartbeat.keep_beating(attempt) as beats:
             first, count, deadline = request.place.step_index, request.count, self.silence_clock() + STRETCH_SECONDS
             passing = (ConductVerdict.DONE, ConductVerdict.FAILED) if request.place.closing else (ConductVerdict.DONE,)
             done_count, before = 0, None

@@ -1,1 +1,1 @@
-"""Procedures and how they are conducted."""
+"""Procedures and how they are conducted: `procedure`, then `conduct`, `steering` and `schedule`."""

@@ -110,6 +110,7 @@ async def test_a_conduct_that_the_worker_starts_is_traced_under_its_correlation_
     conduct = {"steps": (setpoint("a", 1),), "wait": 0}
     executed = await stack.runtime.commands.execute(ConductProcedure(**conduct), stack.caller, target_id=procedure_id)
     exporter.clear()
+    await until(work.unfinished_ids)
     await start_unfinished(stack.runtime, work)
     work_id = UUID((executed.body or {})["work_id"])
 

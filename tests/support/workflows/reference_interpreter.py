@@ -556,9 +556,12 @@ class ReferenceProcedure:
         finish, failure = over.finish, over.failure
         recoverable = failure is not None and failure["source_kind"] in ("setpoint", "check")
         faulted = finish == "failed" and recoverable and self.command == "ConductOrHoldProcedure"
-        if finish == "completed" or (finish == "failed" and not faulted):
+        closes = finish == "completed" or (finish == "failed" and not faulted)
+        if closes and self.closing_steps:
             finish = self._close(finish)
         self._at("before", "end_conduct")
+        if closes and not self.closing_steps and self.pending == "hold" and not self._hold_lapses(finish):
+            finish = "held"
         if self.iteration is not None:
             self._end_iteration(None, held=finish == "held")
         if self.pending == "abort":
@@ -602,8 +605,7 @@ class ReferenceProcedure:
     def _close(self, finish: str) -> str:
         """Every closing step in turn, unless something was asked for before; an abort stops the walk."""
         with self._work("begin_closing"):
-            is_lapsed = self.pending == "hold" and finish == "completed" and self.mode != "Flat"
-            if self.pending is not None and not is_lapsed:
+            if self.pending is not None and not self._hold_lapses(finish):
                 return "aborted" if self.pending == "abort" else "held"
             if self.iteration is not None:
                 self._end_iteration(None)
@@ -618,6 +620,10 @@ class ReferenceProcedure:
             except MainListEnded:
                 return self._cut_steps(index)
         return finish
+
+    def _hold_lapses(self, finish: str) -> bool:
+        """Whether a hold comes too late because a loop has its result."""
+        return self.pending == "hold" and finish == "completed" and self.mode != "Flat"
 
     def _cut_steps(self, index: int) -> str:
         """The closing steps that an abort keeps from being done."""
