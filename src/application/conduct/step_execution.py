@@ -80,10 +80,13 @@ class StepRunner:
     at_work: Counter[UUID] = field(default_factory=Counter)  # `in_flight` rows whose effects run here, or will once written
     _shield: heartbeat.ActivityShield = field(default_factory=heartbeat.ActivityShield)
 
+    def is_own(self, marker: StoredRow) -> bool:
+        """Return whether this very process began what the row says."""
+        return bool(marker.payload["worker"] == self.worker.name)
+
     def is_over(self, marker: StoredRow) -> bool:
         """Return whether no worker can be running what this row says was begun."""
-        by = marker.payload["worker"]
-        return marker.event_id not in self.at_work if by == self.worker.name else self.worker.is_dead(by)
+        return marker.event_id not in self.at_work if self.is_own(marker) else self.worker.is_dead(marker.payload["worker"])
 
     def leave(self, marker: UUID) -> None:
         """Count one attempt less at what this row says was begun."""
@@ -232,8 +235,8 @@ class StepExecution:
         """Mark the step as begun where it may begin; wait while another worker may still run it."""
         result = await self._try_begin(effect)
         while result.live and (lone := result.lone_marker) is not None and not result.marked:
-            over = self._runner.is_over(lone)
-            if over or result.silence is None or result.silence >= heartbeat.LOST_AFTER_SECONDS:
+            silent = result.silence is None or result.silence >= heartbeat.LOST_AFTER_SECONDS
+            if self._runner.is_over(lone) or (silent and not self._runner.is_own(lone)):
                 if not effect.repeatable or self._blocking_report(result) is not None:
                     break
                 result = await self._try_begin(effect, attempt=lone.attempt + 1)

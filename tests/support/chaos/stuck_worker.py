@@ -17,7 +17,7 @@ from uuid import UUID
 
 from temporalio import activity
 
-from baton.application.conduct.ledger import BeginRequest
+from baton.application.conduct.ledger import BeginRequest, BeginResult
 from baton.application.control import Control, Timekeeper
 from baton.application.settings import Settings
 from baton.cli import worker as wiring
@@ -84,8 +84,11 @@ class StuckPart:
             for procedure_id, moment in moments:
                 await self._pass(procedure_id, moment)
             answer = await call(*given, **named)
+            begun = answer[1] if name == "settle_and_begin" else answer
+            asked_again = isinstance(begun, BeginResult) and begun.moved
             for procedure_id, moment in moments:
-                await self._pass(procedure_id, replace(moment, after=True))
+                if not (asked_again and moment.call == "begin"):
+                    await self._pass(procedure_id, replace(moment, after=True))
             return answer
 
         return call_watched
