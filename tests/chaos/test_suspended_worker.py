@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -72,13 +73,12 @@ TRUNCATED = [
 ]
 TAKEN_OVER = [
     *(Suspended("action", point, False, True) for point in ACTION_POINTS),
-    Suspended("action", SuspensionPoint.BETWEEN, True, True),
-]
-SLOWLY_TAKEN_OVER = [
     *(Suspended("setpoint", point, False, True) for point in SETPOINT_POINTS),
+    Suspended("action", SuspensionPoint.BETWEEN, True, True),
     Suspended("setpoint", SuspensionPoint.BEFORE_CONNECT, True, True),
 ]
-"""A write that nobody knows to be lost is sent again after its time-out only."""
+STRETCH = 9
+PLACES = {"first": 0, "middle": STRETCH // 2, "last": STRETCH - 1}
 
 
 def case_rounds() -> Iterator[list[Suspended]]:
@@ -87,10 +87,10 @@ def case_rounds() -> Iterator[list[Suspended]]:
     if not wanted:
         yield TRUNCATED + TAKEN_OVER
         return
-    everything = itertools.cycle([*TRUNCATED, *TAKEN_OVER, *SLOWLY_TAKEN_OVER])
+    everything = itertools.cycle([*TRUNCATED, *TAKEN_OVER])
     while wanted > 0:
-        yield list(itertools.islice(everything, min(wanted, len(TRUNCATED) + len(TAKEN_OVER) + len(SLOWLY_TAKEN_OVER))))
-        wanted -= len(TRUNCATED) + len(TAKEN_OVER) + len(SLOWLY_TAKEN_OVER)
+        yield list(itertools.islice(everything, min(wanted, len(TRUNCATED) + len(TAKEN_OVER))))
+        wanted -= len(TRUNCATED) + len(TAKEN_OVER)
 
 
 @pytest.fixture
@@ -123,6 +123,10 @@ class Process:
     def wake(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
+    async def kill(self) -> None:
+        self._process.kill()
+        await self._process.wait()
+
 
 @asynccontextmanager
 async def running_worker(
@@ -138,20 +142,16 @@ async def running_worker(
     try:
         yield Process(process, log)
     finally:
-        process.kill()
-        await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 @pytest.mark.timeout(1200)
 async def test_a_worker_that_was_suspended_writes_nothing_of_what_it_had_begun(
     database_url: str, temporal: EmbeddedTemporal, plant: EpicsServer, tmp_path: Path
 ) -> None:
-    environment = clean_environment(
-        DATABASE_URL=database_url,
-        TEMPORAL_ADDRESS=temporal.address,
-        APP_ENV="test",
-        CONTROL_ROUTES=json.dumps([{"prefix": "", "substrate": "epics_ca"}]),
-    )
+    environment = worker_environment(database_url, temporal)
     late: list[tuple[str, float]] = []
     suspended = 0
     async with open_conduct_stack(database_url, temporal.address) as stack:
@@ -162,6 +162,53 @@ async def test_a_worker_that_was_suspended_writes_nothing_of_what_it_had_begun(
             suspended += len(cases)
     print(f"{suspended} steps suspended, {len(late)} late writes, the latest {max((s for _, s in late), default=0):.4f} s")
     assert late == [], "these were written after others had gone on, so many seconds after the worker woke"
+
+
+@pytest.mark.parametrize("end", ["killed", "suspended"])
+async def test_a_stretch_goes_on_where_its_worker_was_lost_and_only_what_was_under_way_is_written_again(
+    end: str, database_url: str, temporal: EmbeddedTemporal, plant: EpicsServer, tmp_path: Path
+) -> None:
+    environment, plan, stretches = worker_environment(database_url, temporal), {}, {}
+    async with open_conduct_stack(database_url, temporal.address) as stack:
+        await stack.stop_worker()
+        for (place, index), point in itertools.product(PLACES.items(), SETPOINT_POINTS):
+            signals = [f"{end}:{place}:{point.name}:{number}" for number in range(STRETCH)]
+            for signal_name in signals:
+                plant.tell("set", address=signal_name, value=0)
+            procedure_id = await stack.register_from_recipe([setpoint(signal_name, 1) for signal_name in signals])
+            await stack.do(ConductProcedure(wait=0), procedure_id)
+            plan[signals[index]] = point.value
+            stretches[procedure_id] = (index, signals)
+        async with running_worker(SLEEPER, plan, tmp_path, environment) as sleeper:
+            stopped_at = await sleeper.wait_for("stopped")
+            if end == "killed":
+                await sleeper.kill()
+            async with running_worker(OTHER, {}, tmp_path, environment):
+                await until(lambda: are_all_over(stack, list(stretches)), TIMEOUT_SECONDS)
+            over_at = boot_time()
+            if end == "suspended":
+                await until(lambda: boot_time() - stopped_at > STOP_AFTER_SECONDS)
+                sleeper.wake()
+                await sleeper.wait_for("idle")
+        puts = plant.tell("puts")
+        for procedure_id, (index, signals) in stretches.items():
+            assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
+            written = [signals.index(address) for _, _, address in puts if address in signals]
+            assert written == sorted(written), f"in turn: {signals[index]}"
+            counted = Counter(written)
+            assert set(counted) == set(range(STRETCH)), f"none is left out: {signals[index]}"
+            assert {number for number, count in counted.items() if count > 1} <= {index - 1, index}, signals[index]
+            assert max(counted.values()) <= 2, signals[index]
+    assert [put for put in puts if put[1] == SLEEPER and put[0] >= over_at] == [], "it was too late for these"
+
+
+def worker_environment(database_url: str, temporal: EmbeddedTemporal) -> dict[str, str]:
+    return clean_environment(
+        DATABASE_URL=database_url,
+        TEMPORAL_ADDRESS=temporal.address,
+        APP_ENV="test",
+        CONTROL_ROUTES=json.dumps([{"prefix": "", "substrate": "epics_ca"}]),
+    )
 
 
 async def suspend(
