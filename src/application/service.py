@@ -15,7 +15,7 @@ from baton.application.telemetry import error_location
 from baton.domain.kernel import Command, Query
 
 log = structlog.get_logger()
-FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.02, 0.5  # grows with the time it takes
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.5  # grows with the time it takes
 START_ATTEMPTS = 5  # times that a workflow is started while one that has just ended may still hold its id
 ENGINE_WAIT_SECONDS = 0.5  # how long an answer waits for an engine that does not respond
 ProgressListener = Callable[[WorkProgress], Awaitable[None]]
@@ -120,5 +120,5 @@ class Service:
             if start is not None and start.done() and not start.result():
                 start = await self._run_detached(self.start_work(work, work_id), deadline - loop.time())
             await self._wait(min(pause, max(0.0, deadline - loop.time())))
-            pause = min(pause * 1.3, LONGEST_POLL_SECONDS)
+            pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
         return replace(result, status=200 if result.replayed else result.status, body=body)

@@ -28,7 +28,7 @@ from baton.application.conduct.compute import Compute
 from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlans
 from baton.application.conduct.conduct_work import Reconciler
 from baton.application.conduct.conductor import Conductor
-from baton.application.conduct.heartbeat import HEARTBEAT_SECONDS
+from baton.application.conduct.heartbeat import ENGINE_BEAT_SECONDS
 from baton.application.conduct.ledger import Ledger
 from baton.application.conduct.passes import Passes
 from baton.application.conduct.run_conductor import RunConductor
@@ -211,7 +211,7 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         interceptors=[CallerInterceptor()],
         deployment_config=worker_deployment(runtime.settings),
         graceful_shutdown_timeout=SHUTDOWN_GRACE,
-        max_heartbeat_throttle_interval=timedelta(seconds=HEARTBEAT_SECONDS),
+        max_heartbeat_throttle_interval=timedelta(seconds=ENGINE_BEAT_SECONDS),
         workflow_task_poller_behavior=POLLERS,
         activity_task_poller_behavior=POLLERS,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,

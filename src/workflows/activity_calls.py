@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
 
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30))
 QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
-HEARTBEAT = timedelta(seconds=2)  # silence after which another worker tries; what it may do then, the ledger says
+HEARTBEAT = timedelta(seconds=2.5)  # silence after which another worker tries; what it may do then, the ledger says
 QUICK = timedelta(seconds=10)
 SHORT = timedelta(seconds=60)  # the limit of a short activity, and what a step may take beyond its own timeout
 LONGEST = timedelta(days=365)

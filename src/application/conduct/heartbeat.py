@@ -17,6 +17,7 @@ Beat = Callable[[], Coroutine[Any, Any, ConductSignals]]  # sends a heartbeat, a
 # the verdicts that end work at once: an abort does, a hold waits for the end of the step
 STOPPING = (ConductVerdict.GONE, ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
 HEARTBEAT_SECONDS = 0.5
+ENGINE_BEAT_SECONDS = 1.0  # between two heartbeats to the engine, each of which costs it a write
 LOST_AFTER_SECONDS = 4.0  # silence after which others take a step's worker for lost
 STOP_AFTER_SECONDS = LOST_AFTER_SECONDS - 1  # silence after which work stops itself, well before others take it for lost
 
@@ -86,8 +87,8 @@ async def keep_beating(attempt: Attempt) -> AsyncIterator[Beats]:
 
     async def beat() -> None:
         while True:
+            await asyncio.sleep(ENGINE_BEAT_SECONDS)
             attempt.heartbeat(beats.place)
-            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     beating = asyncio.create_task(beat())
     try:

@@ -30,6 +30,7 @@ NAMESPACE = "default"
 START_SECONDS = 60.0
 # By default a processor polls at most 20 times a second, which would delay every step of a conduct.
 SETTINGS = {f"history.{processor}ProcessorMaxPollRPS": "2000" for processor in ("transfer", "timer", "visibility")}
+SETTINGS["system.enableActivityEagerExecution"] = "true"  # the worker that asks for an activity gets it with the answer
 SETTINGS["history.timerProcessorMaxTimeShift"] = '"50ms"'  # timers, such as that of a lost heartbeat, are a second late else
 VALUE_TYPES = {name.removeprefix("INDEXED_VALUE_TYPE_").replace("_", ""): value for name, value in IndexedValueType.items()}
 

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
+import orjson
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
@@ -20,7 +21,7 @@ from baton.infrastructure.postgres.store import PostgresStore
 ENTRIES = Activity.relation
 COLUMNS = ", ".join(name for name in Activity.model_fields if name != "recorded_at")
 LIVE = "procedure_id = %(procedure_id)s AND conduct_id = %(conduct_id)s AND phase <> 'Ended'"
-MOVED = """EXISTS (SELECT FROM unnest(%(types)s::text[], %(ids)s::uuid[], %(versions)s::int[]) AS read (type, id, version)
+MOVED = """EXISTS (SELECT FROM json_to_recordset(%(watched)s::json) AS read (type text, id uuid, version int)
 JOIN events ON stream_type = type AND stream_id = id AND events.version > read.version)"""
 """Whether a stream that is watched has a newer version than was read."""
 OF_LIST = f"""FROM {ENTRIES}
@@ -318,9 +319,9 @@ def settle_values(row: Activity) -> dict[str, Any]:
 
 
 def watch_values(watched: ledger.StreamVersions) -> dict[str, Any]:
-    """Return the streams that are watched, as three arrays."""
-    types, ids, versions = zip(*watched, strict=True) if watched else ((), (), ())
-    return {"types": list(types), "ids": list(ids), "versions": list(versions)}
+    """Return the streams that are watched, as one document."""
+    document = orjson.dumps([{"type": name, "id": id, "version": version} for name, id, version in watched])
+    return {"watched": document.decode()}
 
 
 def row_document(row: Activity) -> str:
