@@ -11,6 +11,7 @@ from temporalio.exceptions import is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct import messages
+    from baton.domain.operation.conduct.ends import ENDS
     from baton.domain.operation.conduct.messages import PassDecision, StepReport
     from baton.domain.operation.conduct.progress import ConductPhase
     from baton.domain.operation.conduct.walk import Action, Walk
@@ -65,7 +66,7 @@ class ConductWorkflow:
         while self._walk.action is not Action.NOTHING:
             await self._act()
         assert self._walk.outcome is not None, "the main list has ended"
-        self._show(ConductPhase.ENDED, self._walk.outcome.finish.value)
+        self._show(ConductPhase.ENDED, ENDS[self._walk.outcome.finish].text)
 
     async def _act(self) -> None:
         """Do what comes next."""

@@ -7,6 +7,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError, is_cancelled_exce
 from temporalio.workflow import ChildWorkflowCancellationType, ParentClosePolicy
 
 with workflow.unsafe.imports_passed_through():
+    from baton.domain.operation.conduct.ends import ENDS
     from baton.domain.operation.conduct.messages import ConductCursor, ConductStart, Finish
     from baton.domain.operation.conduct.progress import ConductPhase
     from baton.domain.operation.conduct.walk import Action, Walk
@@ -35,7 +36,7 @@ class ConductRunWorkflow:
             if not order.phase_count:
                 count = await call_short_activity(Stubs.brief_run_conduct, messages.RunConductRequest(**self._ids))
                 if count is None:
-                    self._show(ConductPhase.ENDED, Finish.GONE.value)
+                    self._show(ConductPhase.ENDED, ENDS[Finish.GONE].text)
                     return
                 self._walk = phases_from(order.phase_index, count)
             while self._walk.is_cancellable:
@@ -50,7 +51,7 @@ class ConductRunWorkflow:
         while self._walk.action is not Action.NOTHING:
             await self._act()
         assert self._walk.outcome is not None, "the phases have ended"
-        self._show(ConductPhase.ENDED, self._walk.outcome.finish.value)
+        self._show(ConductPhase.ENDED, ENDS[self._walk.outcome.finish].text)
 
     async def _act(self) -> None:
         """Do what comes next."""

@@ -33,38 +33,37 @@ class End(NamedTuple):
     """What one way to end leads to."""
 
     leads_to: Leads
+    text: str  # how the engine's pages say it
     closes: bool = False  # whether the closing steps are walked: only at a real end
     cause: HoldCause | None = None
     by_service: bool = False  # whether the service itself ends it, because the submitter may not or did not ask for it
     failure: Failure | None = None  # what the result says where no step failed
 
 
+HELD = lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked.")
+ABORTED = lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked.")
+STOPPED = lifecycle_failure("abort", "RunStopped", "The parent run was stopped.")
+CANCELLED = lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine.")
+HALTED = lifecycle_failure("hold", "AcquisitionResumeRequiresOperator", UNSETTLED)
+
 ENDS: dict[Finish, End] = {
-    Finish.COMPLETED: End(Leads.COMPLETE, closes=True),
-    Finish.FAILED: End(Leads.ABORT, closes=True),
-    Finish.FAULTED: End(Leads.HOLD, cause=HoldCause.STEP_FAULT),
-    Finish.UNKNOWN: End(Leads.HOLD, cause=HoldCause.OUTCOME_UNKNOWN),
-    Finish.HELD: End(
-        Leads.HOLD,
-        cause=HoldCause.OPERATOR,
-        failure=lifecycle_failure("hold", "ProcedureHeldByOperator", "The procedure was held as asked."),
+    Finish.COMPLETED: End(Leads.COMPLETE, "completed", closes=True),
+    Finish.FAILED: End(Leads.ABORT, "aborted, because a step failed", closes=True),
+    Finish.FAULTED: End(Leads.HOLD, "held, because a step failed", cause=HoldCause.STEP_FAULT),
+    Finish.UNKNOWN: End(Leads.HOLD, "held, because nobody knows whether a step was done", cause=HoldCause.OUTCOME_UNKNOWN),
+    Finish.HELD: End(Leads.HOLD, "held as asked", cause=HoldCause.OPERATOR, failure=HELD),
+    Finish.GATE_CLOSED: End(
+        Leads.HOLD, "held, because a watched gate has closed", cause=HoldCause.GATE_CLOSED, by_service=True
     ),
-    Finish.GATE_CLOSED: End(Leads.HOLD, cause=HoldCause.GATE_CLOSED, by_service=True),
-    Finish.STOOD_DOWN: End(Leads.HOLD, cause=HoldCause.SUBMITTER_STOOD_DOWN, by_service=True),
-    Finish.ABORTED: End(
-        Leads.ABORT, failure=lifecycle_failure("abort", "ProcedureAborted", "The conduct was aborted as asked.")
+    Finish.STOOD_DOWN: End(
+        Leads.HOLD, "held, because its submitter may not act any more", cause=HoldCause.SUBMITTER_STOOD_DOWN, by_service=True
     ),
-    Finish.STOPPED: End(
-        Leads.ABORT, closes=True, failure=lifecycle_failure("abort", "RunStopped", "The parent run was stopped.")
-    ),
-    Finish.DENIED: End(Leads.ABORT, closes=True, by_service=True),
-    Finish.CANCELLED: End(
-        Leads.ABORT, failure=lifecycle_failure("abort", "CancelledError", "The conduct was cancelled in the engine.")
-    ),
-    Finish.HALTED: End(
-        Leads.STAY, by_service=True, failure=lifecycle_failure("hold", "AcquisitionResumeRequiresOperator", UNSETTLED)
-    ),
-    Finish.GONE: End(Leads.NOTHING),
+    Finish.ABORTED: End(Leads.ABORT, "aborted as asked", failure=ABORTED),
+    Finish.STOPPED: End(Leads.ABORT, "aborted, because the run was ended", closes=True, failure=STOPPED),
+    Finish.DENIED: End(Leads.ABORT, "aborted, because its submitter lacks a permission", closes=True, by_service=True),
+    Finish.CANCELLED: End(Leads.ABORT, "aborted, because it was cancelled in the engine", failure=CANCELLED),
+    Finish.HALTED: End(Leads.STAY, "halted before an acquisition that is not repeated", by_service=True, failure=HALTED),
+    Finish.GONE: End(Leads.NOTHING, "over, for another conduct or none has it"),
 }
 
 FINISHES: dict[ConductVerdict, Finish] = {
