@@ -1,7 +1,7 @@
 """Records the histories that every change is held against: `python -m tests.support.workflows.history_recorder [form ...]`.
 
 A form is one way that a workflow can go. Its history is what a running workflow looks like to the next release, which must
-be able to replay it; record again only where workflows of the old code may be forgotten.
+be able to replay it. What earlier code recorded stays: a form that is recorded again is kept beside it, by the next number.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from baton.application.agents.model_agents import LeaseResult
+from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -30,6 +31,8 @@ from baton.cli.worker import WORKFLOWS
 from baton.domain.agent.caution_proposal import ProposalOrder
 from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.rule_agents import DuePage
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
+from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
 from baton.domain.operation.conduct.control_signals import ReadSignals
 from baton.domain.operation.conduct.messages import conduct_workflow_id
@@ -48,6 +51,7 @@ from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOu
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.temporal.engine import connect
+from baton.infrastructure.wall_clock import new_id
 from baton.workflows.activity_stubs import MintRequest
 from tests.support.databases import with_database
 from tests.support.waiting import until
@@ -101,6 +105,35 @@ async def conduct_flat(stack: ConductStack) -> str:
 
 
 @form
+async def conduct_with_a_closed_gate(stack: ConductStack) -> str:
+    enclosure = await stack.do(RegisterEnclosure(name="Hutch", facility_code="facility"))
+    enclosure_id = UUID((enclosure.body or {})["enclosure_id"])
+    await observe_enclosure(stack, enclosure_id, "Permitted")
+    place = {"tier": "Unit", "facility_code": "facility", "located_in_enclosure_id": enclosure_id}
+    asset = await stack.do(RegisterAsset(name="Stage", **place))
+    targets = [(asset.body or {})["asset_id"]]
+    id = await stack.register_from_recipe(
+        [setpoint("a", 1), setpoint("a", 2), GATE, setpoint("a", 3)], target_asset_ids=targets
+    )
+    await stack.do(ConductProcedure(wait=0), id)
+    await until(lambda: has_rows(stack, id, 4))
+    await observe_enclosure(stack, enclosure_id, "NotPermitted")
+    await stack.plant.write("gate", 1)
+    await wait_for_status(stack, id, ProcedureStatus.HELD)
+    return conduct_workflow_id(id)
+
+
+async def observe_enclosure(stack: ConductStack, enclosure_id: UUID, status: str) -> None:
+    monitor = {"source_kind": "ProcessVariable", "source_id": "PSS:SEARCHED"}
+    command = ObserveEnclosureStatus(new_status=status, reason="search", monitor_ref=monitor)
+    await stack.runtime.commands.execute(command, Caller.system(new_id()), target_id=enclosure_id)
+
+
+async def has_rows(stack: ConductStack, id: UUID, count: int) -> bool:
+    return len(await stack.ledger(id)) >= count
+
+
+@form
 async def conduct_closing(stack: ConductStack) -> str:
     """A step fails, what is to be closed is closed, and the procedure is aborted."""
     id = await stack.register_from_recipe([setpoint("a", 1), check("a", 2), setpoint("c", 1)], CLOSING)
@@ -117,7 +150,7 @@ async def conduct_held(stack: ConductStack) -> str:
 @form
 async def conduct_resumed(stack: ConductStack) -> str:
     id = await hold_gated_conduct(stack, [setpoint("a", 1), GATE, setpoint("c", 1)])
-    result = await stack.conduct(ConductFromProcedure(re_establishment_boundary=2, wait=60), id)
+    result = await stack.conduct(ConductFromProcedure(wait=60), id)
     assert result["succeeded"], result
     return conduct_workflow_id(id)
 
@@ -431,6 +464,12 @@ async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[An
             await keep(name, handle)
 
 
+def paths_of(name: str) -> Iterator[Path]:
+    """Where recordings of a form are kept, the earliest first."""
+    yield HISTORIES / f"{name}.json"
+    yield from (HISTORIES / f"{name}-{number}.json" for number in count(2))
+
+
 async def record(names: set[str], directory: Path) -> None:
     """Run each form on servers of its own and keep what the engine says of it."""
     here = f"{os.getpid()}@{socket.gethostname()}"
@@ -439,8 +478,9 @@ async def record(names: set[str], directory: Path) -> None:
         if not names or name in names:
             history = (await handle.fetch_history()).to_json().replace(here, NEUTRAL)
             events = [json.dumps(event, separators=(",", ":")) for event in json.loads(history)["events"]]
-            (HISTORIES / f"{name}.json").write_text('{"events":[\n' + ",\n".join(events) + "\n]}\n")
-            print(f"{name}: {len(events)} events")
+            path = next(path for path in paths_of(name) if not path.exists())
+            path.write_text('{"events":[\n' + ",\n".join(events) + "\n]}\n")
+            print(f"{path.stem}: {len(events)} events")
 
     async def conduct(name: str, act: Form, stack: ConductStack) -> None:
         if names and name not in names:
