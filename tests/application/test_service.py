@@ -132,8 +132,8 @@ class TestAttending:
         await service_desk.conduct(wait=30.0)
         looks = service_desk.work.looks[1:]
         gaps = [later - earlier for earlier, later in itertools.pairwise(looks)]
-        assert gaps[0] == pytest.approx(0.02)
-        assert gaps[5] == pytest.approx(0.02 * 1.3**5)
+        assert gaps[0] == pytest.approx(0.03)
+        assert gaps[5] == pytest.approx(0.03 * 1.5**5)
         assert max(gaps) == pytest.approx(0.5)
         assert gaps[:-1] == sorted(gaps[:-1]), "the last one ends with the wait"
         assert len(gaps) < 80
