@@ -83,7 +83,7 @@ class WrittenSignals:
         return frozenset(owner.id for owners in self.owners.values() for owner in owners)
 
     @property
-    def unowned(self) -> list[str]:
+    def unowned_addresses(self) -> list[str]:
         """The written addresses that nobody owns."""
         return [address for address in self.touched.written if not self.owners.get(address)]
 
@@ -99,16 +99,16 @@ def load_written_signals(steps: Iterable[RecipeStep]) -> Reads[WrittenSignals]:
 
 def refuse_unowned(signals: WrittenSignals) -> None:
     """Refuse steps that write to signals nobody owns, where the deployment does not allow that."""
-    if signals.unowned and not signals.unowned_allowed:
+    if signals.unowned_addresses and not signals.unowned_allowed:
         raise ProcedureTouchesUnownedSignalError(
             f"{unowned_sentence(signals)}; give the asset that has each an EPICS_PV identifier of it, or change the steps.",
-            facts={"addresses": signals.unowned},
+            facts={"addresses": signals.unowned_addresses},
         )
 
 
 def unowned_sentence(signals: WrittenSignals) -> str:
     """Return which written signals nobody owns, without the end of the sentence."""
-    listed, more = signals.unowned[:NAMED_AT_MOST], len(signals.unowned) - NAMED_AT_MOST
+    listed, more = signals.unowned_addresses[:NAMED_AT_MOST], len(signals.unowned_addresses) - NAMED_AT_MOST
     return f"No asset in service owns {', '.join(listed)}{f' and {more} more' if more > 0 else ''}"
 
 

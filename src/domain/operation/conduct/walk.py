@@ -1,5 +1,5 @@
 """The walk of a conduct: what comes next, decided from where it is and from what came of the last thing that it did.
-A workflow does what `action` says and hands over what came of it. A run is walked like a procedure: its phases are steps."""
+A workflow does what `action` says and hands over the report. A run is walked like a procedure: its phases are its steps."""
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto

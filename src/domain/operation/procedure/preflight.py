@@ -195,7 +195,7 @@ def ask_signals(
     if steps is None or signals is None:
         report.skip(["signals_owned", "setpoints_within_limits"], conducts)
         return
-    remark = f"{unowned_sentence(signals)}; this deployment allows that." if signals.unowned else None
+    remark = f"{unowned_sentence(signals)}; this deployment allows that." if signals.unowned_addresses else None
     report.ask("signals_owned", conducts, lambda: refuse_unowned(signals), signals.owner_ids, remark)
     first, space = 0, None
     if procedure.status is HELD and procedure.conduct_mode is ConductMode.FLAT:
