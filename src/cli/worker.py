@@ -80,7 +80,8 @@ CHANGED_SCHEDULES_SECONDS, ALL_SCHEDULES_SECONDS, UNKNOWN_CALENDARS_SECONDS = 1.
 """Intervals of telling the engine of changed schedules, of comparing all, and of removing calendars without a schedule."""
 RETRY_SECONDS = 1.0
 MAX_ACTIVITIES = 500  # activities at once in this process, including those that wait for people
-POLLERS = PollerBehaviorSimpleMaximum(2)  # a suspended worker still draws one task with each
+WORKFLOW_POLLERS = PollerBehaviorSimpleMaximum(2)
+ACTIVITY_POLLERS = PollerBehaviorSimpleMaximum(1)  # a suspended worker still draws one activity with each
 STICKY_TIMEOUT = timedelta(seconds=1.5)  # of a task for the worker that has the workflow in memory, which may be dead
 SHUTDOWN_GRACE = timedelta(seconds=5)  # for activities in progress when it stops; what is cut off is repeated elsewhere
 
@@ -212,8 +213,8 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         deployment_config=worker_deployment(runtime.settings),
         graceful_shutdown_timeout=SHUTDOWN_GRACE,
         max_heartbeat_throttle_interval=timedelta(seconds=ENGINE_BEAT_SECONDS),
-        workflow_task_poller_behavior=POLLERS,
-        activity_task_poller_behavior=POLLERS,
+        workflow_task_poller_behavior=WORKFLOW_POLLERS,
+        activity_task_poller_behavior=ACTIVITY_POLLERS,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
         max_concurrent_activities=MAX_ACTIVITIES,
     )

@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
 
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=30))
 QUICK_RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10))
-HEARTBEAT = timedelta(seconds=2.5)  # silence after which another worker tries; what it may do then, the ledger says
+HEARTBEAT = timedelta(seconds=2)  # silence after which another worker tries; what it may do then, the ledger says
 QUICK = timedelta(seconds=10)
 SHORT = timedelta(seconds=60)  # the limit of a short activity, and what a step may take beyond its own timeout
 LONGEST = timedelta(days=365)
@@ -33,7 +33,7 @@ async def call_quick_activity(method: Callable[[Any, A], Awaitable[R]], argument
 
 
 async def call_local_activity(method: Callable[[Any, A], Awaitable[R]], argument: A) -> R:
-    """Call an activity that only reads a little, in the worker that has the workflow: the engine is not asked for it."""
+    """Call an activity that takes a moment, in the worker that has the workflow: the engine is not asked for it."""
     return await workflow.execute_local_activity_method(
         method, argument, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY
     )

@@ -86,7 +86,8 @@ class ConductWorkflow:
             case Action.BEGIN_CLOSING:
                 self._walk = walk.after_closing_begun(await call_short_activity(Stubs.begin_closing, self._end))
             case Action.END:
-                failure = await call_short_activity(Stubs.end_conduct, self._end)
+                end = call_local_activity if walk.start.ends_locally else call_short_activity
+                failure = await end(Stubs.end_conduct, self._end)
                 self._walk = walk.after_end(messages.ConductVerdict.DONE, failure)
             case Action.NOTHING:
                 raise AssertionError("what is over does nothing more")

@@ -29,7 +29,7 @@ async def test_the_signals_of_a_motor_are_limited_and_resolved_over_rest(databas
 
         answer = await api.post("/signals/resolve", {"addresses": ["BL:ROT.VAL", "BL:RING:Current", "ELSE"]})
         assert answer.status_code == 200
-        unowned = {"owners": [], "limits": None, "control_limits": None, "claims": []}
+        unowned = {"owners": [], "limits": None, "control_limits": None, "control_error": None, "claims": []}
         assert answer.json()["signals"] == [
             {
                 **unowned,

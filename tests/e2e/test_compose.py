@@ -18,6 +18,7 @@ from baton.application.boot_guards import boot_objections
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import MAJOR_VERSION, WHEEL, EmbeddedPostgres
 from baton.cli.embedded.process import available_ports
+from baton.cli.embedded.temporal import SETTINGS as EMBEDDED_SETTINGS
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from tests.conftest import UNSAFE_BUT_FAST
 from tests.support.forked_commands import run_command
@@ -80,6 +81,18 @@ def test_only_the_api_can_be_reached_from_other_machines_and_the_engine_cannot_b
 def test_the_owner_logs_in_from_the_projector_alone() -> None:
     owners = {name for name, service in services().items() if "DATABASE_OWNER_URL" in service.get("environment", {})}
     assert owners == {"projector"}
+
+
+def test_its_engine_is_set_as_the_embedded_one_is() -> None:
+    chosen = yaml.safe_load((ROOT / "deploy" / "temporal.yaml").read_text())
+    embedded = {name: [{"value": yaml.safe_load(value)}] for name, value in EMBEDDED_SETTINGS.items()}
+    assert chosen == embedded
+    engine = services()["temporal"]
+    (mounted,) = engine["volumes"]
+    assert mounted.split(":")[:2] == [
+        "./deploy/temporal.yaml",
+        f"/etc/temporal/{engine['environment']['DYNAMIC_CONFIG_FILE_PATH']}",
+    ]
 
 
 @pytest.fixture

@@ -83,6 +83,7 @@ class Conductor:
             first_point=None if steering is None else steering.space.first_point,
             holds_unknown=plan.holds_unknown,
             ends_directly=plan.ends_directly,
+            ends_locally=True,
         )
 
     async def await_run(self, request: ConductRequest, attempt: Attempt) -> ConductVerdict:
@@ -127,7 +128,7 @@ class Conductor:
                 verdict = ConductVerdict.DONE
         if verdict is not ConductVerdict.DONE:
             return verdict
-        await self._end_open_pass(plan, outcome)
+        await self._end_open_pass(plan, await self.record.procedure(plan), outcome)
         return ConductVerdict.DONE
 
     async def end(self, request: ConductEnd) -> Failure | None:
@@ -153,7 +154,7 @@ class Conductor:
                 outcome = outcome.model_copy(update={"finish": Finish.STOOD_DOWN})
             if outcome.finish is Finish.STOOD_DOWN and outcome.failure is None:
                 outcome = outcome.model_copy(update={"failure": await self.watch.failure(plan)})
-            await self._end_open_pass(plan, outcome)
+            await self._end_open_pass(plan, procedure, outcome)
             by_service = stood_down or ENDS[outcome.finish].by_service
             execute = self.record.execute_as_service if by_service else self.record.execute
             target = "complete" if outcome.finish is Finish.COMPLETED else "abort"
@@ -393,9 +394,8 @@ class Conductor:
         captures = {row.slot: CapturedValue(value=row.content["value"], time=row.recorded_at) for row in values}
         return captures, {row.slot: Artifact(**row.content["artifact"]) for row in rows if "artifact" in row.content}
 
-    async def _end_open_pass(self, plan: StepPlan, outcome: ConductOutcome) -> None:
+    async def _end_open_pass(self, plan: StepPlan, procedure: Procedure, outcome: ConductOutcome) -> None:
         """End a pass that is still open, before anything else ends."""
-        procedure = await self.record.procedure(plan)
         while (index := procedure.current_iteration_index) is not None and procedure.live_conduct_id == plan.conduct_id:
             failure = None if outcome.finish is Finish.HELD else outcome.failure
             reason = outcome.finish.value if failure is None else messages.reason_of(failure)

@@ -10,7 +10,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.equipment.asset_parts import AddAssetAlternateIdentifier
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.equipment.signals import SetAssetSignalLimits
-from baton.domain.operation.conduct.control_signals import ReadSignals
+from baton.domain.operation.conduct.control_signals import ReadSignals, ResolveSignals
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
 from baton.infrastructure.plugins import ActionRegistry
@@ -105,3 +105,15 @@ async def test_a_limit_that_is_set_while_it_conducts_counts_and_actions_obey_it(
     (read,) = (await stack.ask(ReadSignals(addresses=(GAP,)))).signals
     assert (read.value, read.unit, read.limits.high, read.control_limits.high) == (60.0, "um", 50.0, 100.0)
     assert (read.route.substrate, read.route.simulated, read.route.read_only) == ("epics_ca", False, False)
+
+
+async def test_what_the_control_system_allows_is_asked_for_only_where_that_is_said(
+    stack: ConductStack, ca_server: EpicsServer
+) -> None:
+    offer_gap(ca_server)
+    (unasked,) = (await stack.ask(ResolveSignals(addresses=(GAP,)))).signals
+    assert (unasked.control_limits, unasked.control_error) == (None, None)
+    asked = await stack.ask(ResolveSignals(addresses=(GAP, "bl7:nobody"), control_limits=True))
+    gap, nobody = asked.signals
+    assert (gap.control_limits.low, gap.control_limits.high, gap.control_error) == (0.0, 100.0, None)
+    assert (nobody.control_limits, nobody.control_error.code) == (None, "ControlTimeoutError")

@@ -111,6 +111,7 @@ class ResolvedSignal(Value):
     route: SignalRoute | None
     limits: SignalLimits | None
     control_limits: SignalLimits | None
+    control_error: SignalError | None  # why the control system did not say whether it has limits
     claims: tuple[SignalClaim, ...]
 
 
@@ -144,16 +145,16 @@ class ResolveSignals(Query):
         routes = (yield from ask(Ports.deployment)).control_routes
         owners = yield from owners_of(addresses)
         claims = yield from claims_of({owner.id for found in owners.values() for owner in found})
-        declared: dict[str, SignalLimits | None] = {}
+        declared: dict[str, SignalSample] = {}
         if self.control_limits:
             if not (yield from is_permitted(ReadSignals.operation.command_name)):
                 detail = "Asking the control system needs ReadSignals, which your policies do not permit; leave it out."
                 raise UnauthorizedError(detail, reason="denied")
             samples = yield from ask(Ports.read_signals, ReadSignalsRequest(request_id=call.new_id, addresses=addresses))
-            declared = {address: one.control_limits for address, one in zip(addresses, samples, strict=True)}
+            declared = dict(zip(addresses, samples, strict=True))
         return ResolvedSignals(
             signals=tuple(
-                resolved_signal(address, found, route_of(address, routes), declared.get(address), claims)
+                resolved_signal(address, found, route_of(address, routes), declared.get(address, SignalSample()), claims)
                 for address, found in owners.items()
             )
         )
@@ -174,7 +175,7 @@ def resolved_signal(
     address: str,
     owners: tuple[Asset, ...],
     route: DeclaredRoute | None,
-    control_limits: SignalLimits | None,
+    sample: SignalSample,
     claims: dict[UUID, SignalClaim],
 ) -> ResolvedSignal:
     """Return what is known about one signal."""
@@ -183,7 +184,8 @@ def resolved_signal(
         owners=tuple(SignalOwner(asset_id=owner.id, name=owner.name) for owner in owners),
         route=None if route is None else SignalRoute.of(route),
         limits=tightest_limits(address, owners),
-        control_limits=control_limits,
+        control_limits=sample.control_limits,
+        control_error=sample.error,
         claims=tuple(claims[owner.id] for owner in owners if owner.id in claims),
     )
 

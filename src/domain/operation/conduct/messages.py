@@ -237,6 +237,7 @@ class ConductStart(Message):
     first_point: dict[str, Any] | None = None
     ends_directly: bool = False  # whether nothing is to be closed; earlier builds always asked whether closing may begin
     holds_unknown: bool = False  # whether a step whose outcome is unknown holds the procedure for a person
+    ends_locally: bool = False  # whether it ends with a local activity; earlier builds ended with a regular one
 
 
 class Finish(StrEnum):
