@@ -52,8 +52,9 @@ async def test_random_conducts_come_out_as_the_rules_have_it(database_url: str, 
     async with many_conducts.open_stack(database_url, temporal.address) as stack:
         found = await asyncio.gather(*(conduct_case(case, many_conducts, stack, turns) for case in cases))
     wrong = [describe_case(case, differences) for case, differences in zip(cases, found, strict=True) if differences]
+    seeds = [case.seed for case, differences in zip(cases, found, strict=True) if differences]
     kinds = Counter(name for differences in found for name in differences)
-    print(f"{COUNT} cases in {time.perf_counter() - began:.1f} s, {len(wrong)} of them wrong: {dict(kinds)}")
+    print(f"{COUNT} cases in {time.perf_counter() - began:.1f} s, {len(wrong)} of them wrong {seeds}: {dict(kinds)}")
     assert not wrong, f"{len(wrong)} of {COUNT} went otherwise, {dict(kinds)}:{''.join(wrong[:5])}"
 
 

@@ -267,9 +267,10 @@ class Conductor:
             return outcome if last is None or await self.ledger.has_passed(last) else None
         if plan.steering is None:
             return None
-        if (spent := spent_budget(plan.steering, passes, plan.started_at, self.clock())) is not None:
-            return outcome.model_copy(update={"termination_reason": spent})
-        return outcome if ended is None and plan.stated_boundary else None
+        if outcome.termination_reason is None and ended is None and plan.stated_boundary:
+            return outcome  # the decider had nothing more measured when the search was taken up
+        spent = spent_budget(plan.steering, passes, plan.started_at, self.clock())
+        return None if spent is None else outcome.model_copy(update={"termination_reason": spent})
 
     async def _is_closing(self, plan: StepPlan) -> bool:
         """Return whether closing has begun, after which a hold comes too late."""

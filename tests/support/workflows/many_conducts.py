@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+import pytest
 from temporalio.client import Client
 
+from baton.application.conduct import signal_limits
 from baton.application.conduct.actions import InvalidActionParametersError
 from baton.application.conduct.compute import ComputeNotAvailableError, ComputeSubmitRejectedError, JobSpec, JobStatus
 from baton.application.control import Reading
@@ -74,14 +76,16 @@ class ManyConducts:
     async def open_stack(self, database_url: str, temporal_address: str, **settings: Any) -> AsyncIterator[ConductStack]:
         """A stack with a watched worker, and a comparison of the record with the engine."""
         chosen = {"actions": self.actions, "compute": self.compute, "control_routes": ROUTED, **settings}
-        async with open_conduct_stack(database_url, temporal_address, **chosen) as stack:
-            await stack.stop_worker()
-            stack.client = Client(**{**stack.client.config(), "interceptors": [self.watch]})
-            stack.plant, stack.control = self.plant, self.control
-            stack.used_ledger = WatchedLedger(stack.runtime.store, self.watch)
-            await stack.start_worker()
-            async with reconcile_in_background(stack.runtime):
-                yield stack
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(signal_limits, "REREAD_SECONDS", -1.0)  # what a write meets does not hang on when the last one was
+            async with open_conduct_stack(database_url, temporal_address, **chosen) as stack:
+                await stack.stop_worker()
+                stack.client = Client(**{**stack.client.config(), "interceptors": [self.watch]})
+                stack.plant, stack.control = self.plant, self.control
+                stack.used_ledger = WatchedLedger(stack.runtime.store, self.watch)
+                await stack.start_worker()
+                async with reconcile_in_background(stack.runtime):
+                    yield stack
 
     def provide(self, argv: str, answers: Sequence[Mapping[str, Any]]) -> None:
         """Have a program end like this, time after time."""

@@ -66,6 +66,8 @@ class ReferencePlant:
         return signal.reading
 
     def write(self, address: str, value: Any, during: Callable[[], None] = lambda: None) -> None:
+        if holds_number(value):
+            self._connected_signal(address)  # its limits are asked for first
         self.attempts.append((address, value))
         during()
         if any(address.startswith(prefix) and route.get("read_only") for prefix, route in ROUTES.items()):
@@ -116,6 +118,13 @@ def are_same(one: Any, other: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def holds_number(value: Any) -> bool:
+    """Whether there is anything in a value that a limit could be for."""
+    if isinstance(value, list | tuple):
+        return any(map(holds_number, value))
+    return isinstance(value, bool) or is_number(value)
 
 
 def is_met(criterion: Mapping[str, Any], expected: Any, value: Any) -> bool:
