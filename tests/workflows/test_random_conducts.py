@@ -21,7 +21,7 @@ from tests.support.workflows.many_conducts import CaseConduct, ManyConducts
 
 COUNT = int(os.environ.get("RANDOM_CONDUCTS", "40"))
 FIRST = int(os.environ.get("RANDOM_CONDUCTS_FROM", "0"))
-AT_ONCE = 40
+AT_ONCE = 20
 
 
 async def conduct_case(case: ConductCase, many_conducts: ManyConducts, stack: ConductStack, turns: asyncio.Semaphore) -> Any:

@@ -341,8 +341,7 @@ class ReferenceProcedure:
                 self._touch(place, kind_of(step["address"]))
                 self._write(step["address"], known, lambda: self._at("during", "do_step", *place))
                 if step.get("verify"):
-                    with suppress(StepFailed):
-                        self.plant.read(step["address"])
+                    self._read_back(step["address"], known)
                 return None, None
             case "action":
                 return self._act(step, place)
@@ -366,6 +365,13 @@ class ReferenceProcedure:
                 self.writes[address] = doubtful_value(self.writes.get(address, NEVER), shown_value(value))
             raise
         self.writes[address] = shown_value(value)
+
+    def _read_back(self, address: str, written: Any) -> None:
+        """Read what was written; what reads otherwise is told beside it, and what cannot be read changes nothing."""
+        with suppress(StepFailed):
+            read, _ = self.plant.read(address)
+            if read != written:
+                self.writes[address] = {"written": shown_value(written), "read": shown_value(read)}
 
     def _act(self, step: Step, place: Place) -> tuple[None, None]:
         if step["name"] != "work":
