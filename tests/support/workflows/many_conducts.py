@@ -333,9 +333,9 @@ def without(told: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def shown_value(value: Any) -> Any:
     """A value that is told by its ledger row, without the row."""
-    if isinstance(value, dict) and "outcome" in value:
-        return {**value, "values": [shown_value(item) for item in value["values"]]}
-    return without(value, "entry_id") if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {name: shown_value(item) for name, item in value.items() if name != "entry_id"}
+    return [shown_value(item) for item in value] if isinstance(value, list) else value
 
 
 def event_fields(event: Event) -> tuple[Any, ...]:

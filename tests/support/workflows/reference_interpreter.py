@@ -3,6 +3,7 @@
 It shares no code with the conductor. Where the two differ, one of them does not follow the rules.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -371,7 +372,8 @@ class ReferenceProcedure:
         with suppress(StepFailed):
             read, _ = self.plant.read(address)
             if read != written:
-                self.writes[address] = {"written": shown_value(written), "read": shown_value(read)}
+                told = "nan" if isinstance(read, float) and math.isnan(read) else shown_value(read)
+                self.writes[address] = {"written": shown_value(written), "read": told}
 
     def _act(self, step: Step, place: Place) -> tuple[None, None]:
         if step["name"] != "work":
