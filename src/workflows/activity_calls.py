@@ -35,7 +35,7 @@ async def call_quick_activity(method: Callable[[Any, A], Awaitable[R]], argument
 async def call_local_activity(method: Callable[[Any, A], Awaitable[R]], argument: A) -> R:
     """Call an activity that takes a moment, in the worker that has the workflow: the engine is not asked for it."""
     return await workflow.execute_local_activity_method(
-        method, argument, start_to_close_timeout=QUICK, retry_policy=QUICK_RETRY
+        method, argument, start_to_close_timeout=SHORT, retry_policy=QUICK_RETRY
     )
 
 

@@ -110,6 +110,8 @@ class TestCallingOff:
         assert stopped == [3.0], "at its next sign of life"
         row = memory.rows()[-1]
         assert (row["result"], row["error_class"], row["name"]) == ("failed", "CancelledError", "collect")
+        again = await memory.step(conduct, attempt=WorkAttempt(is_repeated=True))
+        assert (again.verdict, again.failure) == (ConductVerdict.ABORT, None), "also where the first report was lost"
 
     async def test_a_hold_lets_it_end(self, memory: MemoryConduct) -> None:
         conduct = await memory.open_conduct([setpoint("bl7:x", 10), setpoint("bl7:a", 1)])

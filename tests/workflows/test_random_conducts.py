@@ -1,7 +1,7 @@
 """Random conducts compared with the reference interpreter: the same ends, writes, record and ledger.
 
-RANDOM_CONDUCTS says how many. `python -m tests.workflows.test_random_conducts 1000` has a thousand; a second number is the
-seed of the first.
+RANDOM_CONDUCTS says how many, RANDOM_CONDUCTS_AT_ONCE how many of them at once.
+`python -m tests.workflows.test_random_conducts 1000` has a thousand; a second number is the seed of the first.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.support.workflows.many_conducts import CaseConduct, ManyConducts
 
 COUNT = int(os.environ.get("RANDOM_CONDUCTS", "40"))
 FIRST = int(os.environ.get("RANDOM_CONDUCTS_FROM", "0"))
-AT_ONCE = 20
+AT_ONCE = int(os.environ.get("RANDOM_CONDUCTS_AT_ONCE", "40"))
 
 
 async def conduct_case(case: ConductCase, many_conducts: ManyConducts, stack: ConductStack, turns: asyncio.Semaphore) -> Any:

@@ -43,6 +43,7 @@ OUTCOME_UNKNOWN = {
     StepKind.COMPUTE: (ComputeOutcomeUnknown.__name__, SUBMISSION_LOST),
 }  # the failure of a step that may have had its effect and is not begun again
 ABORTS = (ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED)
+CUT_OFF = "CancelledError"  # the error class of a step that was stopped from outside
 # the errors of the ports and of our own rules; any other is a fault of a program
 FORESEEN = (StepFault, ControlError, ComputeError, ActionRefusedError, ActionTimeoutError, UnknownActionError)
 
@@ -369,7 +370,7 @@ class StepExecution:
         withdrawal = asyncio.ensure_future(effect.withdraw())
         await heartbeat.wait_for_end(withdrawal, partial(self._beat, marker))
         withdrawal.result()
-        fault = StepFault("CancelledError", "The step was stopped because the conduct was aborted.")
+        fault = StepFault(CUT_OFF, "The step was stopped because the conduct was aborted.")
         await self._settle(effect, fault, attempt)
 
     async def submit(self) -> StepReport:
@@ -515,8 +516,10 @@ class StepExecution:
         return {**says, **more, **failure, "result": "failed"}
 
     def _report(self, row: Mapping[str, Any]) -> StepReport:
-        """Return the report of a stored row."""
+        """Return the report of a stored row; of a step that an abort cut off, that abort, also where its report was lost."""
         if row["result"] == "failed":
+            if row["error_class"] == CUT_OFF and (verdict := self._signals.verdict) in ABORTS:
+                return StepReport(verdict=verdict)
             said = (row["error_class"], row["message"], row.get("facts"))
             failure = messages.step_failure(self._step, self._place.step_index, *said)
             return StepReport(verdict=ConductVerdict.FAILED, failure=failure)
