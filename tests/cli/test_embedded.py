@@ -28,8 +28,9 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, StartWor
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
+from baton.cli.embedded import temporal as temporal_server
 from baton.cli.embedded.postgres import WHEEL, EmbeddedPostgres
-from baton.cli.embedded.process import OwnedDirectory, StartError, retry_on_lost_port, wait_until
+from baton.cli.embedded.process import OwnedDirectory, StartError, retry_on_chance, wait_until
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.schema_version import has_current_form
@@ -439,8 +440,40 @@ def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_after
             said = "listen tcp 127.0.0.1:43083: bind: address already in use\n" + "panic: and so on\n" * 1000
             raise StartError("It ended while it was starting.", output=said)
 
-    retry_on_lost_port(start)
+    retry_on_chance(start)
     assert len(tries) == 2
+
+
+LOSES_A_PORT = """#!{python}
+import os, socket, sys
+if not os.path.exists("lost"):
+    open("lost", "w").close()
+    open(sys.argv[sys.argv.index("--db-filename") + 1], "w").write("half a schema")
+    listener = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])))
+    listener.accept()
+    sys.exit("{said}")
+os.execv("{real}", sys.argv)
+"""
+
+
+@pytest.mark.parametrize("said", ["listen tcp 127.0.0.1:43083: bind: address already in use", "panic: nil pointer"])
+def test_temporal_that_loses_an_inner_port_when_its_own_answers_is_started_again(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "temporal"
+    program.write_text(LOSES_A_PORT.format(python=sys.executable, said=said, real=temporal_server._executable()))
+    program.chmod(0o700)
+    monkeypatch.setattr(temporal_server, "_executable", lambda: str(program))
+    with EmbeddedTemporal(tmp_path / "data", headless=True) as temporal:
+        assert temporal.running
+        assert said in temporal.log.read_text()
+
+
+def test_a_long_output_is_shown_from_its_beginning_and_to_its_end() -> None:
+    shown = str(StartError("It ended.", output="panic: why\n" + "a frame\n" * 10_000 + "the last frame"))
+    assert "panic: why" in shown
+    assert "the last frame" in shown
+    assert len(shown) < 4000
 
 
 def test_a_wrong_setting_of_temporal_is_shown_from_its_log(tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ from baton.infrastructure.files import sync
 POLL_SECONDS = 0.02
 OWNER_EXIT_SECONDS = 0.5  # how long an owner that was just killed may take to be gone
 PR_SET_PDEATHSIG = 1
-TAIL_LENGTH = 3000
+SHOWN_LENGTH = 1500  # of the output at its beginning, which names a panic, and at its end
+START_ATTEMPTS = 5
+# What a server says that lost a port, or that broke down for no fault of its settings, which it would name in an error.
+CHANCE_SIGNS = ("address already in use", "failed to assign a free port", "panic: ", "fatal error: ")
 LOG_BYTES, KEPT_LOGS = 16 * 2**20, 5
 CLOCK_ERROR_SECONDS = 2.0  # how far off the start time of a process may be, as the system reports it
 
@@ -35,13 +38,13 @@ Escalation = Sequence[tuple[signal.Signals, float]]  # what stops a server, poli
 
 
 class StartError(Exception):
-    """A server could not be started: a sentence on why and what to do, and the end of its output."""
+    """A server could not be started: a sentence on why and what to do, and the beginning and the end of its output."""
 
     def __init__(self, sentence: str, *, output: str = "") -> None:
         self.sentence = sentence
         self.output = output
-        tail = output[-TAIL_LENGTH:].strip()
-        super().__init__(f"{sentence}\n{tail}" if tail else sentence)
+        shown = output if len(output) <= 2 * SHOWN_LENGTH else f"{output[:SHOWN_LENGTH]}\n...\n{output[-SHOWN_LENGTH:]}"
+        super().__init__(f"{sentence}\n{shown.strip()}".rstrip())
 
 
 class EarlyEndError(StartError):
@@ -267,7 +270,9 @@ class ChildServer(ABC):
         """Spawn the child process, and prepare what it serves."""
 
     def _spawn(self, command: Sequence[str], directory: Path, death_signal: signal.Signals, **options: Any) -> ChildProcess:
-        """Start the child process of this server; it writes to the server's log."""
+        """Start the child process of this server, after that of an earlier attempt; it writes to the server's log."""
+        if self._child is not None:
+            self._child.stop(self.stopping)
         self._child = ChildProcess(command, self._owned, directory, self.log, death_signal, **options)
         return self._child
 
@@ -356,13 +361,15 @@ def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
         return ports
 
 
-def retry_on_lost_port(start: Callable[[], None]) -> None:
-    """Start; try again, with other ports, where another program took a free port before the server could listen on it."""
-    for attempt in range(3):
+def retry_on_chance(start: Callable[[], None]) -> None:
+    """Start; try again, with other ports, where another program took a free port before the server could listen on it, or
+    where the server broke down."""
+    for attempt in range(START_ATTEMPTS):
         try:
             return start()
         except StartError as error:
-            if attempt == 2 or "address already in use" not in error.output.lower():
+            by_chance = any(sign in error.output.lower() for sign in CHANCE_SIGNS)
+            if attempt == START_ATTEMPTS - 1 or not by_chance:
                 raise
 
 

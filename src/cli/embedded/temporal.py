@@ -57,6 +57,7 @@ class EmbeddedTemporal(ChildServer):
     ) -> None:
         self.directory = Path(directory).absolute()
         super().__init__(self.directory, "Temporal", self.directory / "temporal.log")
+        self._database = self.directory / "temporal.db"
         self._port = port
         self._ui_port = ui_port
         self._headless = headless
@@ -65,7 +66,24 @@ class EmbeddedTemporal(ChildServer):
         self._settings = {**SETTINGS, **(settings or {})}
 
     def _launch(self) -> None:
-        process.retry_on_lost_port(self._serve)
+        process.retry_on_chance(self._serve)
+
+    def _serve(self) -> None:
+        """Start the server and prepare its namespace; leave no database that is begun and not finished. The server takes the
+        ports of its inner services when its own answers already, so a port that it lost may show only in the preparation."""
+        is_new = not self._database.exists()
+        try:
+            self._start_process()
+            self._prepare_namespace()
+        except StartError:
+            if is_new:
+                if self._child is not None:
+                    self._child.stop(self.stopping)
+                for file in self.directory.glob(f"{self._database.name}*"):
+                    file.unlink()
+            raise
+
+    def _prepare_namespace(self) -> None:
         try:
             with ThreadPoolExecutor(1) as thread:  # the caller's thread may be running an event loop already
                 thread.submit(lambda: asyncio.run(self._configure_namespace())).result()
@@ -74,13 +92,13 @@ class EmbeddedTemporal(ChildServer):
                 raise self.start_failure() from error
             raise self._error(f"Temporal runs but its namespace could not be prepared ({error}).") from error
 
-    def _serve(self) -> None:
+    def _start_process(self) -> None:
         purposes = {"Temporal": self._port} | ({} if self._headless else {"the Temporal UI": self._ui_port})
         ports = process.available_ports(LOOPBACK, purposes)
         self.address = f"{LOOPBACK}:{ports[0]}"
         self.ui_url = None if self._headless else f"http://{LOOPBACK}:{ports[1]}"
         command = [
-            *(_executable(), "server", "start-dev", "--db-filename", str(self.directory / "temporal.db")),
+            *(_executable(), "server", "start-dev", "--db-filename", str(self._database)),
             *("--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal"),
             *("--ip", LOOPBACK, "--port", str(ports[0])),
             *(["--headless"] if self._headless else ["--ui-port", str(ports[1]), "--ui-disable-news-fetch"]),
