@@ -30,7 +30,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 
 from baton.cli.embedded import temporal as temporal_server
 from baton.cli.embedded.postgres import WHEEL, EmbeddedPostgres
-from baton.cli.embedded.process import OwnedDirectory, StartError, retry_on_chance, wait_until
+from baton.cli.embedded.process import OwnedDirectory, StartError, retry_start, wait_until
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.schema_version import has_current_form
@@ -440,7 +440,7 @@ def test_a_server_that_lost_its_port_is_started_again_however_much_it_says_after
             said = "listen tcp 127.0.0.1:43083: bind: address already in use\n" + "panic: and so on\n" * 1000
             raise StartError("It ended while it was starting.", output=said)
 
-    retry_on_chance(start)
+    retry_start(start)
     assert len(tries) == 2
 
 

@@ -89,7 +89,7 @@ class EmbeddedPostgres(ChildServer):
         if not (self.data / "PG_VERSION").exists():
             self._initialise(binaries, account)
         self._remove_stale_pid_files()
-        process.retry_on_chance(lambda: self._serve(binaries, account))
+        process.retry_start(lambda: self._serve(binaries, account))
         try:
             self._create_database()
             self._create_logins()

@@ -30,7 +30,7 @@ PR_SET_PDEATHSIG = 1
 SHOWN_LENGTH = 1500  # of the output at its beginning, which names a panic, and at its end
 START_ATTEMPTS = 5
 # What a server says that lost a port, or that broke down for no fault of its settings, which it would name in an error.
-CHANCE_SIGNS = ("address already in use", "failed to assign a free port", "panic: ", "fatal error: ")
+TRANSIENT_SIGNS = ("address already in use", "failed to assign a free port", "panic: ", "fatal error: ")
 LOG_BYTES, KEPT_LOGS = 16 * 2**20, 5
 CLOCK_ERROR_SECONDS = 2.0  # how far off the start time of a process may be, as the system reports it
 
@@ -270,9 +270,8 @@ class ChildServer(ABC):
         """Spawn the child process, and prepare what it serves."""
 
     def _spawn(self, command: Sequence[str], directory: Path, death_signal: signal.Signals, **options: Any) -> ChildProcess:
-        """Start the child process of this server, after that of an earlier attempt; it writes to the server's log."""
-        if self._child is not None:
-            self._child.stop(self.stopping)
+        """Start the child process of this server, once that of an earlier attempt is gone; it writes to the server's log."""
+        self._end_process()
         self._child = ChildProcess(command, self._owned, directory, self.log, death_signal, **options)
         return self._child
 
@@ -282,10 +281,13 @@ class ChildServer(ABC):
 
     def stop(self) -> None:
         """Stop the process, which may finish its work within the time of the escalation, and release the directory."""
+        self._end_process()
+        self._child = None
+        self._owned.release()
+
+    def _end_process(self) -> None:
         if self._child is not None:
             self._child.stop(self.stopping)
-            self._child = None
-        self._owned.release()
 
     @property
     def running(self) -> bool:
@@ -361,15 +363,15 @@ def available_ports(host: str, wanted: Mapping[str, int | None]) -> list[int]:
         return ports
 
 
-def retry_on_chance(start: Callable[[], None]) -> None:
+def retry_start(start: Callable[[], None]) -> None:
     """Start; try again, with other ports, where another program took a free port before the server could listen on it, or
     where the server broke down."""
     for attempt in range(START_ATTEMPTS):
         try:
             return start()
         except StartError as error:
-            by_chance = any(sign in error.output.lower() for sign in CHANCE_SIGNS)
-            if attempt == START_ATTEMPTS - 1 or not by_chance:
+            transient = any(sign in error.output.lower() for sign in TRANSIENT_SIGNS)
+            if attempt == START_ATTEMPTS - 1 or not transient:
                 raise
 
 

@@ -66,19 +66,18 @@ class EmbeddedTemporal(ChildServer):
         self._settings = {**SETTINGS, **(settings or {})}
 
     def _launch(self) -> None:
-        process.retry_on_chance(self._serve)
+        process.retry_start(self._serve)
 
     def _serve(self) -> None:
-        """Start the server and prepare its namespace; leave no database that is begun and not finished. The server takes the
-        ports of its inner services when its own answers already, so a port that it lost may show only in the preparation."""
+        """Start the server and prepare its namespace, for it may break down when its port answers already; leave no database
+        that is begun and not finished."""
         is_new = not self._database.exists()
         try:
             self._start_process()
             self._prepare_namespace()
         except StartError:
             if is_new:
-                if self._child is not None:
-                    self._child.stop(self.stopping)
+                self._end_process()
                 for file in self.directory.glob(f"{self._database.name}*"):
                     file.unlink()
             raise
