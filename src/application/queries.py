@@ -48,7 +48,7 @@ class Queries:
         if not operation.open:
             refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
         if query.reads_projections and (position := getattr(query, "min_position", None)):
-            await self._wait_for_projections(position)
+            await self.wait_for_projections(position)
         if isinstance(query, History) and target_id is not None:
             return await self._history(query, caller, target_id)
         call = caller.call(self.clock(), self.new_id())
@@ -83,12 +83,14 @@ class Queries:
         more = len(rows) > query.limit
         return HistoryPage(aggregate.id_name, id, shown, encode_cursor(rows[query.limit - 1].version) if more else None)
 
-    async def _wait_for_projections(self, position: int) -> None:
+    async def wait_for_projections(self, position: int) -> bool:
+        """Wait a moment until the projections show what is recorded up to a position; return whether they do."""
         pause, waited = 0.005, 0.0
-        while not await self.store.has_passed(PROJECTIONS, position) and waited < OWN_WRITES_WAIT_SECONDS:
+        while not (passed := await self.store.has_passed(PROJECTIONS, position)) and waited < OWN_WRITES_WAIT_SECONDS:
             await asyncio.sleep(pause)
             waited += pause
             pause = min(pause * 1.5, 0.05)
+        return passed
 
 
 def event_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:

@@ -4,15 +4,22 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psycopg
+import pytest
+
 from baton.application.agents.model_consultation import BudgetLock
+from baton.application.agents.rule_agents import RunListBehindError
 from baton.application.language_models import ChatRequest
 from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.agent.agent import SpendingTurn
+from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.temporal.engine import connect
 from baton.infrastructure.wall_clock import new_id
 from baton.testing.ports import ScriptedModel
 from tests.support.api.rest_beamline import beamline
+from tests.support.service import running_api
 from tests.support.waiting import until
 from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER, PROMOTER, SUPERVISOR, agent_stack, constant_models
 
@@ -122,6 +129,22 @@ async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, tempora
         assert (decision["choice"], decision["decided_by"]) == ("Hold", SUPERVISOR)
         held = (await facility.events(f"/runs/{run_id}"))[-1]
         assert held["payload"]["decided_by_decision_id"] == decision["id"]
+
+
+async def test_a_run_that_the_list_does_not_show_yet_is_held_too(database_url: str) -> None:
+    async with running_api(database_url, projecting=False, run_supervisor_enabled=True) as api:
+        line = await beamline(api)
+        run_id = await line.start_run()
+        await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+        settings = Settings(database_url=database_url, app_env="test", run_supervisor_enabled=True)
+        async with Runtime(settings) as runtime:
+            with pytest.raises(RunListBehindError):
+                await runtime.agents.supervisor.look()
+            async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+                while await Projector(database_url).advance(connection):
+                    pass
+            await runtime.agents.supervisor.look()
+        assert (await api.get(f"/runs/{run_id}")).json()["status"] == "Held"
 
 
 async def test_what_people_see_of_a_subscriber_that_cannot_go_on(database_url: str, temporal: EmbeddedTemporal) -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.ports import Caller
-from baton.application.queries import Queries
+from baton.application.queries import PROJECTIONS, Queries
 from baton.application.unit_of_work import load_event_rows
 from baton.domain.agent import rule_agents as rules
 from baton.domain.agent.caution_proposal import JUDGING_COMMANDS, PromoteByRule, ProposalOrder, promotion_cause
@@ -74,6 +74,10 @@ class Expirer:
         return True
 
 
+class RunListBehindError(Unavailable):
+    """The list of runs does not show everything that was recorded when a look began."""
+
+
 @dataclass
 class RunSupervisor:
     """Holds runs that need beam when it is lost, as the seeded agent; a decision comes before every command."""
@@ -86,7 +90,8 @@ class RunSupervisor:
     stood_down: bool = False
 
     async def look(self) -> None:
-        """Look at every run once, and act by the rule."""
+        """Look at every run, and act by the rule: at once on those that the list shows, and where it is behind the log,
+        again once it has caught up."""
         caller = in_process(SUPERVISOR_ID, self.queries.new_id())
         if denied := await self.client.denied_commands(caller, SEEDED[rules.RUN_SUPERVISOR].commands - ACTING):
             if not self.stood_down:
@@ -94,6 +99,16 @@ class RunSupervisor:
             self.stood_down = True
             return
         self.stood_down = False
+        recorded = (await self.queries.store.end()).position
+        listed = await self.queries.store.has_passed(PROJECTIONS, recorded)
+        await self._look_at_listed(caller)
+        if not listed:
+            listed = await self.queries.wait_for_projections(recorded)
+            await self._look_at_listed(caller)
+        if not listed:
+            raise RunListBehindError("The list of runs is behind the log, so one may have been missed; look again.")
+
+    async def _look_at_listed(self, caller: Caller) -> None:
         outages: Outages = {}
         for run_id in [id async for id in self._runs(caller)]:
             try:
