@@ -2,7 +2,7 @@
 Every activity may run again: the ledger, the streams and the rows say what was done already."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import wraps
@@ -23,10 +23,12 @@ from baton.application.conduct.passes import Passes
 from baton.application.conduct.run_conductor import RunConductor
 from baton.application.conduct.signal_reader import SignalReader
 from baton.application.conduct.step_execution import StepRunner
+from baton.application.long_work import TaskWork
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.publications import Publications
 from baton.application.schedules.firings import Firings
 from baton.domain.operation.conduct.messages import OwnedRequest
+from baton.domain.shared.tasks import TaskRequest
 from baton.workflows import activity_stubs as stubs
 
 log = structlog.get_logger()
@@ -209,3 +211,16 @@ def calibration_publication_activities(publications: Publications) -> Activities
         implement(declared.send_calibration_publication, lambda id: publications.send(UUID(id))),
         implement(declared.record_calibration_publication, lambda id: publications.record(UUID(id))),
     ]
+
+
+def task_activities(works: Iterable[TaskWork]) -> Activities:
+    """Return the activity of tasks, which looks for each in the work of its kind."""
+    by_kind = {work.workflow: work for work in works}
+
+    async def carry_out(request: TaskRequest) -> None:
+        if (work := by_kind.get(request.kind)) is None:
+            raise ApplicationError("This build has no such kind of task.", type="UnknownTask", non_retryable=True)
+        refuse_foreign_workflow(f"{request.kind}:{request.work_id}")
+        await yield_on_shutdown(work.run(UUID(request.work_id)))
+
+    return [implement(stubs.TaskActivityStubs.carry_out_task, short(carry_out))]

@@ -200,6 +200,8 @@ def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterab
             yield "204", {"description": "Everything was told; there is nothing to come.", "headers": headers}
     elif issubclass(operation.input, History):
         success["content"] = {"application/json": {"schema": history_schema(operation)}}
+    elif operation.media_types:
+        success["content"] = {media_type: {} for media_type in operation.media_types}
     elif (operation.name, "answer") in forms:
         success["content"] = {"application/json": {"schema": forms[operation.name, "answer"]}}
     if operation.accepted is not None:

@@ -14,9 +14,11 @@ from baton.api.parsing import from_json, from_query, idempotency_key, refuse_int
 from baton.application.ports import Caller, CommandResult
 from baton.application.queries import HistoryPage
 from baton.application.service import Service
+from baton.domain.kernel import Document
 from baton.domain.registry import Operation
 from baton.domain.shared.listing import Page
 
+INERT = (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'")  # a picture must not run scripts
 LARGE_BODY = 32 * 1024  # bytes; what is larger keeps the process busy for milliseconds at a time
 
 
@@ -40,7 +42,7 @@ class OperationEndpoint:
     async def _answer(self, request: Request, body: bytes, caller: Caller, target_id: UUID | None) -> Response:
         request_input = self._input(request, body)
         if self.operation.kind == "query":
-            return Response(200, answer_json(await self.service.ask(request_input, caller, target_id=target_id)))
+            return query_response(await self.service.ask(request_input, caller, target_id=target_id))
         given = request.header(b"idempotency-key")
         key = None if given is None else idempotency_key(given, "header", "Idempotency-Key")
         return executed_response(await self.service.execute(request_input, caller, target_id=target_id, key=key))
@@ -60,6 +62,13 @@ class OperationEndpoint:
         request_input = from_json(operation.input, body, path=fields)
         refuse_internal(operation, request_input)
         return request_input
+
+
+def query_response(answer: Any) -> Response:
+    """Return the response to a query."""
+    if isinstance(answer, Document):
+        return Response(200, answer.content, [INERT], content_type=answer.media_type.encode())
+    return Response(200, answer_json(answer))
 
 
 def executed_response(executed: CommandResult) -> Response:

@@ -120,7 +120,7 @@ class Commands:
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)
         outcome = await unit.fulfil(operation.decision(command, state, call))
-        stream_id = call.new_id if target_id is None else target_id
+        stream_id = operation.begun_stream(command, call) if target_id is None else target_id
         batch = Batch(call, operation.command_name)
         batch.add(outcome, stream_id, unit.version, self.new_id)
         batch.facts = unit.facts if operation.gated else None

@@ -121,4 +121,4 @@ class Service:
                 start = await self._run_detached(self.start_work(work, work_id), deadline - loop.time())
             await self._wait(min(pause, max(0.0, deadline - loop.time())))
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
-        return replace(result, status=200 if result.replayed else result.status, body=body)
+        return replace(result, status=200 if result.replayed and body else result.status, body=body or None)

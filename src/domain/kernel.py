@@ -71,7 +71,7 @@ class Event(BaseModel):
     A stored payload is read for ever: a change of shape raises `version` and brings an upcaster from each older version."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-    __slots__ = ("_own_id", "occurred_at", "recorded_by", "stored_id", "stream_id")
+    __slots__ = ("_own_id", "caller_id", "occurred_at", "stored_id", "stream_id")
     if TYPE_CHECKING:
 
         @property
@@ -81,7 +81,7 @@ class Event(BaseModel):
         @property
         def stored_id(self) -> UUID: ...
         @property
-        def recorded_by(self) -> UUID: ...
+        def caller_id(self) -> UUID: ...
 
     aggregate: ClassVar["Aggregate[Any]"]
     schema_version: ClassVar[int] = 1  # The version of the payload that this class writes.
@@ -159,10 +159,10 @@ class Event(BaseModel):
         """The id to store it under, where that follows from its cause."""
         return getattr(self, "_own_id", None)
 
-    def attribute(self, stored_id: UUID, recorded_by: UUID) -> Self:
+    def attribute(self, stored_id: UUID, caller_id: UUID) -> Self:
         """Note the id it is stored under, and whose command recorded it."""
         object.__setattr__(self, "stored_id", stored_id)
-        object.__setattr__(self, "recorded_by", recorded_by)
+        object.__setattr__(self, "caller_id", caller_id)
         return self
 
     def payload(self) -> str:
@@ -263,6 +263,14 @@ if TYPE_CHECKING:
 
 else:
     Verb = JudgedVerb = Creation = JudgedCreation = Command
+
+
+@dataclass(frozen=True)
+class Document:
+    """An answer that is a file of another form than the service's own JSON: a manifest, a picture, a foreign record."""
+
+    media_type: str
+    content: bytes
 
 
 class Query(Value):

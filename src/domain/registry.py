@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
+from uuid import UUID
 
 from baton.domain.derived_refusals import reasons_of, refusals_of
 from baton.domain.shared.annotations import marks, text_refusals
@@ -27,6 +28,7 @@ class QuestionOptions(TypedDict, total=False):
     """What the declaration of any operation may say; `Operation` explains each."""
 
     returns: Any
+    media_types: Sequence[str]
     refuses: Sequence[type[Refusal]]
     callers: Sequence[Enum]
     mcp: bool
@@ -46,6 +48,7 @@ class QueryOptions(QuestionOptions, total=False):
 class CreationOptions(QueryOptions, total=False):
     """What the declaration of a command that begins a stream may say."""
 
+    under: str
     verb: str
     records: "type[Event]"
     allowed: Collection[Enum]
@@ -84,12 +87,14 @@ class Operation:
     input: "type[Command] | type[Query]"
     aggregate: "Aggregate[Any] | None" = None
     creates: bool = False
+    under: str | None = None  # The field that is the id of the stream it begins, where that id is not a new one.
     allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
     state_reason: str | None = None  # The machine cause of a refusal for the state, where that is not the state's own name.
     reasons: Sequence[str] = ()  # The machine causes of its own refusal class that its rules do not spell out.
     refuses: Sequence[type[Refusal]] = ()  # The classes that its rules do not name: of ports, and of verbs it stands in for.
     status: int = 200
     returns: Any = None
+    media_types: Sequence[str] = ()  # The forms of the `Document` that it answers, where it answers one.
     work: str | None = None  # The long work that it opens, and whose answer becomes its own.
     accepted: Any = None  # The model of its answer while its long work is still under way.
     starts_workflow: str | None = None  # The kind of workflow that is started, or signalled, about what it wrote.
@@ -147,6 +152,11 @@ class Operation:
             classes += refusals_of(self.input)
         classes += (*self.refuses, *text_refusals(self.input))
         return tuple(one for one in dict.fromkeys(classes) if one is not UnauthorizedError or one in self.refuses)
+
+    def begun_stream(self, command: "Command", call: "Call") -> UUID:
+        """Return the id of the stream that a creation begins."""
+        id: UUID = call.new_id if self.under is None else getattr(command, self.under)
+        return id
 
     def decision(self, command: "Command", state: "State | None", call: "Call") -> "Reads[Outcome]":
         """Judge a command in the order refusals are promised: references, state, values, the rest."""

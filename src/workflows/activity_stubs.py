@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct.results import Failure
     from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
     from baton.domain.run.messages import PhaseReport, PhaseRequest, RunConductEnd, RunConductRequest
+    from baton.domain.shared.tasks import TaskRequest
 
 Stubs = TypeVar("Stubs")
 
@@ -107,3 +108,10 @@ class CalibrationPublicationActivityStubs(Protocol):
     async def sign_calibration_publication(self, receipt_id: str) -> bool: ...
     async def send_calibration_publication(self, receipt_id: str) -> bool: ...
     async def record_calibration_publication(self, receipt_id: str) -> None: ...
+
+
+@declare_activities
+class TaskActivityStubs(Protocol):
+    """The activity of tasks."""
+
+    async def carry_out_task(self, request: TaskRequest) -> None: ...

@@ -24,7 +24,7 @@ from baton.api.rest import answer_json
 from baton.application.ports import Caller, CommandResult, WorkProgress
 from baton.application.service import ProgressListener, Service
 from baton.application.settings import McpToolset
-from baton.domain.kernel import Command, Query, Value, omittable
+from baton.domain.kernel import Command, Document, Query, Value, omittable
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import NotFound
 
@@ -137,7 +137,10 @@ class Toolbox:
     ) -> tuple[int, CallToolResult]:
         request, target_id, key = tools.tool_request(operation, arguments)
         if isinstance(request, Query):
-            return 200, tool_answer(answer_json(await self._service.ask(request, caller, target_id=target_id)), caller)
+            answer = await self._service.ask(request, caller, target_id=target_id)
+            if isinstance(answer, Document):
+                return 200, document_answer(answer, caller)
+            return 200, tool_answer(answer_json(answer), caller)
         execution = self._service.execute(request, caller, target_id=target_id, key=key, on_progress=on_progress)
         done = await self._run_to_end(execution)
         facts = {"baton/status": done.status, "baton/position": done.position}
@@ -219,6 +222,18 @@ def tool_answer(body: bytes, caller: Caller, facts: Mapping[str, Any] | None = N
         content=[TextContent(type="text", text=body.decode())],
         structured_content=orjson.loads(body),
         _meta={**(facts or {}), "baton/correlation_id": str(caller.correlation_id)},
+    )
+
+
+def document_answer(document: Document, caller: Caller) -> CallToolResult:
+    """Return a document as a resource with its media type, and as a structure too where it is JSON."""
+    resource = mcp_types.TextResourceContents(
+        uri=f"baton:document/{caller.correlation_id}", mime_type=document.media_type, text=document.content.decode()
+    )
+    return CallToolResult(
+        content=[mcp_types.EmbeddedResource(type="resource", resource=resource)],
+        structured_content=orjson.loads(document.content) if document.media_type.endswith("json") else None,
+        _meta={"baton/correlation_id": str(caller.correlation_id)},
     )
 
 

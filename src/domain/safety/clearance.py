@@ -292,7 +292,7 @@ def barred_reviewers(clearance: Clearance) -> Reads[frozenset[UUID]]:
     if not deployment.clearance_four_eyes:
         return frozenset()
     registered = yield from events_of(clearance.id, ClearanceRegistered)
-    return frozenset(event.recorded_by for event in registered)
+    return frozenset(event.caller_id for event in registered)
 
 
 class ClearanceReview(JudgedVerb[Clearance, frozenset[UUID]]):

@@ -13,7 +13,12 @@ from baton.domain.shared.refusals import Refusal
 F = TypeVar("F", contravariant=True)
 T = TypeVar("T")
 Commands = tuple[str, ...]
-GATE_STREAMS = frozenset({"Asset", "Campaign", "Clearance", "Enclosure", "Method", "Plan", "Run", "Subject", "Supply"})
+GATE_STREAMS = frozenset(
+    {
+        *("Asset", "Campaign", "Clearance", "Credential", "Dataset", "Distribution", "Enclosure", "Facility"),
+        *("Method", "Permit", "Plan", "Run", "Subject", "Supply"),
+    }
+)
 """The streams whose events can close a gate: an append to them waits for a gated command that is being written."""
 NOT_JUDGED = "not_judged"  # The reason of a gate that cannot be asked, because the facts it judges cannot be loaded.
 
