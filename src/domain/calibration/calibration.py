@@ -1,39 +1,26 @@
 """A calibration: measured constants of one target at one operating point. Values are revisions that are only ever added:
 a wrong one is superseded by another, and what was pinned stays as it was."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Never, assert_never
+from typing import Annotated, Any, Literal, assert_never
 from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
-from baton.domain.kernel import (
-    Aggregate,
-    Call,
-    Creation,
-    CursorText,
-    Event,
-    LogPosition,
-    Outcome,
-    PageLimit,
-    Query,
-    State,
-    Value,
-    Verb,
-    copy_with,
-    omittable,
-)
+from baton.domain.decision.decision import Decision
+from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Value, copy_with, omittable
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary
-from baton.domain.shared.reads import Reads
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.reads import Reads, members_by_key, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import FreeText, Remark, Text
-from baton.domain.shared.writes import Answer, Claim
+from baton.domain.shared.writes import Answer, Claim, Enlist
 
+REVISIONS = "calibration-revision"  # Look-up kind: the calibration that a revision belongs to.
 IDENTITY = "calibration-identity"  # Claim kind: the calibration of one target, quantity and operating point.
 
 
@@ -244,6 +231,15 @@ def required_revision(calibration: Calibration, revision_id: UUID) -> Revision:
     return revision
 
 
+def require_revisions(ids: Collection[UUID]) -> Reads[dict[UUID, UUID]]:
+    """Return the calibration of each of these revisions, or refuse with 404 and all that are missing."""
+    found = yield from members_by_key(REVISIONS, *sorted(ids))
+    if missing := sorted(id for id in ids if str(id) not in found):
+        detail = f"There is no calibration revision {missing[0]}; read the calibration for the ones it has."
+        raise CalibrationRevisionNotFoundError(detail, facts={"missing_ids": missing})
+    return {UUID(key): calibrations[0] for key, calibrations in found.items()}
+
+
 @calibration.creation()
 class DefineCalibration(Creation):
     """Say what is calibrated: a quantity of one target at one operating point; its values follow as revisions."""
@@ -306,7 +302,7 @@ class AppendedRevision(Value):
 @calibration.command(
     post="/{calibration_id}/revisions", status=201, returns=AppendedRevision, refuses=[InvalidCalibrationSourceError]
 )
-class AppendCalibrationRevision(Verb[Calibration]):
+class AppendCalibrationRevision(JudgedVerb[Calibration, Decision | None]):
     """Add a value; from now on it is the latest, and what pinned an earlier one keeps it."""
 
     value: dict[str, Any]
@@ -315,7 +311,10 @@ class AppendCalibrationRevision(Verb[Calibration]):
     decided_by_decision_id: UUID | None = None
     supersedes_revision_id: UUID | None = None
 
-    def decide(self, calibration: Calibration, call: Call) -> Outcome:
+    def gather(self, calibration: Calibration, call: Call) -> Reads[Decision | None]:
+        return (yield from require_if_given(Decision, self.decided_by_decision_id))
+
+    def decide(self, calibration: Calibration, call: Call, cited: Decision | None) -> Outcome:
         QUANTITIES[calibration.quantity].value.check(self.value, InvalidCalibrationValueError)
         source_id = self.source.id_given()
         if self.supersedes_revision_id is not None and calibration.revision(self.supersedes_revision_id) is None:
@@ -337,7 +336,7 @@ class AppendCalibrationRevision(Verb[Calibration]):
             established_by=call.principal_id,
             content_hash=content_hash(hashed),
         )
-        return [appended, Answer({"revision_id": str(call.new_id)})]
+        return [appended, Enlist(REVISIONS, str(call.new_id)), Answer({"revision_id": str(call.new_id)})]
 
 
 calibration.get(hidden=["created_at"])
@@ -358,59 +357,3 @@ class ListCalibrations(ListQuery):
     quantity: CalibrationQuantity | None = None
     latest_revision_status: tuple[CalibrationStatus, ...] = ()
     latest_revision_source_kind: tuple[SourceKind, ...] = ()
-
-
-class CalibrationAtRiskResultsUnknownError(Conflict, context="calibration"):
-    """No datasets are recorded here, so which results rest on a calibration cannot be known."""
-
-
-class Exposure(StrEnum):
-    USED = "Used"
-    DERIVED = "Derived"
-
-
-class CalibrationAtRiskResult(Value):
-    """A dataset that used a suspect value, or was derived from one that did."""
-
-    dataset_id: UUID
-    name: str
-    intent: str
-    producing_run_id: UUID | None
-    subject_id: UUID | None
-    revision_id: UUID
-    exposure: Exposure
-    superseded_by_revision_id: UUID | None
-    superseded_by_status: CalibrationStatus | None
-    superseded_at: datetime | None
-    at_risk: bool
-
-
-@calibration.query(
-    get="/{calibration_id}/at-risk-results",
-    returns=Page[CalibrationAtRiskResult],
-    refuses=[CalibrationRevisionNotFoundError, CalibrationAtRiskResultsUnknownError],
-)
-class ListCalibrationAtRiskResults(Query):
-    """Datasets that used a superseded revision, then those derived from them; with a revision named, what used that one."""
-
-    revision_id: UUID | None = None
-    limit: PageLimit = 50
-    cursor: CursorText | None = None
-    order: Order = Order.ASC
-    min_position: LogPosition | None = None
-
-    def answer(self, calibration: Calibration, call: Call) -> Reads[Never]:
-        """Refuse, since no dataset is recorded that could cite a revision; an empty page would say that none does."""
-        if self.cursor:
-            Cursor.parse(self.cursor, self.order)
-        if self.revision_id is None:
-            suspects = [one for one in calibration.revisions if one.superseded_by_revision_id is not None]
-        else:
-            suspects = [required_revision(calibration, self.revision_id)]
-        raise CalibrationAtRiskResultsUnknownError(
-            "No datasets are recorded here, so which results rest on this calibration cannot be known; look for the "
-            "revisions in facts where the results are kept.",
-            reason="datasets_not_recorded",
-            facts={"revision_ids": [revision.revision_id for revision in suspects]},
-        )
-        yield

@@ -7,13 +7,14 @@ from typing import Annotated, Any, assert_never
 from uuid import UUID
 
 from baton.domain.caution.caution import AcknowledgedCaution
-from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, Verb, copy_with
+from baton.domain.decision.decision import Decision
+from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVerb, Outcome, State, Value, copy_with
 from baton.domain.operation.conduct.results import ActuationKind, ConductEnded, RunConductResult, merged_kind
 from baton.domain.operation.procedure.procedure import PHASES, Procedure, ProcedureStatus
 from baton.domain.registry import Internal
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
-from baton.domain.shared.reads import Reads, find_all, members_of
+from baton.domain.shared.reads import Reads, find_all, members_of, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData, refuse_blank_text
 from baton.domain.shared.times import Instant
@@ -243,11 +244,14 @@ def evolve(run: Run, event: RunEvent) -> Run:
 
 
 @run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3, essential=True)
-class HoldRun(Verb[Run]):
+class HoldRun(JudgedVerb[Run, Decision | None]):
     """Pause the run; it goes on only when somebody resumes it."""
 
     reason: Annotated[str, run.text("hold_reason", 500, label="reason", personal=True)] | None = None
     decided_by_decision_id: UUID | None = None
+
+    def gather(self, run: Run, call: Call) -> Reads[Decision | None]:
+        return (yield from require_if_given(Decision, self.decided_by_decision_id))
 
 
 HIDDEN = "created_at parameters_schema_revision hold_count last_held_at last_hold_reason running_since updated_at"
@@ -327,6 +331,7 @@ class RunEnding(JudgedVerb[Run, Phases]):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         refuse_blank_text(self)
         return (yield from phases_of(run))
 
@@ -359,6 +364,7 @@ class TruncateRun(RunEnding):
     interrupted_at: Instant | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[Phases]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         refuse_blank_text(self)
         if self.interrupted_at is not None and self.interrupted_at > call.now:
             raise InvalidRunInterruptedAtError("The run cannot have been interrupted in the future; give a past time.")

@@ -6,8 +6,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, JsonValue
 
+from baton.domain.calibration.calibration import CalibrationRevisionNotFoundError, require_revisions
 from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded
 from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
+from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, asset_scope
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, Outcome, Query, Value
@@ -107,7 +109,9 @@ def load_start(request: RunRequest, call: Call) -> Reads[RunStart]:
     plan, method = yield from load_plan(request.plan_id)
     scope = yield from asset_scope(plan.asset_ids)
     subject = yield from require_if_given(Subject, request.subject_id)
+    yield from require_revisions(request.pinned_calibration_ids)
     campaign = yield from require_if_given(Campaign, request.campaign_id)
+    yield from require_if_given(Decision, request.decided_by_decision_id)
     facts = yield from run_preconditions(call, call.new_id, request.subject_id, method, scope, resuming=False)
     targets = frozenset({CautionTarget(kind=CautionTargetKind.PLAN, id=plan.id)})
     cautions = yield from cautions_in_scope(scope.bound_ids, scope.ancestor_ids, targets)
@@ -169,7 +173,7 @@ def name_given(start: RunStart) -> None:
 
 
 def pins_bounded(start: RunStart) -> None:
-    """No more calibration revisions are pinned than a run keeps; whether they exist is not asked."""
+    """No more calibration revisions are pinned than a run keeps."""
     if (count := len(start.request.pinned_calibration_ids)) > MAX_PINS:
         detail = f"A run pins at most {MAX_PINS} calibration revisions, and {count} are given; leave some out."
         raise InvalidPinnedCalibrationsError(detail, facts={"count": count})
@@ -194,8 +198,8 @@ GATES: tuple[Gate[RunStart], ...] = (
     Gate(pins_bounded, lambda start: start.request.pinned_calibration_ids),
     Gate(refs_bounded),
 )  # The gates of a start in order, after everything it refers to was found.
-NAMED = (Plan, Practice, Method, Asset, Subject, Campaign)
-REFUSALS = (*(state.aggregate.NotFound for state in NAMED), AncestorWalkDepthExceededError)
+NAMED = (Plan, Practice, Method, Asset, Subject, Campaign, Decision)
+REFUSALS = (*(state.aggregate.NotFound for state in NAMED), CalibrationRevisionNotFoundError, AncestorWalkDepthExceededError)
 
 
 class RunStartedAnswer(BaseModel):
@@ -271,6 +275,7 @@ class ResumeRun(JudgedVerb[Run, Preconditions]):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[Preconditions]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         plan, method = yield from load_plan(run.plan_id)
         scope = yield from asset_scope(plan.asset_ids)
         return (yield from run_preconditions(call, run.id, run.subject_id, method, scope, resuming=True))
@@ -293,6 +298,7 @@ class AdjustRun(JudgedVerb[Run, Method]):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, run: Run, call: Call) -> Reads[Method]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         _, method = yield from load_plan(run.plan_id)
         if run.status in LIVE and not self.parameters_patch:
             raise InvalidRunAdjustPatchError("The patch is empty; name at least one parameter.")

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
+from pydantic import Field
+
 from baton.domain.shared.reads import Reads, holder_of
 from baton.domain.shared.refusals import Invalid, Refusal
-from baton.domain.shared.text import Text
+from baton.domain.shared.text import Text, unnameable_character
 
 FACILITY_CODE = "facility-code"  # Claim kind: the facility that holds a code, for ever.
 
@@ -36,6 +38,26 @@ def require_facility(code: str, refusal: type[Refusal]) -> Reads[None]:
     if is_facility_code(code) and (yield from holder_of(FACILITY_CODE, code)) is None:
         detail = f"No facility has the code {code}; register the facility first or correct the code."
         raise refusal(detail, facts={"facility_code": code})
+
+
+GivenExternalId = Annotated[str, Field(max_length=1000, description="Without the name of its scheme before it.")]
+GivenExternalIdScheme = Annotated[str, Field(max_length=1000)]
+
+
+def checked_external_id(value: str, scheme: str, refusal: type[Refusal]) -> dict[str, str]:
+    """Return an identifier as it is kept, or refuse one that is blank, too long, or begins with a scheme or an address."""
+    value, scheme = value.strip(), scheme.strip()
+    if not value or not scheme:
+        raise refusal("The identifier or its scheme is blank; give both.", reason="blank")
+    if len(value) > 200 or len(scheme) > 50:
+        raise refusal("The identifier is too long; give 200 characters at most, and 50 of its scheme.", reason="too_long")
+    if character := unnameable_character(value + scheme):
+        raise refusal(f"The identifier holds {character}, which none has; leave it out.", reason="control_character")
+    if value.lower().startswith(f"{scheme.lower()}:"):
+        raise refusal(f"The identifier begins with its scheme; leave {scheme}: out.", reason="scheme_prefix")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+        raise refusal("The identifier is an address; leave out everything before the identifier.", reason="address")
+    return {"external_id": value, "external_id_scheme": scheme}
 
 
 def trimmed_refs(refs: Mapping[str, str], refusal: type[Refusal]) -> dict[str, str]:

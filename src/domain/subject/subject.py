@@ -8,6 +8,7 @@ from uuid import UUID
 
 from baton.domain.equipment.asset import Asset, AssetLifecycle
 from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Verb, copy_with
+from baton.domain.shared.identifiers import checked_external_id
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
@@ -211,10 +212,8 @@ class AssignSubjectExternalId(Verb[Subject]):
             raise self.cannot("already_assigned", detail, **kept)
 
     def decide(self, subject: Subject, call: Call) -> Outcome:
-        if self.external_id.lower().startswith(f"{self.external_id_scheme.lower()}:"):
-            detail = f"The identifier begins with its scheme; leave {self.external_id_scheme}: out."
-            raise InvalidSubjectExternalIdError(detail, reason="scheme_prefix")
-        return [SubjectExternalIdAssigned(**dict(self), assigned_by=call.principal_id)]
+        kept = checked_external_id(self.external_id, self.external_id_scheme, InvalidSubjectExternalIdError)
+        return [SubjectExternalIdAssigned(**kept, assigned_by=call.principal_id)]
 
 
 subject.get(hidden=["created_at"])

@@ -16,12 +16,12 @@ from baton.domain.calibration.calibration import (
     CalibrationRevisionAppended,
     CalibrationStatus,
     DefineCalibration,
-    ListCalibrationAtRiskResults,
     ListCalibrations,
     identity_key,
 )
 from baton.domain.calibration.quantities import CalibrationQuantity
 from baton.domain.shared.canonical import canonical_json
+from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.calibrations import AT_25_KEV, append_revision, definition, measured_revision, rotation_center
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
@@ -87,7 +87,7 @@ def test_the_length_of_a_description_is_the_edges_business() -> None:
 
 
 def test_a_revision_carries_its_value_its_source_and_its_hash(world: World) -> None:
-    id, procedure, decision = rotation_center(world), new_id(), new_id()
+    id, procedure, decision = rotation_center(world), new_id(), decision_to_cite(world)
     source = {"kind": "Measured", "procedure_id": procedure}
     [event] = world.when(measured_revision(source=source, decided_by_decision_id=decision), on=id)
     assert isinstance(event, CalibrationRevisionAppended)
@@ -163,6 +163,13 @@ def test_a_revision_supersedes_one_of_the_same_calibration_only(world: World) ->
         world.when(measured_revision(supersedes_revision_id=foreign), on=id)
 
 
+def test_a_decision_that_a_revision_rests_on_exists_and_is_asked_for_first(world: World) -> None:
+    missing = new_id()
+    with expect_refusal("DecisionNotFoundError") as caught:
+        world.when(measured_revision(value={}, decided_by_decision_id=missing), on=rotation_center(world))
+    assert (caught.value.status, caught.value.facts) == (404, {"missing_ids": [str(missing)]})
+
+
 def test_the_latest_revision_that_names_one_supersedes_it(world: World) -> None:
     id = rotation_center(world)
     first = append_revision(world, id)
@@ -182,21 +189,6 @@ def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: Wor
     assert (row["revision_count"], row["defined_by"]) == (2, OPERATOR)
     empty = ListCalibrations.summary.of(world.state(Calibration, rotation_center(world))).model_dump()
     assert (empty["latest_revision_id"], empty["latest_revision_source_kind"], empty["revision_count"]) == (None, None, 0)
-
-
-def test_which_results_are_at_risk_is_refused_while_no_datasets_are_recorded(world: World) -> None:
-    id = rotation_center(world)
-    first, kept = append_revision(world, id), append_revision(world, id)
-    for superseded in ((), (first,)):
-        with expect_refusal("CalibrationAtRiskResultsUnknownError", "datasets_not_recorded") as caught:
-            world.ask(ListCalibrationAtRiskResults(), on=id)
-        assert caught.value.facts == {"revision_ids": [str(one) for one in superseded]}
-        append_revision(world, id, supersedes_revision_id=first)
-    with expect_refusal("CalibrationAtRiskResultsUnknownError") as caught:
-        world.ask(ListCalibrationAtRiskResults(revision_id=kept), on=id)
-    assert caught.value.facts == {"revision_ids": [str(kept)]}
-    with expect_refusal("CalibrationRevisionNotFoundError"):
-        world.ask(ListCalibrationAtRiskResults(revision_id=new_id()), on=id)
 
 
 def test_the_worked_example(world: World) -> None:

@@ -31,7 +31,7 @@ from baton.domain.federation.credential import Credential, RevokeCredential, Sta
 from baton.domain.federation.facility import Facility
 from baton.domain.federation.permit import Permit, RevokePermit, SuspendPermit
 from baton.domain.kernel import NIL
-from tests.support.domain.calibrations import append_revision, publishable_revision, publishing_world
+from tests.support.domain.calibrations import append_revision, publishable_revision, publishing_world, rotation_center
 from tests.support.domain.peers import IN_A_YEAR, credential, own_id, permit, site
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
 
@@ -41,6 +41,11 @@ SIGNATURE = Signature(envelope_kind="ed25519-detached", kid="9f" * 32, bytes_hex
 @pytest.fixture
 def world() -> World:
     return publishing_world()
+
+
+def own_facility_of(world: World) -> Facility:
+    facility: Facility = world.state(Facility, own_id(world))
+    return facility
 
 
 def publication_row(world: World) -> CalibrationPublication:
@@ -59,7 +64,7 @@ def sent_publication(world: World) -> tuple[CalibrationPublication, UUID]:
     """A publication that both streams tell of."""
     publication, calibration, permit = accept_publication(world)
     finished = with_signature(publication, SIGNATURE, world.now)
-    published, receipt = publication_events(finished, calibration, world.now)
+    published, receipt = publication_events(finished, calibration, permit, own_facility_of(world), world.now)
     world.given(calibration.id, published)
     world.given(permit.id, receipt)
     return finished, calibration.id
@@ -122,7 +127,8 @@ def no_permit(world: World, id: UUID, publish: PublishCalibrationRevision) -> No
 def published_before(world: World, id: UUID, publish: PublishCalibrationRevision) -> None:
     world.when(publish, on=id)
     publication = with_signature(publication_row(world), SIGNATURE, world.now)
-    published, _ = publication_events(publication, world.state(Calibration, id), world.now)
+    permit = world.state(Permit, publication.permit_id)
+    published, _ = publication_events(publication, world.state(Calibration, id), permit, own_facility_of(world), world.now)
     world.given(id, published)
 
 
@@ -189,7 +195,7 @@ def test_another_permit_allows_the_same_revision_again(world: World) -> None:
     assert caught.value.facts["receipt_id"] == str(publication.receipt_id)
     key = next(iter(world.state(Permit, publication.permit_id).allowed_credential_ids))
     world.when(RevokePermit(), on=publication.permit_id)
-    permit(world, publication.peer_facility_id, allowed_credential_ids=[key])
+    permit(world, publication.peer_facility_id, allowed_credential_ids=[key], abi_tier_floor="Testing")
     world.when(publish, on=id)
     assert world.answer["receipt_id"] != str(publication.receipt_id)
 
@@ -208,7 +214,7 @@ def test_the_lowest_usable_own_signing_credential_signs(world: World) -> None:
     assert chosen_credential(world, ids) == first
 
 
-@pytest.mark.parametrize("flaw", ["rotating", "revoked", "expired", "foreign", "of another purpose", "not allowed"])
+@pytest.mark.parametrize("flaw", ["revoked", "expired", "foreign", "of another purpose", "not allowed"])
 def test_no_other_credential_signs(world: World, flaw: str) -> None:
     fields: dict[str, Any] = {
         "expired": {"expires_at": world.now + timedelta(minutes=1)},
@@ -216,12 +222,55 @@ def test_no_other_credential_signs(world: World, flaw: str) -> None:
         "of another purpose": {"purpose": "SealOnlineSigning"},
     }.get(flaw, {})
     id = credential(world, **fields)
-    if flaw == "rotating":
-        world.when(StartCredentialRotation(new_secret_ref="file://next"), on=id)
-    elif flaw == "revoked":
+    if flaw == "revoked":
         world.when(RevokeCredential(), on=id)
     world.now += timedelta(minutes=2)
     assert chosen_credential(world, [new_id()] if flaw == "not allowed" else [id]) is None
+
+
+def test_a_credential_that_is_being_rotated_still_signs(world: World) -> None:
+    id = credential(world)
+    world.when(StartCredentialRotation(new_secret_ref="file://next"), on=id)
+    assert chosen_credential(world, [id]) == id
+    assert world.state(Credential, id).secret_ref == "file://calibration"
+
+
+@pytest.mark.parametrize(
+    ("status", "floor", "goes_out"),
+    [
+        ("Verified", "Testing", True),
+        ("Verified", "Stable", True),
+        ("Provisional", "Testing", True),
+        ("Provisional", "Stable", False),
+        ("Verified", "Obsolete", False),
+        ("Verified", "Removed", False),
+    ],
+)
+def test_only_what_reaches_the_permits_tier_goes_out(world: World, status: str, floor: str, goes_out: bool) -> None:
+    peer = site(world)
+    permit_id = permit(world, peer, allowed_credential_ids=[credential(world)], abi_tier_floor=floor)
+    id = rotation_center(world)
+    publish = PublishCalibrationRevision(revision_id=append_revision(world, id, status=status), peer_facility_id=peer)
+    if goes_out:
+        world.when(publish, on=id)
+        assert publication_row(world).permit_id == permit_id
+    else:
+        with expect_refusal("CalibrationCannotPublishRevisionError", "below_tier_floor") as caught:
+            world.when(publish, on=id)
+        tier = "Stable" if status == "Verified" else "Testing"
+        expected = {"outbound_permit_id": str(permit_id), "abi_tier": tier, "abi_tier_floor": floor}
+        assert caught.value.facts == expected
+
+
+def test_only_forms_that_the_permit_names_go_out(world: World) -> None:
+    peer = site(world)
+    fields = {"allowed_payload_types": ["application/x-hdf5", "text/csv"], "abi_tier_floor": "Testing"}
+    permit(world, peer, allowed_credential_ids=[credential(world)], **fields)
+    id = rotation_center(world)
+    publish = PublishCalibrationRevision(revision_id=append_revision(world, id), peer_facility_id=peer)
+    with expect_refusal("CalibrationCannotPublishRevisionError", "payload_type_not_allowed") as caught:
+        world.when(publish, on=id)
+    assert caught.value.facts["allowed_payload_types"] == ["application/x-hdf5", "text/csv"]
 
 
 def test_a_receipt_belongs_to_one_revision_and_one_permit(world: World) -> None:
@@ -236,7 +285,7 @@ def test_a_receipt_belongs_to_one_revision_and_one_permit(world: World) -> None:
 def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: str, tier: str) -> None:
     publication, calibration, permitted = accept_publication(world, status=status)
     publication = with_signature(publication, SIGNATURE, world.now)
-    sent = artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world)))
+    sent = artifact_bytes(publication, calibration, permitted, own_facility_of(world))
     artifact = json.loads(sent)
     content = base64.b64decode(artifact["canonical_bytes"])
     assert artifact["content_hash"] == hashlib.sha256(content).hexdigest()
@@ -247,7 +296,7 @@ def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: st
     )
     assert artifact["signature_envelope"] == {
         "kind": "ed25519-detached",
-        "signing_version": 1,
+        "signing_version": 2,
         "kid": SIGNATURE.kid,
         "bytes_hex": SIGNATURE.bytes_hex,
     }
@@ -260,27 +309,29 @@ def test_an_artifact_holds_all_a_peer_needs_to_check_it(world: World, status: st
     assert (revision["quantity"], revision["operating_point"]) == ("rotation_center", {"energy": 25, "optics_config": "5x"})
     assert revision["content_hash"] == calibration.revisions[0].content_hash
     assert "description" not in revision
-    assert sent == artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world)))
+    unsigned = ("content_hash", "canonical_bytes", "signature_envelope")
+    assert revision["terms"] == {name: value for name, value in artifact.items() if name not in unsigned}
+    assert sent == artifact_bytes(publication, calibration, permitted, own_facility_of(world))
 
 
 def test_both_streams_tell_of_what_was_sent(world: World) -> None:
     publication, calibration, permitted = accept_publication(world)
     publication = with_signature(publication, SIGNATURE, world.now)
     assert not is_recorded(publication, calibration)
-    published, receipt = publication_events(publication, calibration, world.now)
+    published, receipt = publication_events(publication, calibration, permitted, own_facility_of(world), world.now)
     assert published.model_dump(mode="json") == {
         "revision_id": str(publication.revision_id),
         "peer_facility_id": str(publication.peer_facility_id),
         "outbound_permit_id": str(permitted.id),
         "receipt_id": str(publication.receipt_id),
         "signature_envelope_kind": "ed25519-detached",
-        "signing_version": 1,
+        "signing_version": 2,
         "signature_bytes_hex": "ab" * 64,
         "signature_kid": "9f" * 32,
         "published_at": world.now.isoformat().replace("+00:00", "Z"),
         "published_by": str(OPERATOR),
     }
-    artifact = json.loads(artifact_bytes(publication, calibration, permitted, world.state(Facility, own_id(world))))
+    artifact = json.loads(artifact_bytes(publication, calibration, permitted, own_facility_of(world)))
     assert receipt.model_dump(mode="json") == {
         "receipt_id": str(publication.receipt_id),
         "content_hash": artifact["content_hash"],

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, judged_assets, open_conduct, rivals_of
 from baton.domain.operation.conduct.ends import UNKNOWN_OUTCOMES
@@ -20,7 +21,7 @@ from baton.domain.operation.procedure.procedure import RUNNING, UNDER_WAY, Pendi
 from baton.domain.operation.procedure.start import live_conduct_refusal
 from baton.domain.registry import Internal
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, record_of
+from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.times import Instant
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put, Release
@@ -81,6 +82,8 @@ class HoldProcedure(JudgedVerb[Procedure, ConductProgress | None]):
     conducted: OwnResult = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[ConductProgress | None]:
+        if self.conducted is None:
+            yield from require_if_given(Decision, self.decided_by_decision_id)
         self.operation.check(self, procedure)
         if self.conducted is None and procedure.live_conduct_id is not None:
             asked = yield from events_of(procedure.id, procedures.ProcedureAbortRequested)

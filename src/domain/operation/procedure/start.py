@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from baton.domain.caution.caution import AcknowledgedCaution, CautionTarget, CautionTargetKind, banner, cautions_in_scope
+from baton.domain.decision.decision import Decision
 from baton.domain.equipment.asset import MAINTENANCE, Asset, AssetCondition
 from baton.domain.equipment.asset_tree import asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome
@@ -248,6 +249,7 @@ class ResumeProcedure(JudgedVerb[Procedure, tuple[Preconditions, int | None]]):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Preconditions, int | None]]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         self.operation.check(self, procedure)
         if procedure.live_conduct_id is not None:
             raise live_conduct_refusal(self, procedure)

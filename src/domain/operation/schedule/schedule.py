@@ -9,6 +9,8 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
+from baton.domain.calibration.calibration import require_revisions
+from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.schedule import schedule_action
@@ -19,7 +21,7 @@ from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.plan import Plan
 from baton.domain.recipe.recipe import Recipe
 from baton.domain.shared.annotations import Seconds
-from baton.domain.shared.reads import Reads, find, find_all, holder_of, record_of, require, require_all
+from baton.domain.shared.reads import Reads, find, find_all, holder_of, record_of, require, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
 from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
 from baton.domain.shared.writes import Also, Claim, Put, Record
@@ -210,6 +212,8 @@ class DefineSchedule(JudgedCreation[Sources]):
     def gather(self, call: Call) -> Reads[Sources]:
         if isinstance(self.target, ConductPlan):
             yield from require(Plan, self.target.plan_id)
+            yield from require_revisions(self.target.pinned_calibration_ids)
+            yield from require_if_given(Decision, self.target.decided_by_decision_id)
         recipes = yield from require_all(Recipe, [one.recipe_id for one in schedule_action.recipes_of(self.target)])
         capability = None
         if isinstance(self.target, ConductRecipe):

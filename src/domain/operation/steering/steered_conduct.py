@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
 from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, load_first_opening, load_resumption
 from baton.domain.operation.conduct.progress import ConductProgress, WaitingFor
@@ -17,7 +18,7 @@ from baton.domain.operation.steering import steering
 from baton.domain.operation.steering.steering import SteeringBudget, SteeringEvidence, SteeringObjectiveKind, SteeringSpace
 from baton.domain.recipe.steps import RecipeStep, SteeringRef, declared_capture, declared_output, references
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, record_of
+from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
 from baton.domain.shared.refusals import Conflict, Unprocessable
 
 
@@ -97,6 +98,7 @@ class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Openin
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Opening, ProcedureSteeringDeclared, int]]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         opening, _ = yield from load_resumption(self, procedure, call)
         kept = (yield from events_of(procedure.id, ProcedureSteeringDeclared))[-1]
         for name in ("objective", "objective_capture_name", "space"):
