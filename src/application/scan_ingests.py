@@ -1,0 +1,109 @@
+"""Scan ingests: what is done with a scan file between the request and the three records it becomes."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+from uuid import UUID
+
+from baton.application.commands import Commands, execute_with_retry
+from baton.application.long_work import TaskWork
+from baton.application.unit_of_work import load_state
+from baton.domain.data.dataset import Dataset
+from baton.domain.data.scan import (
+    SCAN_INGEST,
+    DatasetAlreadyIngestedError,
+    GivenScan,
+    IngestScan,
+    RecordScan,
+    ScanDescription,
+    time_of_capture,
+)
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.tasks import Task
+
+PROGRESS_SECONDS = 1.0
+
+
+class ScanFile(Protocol):
+    """A scan file that is open for reading; everything that is wrong with it is an InvalidScanFileError."""
+
+    byte_size: int
+    digested_bytes: int  # how far `digest` is
+
+    async def describe(self) -> ScanDescription:
+        """Return what the file says of itself; ScanReaderMissingError where nothing here can read it."""
+
+    async def digest(self) -> str:
+        """Return the SHA-256 of all bytes as hexadecimal digits."""
+
+    async def refuse_changed(self) -> None:
+        """Refuse a file that was written to or replaced since it was opened."""
+
+
+class ScanFiles(Protocol):
+    """The scan files that can be read here."""
+
+    def open(self, uri: str) -> AbstractAsyncContextManager[ScanFile]:
+        """Open the file under a URI, or raise InvalidScanFileError."""
+
+
+class ScanIngests(TaskWork):
+    """Long work: a scan file is described and digested, and its three records are written in one transaction."""
+
+    workflow = SCAN_INGEST
+    command = IngestScan
+    readable_with = "GetDataset"
+
+    def __init__(self, commands: Commands, files: ScanFiles) -> None:
+        super().__init__(commands)
+        self._files = files
+
+    def progress_text(self, task: Task) -> str:
+        return f"{task.done / 1e6:.0f} of {(task.total or 0) / 1e6:.0f} MB read"
+
+    async def carry_out(self, task: Task) -> Mapping[str, Any]:
+        """Read the file, then record it, unless an earlier attempt did."""
+        if not await self._is_recorded(task):
+            await self._record(task, await self._read(task))
+        return task.ids
+
+    async def _read(self, task: Task) -> RecordScan:
+        """Read what the file says and its digest, and return the command that records it."""
+        scan = GivenScan.model_validate(task.request)
+        async with self._files.open(scan.locator.strip()) as file:
+            description = await file.describe()
+            time_of_capture(scan, description)
+            digest = await self._digest(task, file)
+            await file.refuse_changed()
+            ids = {name: task.ids[name] for name in ("distribution_id", "acquisition_id")}
+            read = {"description": description, "digest": digest, "byte_size": file.byte_size}
+            return RecordScan.model_validate({**dict(scan), **ids, **read})
+
+    async def _digest(self, task: Task, file: ScanFile) -> str:
+        """Return the file's digest, and note every second how far it is."""
+        digest = asyncio.ensure_future(file.digest())
+        try:
+            while not (await asyncio.wait({digest}, timeout=PROGRESS_SECONDS))[0]:
+                await self.note(task.work_id, done=file.digested_bytes, total=file.byte_size)
+            return digest.result()
+        finally:
+            digest.cancel()
+
+    async def _record(self, task: Task, command: RecordScan) -> None:
+        """Record the scan as its caller; one that a simultaneous attempt recorded is recorded."""
+        dataset_id = UUID(task.ids["dataset_id"])
+        try:
+            try:
+                await execute_with_retry(self.commands, command, self.caller_of(task), new_id=dataset_id)
+            except DatasetAlreadyIngestedError as rival:
+                if rival.facts is not None or await self._is_recorded(task):
+                    raise
+                # The rival was first by a moment; decided again, the refusal names it.
+                await execute_with_retry(self.commands, command, self.caller_of(task), new_id=dataset_id)
+        except Refusal:
+            if not await self._is_recorded(task):
+                raise
+
+    async def _is_recorded(self, task: Task) -> bool:
+        return await load_state(self.commands.store, Dataset, UUID(task.ids["dataset_id"])) is not None
