@@ -12,7 +12,7 @@ import httpx
 from baton.application.ports import Minter
 from baton.application.settings import PidMinter, Settings
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.shared.citation import Citation, CitedParty
+from baton.domain.shared.citation import WEB, Citation, datacite_json
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 from baton.domain.shared.text import shorten
@@ -21,8 +21,6 @@ from baton.infrastructure.plugins import MINTERS
 DEADLINE = 15.0  # seconds for a whole answer: a registry that sends single bytes passes every other time limit
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 JSON_API = "application/vnd.api+json"
-SCHEMA_VERSION = "http://datacite.org/schema/kernel-4"
-UNKNOWN_CREATOR = CitedParty(name=":unav")  # DataCite's value for an unknown creator; it demands one
 LATER = "nothing was recorded, repeat the request later"
 
 
@@ -49,11 +47,11 @@ class DataCiteMinter:
             await self._http.aclose()
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
-        if not metadata.landing_page.startswith(("https://", "http://")):
+        if not metadata.landing_page.startswith(WEB):
             detail = "The identifier would lead nowhere, because no address of its page is known; set PUBLIC_BASE_URL."
             raise ExternalIdMintingNotConfiguredError(detail, reason="no_landing_page")
         doi = f"{self._prefix}/{suffix}"
-        attributes = {"event": "publish", **attributes_of(metadata)}
+        attributes = {"event": "publish", **datacite_json(metadata)}
         status, answer = await self._ask("POST", "/dois", {"doi": doi, **attributes})
         if status == 422 and "already been taken" in error_titles(answer):
             found = await self._record(doi)
@@ -114,39 +112,6 @@ class DataCiteMinter:
                 unusable("it is no JSON object")
             answer = {}
         return response.status_code, answer
-
-
-def attributes_of(metadata: Citation) -> dict[str, Any]:
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        "url": metadata.landing_page,
-        "types": {"resourceTypeGeneral": metadata.resource_type},
-        "titles": [{"title": metadata.title}],
-        "publisher": metadata.publisher,
-        "publicationYear": metadata.publication_year,
-        "creators": [party(one) for one in metadata.creators or (UNKNOWN_CREATOR,)],
-        "contributors": [{**party(one), "contributorType": "HostingInstitution"} for one in metadata.hosts],
-        "subjects": [{"subject": subject} for subject in metadata.subjects],
-        "dates": [{"dateType": one.type, "date": one.date.isoformat()} for one in metadata.dates],
-        "relatedIdentifiers": [
-            {
-                "relatedIdentifier": one.identifier,
-                "relatedIdentifierType": one.identifier_type,
-                "relationType": one.relation_type,
-            }
-            for one in metadata.related_identifiers
-        ],
-        "alternateIdentifiers": [
-            {"alternateIdentifier": one.identifier, "alternateIdentifierType": one.identifier_type}
-            for one in metadata.alternate_identifiers
-        ],
-    }
-
-
-def party(cited: CitedParty) -> dict[str, Any]:
-    identifier = {"nameIdentifier": cited.identifier, "nameIdentifierScheme": cited.identifier_type}
-    identifiers = [] if cited.identifier is None else [identifier]
-    return {"name": cited.name, "nameType": "Organizational", "nameIdentifiers": identifiers}
 
 
 def path_of(doi: str) -> str:

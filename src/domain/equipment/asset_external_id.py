@@ -13,9 +13,10 @@ from baton.domain.equipment.asset import IN_SERVICE, Asset, AssetExternalIdAssig
 from baton.domain.equipment.asset_tree import ancestor_chain, ancestors_of
 from baton.domain.equipment.family import Family
 from baton.domain.equipment.model import Model
-from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, asset_record, exportable, refuse_unminted
+from baton.domain.equipment.pidinst import ExternalIdAssignment, PidinstRecord, asset_record, exportable
 from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
 from baton.domain.kernel import Call, JudgedCreation, JudgedVerb, Outcome, Query, Value
+from baton.domain.shared.citation import refuse_unminted
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code
 from baton.domain.shared.ports import MintedIdentifier, Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, record_of

@@ -13,10 +13,18 @@ from baton.domain.equipment.family import Family
 from baton.domain.equipment.model import Manufacturer, Model
 from baton.domain.equipment.values import AlternateIdentifierKind, ExternalIdEvent, ExternalIdScheme, Owner
 from baton.domain.kernel import Call, Command, Outcome, Value
-from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
+from baton.domain.shared.citation import (
+    Citation,
+    CitedDate,
+    CitedDescription,
+    CitedIdentifier,
+    CitedParty,
+    CitedRelation,
+    refuse_unminted,
+)
 from baton.domain.shared.ports import Deployment, MintedIdentifier, Ports
 from baton.domain.shared.reads import Reads, ask
-from baton.domain.shared.refusals import ExternalIdMintingNotConfiguredError, Invalid, Refusal
+from baton.domain.shared.refusals import Invalid, Refusal
 from baton.domain.shared.text import Word
 from baton.domain.shared.writes import Answer
 
@@ -158,8 +166,9 @@ def _shared_fields(
 
 
 def citation_of(record: PidinstRecord) -> Citation:
-    """Return what a registry publishes of an instrument, as the PIDINST working group maps its record to DataCite."""
-    dated = {PidinstDateType.COMMISSIONED: "Available", PidinstDateType.DE_COMMISSIONED: "Withdrawn"}
+    """Return what a registry publishes of an instrument, as DataCite 4.6 maps the PIDINST record to its own."""
+    model = record.model
+    technical = [] if model is None else [f"Model: {model.name} ({model.identifier_type} {model.identifier})"]
     related = {PidinstRelation.IS_COMPONENT_OF: "IsPartOf", PidinstRelation.HAS_COMPONENT: "HasPart"}
     return Citation(
         landing_page=record.landing_page,
@@ -170,14 +179,16 @@ def citation_of(record: PidinstRecord) -> Citation:
         creators=tuple(CitedParty(**dict(maker)) for maker in record.manufacturers),
         hosts=tuple(CitedParty(**dict(owner)) for owner in record.owners),
         subjects=tuple(term.name for term in record.instrument_types),
-        dates=tuple(CitedDate.model_validate({"type": dated[one.type], "date": one.date}) for one in record.dates),
+        dates=tuple(CitedDate(type="Other", date=one.date, information=one.type.capitalize()) for one in record.dates),
         related_identifiers=tuple(
-            CitedRelation(**{**dict(one), "relation_type": related[one.relation_type]}) for one in record.related_identifiers
+            CitedRelation(**{**dict(one), "relation_type": related[one.relation_type]}, resource_type="Instrument")
+            for one in record.related_identifiers
         ),
         alternate_identifiers=tuple(
             CitedIdentifier(identifier=one.value, identifier_type=one.name or one.kind)
             for one in record.alternate_identifiers
         ),
+        descriptions=tuple(CitedDescription(type="TechnicalInfo", text=text) for text in technical),
     )
 
 
@@ -219,20 +230,6 @@ def alternate_identifiers(asset: Asset) -> tuple[PidinstAlternateIdentifier, ...
 
 class InvalidExternalIdSuffixError(Invalid, context="equipment"):
     """A suffix has letters of a to z, digits, and -._;()/:*~$= only."""
-
-
-def refuse_unminted(scheme: ExternalIdScheme) -> Reads[None]:
-    """Refuse to mint where no registry is configured that issues identifiers of this scheme."""
-    deployment = yield from ask(Ports.deployment)
-    if not deployment.minted_schemes:
-        detail = "No identifier registry is configured here; set PID_MINTER, or ask the operator of the service to."
-        raise ExternalIdMintingNotConfiguredError(detail, reason="no_minter")
-    if scheme not in deployment.minted_schemes:
-        schemes = sorted(deployment.minted_schemes)
-        issued = ", ".join(schemes)
-        detail = f"The configured registry issues {issued} and no {scheme.value}; ask for {issued}."
-        facts = {"external_id_schemes": schemes}
-        raise ExternalIdMintingNotConfiguredError(detail, reason="scheme_not_minted", facts=facts)
 
 
 class ExternalIdAssignment(Command):

@@ -35,7 +35,7 @@ async def test_a_doi_is_published_with_its_metadata(minter: DataCiteMinter, regi
             "creators": (CitedParty(name="Acme Motion"),),
             "hosts": (lumen,),
             "subjects": ("RotaryStage",),
-            "dates": (CitedDate(type="Available", date=date(2026, 3, 1)),),
+            "dates": (CitedDate(type="Other", date=date(2026, 3, 1), information="Commissioned"),),
             "related_identifiers": (CitedRelation(identifier="10.1/2", identifier_type="DOI", relation_type="IsPartOf"),),
             "alternate_identifiers": (CitedIdentifier(identifier="A-42", identifier_type="SerialNumber"),),
         }
@@ -49,7 +49,7 @@ async def test_a_doi_is_published_with_its_metadata(minter: DataCiteMinter, regi
     (host,) = kept["contributors"]
     assert (host["name"], host["contributorType"]) == ("Lumen", "HostingInstitution")
     assert host["nameIdentifiers"] == [{"nameIdentifier": "https://ror.org/1", "nameIdentifierScheme": "ROR"}]
-    assert kept["dates"] == [{"dateType": "Available", "date": "2026-03-01"}]
+    assert kept["dates"] == [{"dateType": "Other", "date": "2026-03-01", "dateInformation": "Commissioned"}]
     assert kept["relatedIdentifiers"][0]["relationType"] == "IsPartOf"
     assert kept["alternateIdentifiers"] == [{"alternateIdentifier": "A-42", "alternateIdentifierType": "SerialNumber"}]
 

@@ -1,0 +1,106 @@
+"""Exports: a dataset, an edition and a sample as records of DataCite 4.6, as they are minted; and the DOI of a dataset, that
+is minted on request. The crate of an edition is its manifest; the record of an instrument is with the assets."""
+
+import json
+
+from baton.domain.data.citation import creators_of, dataset_citation, edition_citation, subject_citation
+from baton.domain.data.dataset import Dataset, DatasetExternalIdAssigned, DatasetIntent, DatasetStatus, dataset
+from baton.domain.data.edition import (
+    REGISTERED,
+    Edition,
+    EditionDatasetDistributionNotFoundError,
+    EditionManifestNotFoundError,
+    edition,
+    edition_contents,
+    edition_facts,
+    refuse_uncitable,
+)
+from baton.domain.equipment.values import AssignedExternalId, ExternalIdScheme
+from baton.domain.kernel import Call, Document, JudgedVerb, Outcome, Query
+from baton.domain.shared.citation import DATACITE_JSON, Citation, datacite_json, doi_in, refuse_unminted
+from baton.domain.shared.ports import MintedIdentifier, Ports
+from baton.domain.shared.reads import Reads, ask
+from baton.domain.shared.refusals import ExternalIdMintError
+from baton.domain.shared.writes import Answer
+from baton.domain.subject.subject import Subject, subject
+
+
+def datacite_document(citation: Citation, external_id: str | None) -> Document:
+    """Return a record of DataCite as a file; one without a DOI leaves it out."""
+    record = datacite_json(citation, doi_in(external_id))
+    return Document(DATACITE_JSON, json.dumps(record, ensure_ascii=False, indent=1).encode())
+
+
+@dataset.query(get="/{dataset_id}/datacite", media_types=[DATACITE_JSON])
+class GetDatasetDatacite(Query):
+    """The dataset as a record of DataCite 4.6, with its parents, instruments and sample; what is minted is the same."""
+
+    def answer(self, dataset: Dataset, call: Call) -> Reads[Document]:
+        return datacite_document((yield from dataset_citation(dataset)), dataset.external_id)
+
+
+@edition.query(
+    get="/{edition_id}/datacite",
+    media_types=[DATACITE_JSON],
+    refuses=[EditionManifestNotFoundError, EditionDatasetDistributionNotFoundError],
+)
+class GetEditionDatacite(Query):
+    """The sealed edition as a record of DataCite 4.6, with its members.
+
+    People whose names the caller may not read are withheld; what is minted names all creators.
+    """
+
+    def answer(self, edition: Edition, call: Call) -> Reads[Document]:
+        if edition.status is REGISTERED:
+            detail = "The edition has no publisher and no year before it is sealed; seal it first."
+            raise EditionManifestNotFoundError(detail, reason="not_sealed")
+        citation = yield from published_citation(edition, all_named=False)
+        return datacite_document(citation, edition.external_id)
+
+
+def published_citation(edition: Edition, *, all_named: bool) -> Reads[Citation]:
+    """Return what a registry publishes of a sealed edition."""
+    facts = yield from edition_facts(edition, edition.publisher_facility_code)
+    refuse_uncitable(facts)
+    creators = yield from creators_of(edition.creator_ids, all_named=all_named)
+    return edition_citation(edition_contents(edition, facts, edition.external_id), creators)
+
+
+@subject.query(get="/{subject_id}/igsn", media_types=[DATACITE_JSON])
+class GetSubjectIgsn(Query):
+    """The sample as the record that DataCite 4.6 publishes under its IGSN."""
+
+    def answer(self, subject: Subject, call: Call) -> Reads[Document]:
+        return datacite_document((yield from subject_citation(subject)), subject.external_id)
+
+
+@dataset.command(
+    post="/{dataset_id}/mint-external-id",
+    allowed=[DatasetStatus.REGISTERED],
+    refuses=[ExternalIdMintError],
+    status=201,
+    returns=AssignedExternalId,
+)
+class MintDatasetExternalId(JudgedVerb[Dataset, MintedIdentifier]):
+    """Have a DOI minted for a dataset and keep it, once and for all.
+
+    It follows from the dataset's id, so a repeat after a lost answer mints the same one.
+    """
+
+    def require(self, dataset: Dataset) -> None:
+        if dataset.external_id is not None:
+            detail = "The dataset has an external identifier already; it keeps that one."
+            kept = {"external_id": dataset.external_id, "external_id_scheme": dataset.external_id_scheme}
+            raise self.cannot("already_assigned", detail, **kept)
+        if dataset.intent is DatasetIntent.RETRACTED:
+            raise self.cannot("retracted", "The dataset is Retracted, and nothing should cite it; mint for its successor.")
+
+    def gather(self, dataset: Dataset, call: Call) -> Reads[MintedIdentifier]:
+        self.operation.check(self, dataset)
+        yield from refuse_unminted(ExternalIdScheme.DOI)
+        citation = yield from dataset_citation(dataset)
+        return (yield from ask(Ports.mint, ExternalIdScheme.DOI, str(dataset.id), citation))
+
+    def decide(self, dataset: Dataset, call: Call, minted: MintedIdentifier) -> Outcome:
+        kept = {"external_id": minted.value, "external_id_scheme": minted.scheme.value}
+        return [DatasetExternalIdAssigned(**kept, assigned_by=call.principal_id), Answer(kept)]
