@@ -10,7 +10,7 @@ from baton.application.commands import Commands
 from baton.application.long_work import RowWork
 from baton.application.ports import Batch, Caller, Job, Publisher, SendingFailedError, Signer, SigningFailedError
 from baton.domain.calibration import publication as rules
-from baton.domain.calibration.calibration import Calibration, required_revision
+from baton.domain.calibration.calibration import Calibration
 from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.credential import Credential
 from baton.domain.federation.facility import Facility, own_facility
@@ -61,20 +61,22 @@ class Publications(RowWork[CalibrationPublication]):
             revision_id, peer_id = publication.revision_id, publication.peer_facility_id
             asked = rules.PublishCalibrationRevision(revision_id=revision_id, peer_facility_id=peer_id)
             return await self._refuse(receipt_id, asked.no_credential_refusal(publication.permit_id))
-        revision = required_revision(parts.calibration, publication.revision_id)
+        assert parts.own is not None, "a credential of the own facility was found"
+        now = self.commands.clock()
+        dated = replace(publication, published_at=now)  # The time is among what is signed.
+        content = rules.published_bytes(dated, parts.calibration, parts.permit, parts.own)
         try:
-            signature = await self._signer.sign(credential.secret_ref, rules.published_bytes(parts.calibration, revision))
+            signature = await self._signer.sign(credential.secret_ref, content)
         except SigningFailedError as error:
             return await self._refuse(receipt_id, rules.CalibrationPublicationError(str(error), reason="signing_failed"))
-        now = self.commands.clock()
         await self.change(receipt_id, lambda row: row if row.signature else rules.with_signature(row, signature, now))
         return True
 
     async def send(self, receipt_id: UUID) -> bool:
         """Send the signed revision, once, if the permit still allows it; one that was sent needs none any more."""
-        publication = await self.load(receipt_id)
-        if publication.status not in rules.UNDER_WAY:
+        if not await self.sign(receipt_id):  # It is signed, unless an earlier build signed it in a form of its own.
             return False
+        publication = await self.load(receipt_id)
         try:
             if await self._publisher.is_sent(receipt_id):
                 return True
@@ -100,12 +102,13 @@ class Publications(RowWork[CalibrationPublication]):
         call = caller.call(self.commands.clock(), self.commands.new_id())
         async with self.commands.store.session() as session:
             unit = self.commands.unit_of_work(session, caller)
-            calibration: Any = await unit.target(Calibration.aggregate, publication.calibration_id)
-            await unit.target(Permit.aggregate, publication.permit_id)
+            parts = await unit.fulfil(read_parts(publication))
+            assert parts.own is not None, "what was sent comes from the own facility"
+            sources = (parts.calibration, parts.permit, parts.own)
             batch = Batch(call, rules.PublishCalibrationRevision.__name__)
             streams = (publication.calibration_id, publication.permit_id)
-            if not rules.is_recorded(publication, calibration):
-                for id, event in zip(streams, rules.publication_events(publication, calibration, call.now), strict=True):
+            if not rules.is_recorded(publication, parts.calibration):
+                for id, event in zip(streams, rules.publication_events(publication, *sources, call.now), strict=True):
                     event_id = partial(uuid5, receipt_id, type(event).__name__)
                     batch.add([event], id, unit.version, event_id)
             batch.puts.append(Put(replace(publication, status=PublicationStatus.PUBLISHED)))

@@ -1,63 +1,18 @@
-"""Publishing by files: a signer with keys in files, an outbox that a transport of the site empties, and a mirror of the
-narrative logbook that people read and a bridge of the site's choice picks up."""
+"""Publishing by files: an outbox that a transport of the site empties, and a mirror of the narrative logbook that people
+read and a bridge of the site's choice picks up."""
 
 import asyncio
-import hashlib
-import re
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 from uuid import UUID
 
 import structlog
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from baton.application.ports import SendingFailedError, SigningFailedError
-from baton.domain.calibration.publication import Signature
+from baton.application.ports import SendingFailedError
 from baton.infrastructure.files import write_once
 
 log = structlog.get_logger()
-
-REFERENCE = re.compile(r"file://(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{0,99})")
-
-
-class KeyDirectorySigner:
-    """Signs with unencrypted PEM keys: `file://name` is the file `name.pem` of the directory."""
-
-    def __init__(self, directory: Path | None) -> None:
-        self._directory = directory
-
-    async def sign(self, secret_ref: str, content: bytes) -> Signature:
-        return sign_content(await asyncio.to_thread(self._key, secret_ref), content)
-
-    def _key(self, secret_ref: str) -> Ed25519PrivateKey:
-        if self._directory is None:
-            raise SigningFailedError("This deployment has no signing keys; set SIGNING_KEY_DIRECTORY to where they are.")
-        if (found := REFERENCE.fullmatch(secret_ref)) is None:
-            detail = "The credential's secret reference names no key file; rotate it to file:// and the name of a key."
-            raise SigningFailedError(detail)
-        try:
-            key = load_pem_private_key((self._directory / f"{found['name']}.pem").read_bytes(), password=None)
-        except OSError as error:
-            raise SigningFailedError(
-                "The credential's key cannot be read; put it into SIGNING_KEY_DIRECTORY under the name it is referred to by."
-            ) from error
-        except (TypeError, UnsupportedAlgorithm, ValueError) as error:
-            raise SigningFailedError("The credential's key is no unencrypted PEM private key; replace it.") from error
-        if not isinstance(key, Ed25519PrivateKey):
-            raise SigningFailedError("The credential's key is no Ed25519 key; replace it.")
-        return key
-
-
-def key_id(key: Ed25519PrivateKey) -> str:
-    """Return the SHA-256 of a key's public half, by which peers know it."""
-    return hashlib.sha256(key.public_key().public_bytes_raw()).hexdigest()
-
-
-def sign_content(key: Ed25519PrivateKey, content: bytes) -> Signature:
-    return Signature(envelope_kind="ed25519-detached", kid=key_id(key), bytes_hex=key.sign(content).hex())
-
 
 DELIVERED = "delivered"  # directory to which the transport moves what it has sent, so that a receipt stays known
 
@@ -82,6 +37,9 @@ class OutboxPublisher:
                 f"The outbox does not take the artifact ({error.strerror}); see that PUBLICATION_OUTBOX can be written."
             ) from error
 
+    async def read(self, receipt_id: UUID) -> bytes | None:
+        return None if self._directory is None else await asyncio.to_thread(_read, self._directory, receipt_id)
+
     def _outbox(self) -> Path:
         if self._directory is None:
             raise SendingFailedError("This deployment publishes nothing; set PUBLICATION_OUTBOX to a directory for it.")
@@ -90,6 +48,13 @@ class OutboxPublisher:
 
 def _exists(outbox: Path, receipt_id: UUID) -> bool:
     return any((place / f"{receipt_id}.json").exists() for place in (outbox, outbox / DELIVERED))
+
+
+def _read(outbox: Path, receipt_id: UUID) -> bytes | None:
+    for place in (outbox, outbox / DELIVERED, outbox):  # it may be moved between two looks
+        with suppress(FileNotFoundError):
+            return (place / f"{receipt_id}.json").read_bytes()
+    return None
 
 
 def _write(outbox: Path, receipt_id: UUID, artifact: bytes) -> None:

@@ -1,8 +1,10 @@
 """A publication step by step: each step once however often it is begun, and whatever fails, the record is true."""
 
 import asyncio
+import base64
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +22,16 @@ from baton.domain.calibration.publication import (
     OutboundPermitNotActiveError,
     PublishCalibrationRevision,
 )
-from baton.domain.federation.credential import RegisterCredential, RevokeCredential
+from baton.domain.federation.credential import (
+    CompleteCredentialRotation,
+    RegisterCredential,
+    RevokeCredential,
+    StartCredentialRotation,
+)
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.federation.permit import ActivatePermit, DefinePermit, Permit, ResumePermit, SuspendPermit
 from baton.domain.shared.refusals import ConcurrencyError
+from baton.infrastructure.signing import key_id
 from baton.testing.store import MemoryStore
 from tests.support.application.command_paths import CommandCaller, new_id
 from tests.support.domain.calibrations import definition, measured_revision
@@ -96,6 +104,15 @@ class Scene:
         receipts = await self.events(Permit.__name__, self.permit_id)
         return told.count("CalibrationRevisionPublished"), receipts.count("PermitReceiptRecorded")
 
+    def signing_key_of(self, receipt_id: UUID) -> str:
+        """Return the reference of the key that signed what was sent, which its signature proves."""
+        artifact = json.loads(self.publisher.artifacts[receipt_id])
+        envelope = artifact["signature_envelope"]
+        content, signature = base64.b64decode(artifact["canonical_bytes"]), bytes.fromhex(envelope["bytes_hex"])
+        [reference] = [name for name, key in self.keys.items() if key_id(key.public_key()) == envelope["kid"]]
+        self.keys[reference].public_key().verify(signature, content)
+        return reference
+
     async def run_steps(self) -> bool:
         """Every step in order, until one refuses."""
         id = self.receipt_id
@@ -156,6 +173,17 @@ async def test_every_step_may_be_repeated(scene: Scene) -> None:
     assert not await scene.publications.send(id)
 
 
+async def test_what_was_signed_in_an_older_form_is_signed_anew_before_it_is_sent(scene: Scene) -> None:
+    """Upgrading takes such signatures away, and the engine may be past signing."""
+    id = scene.receipt_id
+    await scene.publications.sign(id)
+    await scene.publications.change(id, lambda row: replace(row, signature=None, published_at=None))
+    assert await scene.publications.send(id)
+    await scene.publications.record(id)
+    assert scene.signing_key_of(id) == SECRET
+    assert await scene.publication_counts() == (1, 1)
+
+
 async def test_a_permit_suspended_before_sending_stops_it(scene: Scene) -> None:
     await scene.publications.sign(scene.receipt_id)
     await scene.client.do(SuspendPermit(), on=scene.permit_id)
@@ -187,6 +215,22 @@ async def test_a_key_that_is_gone_by_then_is_told_as_at_the_gate(scene: Scene) -
     with pytest.raises(PublishCalibrationRevision.Cannot) as caught:
         await scene.publications.answer(scene.receipt_id)
     assert caught.value.reason == "no_signing_credential"
+
+
+async def test_a_key_that_is_being_rotated_signs_until_the_rotation_completes(scene: Scene) -> None:
+    scene.keys["file://next"] = Ed25519PrivateKey.generate()
+    await scene.client.do(StartCredentialRotation(new_secret_ref="file://next"), on=scene.credential_id)
+    assert await scene.run_steps()
+    assert scene.signing_key_of(scene.receipt_id) == SECRET
+    await scene.client.do(CompleteCredentialRotation(), on=scene.credential_id)
+    later = await scene.client.do(measured_revision(status="Verified"), on=scene.calibration_id)
+    assert later.body
+    publish = scene.publish.model_copy(update={"revision_id": UUID(later.body["revision_id"])})
+    accepted = await scene.client.do(publish, on=scene.calibration_id)
+    assert accepted.body
+    scene.receipt_id = UUID(accepted.body["receipt_id"])
+    assert await scene.run_steps()
+    assert scene.signing_key_of(scene.receipt_id) == "file://next"
 
 
 async def test_a_key_that_cannot_be_found_is_no_secret_told(scene: Scene) -> None:

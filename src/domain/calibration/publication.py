@@ -23,10 +23,12 @@ from baton.domain.kernel import NIL, Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.shared.canonical import canonical_json, derived_uuid7
 from baton.domain.shared.reads import Reads, find, find_all, record_of
 from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, kept_form, kept_refusal
+from baton.domain.shared.signatures import Signature
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
 ARTIFACT_KIND = "CalibrationRevision"
-SIGNING_VERSION = 1
+PAYLOAD_TYPE = "application/json"
+SIGNING_VERSION = 2  # 2: the signed bytes hold the terms too; 1: only the revision.
 TIERS = {CalibrationStatus.VERIFIED: federation.AbiTier.STABLE, CalibrationStatus.PROVISIONAL: federation.AbiTier.TESTING}
 
 
@@ -150,6 +152,7 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
         permit = permit_in_force(facts.permits, call.now)
         if permit is None:
             raise no_permit_refusal(self.peer_facility_id)
+        self.refuse_unpermitted(permit, TIERS[facts.revision.status])
         for publication in facts.revision.publications:
             if publication.outbound_permit_id == permit.id:
                 ids = {"outbound_permit_id": permit.id, "receipt_id": publication.receipt_id}
@@ -165,8 +168,20 @@ class PublishCalibrationRevision(JudgedVerb[Calibration, PublicationFacts]):
             raise self.no_credential_refusal(permit.id)
         return permit
 
+    def refuse_unpermitted(self, permit: Permit, tier: federation.AbiTier) -> None:
+        """Refuse what the permit does not let go out: a tier below its floor, or a form that it does not name."""
+        ids = {"outbound_permit_id": permit.id}
+        if not tier.meets(permit.abi_tier_floor):
+            floor = permit.abi_tier_floor
+            detail = f"The revision is {tier} and the permit asks for {floor} at least; verify it, or permit its tier."
+            raise self.cannot("below_tier_floor", detail, abi_tier=tier, abi_tier_floor=floor, **ids)
+        if PAYLOAD_TYPE not in permit.allowed_payload_types:
+            detail = f"The permit does not allow {PAYLOAD_TYPE}, which is what is sent; define one that does."
+            allowed = sorted(permit.allowed_payload_types)
+            raise self.cannot("payload_type_not_allowed", detail, allowed_payload_types=allowed, **ids)
+
     def no_credential_refusal(self, permit_id: UUID) -> Refusal:
-        detail = "The permit allows no Active, unexpired Signing credential of this facility; register one and permit it."
+        detail = "The permit allows no valid Signing credential of this facility; register one and permit it."
         return self.cannot("no_signing_credential", detail, outbound_permit_id=permit_id)
 
 
@@ -197,8 +212,31 @@ def receipt_of(revision: Revision, permit: Permit) -> UUID:
     return derived_uuid7(established, "calibration-publication", f"{revision.revision_id}:{permit.id}")
 
 
-def published_bytes(calibration: Calibration, revision: Revision) -> bytes:
-    """Return what is signed and sent of a revision, in canonical form: everything a peer needs to use it."""
+def artifact_terms(
+    publication: CalibrationPublication, revision: Revision, permit: Permit, source: Facility
+) -> dict[str, Any]:
+    """Return what an artifact says of itself: what it is, whose, for whom, since when, until when and how settled."""
+    assert publication.published_at is not None, "what is signed has its time"
+    return {
+        "receipt_id": publication.receipt_id,
+        "artifact_kind": ARTIFACT_KIND,
+        "payload_type": PAYLOAD_TYPE,
+        "source_facility": {"facility_id": source.id, "code": source.code},
+        "peer_facility_id": publication.peer_facility_id,
+        "published_at": instant(publication.published_at),
+        "expires_at": instant(permit.expires_at),
+        "abi_tier": TIERS[revision.status],
+        "sign_off_chain": [{"actor_id": publication.principal_id, "kind": ActorKind.HUMAN}],
+        "schema_version": 1,
+        "canonicalization_version": 1,
+    }
+
+
+def published_bytes(
+    publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility
+) -> bytes:
+    """Return what is signed and sent of a revision, in canonical form: everything a peer needs to use it, and the terms."""
+    revision = required_revision(calibration, publication.revision_id)
     return canonical_json(
         {
             "calibration_id": calibration.id,
@@ -214,16 +252,9 @@ def published_bytes(calibration: Calibration, revision: Revision) -> bytes:
             "decided_by_decision_id": revision.decided_by_decision_id,
             "supersedes_revision_id": revision.supersedes_revision_id,
             "content_hash": revision.content_hash,
+            "terms": artifact_terms(publication, revision, permit, source),
         }
     )
-
-
-class Signature(Value):
-    """A detached signature: what kind it is, which key made it, and its bytes."""
-
-    envelope_kind: str
-    kid: str
-    bytes_hex: str
 
 
 def with_signature(publication: CalibrationPublication, signature: Signature, at: datetime) -> CalibrationPublication:
@@ -251,30 +282,20 @@ def refusal_of(publication: CalibrationPublication) -> Refusal:
 
 def artifact_bytes(publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility) -> bytes:
     """Return what is sent to the peer, in canonical form: the signed bytes and everything to judge them by."""
-    signature, published_at = signature_of(publication)
+    signature, _ = signature_of(publication)
     revision = required_revision(calibration, publication.revision_id)
-    content = published_bytes(calibration, revision)
+    content = published_bytes(publication, calibration, permit, source)
     return canonical_json(
         {
-            "receipt_id": publication.receipt_id,
-            "artifact_kind": ARTIFACT_KIND,
+            **artifact_terms(publication, revision, permit, source),
             "content_hash": bytes_hash(content),
             "canonical_bytes": base64.b64encode(content).decode(),
-            "payload_type": "application/json",
             "signature_envelope": {
                 "kind": signature.envelope_kind,
                 "signing_version": SIGNING_VERSION,
                 "kid": signature.kid,
                 "bytes_hex": signature.bytes_hex,
             },
-            "source_facility": {"facility_id": source.id, "code": source.code},
-            "peer_facility_id": publication.peer_facility_id,
-            "published_at": instant(published_at),
-            "expires_at": instant(permit.expires_at),
-            "abi_tier": TIERS[revision.status],
-            "sign_off_chain": [{"actor_id": publication.principal_id, "kind": ActorKind.HUMAN}],
-            "schema_version": 1,
-            "canonicalization_version": 1,
         }
     )
 
@@ -291,7 +312,7 @@ def is_recorded(publication: CalibrationPublication, calibration: Calibration) -
 
 
 def publication_events(
-    publication: CalibrationPublication, calibration: Calibration, at: datetime
+    publication: CalibrationPublication, calibration: Calibration, permit: Permit, source: Facility, at: datetime
 ) -> tuple[events.CalibrationRevisionPublished, PermitReceiptRecorded]:
     """Return the events that record a sent revision, on the calibration's stream and on the permit's."""
     signature, published_at = signature_of(publication)
@@ -309,7 +330,7 @@ def publication_events(
     )
     receipt = PermitReceiptRecorded(
         receipt_id=publication.receipt_id,
-        content_hash=bytes_hash(published_bytes(calibration, required_revision(calibration, publication.revision_id))),
+        content_hash=bytes_hash(published_bytes(publication, calibration, permit, source)),
         home_stream_type=Calibration.__name__,
         home_stream_id=calibration.id,
         home_artifact_id=publication.revision_id,

@@ -72,8 +72,9 @@ class Credential(State):
     revoked_at: datetime | None = None
 
     def is_usable(self, now: datetime) -> bool:
-        """Return whether the credential may be relied on: Active, and not past its expiry."""
-        return self.status is ACTIVE and not self.is_expired(now)
+        """Return whether the credential may be relied on: neither revoked nor expired; one that is Rotating still goes by
+        its current material."""
+        return self.status is not REVOKED and not self.is_expired(now)
 
     def is_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and now >= self.expires_at

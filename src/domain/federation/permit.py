@@ -48,6 +48,11 @@ class AbiTier(StrEnum):
     OBSOLETE = "Obsolete"
     REMOVED = "Removed"
 
+    def meets(self, floor: "AbiTier") -> bool:
+        """Return whether an artifact of this tier is honoured where this is the lowest one; what was removed never is."""
+        order = list(AbiTier)
+        return self is not AbiTier.REMOVED and order.index(self) >= order.index(floor)
+
 
 class ReadScope(StrEnum):
     LIST_METADATA_ONLY = "ListMetadataOnly"
@@ -202,7 +207,7 @@ class PermitRevoked(Event, of=permit, leads_to=REVOKED, dates="revoked_at"):
 
 
 class PermitReceiptRecorded(Event, of=permit, inert=True):
-    """Something was sent under this permit."""
+    """Something was sent under this permit, or received and verified."""
 
     receipt_id: UUID
     content_hash: str

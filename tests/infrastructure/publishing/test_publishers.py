@@ -39,6 +39,13 @@ async def test_a_receipt_that_was_sent_is_recognised(publisher: Publisher, tmp_p
     assert delivered_content(publisher, receipt_id, tmp_path) == b"first"
 
 
+async def test_what_was_sent_can_be_read_again(publisher: Publisher) -> None:
+    receipt_id = uuid4()
+    assert await publisher.read(receipt_id) is None
+    await publisher.send(receipt_id, b"artifact")
+    assert await publisher.read(receipt_id) == b"artifact"
+
+
 async def test_of_many_at_once_one_is_sent(publisher: Publisher, tmp_path: Path) -> None:
     receipt_id = uuid4()
     attempts = [b"%d" % number * 10_000 for number in range(10, 20)]
@@ -58,6 +65,7 @@ async def test_what_the_transport_took_away_stays_known(tmp_path: Path) -> None:
     (tmp_path / "delivered").mkdir()
     (tmp_path / f"{receipt_id}.json").rename(tmp_path / "delivered" / f"{receipt_id}.json")
     assert await outbox.is_sent(receipt_id)
+    assert await outbox.read(receipt_id) == b"artifact"
     await outbox.send(receipt_id, b"again")
     assert not (tmp_path / f"{receipt_id}.json").exists()
 
