@@ -11,6 +11,7 @@ from uuid import UUID
 import structlog
 
 from baton.application.commands import system_batch
+from baton.application.long_work import TASKS, task_kind
 from baton.application.ports import Batch, Bookmark, Clock, Engine, EngineUnavailableError, EventRow, IdGenerator, Job, Store
 from baton.application.telemetry import error_location, error_text
 from baton.application.unit_of_work import load_row
@@ -31,7 +32,7 @@ class Subscriber(Protocol):
     """A follower of the log: the events it reacts to, and the workflows it starts."""
 
     name: str
-    workflows: tuple[str, ...]  # the kinds of workflow it starts
+    workflows: tuple[str, ...]  # the kinds of workflow and of task that it starts
     events: tuple[type[Event], ...]
     enabled: bool  # whether it starts anything; a subscriber that is off passes over the events of that time for good
 
@@ -209,10 +210,12 @@ class ReactionReader:
         return dict(zip(names, found, strict=True))
 
     async def _open(self, name: str) -> Sequence[OpenItem] | None:
+        kinds = self._subscribers[name].workflows
         try:
-            return await self._engine.open_items(self._subscribers[name].workflows)
+            workflows, tasks = [await self._engine.open_items(asked) for asked in (kinds, (TASKS,))]
         except EngineUnavailableError:
             return None
+        return [*workflows, *(task for task in tasks if task_kind(task.workflow_id) in kinds)]
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""

@@ -11,7 +11,7 @@ from uuid import UUID
 from baton.application.conduct import ledger
 from baton.application.ports import Clock
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace
-from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, FilledSlot, WaitingFor
+from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, FilledSlot, OpenedConduct, WaitingFor
 from baton.domain.operation.procedure.activity_logbook import Activity, StepKind
 from baton.testing.store import MemoryStore, slots_of
 
@@ -60,6 +60,11 @@ class MemoryLedger:
 
     async def was_begun_before(self, place: StepPlace) -> bool:
         return self._begun_before(place)
+
+    async def count_takeover(self, conduct_id: UUID) -> None:
+        opened = self._store.rows[OpenedConduct.relation, conduct_id]
+        assert isinstance(opened, OpenedConduct)
+        self._store.put(replace(opened, takeover_count=opened.takeover_count + 1))
 
     async def passed_count(self, place: StepPlace, count: int) -> int:
         steps = (place.model_copy(update={"step_index": place.step_index + number}) for number in range(count))

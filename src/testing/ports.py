@@ -1,10 +1,11 @@
 """Ports in memory beside the store: a workflow engine and its calendars, which keep what is to be run and run nothing, and
-what agents act with: the names of people, what was spent, and a language model with prepared answers."""
+what agents act with: names of people, what was spent, a language model with prepared answers; and the bytes of copies."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -14,6 +15,8 @@ from baton.domain.access.actor import Actor, ActorKind, ActorProfile
 from baton.domain.agent.agent import SpentAmounts, day_start, month_start, next_day, next_month
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import KnownPerson, NameBook, name_book
+from baton.domain.data.attestation import VERIFIERS, ByteReading
+from baton.domain.data.values import scheme_of
 from baton.domain.decision.decision import Inference
 from baton.domain.operation.schedule.calendar import next_firings
 from baton.testing.store import MemoryStore
@@ -168,3 +171,21 @@ class ScriptedModel:
             raise answer
         given = answer if isinstance(answer, Mapping) else answer(request)
         return chat_response(request, given, usage=self._usage, stop_reason="end", model_id=self._model_id)
+
+
+class MemoryByteSource:
+    """Bytes by their URI; what is not there cannot be read. It keeps the URIs that were read, in order."""
+
+    def __init__(self, contents: Mapping[str, bytes] | None = None) -> None:
+        self.contents = dict(contents or {})
+        self.read_uris: list[str] = []
+
+    async def read(self, uri: str) -> ByteReading:
+        kind = VERIFIERS[scheme_of(uri)]
+        self.read_uris.append(uri)
+        if (content := self.contents.get(uri)) is None:
+            return ByteReading(verifier_kind=kind, error_detail="There is nothing under this address.")
+        return ByteReading(verifier_kind=kind, digest=sha256(content).hexdigest(), byte_size=len(content))
+
+    async def aclose(self) -> None:
+        return

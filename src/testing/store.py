@@ -178,6 +178,7 @@ class MemoryStore:
         projection = REGISTRY.projections.get(summary.relation)
         if projection is None:
             yield from self.entries[summary.relation]
+            yield from (summary(**vars(row)) for row in self.rows.values() if row.relation == summary.relation)
             return
         for stream in self.streams:
             if stream[0] == projection.aggregate.name and (state := self.state(stream)) is not None:

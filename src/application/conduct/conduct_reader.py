@@ -8,6 +8,7 @@ from uuid import UUID
 
 from baton.application.ports import Authorizer, Caller, Clock, IdGenerator, Store
 from baton.application.unit_of_work import UnitOfWork
+from baton.domain.data.procedure_files import FileRow
 from baton.domain.operation.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate
 from baton.domain.operation.conduct.frames import FrameKind, LedgerRow, Outline, StreamFrame, StreamRow, event_frames, frames
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
@@ -68,6 +69,12 @@ class ConductReader(Protocol):
 
     async def read_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         """Return the last measurement of what a loop is judged by."""
+
+    async def read_image_count(self, procedure_id: UUID) -> int:
+        """Return how many images the actions of a procedure took and its setpoints to an `Acquire` signal began."""
+
+    async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
+        """Return what the ledger says about steps of a procedure that left files, in the order it was written."""
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""

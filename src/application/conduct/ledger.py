@@ -202,6 +202,9 @@ class Ledger(Protocol):
     async def was_begun_before(self, place: StepPlace) -> bool:
         """Return whether an earlier conduct began this acquisition, and nobody has said that it was not done."""
 
+    async def count_takeover(self, conduct_id: UUID) -> None:
+        """Count that work on a conduct is attempted again: its worker was lost, or failed."""
+
     async def passed_count(self, place: StepPlace, count: int) -> int:
         """Return how many steps from a place on, of so many, have an outcome that lets the walk continue."""
 

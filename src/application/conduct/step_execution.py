@@ -101,13 +101,20 @@ class StepRunner:
 
     async def do(self, request: messages.StepRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Run one step of a pass at its point; a program is only submitted. Where there is no such step, do nothing."""
-        if (plan := await self.plans.load(request.place)) is None:
+        if (plan := await self._plan_of(request.place, attempt)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
         if not plan.has(request.place):
             return out_of_turn(request.place)
         execution = StepExecution(self, plan, request, attempt)
         work = execution.submit() if execution.kind is StepKind.COMPUTE else execution.run(request.deadline)
         return self._with_next(plan, request.place, await self._shield.run(work, attempt))
+
+    async def _plan_of(self, place: StepPlace, attempt: heartbeat.Attempt) -> StepPlan | None:
+        """Return the steps of a live conduct, and count an attempt that is not the first one."""
+        plan = await self.plans.load(place)
+        if plan is not None and attempt.is_repeated:
+            await self.ledger.count_takeover(place.conduct_id)
+        return plan
 
     def _with_next(self, plan: StepPlan, place: StepPlace, report: StepReport) -> StepReport:
         """Return the report of a step that has ended with the step, or stretch of steps, that follows."""
@@ -117,7 +124,7 @@ class StepRunner:
 
     async def do_stretch(self, request: messages.StretchRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Run quick steps one after the other until one does not end well, all are done, or it takes long."""
-        if (plan := await self.plans.load(request.place)) is None:
+        if (plan := await self._plan_of(request.place, attempt)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
         return await self._shield.run(self._do_stretch(plan, request, attempt), attempt)
 
@@ -151,7 +158,7 @@ class StepRunner:
 
     async def collect(self, request: messages.JobRequest, attempt: heartbeat.Attempt) -> StepReport:
         """Wait for a program that was submitted, and deposit its results."""
-        if (plan := await self.plans.load(request.place)) is None:
+        if (plan := await self._plan_of(request.place, attempt)) is None:
             return StepReport(verdict=ConductVerdict.GONE)
         if not plan.has(request.place) or plan.step(request.place).kind != StepKind.COMPUTE.value:
             return out_of_turn(request.place)

@@ -14,7 +14,19 @@ from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.asset import DECOMMISSIONED, Asset
 from baton.domain.equipment.asset_tree import affordances_of
 from baton.domain.equipment.family import Family
-from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, JudgedVerb, Outcome, Value, Verb, copy_with
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    SortedSet,
+    Value,
+    Verb,
+    copy_with,
+)
 from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
@@ -46,6 +58,19 @@ class RoleBinding(Value):
     asset_id: UUID
 
 
+class DataRegistration(Value):
+    """How the files of a run become datasets by themselves: where they are kept, and what captures them."""
+
+    supply_id: Annotated[UUID, Field(description="The storage that the files are on.")]
+    capturing_asset_id: Annotated[
+        UUID | None, Field(description="The asset that captures raw data; without it no acquisitions are recorded.")
+    ] = None
+    raw_outputs: Annotated[
+        SortedSet[Annotated[str, Field(min_length=1, max_length=100)]],
+        Field(max_length=64, description="Outputs of programs that are raw data, as files that actions record always are."),
+    ] = frozenset()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan(Template):
     """A plan is a practice bound to concrete assets and a window; it is what a run executes."""
@@ -60,6 +85,7 @@ class Plan(Template):
     parameters_schema_revision: int | None = None  # That of the method's schema, which the defaults were last written under.
     wires: tuple[Wire, ...] = ()
     role_bindings: tuple[RoleBinding, ...] = ()  # Each role once, by name.
+    data_registration: DataRegistration | None = None
 
     @property
     def default_parameters_present(self) -> bool:
@@ -134,6 +160,12 @@ class PlanRoleUnbound(Event, of=plan):
     role_name: str
 
 
+class PlanDataRegistrationSet(Event, of=plan, overwrites=True):
+    """It was said how files of the plan's runs become datasets or, where it is null, that they do not by themselves."""
+
+    data_registration: DataRegistration | None
+
+
 class PlanVersioned(TemplateVersioned, of=plan):
     """The plan was labelled as it stood."""
 
@@ -143,13 +175,14 @@ class PlanDeprecated(TemplateDeprecated, of=plan):
 
 
 PlanPartEvent = PlanWireAdded | PlanWireRemoved | PlanRoleBound | PlanRoleUnbound
-PlanEvent = PlanRescheduled | PlanDefaultParametersUpdated | PlanPartEvent | PlanVersioned | PlanDeprecated
+PlanSettingEvent = PlanRescheduled | PlanDefaultParametersUpdated | PlanDataRegistrationSet
+PlanEvent = PlanSettingEvent | PlanPartEvent | PlanVersioned | PlanDeprecated
 
 
 @plan.evolve
 def evolve(plan: Plan, event: PlanEvent) -> Plan:
     match event:
-        case PlanRescheduled() | PlanDefaultParametersUpdated():
+        case PlanRescheduled() | PlanDefaultParametersUpdated() | PlanDataRegistrationSet():
             return copy_with(plan, **dict(event))
         case PlanWireAdded():
             return copy_with(plan, wires=tuple(sorted((*plan.wires, event.wire), key=by_fields)))

@@ -25,6 +25,7 @@ from baton.domain.shared.writes import Claim, Delist, Enlist, Put, Record, Relea
 ADDRESSES = "supply-address"  # Claim kind: the addresses of supplies that are not Decommissioned.
 KINDS = "supply-kind"  # Look-up kind: the supplies of one kind that are not Decommissioned.
 FORMER = "supply-former-kind"  # Look-up kind: the supplies of one kind that are Decommissioned.
+STORAGE = "Storage"  # The kind of supply that keeps copies of datasets.
 
 
 class SupplyStatus(StrEnum):

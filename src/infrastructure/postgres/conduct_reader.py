@@ -7,6 +7,7 @@ from uuid import UUID
 
 from baton.application.conduct.conduct_reader import ConductPosition, ConductStatus, ReadCursor, RecordSlice
 from baton.application.conduct.conduct_record import OPENINGS
+from baton.domain.data.procedure_files import FileRow
 from baton.domain.kernel import Event
 from baton.domain.operation.conduct.estimates import StepDuration, StepKey
 from baton.domain.operation.conduct.frames import LedgerRow, Outline, StreamRow
@@ -56,6 +57,22 @@ ROW_COLUMNS = (
     "recorded_at, payload ->> 'error_class' AS error_class, payload ->> 'message' AS message, "
     "payload ->> 'capture_name' AS capture_name, payload -> 'captured_value' AS captured_value"
 )
+IMAGES = f"""
+SELECT coalesce(sum(CASE WHEN step_kind = 'action' THEN
+    coalesce((said ->> 'events')::numeric, coalesce((said ->> 'points')::numeric, 1) * (said ->> 'repetitions')::numeric, 0)
+ELSE 1 END), 0)::bigint
+FROM (
+    SELECT step_kind, payload -> 'result_data' AS said FROM {Activity.relation}
+    WHERE procedure_id = %(procedure)s AND mark = 'outcome' AND payload ->> 'result' = 'ok' AND (step_kind = 'action'
+        OR (step_kind = 'setpoint' AND payload ->> 'address' LIKE '%%:Acquire' AND payload -> 'value' <> '0'))
+) done"""
+FILE_ROWS = f"""
+SELECT {", ".join(FileRow._fields)} FROM {Activity.relation}
+WHERE procedure_id = %(procedure)s AND payload ->> 'result' = 'ok' AND (
+    (mark = 'outcome' AND (payload -> 'artifacts' <> '[]' OR payload -> 'result_data' ?| ARRAY['uri', 'uris']))
+    OR (mark = 'deposit' AND payload ? 'artifact')
+)
+ORDER BY recorded_at, mark = 'deposit'"""
 SHOWN = "mark <> 'verdict' AND (mark <> 'in_flight' OR attempt = 1)"
 ROWS = f"FROM {Activity.relation} WHERE conduct_id = %(conduct)s AND {SHOWN}"
 ORDER = "ORDER BY closing, iteration_index, step_index, mark = 'deposit', mark = 'outcome'"
@@ -148,6 +165,15 @@ class PostgresConductReader:
             return None
         row = await self._row(MEASURED, {"procedure": procedure_id, "conduct": conduct_id, "objective": objective})
         return None if row is None else MeasuredObjective(name=objective, iteration_index=row[0], value=row[1])
+
+    async def read_image_count(self, procedure_id: UUID) -> int:
+        row = await self._row(IMAGES, {"procedure": procedure_id})
+        return 0 if row is None else int(row[0])
+
+    async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
+        async with self._store.connection() as connection:
+            rows = await (await connection.execute(FILE_ROWS, {"procedure": procedure_id})).fetchall()
+        return [FileRow(*row) for row in rows]
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         kinds, targets = [kind for kind, _ in keys], [target for _, target in keys]

@@ -82,6 +82,8 @@ PASSED_STEPS = f"""SELECT step_index {OF_LIST} AND step_index >= %(step_index)s 
 AND mark IN ('outcome', 'deposit') GROUP BY step_index
 HAVING bool_or(mark = 'outcome') AND bool_and(closing OR payload ->> 'result' <> 'failed') ORDER BY step_index"""
 HAS_PASSED = f"SELECT {PASSED}"
+COUNT_TAKEOVER = """UPDATE conducts SET takeover_count = takeover_count + 1
+WHERE conduct_id = %(conduct_id)s RETURNING conduct_id"""
 BEGUN_BEFORE = f"""SELECT EXISTS (
     SELECT FROM {ENTRIES} begun WHERE procedure_id = %(procedure_id)s AND step_index = %(step_index)s AND NOT closing
     AND mark IS NOT NULL AND step_kind IN ('action', 'compute') AND conduct_id <> %(conduct_id)s
@@ -186,6 +188,9 @@ class PostgresLedger:
     async def was_begun_before(self, place: StepPlace) -> bool:
         ((begun,),) = await self._rows(BEGUN_BEFORE, place.model_dump())
         return bool(begun)
+
+    async def count_takeover(self, conduct_id: UUID) -> None:
+        await self._rows(COUNT_TAKEOVER, {"conduct_id": conduct_id})
 
     async def passed_count(self, place: StepPlace, count: int) -> int:
         rows = await self._rows(PASSED_STEPS, {**place.model_dump(), "count": count})

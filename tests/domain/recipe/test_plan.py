@@ -404,6 +404,7 @@ def test_a_plan_is_shown_whole(hutch: PlanHutch) -> None:
         "parameters_schema_revision",
         "wires",
         "role_bindings",
+        "data_registration",
         "status",
         "version_tag",
         "created_at",

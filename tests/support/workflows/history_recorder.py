@@ -31,6 +31,7 @@ from baton.cli.worker import WORKFLOWS
 from baton.domain.agent.caution_proposal import ProposalOrder
 from baton.domain.agent.conclusions import ConclusionOrder
 from baton.domain.agent.rule_agents import DuePage
+from baton.domain.data.attestation import AttestDistributions
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.equipment.asset_tree import RegisterAsset
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure, ConductUntilConverged
@@ -287,6 +288,15 @@ async def read_signals(stack: ConductStack) -> str:
     read = await stack.ask(ReadSignals(addresses=("a", "nowhere")))
     assert [one.error and one.error.code for one in read.signals] == [None, "ControlNotConnectedError"], read
     (found,) = [one async for one in stack.client.list_workflows("WorkflowType = 'read-signals'")]
+    return found.id
+
+
+@form
+async def task(stack: ConductStack) -> str:
+    """A sweep over copies, of which there are none."""
+    swept = await stack.do(AttestDistributions(wait=60))
+    assert swept.status == 200, swept
+    (found,) = [one async for one in stack.client.list_workflows("WorkflowType = 'task'")]
     return found.id
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
+from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.operation.conduct import pins
 from baton.domain.operation.conduct.messages import SKIPPED, Mark, StepPlace, target_of
@@ -303,6 +304,7 @@ class ConductFromProcedure(Conduct, JudgedVerb[Procedure, tuple[Opening, int, ra
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[Opening, int, range]]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         opening, _ = yield from load_resumption(self, procedure, call)
         first_undone = yield from first_undone_step(procedure)
         boundary = first_undone if self.re_establishment_boundary is None else self.re_establishment_boundary
@@ -390,6 +392,7 @@ class ConductUntilConverged(Conduct, JudgedVerb[Procedure, Opening]):
     decided_by_decision_id: UUID | None = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
+        yield from require_if_given(Decision, self.decided_by_decision_id)
         if procedure.status is not HELD:
             return (yield from load_first_opening(self, procedure, call, self.steps))
         facts, pin = yield from load_resumption(self, procedure, call)

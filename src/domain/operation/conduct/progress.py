@@ -79,6 +79,7 @@ class OpenedConduct(Submission):
     command_name: str
     step_count: int
     closing_count: int
+    takeover_count: int = 0  # How often work on it was attempted again, because its worker was lost or failed.
 
 
 @dataclass(frozen=True)

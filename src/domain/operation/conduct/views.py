@@ -90,6 +90,10 @@ class ConductView(BaseModel):
     ] = None
     pending_request: PendingRequest | None = None
     pending: PendingRequestView | None = None  # What the pending request waits for.
+    takeover_count: Annotated[
+        int,
+        Field(description="The number of times that it was taken up again, since its worker was lost or failed."),
+    ] = 0
     hold_lapsed: Annotated[bool, Field(description="Whether a hold was asked for that came too late to be served.")] = False
     measurement: MeasuredObjective | None = None
     options: ConductOptions | None = None
@@ -134,6 +138,7 @@ def conduct_view(procedure: Procedure, call: Call) -> Reads[ConductView]:
         silence=None if silence is None or not live else silence.total_seconds(),
         pending_request=asked,
         pending=pending,
+        takeover_count=opened.takeover_count,
         hold_lapsed=not live and procedure.hold_lapsed,
         measurement=measured,
         options=options_of(procedure),

@@ -1,0 +1,173 @@
+"""Registration of what procedures leave: each file becomes a dataset with its copy and, where it is raw, its acquisition, as
+the plan of its run says. The commands are given as the one who ended the procedure, or who asked for the registration."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from baton.application.commands import Commands, system_batch
+from baton.application.long_work import TaskWork
+from baton.application.ports import ByteSource, Caller, EventRow, Job
+from baton.application.reactions import event_memo
+from baton.domain.data import procedure_files as rules
+from baton.domain.data.acquisition import Acquisition, RecordAcquisition
+from baton.domain.data.dataset import Dataset, RegisterDataset
+from baton.domain.data.distribution import Distribution, RegisterDistribution
+from baton.domain.data.procedure_files import LeftFile, ProcedureFile, RegisterProcedureDatasets
+from baton.domain.data.values import GivenChecksum, GivenEncoding
+from baton.domain.kernel import Command, Event, State
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureAborted, ProcedureCompleted
+from baton.domain.recipe.plan import DataRegistration
+from baton.domain.run.run import Run
+from baton.domain.shared.reads import find, require
+from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable
+from baton.domain.shared.tasks import Task
+from baton.domain.shared.writes import Put
+
+
+class FileContent(NamedTuple):
+    """What is said of a file's bytes."""
+
+    checksum: GivenChecksum
+    byte_size: int
+    encoding: GivenEncoding
+
+
+class FileNotReadError(Exception):
+    """A file cannot be read here; the message says why."""
+
+
+class DatasetRegistrations(TaskWork):
+    """Long work: the files of a procedure become datasets. Their ids follow from procedure and address, so that a
+    repeated registration finds them."""
+
+    workflow = rules.DATASET_REGISTRATION
+    command = RegisterProcedureDatasets
+    readable_with = "GetProcedureFiles"
+
+    def __init__(self, commands: Commands, source: ByteSource) -> None:
+        super().__init__(commands)
+        self._source = source
+
+    async def carry_out(self, task: Task) -> Mapping[str, Any]:
+        caller, procedure_id = self.caller_of(task), UUID(task.ids["procedure_id"])
+        procedure = await self.commands.read(require(Procedure, procedure_id), caller)
+        products = await self.commands.read(rules.products_of(procedure), caller)
+        run, registration = RegisterProcedureDatasets.require_registration(products)
+        files = await self.commands.read(rules.files_of(procedure_id), caller)
+        registered: list[UUID] = []
+        left: list[LeftFile] = []
+        for place, file in enumerate(files):
+            await self.note(task.work_id, done=place, total=len(files))
+            try:
+                registered.append(await self._register(procedure, run, registration, file, caller))
+            except (Unavailable, ConcurrencyError, UnauthorizedError):
+                raise
+            except FileNotReadError as unread:
+                left.append(LeftFile(step_index=file.step_index, code="FileUnreachable", detail=str(unread)))
+            except Refusal as refusal:
+                left.append(LeftFile(step_index=file.step_index, code=refusal.code, detail=refusal.detail))
+        answer = rules.RegisteredProducts(procedure_id=procedure_id, dataset_ids=tuple(registered), left=tuple(left))
+        return answer.model_dump(mode="json")
+
+    async def begin(self, procedure: Procedure, caller: Caller) -> None:
+        """Begin the work for a procedure that ended, unless it was begun before."""
+        if await self._find(rules.registration_id(procedure)) is None:
+            call = caller.call(self.commands.clock(), self.commands.new_id())
+            rows = [write for write in rules.begin_registration(procedure, call) if isinstance(write, Put)]
+            async with self.commands.store.session() as session:
+                clock, new_id, work = self.commands.clock, self.commands.new_id, caller.correlation_id
+                await session.append(system_batch(self.command_name, clock, new_id, *rows, work=work))
+
+    async def _register(
+        self, procedure: Procedure, run: Run, registration: DataRegistration, file: ProcedureFile, caller: Caller
+    ) -> UUID:
+        if file.protocol is None:
+            raise FileNotReadError("Its address does not tell how it is reached; register it by hand.")
+        dataset_id, copy_id, acquisition_id = (
+            rules.product_id(procedure, file, what) for what in ("dataset", "distribution", "acquisition")
+        )
+        dataset = await self.commands.read(find(Dataset, dataset_id), caller)
+        content = await self._read(file) if dataset is None else content_of(dataset)
+        if dataset is None:
+            others = await self.commands.read(rules.datasets_of_run(run.id), caller)
+            command = RegisterDataset(
+                name=rules.dataset_name(run, file),
+                uri=file.uri,
+                **content._asdict(),
+                producing_run_id=run.id,
+                producing_procedure_id=procedure.id,
+                subject_id=run.subject_id,
+                derived_from=rules.parents_of(file, others),
+                used_calibration_ids=run.pinned_calibration_ids,
+            )
+            await self._create(Dataset, dataset_id, command, caller)
+        copy = RegisterDistribution(
+            dataset_id=dataset_id,
+            supply_id=registration.supply_id,
+            uri=file.uri,
+            **content._asdict(),
+            access_protocol=file.protocol.value,
+        )
+        await self._create(Distribution, copy_id, copy, caller)
+        is_raw = file.recorded or file.output_name in registration.raw_outputs
+        if is_raw and registration.capturing_asset_id is not None:
+            captured = RecordAcquisition(
+                dataset_id=dataset_id,
+                producing_asset_id=registration.capturing_asset_id,
+                producing_run_id=run.id,
+                captured_at=file.written_at,
+                settings=dict(file.settings),
+                evidence=dict(file.evidence),
+            )
+            await self._create(Acquisition, acquisition_id, captured, caller)
+        return dataset_id
+
+    async def _read(self, file: ProcedureFile) -> FileContent:
+        """Return what is known of a file's bytes; those that no program described are read."""
+        encoding = file.encoding or GivenEncoding(media_type=file.media_type)
+        if file.checksum is not None and file.byte_size is not None:
+            return FileContent(file.checksum, file.byte_size, encoding)
+        reading = await self._source.read(file.uri)
+        if reading.digest is None or reading.byte_size is None:
+            raise FileNotReadError(reading.error_detail)
+        return FileContent(GivenChecksum(algorithm="sha256", value=reading.digest), reading.byte_size, encoding)
+
+    async def _create(self, state: type[State], id: UUID, command: Command, caller: Caller) -> None:
+        if await self.commands.read(find(state, id), caller) is None:
+            await self.commands.execute(command, caller, new_id=id)
+
+
+def content_of(dataset: Dataset) -> FileContent:
+    """Return what a dataset says of its bytes."""
+    checksum = GivenChecksum(algorithm=dataset.checksum.algorithm.value, value=dataset.checksum.value)
+    return FileContent(checksum, dataset.byte_size, GivenEncoding(**dict(dataset.encoding)))
+
+
+@dataclass
+class EndedProcedureSubscriber:
+    """Starts the registration of what each ended phase left, where its plan says how."""
+
+    registrations: DatasetRegistrations
+    enabled: bool = True
+    name: str = "dataset_registration"
+    workflows: tuple[str, ...] = (rules.DATASET_REGISTRATION,)
+    events: tuple[type[Event], ...] = (ProcedureCompleted, ProcedureAborted)
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        commands, caller = self.registrations.commands, caller_of(event)
+        procedure = await commands.read(require(Procedure, event.stream_id), caller)
+        if (await commands.read(rules.products_of(procedure), caller)).registration is None:
+            return ()
+        if not await commands.read(rules.files_of(procedure.id), caller):
+            return ()
+        await self.registrations.begin(procedure, caller)
+        job = await self.registrations.job(rules.registration_id(procedure))
+        return (replace(job, memo=event_memo(event)),)
+
+
+def caller_of(event: EventRow) -> Caller:
+    """Return who caused an event, as whom what follows from it is done."""
+    surface_id = event.surface_id or UUID(int=0)
+    return Caller(event.principal_id, surface_id, event.correlation_id, causation_id=event.event_id)

@@ -1,0 +1,209 @@
+"""What conducts leave becomes datasets at the end of each phase, where the plan says so; and a person can have it done."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import JsonValue
+
+from baton.application.conduct.actions import ActionBody, UnknownActionError, touches
+from baton.application.control import Control, Timekeeper
+from baton.application.unit_of_work import require_state
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.domain.data.acquisition import ACQUISITIONS, Acquisition
+from baton.domain.data.dataset import Dataset
+from baton.domain.data.distribution import COPIES, Distribution
+from baton.domain.data.procedure_files import GetProcedureFiles, ProcedureFilesView, RegisterProcedureDatasets
+from baton.domain.recipe.plan import DataRegistration, Plan
+from baton.domain.recipe.plan_data import SetPlanDataRegistration
+from baton.domain.shared.reads import members_of
+from baton.domain.shared.tasks import TaskStatus
+from baton.infrastructure.compute.local_process import LocalProcesses
+from tests.support.domain.lifecycle_table import command
+from tests.support.domain.world import expect_refusal
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.run_cases import PLANT, RunStack, StartedRun, build_run_stack
+from tests.support.workflows.step_json import compute
+
+SHELL = "/bin/sh"
+COPY = """
+for uri in $(echo "$CONDUCT_INPUT_URIS" | tr -d '[]",'); do cat "${uri#file://}"; done > "${CONDUCT_OUTPUT_URI#file://}"
+"""
+RAW = b"frames " * 1000
+
+
+class Camera:
+    """An action that records into a file, or says that it has."""
+
+    def body_of(self, name: str) -> ActionBody:
+        if name != "record":
+            raise UnknownActionError(name)
+        return record
+
+
+@touches()
+async def record(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, JsonValue]:
+    path = Path(params["path"])
+    if params.get("exists", True):
+        await asyncio.to_thread(path.write_bytes, RAW)
+    return {"uri": path.as_uri(), "events": 10}
+
+
+def record_step(path: Path, **more: Any) -> dict[str, Any]:
+    return {"kind": "action", "name": "record", "params": {"path": str(path), **more}}
+
+
+async def load(stack: ConductStack, state: type[Any], id: UUID) -> Any:
+    return await require_state(stack.runtime.store, state, id)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (directory := tmp_path / "data").mkdir()
+    return directory
+
+
+@pytest.fixture
+async def stack(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path, data: Path) -> AsyncIterator[ConductStack]:
+    own = {"compute": LocalProcesses(tmp_path / "jobs", programs=[SHELL]), "actions": Camera(), "compute_programs": [SHELL]}
+    async with open_conduct_stack(database_url, temporal.address, **own, data_roots=[data], **PLANT) as stack:
+        following = asyncio.create_task(stack.runtime.dispatcher().run())
+        yield stack
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+
+@pytest.fixture
+async def line(stack: ConductStack) -> RunStack:
+    """A plan whose camera may capture, and that says where its files are."""
+    line = await build_run_stack(stack)
+    (camera,) = (await load(stack, Plan, line.plan_id)).asset_ids
+
+    async def create(verb: str, **fields: Any) -> UUID:
+        body = (await stack.do(command(verb, fields))).body or {}
+        return UUID(next(str(value) for key, value in body.items() if key.endswith("_id")))
+
+    family = await create("define_family", name="Camera", affordances=["Imageable", "Capturing"])
+    await stack.do(command("add_asset_family", {"family_id": family}), camera)
+    disk = await create("register_supply", kind="Storage", name="Disk", facility_code="facility")
+    registration = DataRegistration(supply_id=disk, capturing_asset_id=camera)
+    await stack.do(SetPlanDataRegistration(data_registration=registration), line.plan_id)
+    return line
+
+
+async def files_of(stack: ConductStack, procedure_id: UUID) -> ProcedureFilesView:
+    view: ProcedureFilesView = await stack.ask(GetProcedureFiles(), procedure_id)
+    return view
+
+
+async def registered_files(stack: ConductStack, procedure_id: UUID) -> ProcedureFilesView:
+    """The files of a phase, once their registration has ended."""
+
+    async def ended_view() -> ProcedureFilesView | None:
+        view = await files_of(stack, procedure_id)
+        return view if view.status in (TaskStatus.DONE, TaskStatus.REFUSED) else None
+
+    view: ProcedureFilesView = await until(ended_view)
+    return view
+
+
+async def conduct_scan(run: StartedRun, data: Path) -> tuple[UUID, UUID]:
+    """Record a scan in one phase and work on it in another."""
+    taken = await run.recipe_phase([record_step(data / "raw.h5")], name="Projections")
+    step = compute(
+        *(SHELL, "-c", COPY),
+        input_uris=[(data / "raw.h5").as_uri()],
+        output_uri=(data / "slice.h5").as_uri(),
+        output_ref_name="slice",
+    )
+    worked = await run.recipe_phase([step], name="Reconstruct")
+    await run.conduct(taken, worked)
+    return taken, worked
+
+
+async def count_events(stack: ConductStack) -> int:
+    """The events of datasets, copies and acquisitions."""
+    counting = "SELECT count(*) FROM events WHERE stream_type IN ('Dataset', 'Distribution', 'Acquisition')"
+    async with stack.runtime.pool.connection() as connection:
+        row = await (await connection.execute(counting)).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def members(stack: ConductStack, kind: str, key: object) -> tuple[UUID, ...]:
+    return await stack.runtime.commands.read(members_of(kind, key), stack.caller)
+
+
+async def test_the_files_of_each_phase_become_datasets_with_their_origin(line: RunStack, data: Path) -> None:
+    stack = line.stack
+    run = await line.start()
+    taken, worked = await conduct_scan(run, data)
+    (raw_file,) = (await registered_files(stack, taken)).files
+    (slice_file,) = (await registered_files(stack, worked)).files
+    assert (raw_file.name, slice_file.name, slice_file.output_name) == ("raw.h5", "slice.h5", "slice")
+    assert raw_file.dataset_id is not None
+    assert slice_file.dataset_id is not None
+    raw, cut = [await load(stack, Dataset, id) for id in (raw_file.dataset_id, slice_file.dataset_id)]
+    assert (raw.checksum.value, raw.byte_size) == (hashlib.sha256(RAW).hexdigest(), len(RAW))
+    assert raw.encoding.media_type == "application/x-hdf5"
+    assert [(one.producing_run_id, one.producing_procedure_id) for one in (raw, cut)] == [
+        (run.run_id, taken),
+        (run.run_id, worked),
+    ]
+    assert (raw.derived_from, cut.derived_from) == (frozenset(), {raw.id})
+    assert cut.checksum == raw.checksum
+    registration = (await load(stack, Plan, line.plan_id)).data_registration
+    for one in (raw, cut):
+        (copy_id,) = await members(stack, COPIES, one.id)
+        copy = await load(stack, Distribution, copy_id)
+        assert (copy.uri, copy.supply_id, copy.access_protocol.value) == (one.uri, registration.supply_id, "POSIX")
+    (acquisition_id,) = await members(stack, ACQUISITIONS, raw.id)
+    acquisition = await load(stack, Acquisition, acquisition_id)
+    assert (acquisition.producing_asset_id, acquisition.evidence) == (registration.capturing_asset_id, {"events": 10})
+    assert acquisition.settings["action"] == "record"
+    assert await members(stack, ACQUISITIONS, cut.id) == ()
+
+
+async def test_whoever_asks_again_registers_nothing_twice(line: RunStack, data: Path) -> None:
+    stack = line.stack
+    taken, worked = await conduct_scan(await line.start(), data)
+    before = [await registered_files(stack, id) for id in (taken, worked)]
+    events = await count_events(stack)
+    again = await stack.do(RegisterProcedureDatasets(), taken)
+    assert again.body == {"procedure_id": str(taken), "dataset_ids": [str(before[0].files[0].dataset_id)], "left": []}
+    assert await count_events(stack) == events
+    assert [(await files_of(stack, id)).files for id in (taken, worked)] == [view.files for view in before]
+
+
+async def test_a_file_that_cannot_be_read_is_left_with_its_reason(line: RunStack, data: Path, tmp_path: Path) -> None:
+    stack = line.stack
+    run = await line.start()
+    elsewhere = tmp_path / "elsewhere.h5"
+    steps = [record_step(elsewhere), record_step(data / "lost.h5", exists=False), record_step(data / "here.h5")]
+    taken = await run.recipe_phase(steps)
+    await run.conduct(taken)
+    view = await registered_files(stack, taken)
+    assert [file.dataset_id is None for file in view.files] == [True, True, False]
+    assert [(one.step_index, one.code) for one in view.left] == [(0, "FileUnreachable"), (1, "FileUnreachable")]
+    assert "DATA_ROOTS" in view.left[0].detail
+    assert "no such file" in view.left[1].detail
+    (data / "lost.h5").write_bytes(RAW)
+    again = await stack.do(RegisterProcedureDatasets(), taken)
+    assert [one["step_index"] for one in (again.body or {})["left"]] == [0]
+
+
+async def test_a_plan_that_says_nothing_leaves_files_as_they_are(line: RunStack, data: Path) -> None:
+    stack = line.stack
+    await stack.do(SetPlanDataRegistration(data_registration=None), line.plan_id)
+    taken, _ = await conduct_scan(await line.start(), data)
+    view = await files_of(stack, taken)
+    assert [(file.name, file.dataset_id) for file in view.files] == [("raw.h5", None)]
+    assert (view.status, view.work_id) == (None, None)
+    with expect_refusal("ProcedureCannotRegisterDatasetsError", "no_registration"):
+        await stack.do(RegisterProcedureDatasets(), taken)
