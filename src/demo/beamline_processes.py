@@ -128,6 +128,7 @@ class BeamlineProcesses:
         settings = {
             **SETTINGS,
             "COMPUTE_JOB_DIRECTORY": str(self.directory / "jobs"),
+            "DATA_ROOTS": [str(self.data)],
             "LOGBOOK_MIRROR_DIRECTORY": str(self.directory / "logbook"),
             "IDENTITY_PROVIDERS": [self.provider.as_setting(**{ADMINISTRATOR: ADMINISTRATOR_ID})],
         }

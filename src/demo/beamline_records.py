@@ -15,6 +15,7 @@ PROGRAM = sys.executable  # the interpreter that runs the programs of the recipe
 PROJECTIONS = 110
 FRAMES = 10  # how many darks and flats are averaged
 CAMERA, WRITER = "bl7:cam1", "bl7:HDF1"
+SCAN_FILE = "scan.h5"
 SETTINGS = BEAMLINE["settings"]
 FACILITY, SCHEMA = SETTINGS["SELF_FACILITY_CODE"], {"parameters_schema": BEAMLINE["parameters_schema"]}
 SHORT_VALIDITY = timedelta(seconds=45)  # of the clearance of a visitor's sample: it ends before the night does
@@ -47,6 +48,9 @@ def register_beamline(staff: Staff, data: Path, result: Path) -> BeamlineIds:
     short = activate_clearance(staff.safety_officer, template_id, "Visitor's sample, this evening", unit_id, until)
     capability_id = engineer.create("/capabilities", BEAMLINE["capability"] | SCHEMA)
     plan_id = define_plan(engineer, capability_id, list(devices.values()))
+    disk_id = engineer.create("/supplies", {"name": "Disk of beamline 7", "kind": "Storage", "facility_code": FACILITY})
+    registration = {"supply_id": disk_id, "capturing_asset_id": devices["Camera"], "raw_outputs": ["scan"]}
+    engineer.post(f"/plans/{plan_id}/set-data-registration", {"data_registration": registration})
     recipe_ids = define_recipes(engineer, capability_id, data, result)
     return BeamlineIds(hutch_id, ring_id, unit_id, sample_id, plan_id, short, recipe_ids)
 
@@ -98,7 +102,7 @@ def define_recipes(engineer: UserClient, capability_id: str, data: Path, result:
         "Darks and flats": (DARKS_AND_FLATS, SAMPLE_BACK),
         "Centre the rotation axis": (centring_steps(data), CLOSED),
         "Focus the camera": (FOCUSING, CLOSED),
-        "Projections": (projections(), CLOSED),
+        "Projections": (projections(data), CLOSED),
         "Reconstruct": (reconstruction(data, result), []),
         "Round of the hall": (ROUND_OF_THE_HALL, []),
     }
@@ -184,19 +188,20 @@ FOCUSING = [
 ]
 
 
-def projections() -> list[Step]:
-    """Take a picture at each of many angles over half a turn, none of them without beam."""
+def projections(data: Path) -> list[Step]:
+    """Take a picture at each of many angles over half a turn, none of them without beam, and put them into one scan."""
     beam = {"kind": "within_tolerance", "expected": FULL_CURRENT, "tolerance": FULL_CURRENT / 2}
     wait_for_beam = {"kind": "check", "address": "SR:CURRENT", "criterion": beam, "timeout": 600.0}
     steps = prepare_single("projection")
     for number in range(PROJECTIONS):
         steps += [setpoint("bl7:rot", 180.0 * number / PROJECTIONS), wait_for_beam, *take_picture(number)]
-    return steps
+    pictures = (data / "darks_0001.h5", data / "flats_0001.h5", data)
+    output = {"output_uri": (data / SCAN_FILE).as_uri(), "output_ref_name": "scan"}
+    return [*steps, program("assemble", *pictures, **output)]
 
 
 def reconstruction(data: Path, result: Path) -> list[Step]:
-    inputs = (data / "darks_0001.h5", data / "flats_0001.h5", data)
-    return [program("reconstruct", *inputs, output_uri=result.as_uri(), output_ref_name="slice")]
+    return [program("reconstruct", data / SCAN_FILE, output_uri=result.as_uri(), output_ref_name="slice")]
 
 
 ROUND_OF_THE_HALL = [capture("SR:CURRENT", "ring_current"), capture("bl7:hutch:temperature", "hutch_temperature")]

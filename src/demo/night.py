@@ -29,6 +29,7 @@ LEAST_LIKENESS = 0.95
 LOST_AT, KILLED_AT = 0.3, 0.6  # the share of the scan that is done when the beam is lost, and when the worker is killed
 PROGRESS = 0.02  # the further share of the scan that shows that it goes on
 SCAN = "Projections"
+RUN_FILES = ("darks_0001.h5", "flats_0001.h5", "scan.h5", "slice.h5")
 View = dict[str, Any]
 
 
@@ -261,6 +262,35 @@ def complete_run(night: Night) -> None:
     night.say(f"{picture}")
 
 
+def follow_data(night: Night) -> None:
+    """See that every file of the run is a dataset, have the copies checked, and draw where the slice comes from."""
+    found: dict[str, View] = {}
+
+    def find_datasets() -> bool:
+        for phase in night.phases.values():
+            view = night.scientist.get(f"/procedures/{phase}/files")
+            found.update({file["name"]: file for file in view["files"] if file["dataset_id"]})
+        return len(found) == len(RUN_FILES)
+
+    wait_for(find_datasets, f"not all of {', '.join(RUN_FILES)} are datasets")
+    if sorted(found) != sorted(RUN_FILES):
+        raise StageError(f"the files of the run should be {RUN_FILES}; they are {sorted(found)}")
+    result = night.scientist.get(f"/datasets/{found['slice.h5']['dataset_id']}")
+    if result["derived_from"] != [found["scan.h5"]["dataset_id"]] or result["subject_id"] != night.ids.sample_id:
+        raise StageError(f"the slice should be derived from the scan of the sample; the record says {result}")
+    night.say(f"registered by themselves: {', '.join(sorted(found))}; the slice is derived from the scan")
+    checked = night.scientist.post("/distributions/attest", {"wait": 60})
+    if (checked["match_count"], checked["mismatch_count"]) != (len(found), 0):
+        raise StageError(f"the bytes of {len(found)} copies should be as they were registered; the check says {checked}")
+    night.say(f"the bytes of {checked['match_count']} copies were read again: each has its checksum")
+    promote = f"/datasets/{found['darks_0001.h5']['dataset_id']}/promote"
+    refusal = night.scientist.expect_refusal(promote, {"reason": "low noise"}, "DatasetCannotPromoteError")
+    night.say(f"{night.scientist.name} promotes the darks: {refusal['detail']}")
+    picture = night.processes.pictures / "lineage.svg"
+    picture.write_text(night.scientist.text(f"/datasets/{found['slice.h5']['dataset_id']}/provenance.svg"))
+    night.say(f"{picture}")
+
+
 def read_debrief(night: Night) -> None:
     debrief = night.scientist.wait_for_row(f"/runs/{night.run_id}/logbook", "Debrief", "entry_kind")
     for line in filter(None, debrief["text"].splitlines()):
@@ -293,6 +323,7 @@ STAGES: list[tuple[str, Callable[[Night], None]]] = [
     ("The beam is back, and a person resumes the run", resume_run),
     ("A worker is killed, and the conduct goes on", kill_worker),
     ("The run completes, and the slice shows the sample", complete_run),
+    ("The files of the run are datasets, checked and related", follow_data),
     ("The debriefer writes down what happened", read_debrief),
     ("The expirer takes a clearance out of force", see_clearance_expire),
     ("The calendar has fired", see_schedule_fire),

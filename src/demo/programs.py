@@ -73,17 +73,32 @@ def aim_axis() -> None:
     print_measurement("target", given["position"] - given["offset"] * NOMINAL_PIXEL, "mm")
 
 
-def reconstruct() -> None:
-    """Reconstruct a slice from darks, flats and a directory of projections, of which those without beam are left out."""
+def assemble() -> None:
+    """Put darks, flats and a directory of projections into one scan of the Data Exchange layout. Projections without beam
+    are left out."""
     darks, flats, projections = inputs()
     taken = [read_file(path) for path in sorted(projections.glob("projection_*.h5"))]
     lit = [one for one in taken if one["currents"][0] > LEAST_CURRENT]
-    angles = np.array([one["angles"][0] for one in lit])
-    pictures = np.array([one["pictures"][0] for one in lit])
-    shadows = absorption(pictures, pictures_in(darks), pictures_in(flats)).mean(axis=1)
     with h5py.File(file_path(os.environ["CONDUCT_OUTPUT_URI"]), "w") as file:
-        file["slice"], file["shadows"], file["angles"] = reconstruct_slice(shadows, angles), shadows, angles
-        file.attrs["projections"], file.attrs["without_beam"] = len(lit), len(taken) - len(lit)
+        exchange = file.create_group("exchange")
+        exchange["data"] = np.array([one["pictures"][0] for one in lit])
+        exchange["data_dark"], exchange["data_white"] = pictures_in(darks), pictures_in(flats)
+        exchange["theta"] = np.array([one["angles"][0] for one in lit])
+        exchange["theta"].attrs["units"] = "degree"
+        file.attrs["implements"] = "exchange"
+        file.attrs["without_beam"] = len(taken) - len(lit)
+
+
+def reconstruct() -> None:
+    """Reconstruct a slice from a scan."""
+    (scan,) = inputs()
+    with h5py.File(scan) as file:
+        taken = {name: np.asarray(file["exchange"][name][()], dtype=np.float64) for name in file["exchange"]}
+        without_beam = int(file.attrs["without_beam"])
+    shadows = absorption(taken["data"], taken["data_dark"], taken["data_white"]).mean(axis=1)
+    with h5py.File(file_path(os.environ["CONDUCT_OUTPUT_URI"]), "w") as file:
+        file["slice"], file["shadows"], file["angles"] = reconstruct_slice(shadows, taken["theta"]), shadows, taken["theta"]
+        file.attrs["projections"], file.attrs["without_beam"] = len(shadows), without_beam
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -107,7 +122,12 @@ def print_measurement(name: str, value: float, units: str) -> None:
     print(json.dumps({"measurements": [{"name": name, "value": value, "units": units}]}))
 
 
-PROGRAMS: dict[str, Callable[[], None]] = {"find-axis": find_axis, "aim-axis": aim_axis, "reconstruct": reconstruct}
+PROGRAMS: dict[str, Callable[[], None]] = {
+    "find-axis": find_axis,
+    "aim-axis": aim_axis,
+    "assemble": assemble,
+    "reconstruct": reconstruct,
+}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]]()

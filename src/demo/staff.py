@@ -85,6 +85,9 @@ class UserClient:
         answer: dict[str, Any] = self._require_success("GET", path, params=parameters).json()
         return answer
 
+    def text(self, path: str) -> str:
+        return self._require_success("GET", path).text
+
     def post(self, path: str, body: Any = None) -> Any:
         answer = self._require_success("POST", path, json=body or {})
         return answer.json() if answer.content else {}
@@ -150,7 +153,7 @@ def register_staff(client: httpx.Client, provider: DemoIdentityProvider, adminis
     office.permit(administrator_id, REST, sets=["access.commands", "trust.commands", "queries"])
     engineer = office.register_person("Ada Lindqvist", "agent", "caution", "equipment", "recipe", "subject", "supply")
     safety_officer = office.register_person("Samir Haddad", "safety")
-    scientist = office.register_person("Mira Okafor", "campaign", "operation", "run", "supply")
+    scientist = office.register_person("Mira Okafor", "campaign", "data", "operation", "run", "supply")
     return Staff(engineer, safety_officer, scientist, office.register_agent(engineer))
 
 

@@ -35,7 +35,7 @@ HERE = Path("/data")
         beamline_records.DARKS_AND_FLATS,
         beamline_records.centring_steps(HERE),
         beamline_records.FOCUSING,
-        beamline_records.projections(),
+        beamline_records.projections(HERE),
         beamline_records.reconstruction(HERE, HERE / "slice.h5"),
         beamline_records.ROUND_OF_THE_HALL,
     ],
@@ -51,7 +51,7 @@ def test_devices_own_what_the_recipes_write_and_the_beamline_the_rest() -> None:
         *beamline_records.DARKS_AND_FLATS,
         *beamline_records.centring_steps(HERE),
         *beamline_records.FOCUSING,
-        *beamline_records.projections(),
+        *beamline_records.projections(HERE),
         *beamline_records.SAMPLE_BACK,
     )
     written = touched_signals(read_steps(recipes), installed_actions().signals).written
@@ -107,7 +107,13 @@ def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, give
         current = 0.0 if number == 2 else 100.0
         seen = Beamline(angle=30.0 * number, shutter_open=True, current=current, **stands)
         write_pictures(tmp_path / f"projection_{number:04}.h5", seen)
-    give_task(darks, flats, tmp_path, output=tmp_path / "slice.h5")
+    give_task(darks, flats, tmp_path, output=tmp_path / "scan.h5")
+    programs.assemble()
+    with h5py.File(tmp_path / "scan.h5") as file:
+        lengths = {name: len(values) for name, values in file["exchange"].items()}
+        assert lengths == {"data": 5, "data_dark": 3, "data_white": 3, "theta": 5}
+        assert file["exchange/theta"].attrs["units"] == "degree"
+    give_task(tmp_path / "scan.h5", output=tmp_path / "slice.h5")
     programs.reconstruct()
     with h5py.File(tmp_path / "slice.h5") as file:
         assert (file.attrs["projections"], file.attrs["without_beam"]) == (5, 1)

@@ -12,9 +12,12 @@ from baton.domain.access.actor import Actor, seeded_id
 from baton.domain.agent.agent import VERSIONED, Agent
 from baton.domain.agent.conclusions import CONCLUDING_COMMANDS, AgentTask, Conclusion, Material, RunEnd, run_facts
 from baton.domain.agent.prompts import RUN_DEBRIEF, DebriefAnswer, DebriefChoice
+from baton.domain.data.procedure_files import files_of
 from baton.domain.decision.decision import Decision, DecisionParentNotFoundError
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Value, instant
 from baton.domain.operation.conduct.conduct import Wait
+from baton.domain.operation.conduct.progress import OpenedConduct
+from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.run.logbooks import Channel
 from baton.domain.run.run import Run, phases_of, run
 from baton.domain.shared.ports import Ports
@@ -23,6 +26,7 @@ from baton.domain.shared.refusals import Conflict, Refusal, UnauthorizedError, U
 from baton.domain.shared.writes import Answer, Put, WorkRecord
 
 MAX_CHANNELS = 200
+MAX_FILES = 20  # of each phase
 RUN_DEBRIEFER = "RunDebriefer"
 RUN_DEBRIEFER_ID = seeded_id(1)
 
@@ -31,7 +35,22 @@ def debrief_material(run: Run, end: RunEnd | None) -> Reads[Material]:
     """Return the run with its phases and what it recorded."""
     phases = yield from phases_of(run)
     channels = yield from records_of(Channel, run_id=run.id)
-    return Material({**run_facts(run, end, phases), "channels": list(map(channel_facts, channels[:MAX_CHANNELS]))})
+    facts = run_facts(run, end, phases)
+    for phase, told in zip(phases, facts["phases"], strict=False):  # of more phases than that, nothing is told
+        told |= yield from work_facts(phase)
+    return Material({**facts, "channels": list(map(channel_facts, channels[:MAX_CHANNELS]))})
+
+
+def work_facts(phase: Procedure) -> Reads[dict[str, Any]]:
+    """Return what a prompt says about the work on one phase: images, workers that were replaced, and files."""
+    conducts = yield from records_of(OpenedConduct, procedure_id=phase.id)
+    files = yield from files_of(phase.id)
+    return {
+        "image_count": (yield from ask(Ports.image_count, phase.id)),
+        "takeover_count": sum(conduct.takeover_count for conduct in conducts),
+        "files": [{"name": file.name, "byte_size": file.byte_size} for file in files[:MAX_FILES]],
+        "file_count": len(files),
+    }
 
 
 def channel_facts(channel: Channel) -> dict[str, Any]:

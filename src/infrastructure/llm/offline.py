@@ -17,7 +17,7 @@ TEXTS: dict[str, Any] = json.loads(files(__package__).joinpath("offline.json").r
 CHOSEN = frozenset(TEXTS["chosen_ends"])  # ends of a phase that somebody chose; all others are faults
 FAULT = re.compile(rf"(?<!no )(?<!without )\b({'|'.join(TEXTS['fault_words'])})\b", re.IGNORECASE)
 ENDINGS: dict[str, str] = TEXTS["endings"]
-LONGEST_WORD, MOST_WORDS, MAX_PHASES, MOST_CHANNELS = 40, 230, 2, 4
+LONGEST_WORD, MOST_WORDS, MAX_PHASES, MOST_CHANNELS, MOST_FILES = 40, 230, 2, 4, 6
 SEVERITIES = ("", "Notice", "Caution", "Warning")  # from none to the strongest
 
 
@@ -125,6 +125,7 @@ def account(facts: Facts, phases: Sequence[PhaseFacts], choice: str, why: str) -
 
     for sentence in (
         *hold_sentences(facts),
+        *work_sentences(objects_in(facts, "phases")),
         *deviation_sentences(phases),
         *channel_sentences(objects_in(facts, "channels")[:MOST_CHANNELS]),
     ):
@@ -160,6 +161,22 @@ def hold_sentences(facts: Facts) -> Iterator[str]:
         reason = text_in(facts, "last_hold_reason").strip()
         why = f", for the reason {quote(reason, 12)}" if reason else ""
         yield f"Holds: {word_in(facts, 'hold_count')}{at_time(facts, 'last_held_at', ', the latest')}{why}."
+
+
+def work_sentences(phases: Sequence[Facts]) -> Iterator[str]:
+    """Yield what was taken, how often a worker was replaced, and the files that are left."""
+
+    def counts_by_phase(name: str) -> str:
+        counts = [(word_in(phase, name), quote(text_in(phase, "name") or "without a name", 5)) for phase in phases]
+        return ", ".join(f"{count} in phase {phase}" for count, phase in counts if count not in ("", "0"))
+
+    if images := counts_by_phase("image_count"):
+        yield f"Images taken: {images}."
+    if takeovers := counts_by_phase("takeover_count"):
+        yield f"Work was taken over from a worker that was lost or failed: {takeovers}."
+    files = [text_in(file, "name") for phase in phases for file in objects_in(phase, "files")]
+    if names := ", ".join(quote(name, 3) for name in files[:MOST_FILES]):
+        yield f"Files left: {names}{', and more' if len(files) > MOST_FILES else ''}."
 
 
 def was_held(facts: Facts) -> bool:

@@ -1,6 +1,7 @@
 """What a model is shown of a run, and what is put on record of its conclusion."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -22,8 +23,10 @@ from baton.domain.agent.conclusions import (
     run_facts,
 )
 from baton.domain.agent.debrief import DEBRIEF, MAX_CHANNELS, narrative_of
+from baton.domain.data.procedure_files import FileRow
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Event, instant
+from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.conduct.results import ConductResult, Deviation, Failure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
 from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
@@ -79,6 +82,7 @@ def record_channel(line: Beamline, run_id: UUID, name: str = "ring_current") -> 
 
 
 def agent_material(line: Beamline, task: Any, run_id: UUID, terminal: RunEnd | None) -> Material:
+    line.world.ports = {"file_rows": (), "image_count": 0, **line.world.ports}
     material: Material = line.world.fulfil(task.material(line.run(run_id), terminal))
     return material
 
@@ -89,6 +93,11 @@ class TestWhatADebrieferIsShown:
         procedure_id = phase(line, run_id)
         fail_conduct(line, procedure_id, FAILURE)
         record_channel(line, run_id)
+        said = {"name": "stream", "result_data": {"uri": "file:///data/raw.h5", "events": 110}}
+        line.world.ports["file_rows"] = [FileRow("action", "outcome", 3, START, said)]
+        line.world.ports["image_count"] = 110
+        conduct = OpenedConduct(*[new_id()] * 6, "ConductProcedure", 4, 0, takeover_count=1)
+        line.world.records[OpenedConduct, conduct.conduct_id] = replace(conduct, procedure_id=procedure_id)
         terminal = end_run(line, run_id, StopRun(reason="rotary stage encoder offline"))
         assert agent_material(line, DEBRIEF, run_id, terminal).facts == {
             "terminal_event_type": "RunStopped",
@@ -120,6 +129,10 @@ class TestWhatADebrieferIsShown:
                     "skipped_count": 0,
                     "skipped_waits": [],
                     "resolved_steps": [],
+                    "image_count": 110,
+                    "takeover_count": 1,
+                    "files": [{"name": "raw.h5", "byte_size": None}],
+                    "file_count": 1,
                 }
             ],
             "channels": [

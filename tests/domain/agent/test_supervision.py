@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from baton.domain.agent.conclusions import RecordAgentDecision, decision_id_of
+from baton.domain.agent.debrief import RUN_DEBRIEFER
 from baton.domain.agent.rule_agents import (
     RUN_SUPERVISOR,
     SupervisorAction,
@@ -159,7 +160,9 @@ class TestARunThatIsHeld:
         assert supervised_run.verb(stop_after=timedelta(0)) is None
 
     def test_is_left_alone_where_another_supervisor_held_it(self, supervised_run: SupervisedRun) -> None:
-        other = SupervisedRun(supervised_run.line, new_id(), supervised_run.run_id)
+        agent_id = seed_agent(supervised_run.line.world, RUN_DEBRIEFER)
+        other = SupervisedRun(supervised_run.line, agent_id, supervised_run.run_id)
+        other.decide(SupervisorAction.HOLD)
         other.hold()
         assert supervised_run.verb(stop_after=HOUR) is None
 

@@ -144,6 +144,18 @@ async def test_an_account_tells_of_holds() -> None:
     assert "Holds" not in (await offline_answer(run("RunCompleted", None, phase("Completed"))))["reasoning"]
 
 
+async def test_an_account_tells_of_images_replaced_workers_and_files() -> None:
+    files = [{"name": f"scan_{number}.h5", "byte_size": 7} for number in range(7)]
+    scan = {**phase("Completed"), "name": "Projections", "image_count": 110, "takeover_count": 2, "files": files}
+    told = (await offline_answer(run("RunCompleted", None, phase("Completed"), scan)))["reasoning"]
+    assert 'Images taken: 110 in phase "Projections".' in told
+    assert 'Work was taken over from a worker that was lost or failed: 2 in phase "Projections".' in told
+    assert 'Files left: "scan_0.h5",' in told
+    assert '"scan_5.h5", and more.' in told
+    quiet = (await offline_answer(run("RunCompleted", None, phase("Completed"))))["reasoning"]
+    assert not any(word in quiet for word in ("Images", "taken over", "Files"))
+
+
 async def test_an_account_tells_what_the_record_holds() -> None:
     channel = {"channel_name": "T_sample", "count": 361, "latest_value": 293.150, "units": "K", "simulated": False}
     adjusted = {"adjustment_count": 2, "last_adjusted_at": "2026-10-06T09:10:00Z", "channels": [channel]}
