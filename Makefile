@@ -48,9 +48,9 @@ transcripts: install
 	$(BIN)/python -m tests.documents.transcripts $(ARGS)
 
 lock:
-	uv pip compile $(LOCK) --extra demo --extra embedded --extra optimize --extra server --extra test \
+	uv pip compile $(LOCK) --extra demo --extra embedded --extra optimize --extra scans --extra server --extra test \
 		--output-file requirements.lock pyproject.toml
-	uv pip compile $(LOCK) --extra epics --extra optimize --extra otlp --extra server --constraint requirements.lock \
+	uv pip compile $(LOCK) --extra epics --extra optimize --extra otlp --extra scans --extra server --constraint requirements.lock \
 		--output-file requirements.server.lock pyproject.toml
 
 clean:

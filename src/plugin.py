@@ -44,7 +44,7 @@ from baton.domain.operation.steering.steering import (
     SteeringSpace,
     SteeringVerdict,
 )
-from baton.domain.shared.citation import Citation, CitedDate, CitedIdentifier, CitedParty, CitedRelation
+from baton.domain.shared.citation import Citation, CitedDate, CitedDescription, CitedIdentifier, CitedParty, CitedRelation
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.refusals import ExternalIdMintError, ExternalIdMintingNotConfiguredError
 
@@ -55,8 +55,9 @@ __all__ = [
     "ActionRefusedError",  # raised by an action before its first write: nothing was begun
     "Citation",  # the metadata that a minter publishes of one identifier
     "CitedDate",  # a date in a citation
+    "CitedDescription",  # a text in a citation
     "CitedIdentifier",  # another identifier in a citation
-    "CitedParty",  # an institution in a citation
+    "CitedParty",  # an institution or a person in a citation
     "CitedRelation",  # a related identifier in a citation
     "Control",  # the port of a control adapter: read, write, subscribe, close; limits where it knows them
     "ControlAccessDeniedError",  # raised where the control system's access security says no

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from ipaddress import ip_address
 from os.path import isabs, normpath
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from baton.application.identity import is_absolute_url, provider_objections
@@ -19,7 +20,10 @@ OTLP_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 def boot_objections(settings: Settings, *, stdio: bool = False) -> list[str]:
     """Return why a process with these settings must not start; `stdio` asks for the process that serves MCP over stdio."""
-    guards = (_access_guards, _plant_guards, _work_guards, _minter_guards, _model_guards, _engine_guards)
+    guards = (
+        *(_access_guards, _plant_guards, _work_guards, _minter_guards),
+        *(_catalogue_guards, _peer_guards, _model_guards, _engine_guards),
+    )
     objections = [objection for guard in guards for objection in guard(settings)]
     stdio_objections = _stdio_guards(settings) if stdio else ()
     return [*objections, *provider_objections(settings.identity_providers), *stdio_objections]
@@ -76,6 +80,11 @@ def _work_guards(settings: Settings) -> Iterator[str]:
     for program in () if made_up else settings.compute_programs:
         if not isabs(program) or normpath(program) != program:
             yield f"COMPUTE_PROGRAMS lists {program}, which is no plain absolute path; say where the program is."
+    for root in map(str, settings.data_roots):
+        if not isabs(root) or normpath(root) != root:
+            yield f"DATA_ROOTS lists {root}, which is no plain absolute path; say where the data are."
+        elif root == "/":
+            yield "DATA_ROOTS lists /, which would let callers have every file of the machine read; name the directories."
     if settings.compute_user == "root":
         yield "COMPUTE_USER=root lets programs read and change everything; name a user of their own."
     built_in = [name for name in settings.decide_substrates if isinstance(name, DecideSubstrate)]
@@ -101,6 +110,31 @@ def _minter_guards(settings: Settings) -> Iterator[str]:
     if template is None and settings.public_base_url is None:
         remedy = "set LANDING_PAGE_TEMPLATE to the address of an asset's page, with {asset_id}, or PUBLIC_BASE_URL"
         yield f"PID_MINTER=datacite registers identifiers that would lead nowhere; {remedy}."
+
+
+def _catalogue_guards(settings: Settings) -> Iterator[str]:
+    needed = ("scicat_token", "scicat_owner_group", "scicat_contact_email")
+    if settings.scicat_address is not None:
+        if missing := [name.upper() for name in needed if getattr(settings, name) is None]:
+            yield f"SCICAT_ADDRESS enters datasets in the name of the facility; set {', '.join(missing)}."
+        if settings.production and not is_absolute_url(settings.scicat_address, ("https",)):
+            yield f"SCICAT_ADDRESS sends a token without https, which APP_ENV={settings.app_env} refuses; use https."
+    if settings.tiled_directory is not None:
+        if not settings.tiled_directory.is_absolute():
+            yield f"TILED_DIRECTORY is {settings.tiled_directory}, which is no absolute path; say where the links belong."
+        if not settings.data_roots:
+            yield "TILED_DIRECTORY links files under DATA_ROOTS, and there are none; name the directories of the data."
+
+
+def _peer_guards(settings: Settings) -> Iterator[str]:
+    for code, peer in settings.federation_peers.items():
+        parts = urlsplit(peer.address)
+        if settings.production and parts.scheme != "https" and not is_on_this_machine(parts.netloc):
+            yield f"FEDERATION_PEERS reaches {code} without https, which APP_ENV={settings.app_env} refuses; use https."
+        if "@" in parts.netloc:
+            yield f"FEDERATION_PEERS has a password in the address of {code}; give a token instead."
+        if code == settings.self_facility_code:
+            yield f"FEDERATION_PEERS lists {code}, which is this facility itself; leave it out."
 
 
 def _model_guards(settings: Settings) -> Iterator[str]:

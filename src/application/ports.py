@@ -13,7 +13,8 @@ from baton.application.fold_cache import FoldCache
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
-from baton.domain.calibration.publication import Signature
+from baton.domain.data.attestation import ByteReading
+from baton.domain.data.catalogue import CataloguedDataset, CatalogueName
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, Outcome, StoredEvent
 from baton.domain.operation.schedule.calendar import Calendar
@@ -23,6 +24,7 @@ from baton.domain.shared.listing import ListQuery, Page, Summary, Where
 from baton.domain.shared.ports import MintedIdentifier
 from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
+from baton.domain.shared.signatures import Signature
 from baton.domain.shared.writes import Also, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
 from baton.domain.trust.policy import AuthzResult
 
@@ -412,6 +414,16 @@ class Minter(Protocol):
         """Close every connection."""
 
 
+class ByteSource(Protocol):
+    """Reads the bytes of copies where they are."""
+
+    async def read(self, uri: str) -> ByteReading:
+        """Return digest and number of the bytes under a URI, or why they cannot be read; raise nothing on their account."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+
+
 class SigningFailedError(Exception):
     """Nothing was signed. The message is one sentence for the caller; it never names the secret reference."""
 
@@ -436,6 +448,16 @@ class Publisher(Protocol):
     async def send(self, receipt_id: UUID, artifact: bytes) -> None:
         """Send an artifact; a receipt that was sent already is recognised. Raise SendingFailedError."""
 
+    async def read(self, receipt_id: UUID) -> bytes | None:
+        """Return what was sent under a receipt, or None where it is not kept here."""
+
+
+class PeerClient(Protocol):
+    """Fetches what peers published."""
+
+    async def fetch(self, facility_code: str, receipt_id: UUID, content_hash: str, uri: str | None = None) -> bytes:
+        """Return an artifact whose canonical bytes have this SHA-256; raise ArtifactFetchError for any other."""
+
 
 class People(Protocol):
     """The people with a profile, whose names are kept from language models."""
@@ -456,6 +478,28 @@ class LogbookMirror(Protocol):
 
     async def mirror_decision(self, decision_id: UUID, narrative: str, target_logbook: str) -> None:
         """Copy the narrative of a decision, unchanged and once, to a logbook of the outside system."""
+
+
+class CatalogueRefusedError(Exception):
+    """A catalogue does not take a dataset as it is; the message says why, and what mends it."""
+
+
+class CatalogueUnavailableError(Unavailable):
+    """A catalogue gives no answer now, and is told again; with the reason `failed` it may still take other datasets. The
+    detail names nothing of the dataset."""
+
+
+class Catalogue(Protocol):
+    """A catalogue outside. Everything may be repeated: a dataset is shown once, however often it is entered."""
+
+    name: CatalogueName
+
+    async def enter(self, shown: CataloguedDataset) -> bool:
+        """Have the catalogue show a dataset as it is; return false where it has nothing to show of it. Raise
+        CatalogueRefusedError or CatalogueUnavailableError."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
 
 
 class CalendarRefusedError(Exception):

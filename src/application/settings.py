@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from baton.application import plant
@@ -20,6 +20,7 @@ HIDDEN = "***"
 MODEL_SETTINGS = ("RUN_DEBRIEFER_MODEL", "CAUTION_DRAFTER_MODEL")  # may be named as a model reference instead of a model
 DAY, YEAR = 86_400, 31_536_000  # seconds
 TemplateCode = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)]
+HostName = Annotated[str, Field(pattern=r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$", max_length=300)]
 LogbookName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Offerable = Literal[DecideSubstrate.SOBOL, DecideSubstrate.BOTORCH, DecideSubstrate.STAGED, DecideSubstrate.LLM]
 OfferedDecider = Annotated[Offerable | plant.PluginName, Field(union_mode="left_to_right")]
@@ -54,9 +55,22 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+class FederationPeer(BaseModel):
+    """Where a peer is reached, and the token it gave us."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    address: Annotated[str, AfterValidator(_base_url)] = Field(repr=False)
+    token: SecretStr | None = None
+
+
 class UnownedSignals(StrEnum):
     REFUSE = "refuse"
     ALLOW = "allow"
+
+
+class SealSignatures(StrEnum):
+    REQUIRED = "required"
+    OPTIONAL = "optional"
 
 
 class PidMinter(StrEnum):
@@ -203,10 +217,41 @@ class Settings(BaseSettings):
     """The permit signal of each enclosure that is observed from here, as a JSON object under the enclosures' names."""
     monitored_supplies: tuple[plant.MonitoredSupply, ...] = ()
     """The supplies that are observed from here, as a JSON list."""
+    data_roots: tuple[Path, ...] = ()
+    """The directories whose files the service may read, to check copies and to take up scans, as a JSON list of absolute
+    paths; without one, no file is read."""
+    verifier_allowed_hosts: tuple[HostName, ...] = ()
+    """The hosts that copies are read from over HTTP, as a JSON list; `host:port` allows one port, `host` all of them."""
+    verifier_budget_seconds: Annotated[float, Field(gt=0, le=DAY)] = 60
+    """How long the bytes of one copy may take to read before it counts as unreachable."""
+    scan_reader_memory_bytes: Annotated[int, Field(ge=256 * 1024 * 1024)] = 512 * 1024 * 1024
+    """How much memory the process that reads one scan file may have, its libraries included."""
+    scan_reader_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """How long the process that reads one scan file may take, the digest of the file's bytes apart."""
     signing_key_directory: Path | None = None
-    """Where the facility's signing keys are, one PEM file each; unset, nothing can be signed."""
+    """Where the facility's keys are, as PEM files: private ones that sign in `name.pem`, public ones that signatures are
+    checked against in `name.pub`; unset, nothing can be signed."""
+    seal_signatures: SealSignatures | None = None
+    """Whether a seal takes a pointer only with its online key's signature and a new online key only with its offline root's,
+    `required` or `optional`; unset, they are required in the production tier. One that is given is always checked."""
+    scicat_address: Annotated[str, AfterValidator(_base_url)] | None = None
+    """Where SciCat's REST API is, as in https://scicat.example.org/api/v3; every dataset is entered there. Unset, none."""
+    scicat_token: SecretStr | None = None
+    """The token that SciCat is called with; its account may create datasets with identifiers of their own."""
+    scicat_owner_group: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """The group of SciCat that owns what is entered."""
+    scicat_contact_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
+    """The mailbox of the facility that datasets in SciCat name as their contact."""
+    scicat_pid_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._/-]{1,100}$")] | None = None
+    """What identifiers of datasets in SciCat begin with, before a slash and the dataset's id; unset, the facility's code."""
+    tiled_directory: Path | None = None
+    """A directory for Tiled to serve, in which every dataset with a file under DATA_ROOTS gets a link to it; unset, none."""
     publication_outbox: Path | None = None
-    """Where published artifacts are put for the peers; unset, nothing is published."""
+    """Where published artifacts are put for the peers, and read from when a peer asks for one; unset, nothing is
+    published."""
+    federation_peers: dict[plant.FacilityCode, FederationPeer] = {}
+    """Where artifacts of peers are fetched from, as a JSON object: under each facility's code its `address`, the base of
+    its REST API, and the `token` that it gave us, if any."""
     logbook_mirror_directory: Path | None = None
     """Where debriefs are copied to for the facility's own electronic logbook; unset, nothing is copied."""
     logbook_mirror_target: LogbookName | None = None
@@ -260,6 +305,11 @@ class Settings(BaseSettings):
         return not self.production if chosen is None else chosen is UnownedSignals.ALLOW
 
     @property
+    def seal_signatures_required(self) -> bool:
+        """Whether a seal takes pointers and new online keys only with a signature."""
+        return self.production if self.seal_signatures is None else self.seal_signatures is SealSignatures.REQUIRED
+
+    @property
     def four_eyes(self) -> bool:
         """Whether nobody reviews or approves a safety form of their own."""
         return self.production if self.clearance_four_eyes is None else self.clearance_four_eyes
@@ -293,7 +343,8 @@ class RecordedSettings(Settings):
 def shown_settings(settings: Settings) -> dict[str, Any]:
     """Return every setting under its variable's name, as plain data with secrets, passwords and token subjects hidden."""
     shown = settings.model_dump(mode="json")
-    for name in ("database_url", "database_owner_url", "anthropic_base_url", "openai_base_url", "datacite_address"):
+    addresses = ("anthropic_base_url", "openai_base_url", "datacite_address", "scicat_address")
+    for name in ("database_url", "database_owner_url", *addresses):
         shown[name] = shown[name] and _without_password(shown[name])
     for provider in shown["identity_providers"]:
         for name in ("jwks_url", "introspection_url"):
@@ -301,8 +352,10 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:
             binding["subject"] = HIDDEN
-    for name in ("anthropic_api_key", "openai_api_key", "datacite_password", "temporal_api_key"):
+    for name in ("anthropic_api_key", "openai_api_key", "datacite_password", "temporal_api_key", "scicat_token"):
         shown[name] = shown[name] and HIDDEN
+    for peer in shown["federation_peers"].values():
+        peer["address"], peer["token"] = _without_password(peer["address"]), peer["token"] and HIDDEN
     shown["compute_environment"] = dict.fromkeys(settings.compute_environment, HIDDEN)
     return {name.upper(): value for name, value in shown.items()}
 

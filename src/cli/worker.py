@@ -64,6 +64,7 @@ from baton.workflows.conduct_run import ConductRunWorkflow
 from baton.workflows.publications import CalibrationPublicationWorkflow, MintSweepWorkflow
 from baton.workflows.read_signals import ReadSignalsWorkflow
 from baton.workflows.schedule_firing import ScheduleFiringWorkflow
+from baton.workflows.tasks import TaskWorkflow
 
 log = structlog.get_logger()
 Running = AbstractAsyncContextManager[None]  # runs in the background while its block lasts
@@ -73,6 +74,7 @@ WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
     *(agents.DebriefWorkflow, agents.DraftCautionWorkflow, agents.RegenerateDebriefWorkflow, agents.PromoteCautionWorkflow),
     *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow, ReadSignalsWorkflow),
+    TaskWorkflow,
 )  # Every workflow type; each must be able to replay its recorded histories.
 UNSTARTED_WORK_SECONDS = 2.0  # between two starts of work that nobody has begun
 COMPARISON_SECONDS = 60.0  # between two comparisons of all live work with the engine
@@ -202,6 +204,7 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         *implementations.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
         *implementations.schedule_firing_activities(runtime.firings),
         *implementations.signal_activities(wired.signals),
+        *implementations.task_activities(runtime.tasks),
     ]
     return Worker(
         client,

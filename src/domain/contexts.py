@@ -16,7 +16,7 @@ CONTEXTS = {
     "safety": ("clearance", "clearance_views", "clearance_template"),
     "caution": ("caution",),
     "subject": ("subject",),
-    "recipe": ("capability", "method", "practice", "plan", "plan_parts", "plan_inspection", "recipe"),
+    "recipe": ("capability", "method", "practice", "plan", "plan_parts", "plan_data", "plan_inspection", "recipe"),
     "run": ("run", "start", "conduct", "logbooks"),
     "operation": (
         *("procedure.procedure", "procedure.registration", "procedure.start", "procedure.endings", "conduct.conduct"),
@@ -25,10 +25,14 @@ CONTEXTS = {
         *("conduct.views", "conduct.control_signals", "conduct.work_items", "schedule.schedule", "schedule.views"),
     ),
     "campaign": ("campaign",),
-    "calibration": ("calibration", "publication"),
+    "calibration": ("calibration", "publication", "at_risk_results"),
+    "data": (
+        *("dataset", "distribution", "acquisition", "scan", "attestation", "procedure_files", "edition", "exports"),
+        *("catalogue", "provenance"),
+    ),
     "decision": ("decision",),
     "agent": (*("agent", "language_model", "conclusions", "debrief", "caution_proposal", "rule_agents", "reactions"),),
-    "federation": ("facility", "credential", "permit"),
+    "federation": ("facility", "credential", "permit", "published_artifact", "received_artifact", "seal"),
 }  # The modules of each context that declare something, in the order a reader meets them.
 MODULES = [f"baton.domain.{context}.{module}" for context, modules in CONTEXTS.items() for module in modules]
 

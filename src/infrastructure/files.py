@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all and never overwritten, and checksums of a program's output."""
+"""Files and links that are written completely or not at all, and checksums of a program's output."""
 
 import hashlib
 import os
@@ -25,6 +25,21 @@ def write_once(path: Path, content: bytes) -> None:
     sync(directory)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file in the place of one that may be there; a reader finds the one or the other."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_bytes(content)
+    draft.replace(path)
+
+
+def replace_link(path: Path, target: Path) -> None:
+    """Make a symbolic link in the place of one that may be there; a reader finds the one or the other."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    draft.symlink_to(target)
+    draft.replace(path)
+
+
 def sync(path: Path) -> None:
     """Wait until a file, or the entries of a directory, are on disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -34,7 +49,7 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-class Checksum(NamedTuple):
+class FileDigest(NamedTuple):
     """The digest of a file, or of a tree with its number of files."""
 
     algorithm: str
@@ -47,13 +62,13 @@ class NothingToHashError(Exception):
     """There is no file and no tree of files; the message says what there is instead."""
 
 
-def checksum(path: Path) -> Checksum:
+def checksum(path: Path) -> FileDigest:
     """Return the checksum of a file or tree; it reads everything, so call it in a thread."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISREG(mode):
             digest, size = _digest(path)
-            return Checksum("sha256", digest.hex(), size, None)
+            return FileDigest("sha256", digest.hex(), size, None)
         if stat.S_ISDIR(mode):
             return _tree(path)
     except OSError as error:
@@ -61,7 +76,7 @@ def checksum(path: Path) -> Checksum:
     raise NothingToHashError(f"{path} is neither a file nor a directory")
 
 
-def _tree(root: Path) -> Checksum:
+def _tree(root: Path) -> FileDigest:
     """Hash all files in the order of their paths: length of the path, path, digest of the file."""
     files = sorted((_portable(root, path), path) for path in _files(root))
     if not files:
@@ -71,7 +86,7 @@ def _tree(root: Path) -> Checksum:
         digest, size = _digest(path)
         whole.update(len(name).to_bytes(8, "big") + name + digest)
         total += size
-    return Checksum("sha256-tree", whole.hexdigest(), total, len(files))
+    return FileDigest("sha256-tree", whole.hexdigest(), total, len(files))
 
 
 def _files(root: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from contextlib import closing
 from functools import cache
 from http.client import HTTPConnection
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -33,9 +33,10 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History
 from baton.domain.registry import Operation, snake_case
 from tests.support.api.command_states import PREPARATIONS, Preparation
-from tests.support.api.list_samples import stock_service
+from tests.support.api.list_samples import CATALOGUES, stock_service
 from tests.support.api.module_service import ModuleService, running_module_service
 from tests.support.api.openapi_document import document
+from tests.support.api.sample_parts.federation import open_inbound_permit
 from tests.support.api.samples import create_samples, renew_samples
 from tests.support.databases import fresh_database
 from tests.support.service import Api
@@ -51,6 +52,7 @@ STATES = {preparation.command: preparation for preparation in reversed(PREPARATI
 """The state in which a command is tried, where its object does not come into the world in it."""
 WAITING_OPERATIONS = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 KEY_NUMBERS = itertools.count()
+PEER = "alpha-source"
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """How many random cases there are of each operation with a body, besides those that cover its schema."""
 ALIKE = int(os.environ.get("CONTRACT_ALIKE", "1"))
@@ -104,7 +106,8 @@ OTHER_MEANINGS = {
 
 @pytest.fixture(scope="module")
 def service(postgres: EmbeddedPostgres, template: str) -> Iterator[ModuleService]:
-    with fresh_database(postgres, template) as url, running_module_service(url) as running:
+    settings = {"federation_peers": {PEER: {"address": "http://127.0.0.1:9"}}, **CATALOGUES}
+    with fresh_database(postgres, template) as url, running_module_service(url, **settings) as running:
         yield running
 
 
@@ -278,8 +281,20 @@ async def successful_answers(api: Api) -> list[httpx.Response]:
 
     api.client.event_hooks = {"response": [keep]}
     await stock_service(api)
+    await begin_work(api)
     api.client.event_hooks = {}
     return found
+
+
+async def begin_work(api: Api) -> None:
+    """Begin what only a worker finishes: a copy is to be checked, and an artifact of a peer to be fetched."""
+    copy = (await api.get("/distributions", limit=1)).json()["items"][0]
+    named = {"dataset_id": copy["dataset_id"], "distribution_id": copy["distribution_id"]}
+    assert (await api.post("/attestations", {**named, "kind": "ChecksumVerified", "wait": 0})).status_code == 202
+    peer = await api.create("/federation/facilities", {"code": PEER, "display_name": "Alpha", "kind": "Site"})
+    await open_inbound_permit(api, peer, "alpha.example")
+    reference = {"source_facility_id": peer, "receipt_id": str(uuid4()), "content_hash": "9f" * 32}
+    assert (await api.post("/federation/received-artifacts", {**reference, "wait": 0})).status_code == 202
 
 
 def check_valid_data_is_accepted(context: Any, response: Any, case: Case) -> bool | None:

@@ -14,7 +14,8 @@ from baton.api.mcp.tools import tool_of
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.support.api.mcp_clients import MCP, agent, call_tool_once, text_of, tool_result
+from tests.support.api.list_samples import CATALOGUES
+from tests.support.api.mcp_clients import MCP, agent, call_tool_once, document_of, text_of, tool_result
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
@@ -40,13 +41,11 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 """What some queries must be asked besides the ids in their path."""
 OPEN = {"get_my_access"}
-UNANSWERED = {"list_calibration_at_risk_results"}
-"""What is refused to everybody, because what it would show is not recorded."""
 OF_THE_PLANT = {"read_signals"}
 """What a worker answers, of which there is none here."""
 OF_NO_ID = {"resolve_signals", "read_signals"}
 """What has a body without an id in it, and answers about anything."""
-QUERIES = [operation for operation in REGISTRY if operation.kind == "query" and operation.name not in OPEN | UNANSWERED]
+QUERIES = [operation for operation in REGISTRY if operation.kind == "query" and operation.name not in OPEN]
 BY_ID = [one for one in QUERIES if "{" in one.path or (one.has_body and one.name not in OF_NO_ID)]
 TOOLS = [operation for operation in QUERIES if operation.mcp and operation.name not in OF_THE_PLANT]
 
@@ -76,9 +75,12 @@ def fill_ids(value: Any, ids: dict[str, str]) -> Any:
 
 
 @pytest.fixture(scope="module")
-async def policy_service(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[PolicyService]:
+async def policy_service(
+    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyService]:
     """One person holds every permission on both surfaces; another one is known to the service and holds none."""
-    admin, enforced = str(uuid4()), {"authorization_mode": "policy"}
+    outbox = tmp_path_factory.mktemp("outbox")
+    admin, enforced = str(uuid4()), {"authorization_mode": "policy", "publication_outbox": outbox, **CATALOGUES}
     with fresh_database(postgres, template) as url:
         async with running_api(url, bootstrap_principal_id=admin, **enforced) as api:
             boss = api.acting_as(admin)
@@ -89,7 +91,9 @@ async def policy_service(postgres: EmbeddedPostgres, template: str) -> AsyncIter
                 holders = {"permitted_principal_ids": [owner], "permitted_commands": [], "permitted_command_sets": ["all"]}
                 await boss.create("/policies", {**grant, **holders})
             permitted = api.acting_as(owner)
-            yield PolicyService(permitted, api.acting_as(stranger), await create_samples(permitted))
+            ids = await create_samples(permitted)
+            (outbox / f"{ids['receipt_id']}.json").write_text("{}")
+            yield PolicyService(permitted, api.acting_as(stranger), ids)
 
 
 def test_only_what_is_about_the_caller_needs_no_permission() -> None:
@@ -124,8 +128,11 @@ async def test_the_tool_answers_and_refuses_as_the_query_does(policy_service: Po
     arguments = policy_service.tool_arguments(operation)
     permitted = await call_tool_once(policy_service.permitted, operation.name, **arguments)
     assert not permitted.is_error, text_of(permitted)
-    assert json.loads(text_of(permitted)) == permitted.structured_content
-    Draft202012Validator(tool_of(operation.input).output_schema or {}).validate(permitted.structured_content)
+    if operation.media_types:
+        assert document_of(permitted).mime_type in operation.media_types
+    else:
+        assert json.loads(text_of(permitted)) == permitted.structured_content
+        Draft202012Validator(tool_of(operation.input).output_schema or {}).validate(permitted.structured_content)
     denied = await call_tool_once(policy_service.stranger, operation.name, **arguments)
     assert denied.is_error, text_of(denied)
     assert denied.structured_content is None

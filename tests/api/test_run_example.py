@@ -7,6 +7,7 @@ import pytest
 
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.callers import AGENT, register_agent
+from tests.support.api.data_products import revisions_of_a_centre
 from tests.support.api.example_reads import history, payloads, refusal
 from tests.support.api.rest_beamline import DEFAULTS, Beamline, beamline, create_plan
 from tests.support.service import Api
@@ -43,7 +44,7 @@ async def test_a_tomography_series_with_a_beam_loss(api: Api) -> None:
     assert (begun.status_code, begun.content) == (204, b"")
     assert (await operator.get(campaign)).json()["status"] == "Active"
 
-    pixel_size, rotation_centre = sorted(str(uuid4()) for _ in range(2))
+    _, (pixel_size, rotation_centre) = await revisions_of_a_centre(api, 2)
     asked = {
         "name": "Load step 1",
         "plan_id": line.plan_id,

@@ -10,6 +10,8 @@ from baton.application.authorization import PrincipalStandings
 from baton.application.conduct.conduct_record import StepPlans
 from baton.application.control import Reading
 from baton.application.ports import Batch, StoreUnavailableError, StreamAppend
+from baton.domain.access.actor import RegisterActor
+from baton.domain.decision.decision import RegisterDecision
 from baton.domain.kernel import NIL, Call
 from baton.domain.operation.conduct.conduct import (
     ConductFromProcedure,
@@ -300,7 +302,8 @@ class TestEnding:
 
     async def test_a_hold_holds_as_its_caller_said(self, memory: MemoryConduct) -> None:
         conduct = await memory.open_conduct([setpoint("bl7:a", 3)])
-        decision = new_id()
+        decider = await memory.create(RegisterActor(name="Noor Haddad"))
+        decision = await memory.create(RegisterDecision(decided_by=decider, context="ShiftChange", choice="Hold"))
         asking = HoldProcedure(reason="shift change", decided_by_decision_id=decision)
         await memory.do(asking, conduct.procedure_id)
         result = await self.end_twice(memory, conduct, ConductOutcome(finish=Finish.HELD), closed=False)

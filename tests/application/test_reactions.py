@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.subscribers import BeamLossSubscriber, ProposalSubscriber, RunEndSubscriber
+from baton.application.long_work import TASKS
 from baton.application.ports import Batch, Caller, Clock, CommandResult, EventRow, Job, StreamAppend
 from baton.application.reactions import Dispatcher, ReactionReader
 from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
@@ -58,6 +59,14 @@ class Follower:
         if event.event_id in self.stumbles_over:
             raise ValueError("this one cannot be read")
         return (Job("follow", f"follow:{event.event_id}", None, once=True, memo={"event_id": str(event.event_id)}),)
+
+
+class TaskFollower(Follower):
+    """A subscriber that starts a task of its kind for each end of a run."""
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        (kind,) = self.workflows
+        return (Job(TASKS, f"{kind}:{event.event_id}", None, once=True, memo={"event_id": str(event.event_id)}),)
 
 
 class FollowedFacility:
@@ -139,6 +148,15 @@ async def test_every_end_of_a_run_is_told_once_and_in_order() -> None:
     view = await made.view()
     assert (view.unprocessed, view.consecutive_failures, view.enabled) == (0, 0, True)
     assert [item.event_id for item in view.open_items or ()] == [event.event_id for event in events]
+
+
+async def test_of_the_tasks_under_way_each_sees_its_own() -> None:
+    names = ("catalogue", "registration")
+    made = await follow_facility(*(TaskFollower(name=name, workflows=(name,)) for name in names))
+    event = await made.facility.end_run()
+    await made.caught_up()
+    for name in names:
+        assert [item.workflow_id for item in (await made.view(name)).open_items or ()] == [f"{name}:{event.event_id}"]
 
 
 async def test_a_dispatcher_that_died_between_start_and_bookmark_repeats_to_no_harm() -> None:

@@ -13,7 +13,7 @@ from pydantic_settings import SettingsError
 from baton.application.boot_guards import boot_objections, bootstrap_awaits_binding, bootstrap_objections, idle_agents
 from baton.application.identity import SIGNATURE_ALGORITHMS, IdentityProvider, provider_objections
 from baton.application.plant import Substrate
-from baton.application.settings import Settings, shown_settings
+from baton.application.settings import RecordedSettings, Settings, shown_settings
 from baton.domain.access.actor import ActorKind, seeded_id
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP
@@ -41,6 +41,12 @@ SOUND = {
     "compute_job_directory": "/var/lib/baton/jobs",
 }
 
+SCICAT = {
+    "scicat_address": "https://scicat.example/api/v3",
+    "scicat_token": "t0ken",
+    "scicat_owner_group": "bl7",
+    "scicat_contact_email": "data@lumen.example",
+}
 DATACITE = {
     "pid_minter": "datacite",
     "datacite_prefix": "10.70000",
@@ -131,6 +137,8 @@ def test_a_dotenv_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("SELF_FACILITY_CODE", "My Facility"),
         ("LOG_LEVEL", "loud"),
         ("MCP_TOOLSET", "some"),
+        ("VERIFIER_ALLOWED_HOSTS", '["https://storage.example"]'),
+        ("VERIFIER_BUDGET_SECONDS", "0"),
         ("REQUIRE_AUTHENTICATED_PRINCIPAL", "perhaps"),
     ],
 )
@@ -209,6 +217,19 @@ def test_signals_without_an_owner_are_not_written_in_production_unless_that_is_s
     assert Settings(**chosen).unowned_signals_allowed is allowed
 
 
+@pytest.mark.parametrize(
+    ("chosen", "required"),
+    [
+        ({}, False),
+        ({"app_env": "staging"}, True),
+        ({"app_env": "prod", "seal_signatures": "optional"}, False),
+        ({"seal_signatures": "required"}, True),
+    ],
+)
+def test_seals_take_nothing_unsigned_in_production_unless_that_is_said(chosen: dict[str, Any], required: bool) -> None:
+    assert Settings(**chosen).seal_signatures_required is required
+
+
 @pytest.mark.parametrize("tier", ["prod", "production", "staging"])
 def test_a_production_tier_starts_when_all_is_sound(tier: str) -> None:
     assert objections(**{**SOUND, "app_env": tier}) == []
@@ -237,12 +258,25 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "made-up programs in production": ({**SOUND, "compute_substrate": "in_memory"}, ["makes up what programs bring"]),
     "a program without its place": ({**SOUND, "compute_programs": ["/bin/recon", "recon"]}, ["lists recon, which is no"]),
     "a program at a crooked place": ({**SOUND, "compute_programs": ["/bin/../bin/sh"]}, ["lists /bin/../bin/sh"]),
+    "data roots that are no plain paths": (
+        {"data_roots": ("data", "/data/../etc", "/")},
+        ["DATA_ROOTS lists data,", "DATA_ROOTS lists /data/../etc,", "DATA_ROOTS lists /,"],
+    ),
     "programs run by root": ({"compute_user": "root"}, ["COMPUTE_USER=root"]),
     "made-up identifiers in production": ({**SOUND, "pid_minter": "development"}, ["makes identifiers up"]),
     "a registry without an account": (
         {"pid_minter": "datacite", "public_base_url": "https://baton.example"},
         ["set DATACITE_PREFIX, DATACITE_REPOSITORY_ID, DATACITE_PASSWORD"],
     ),
+    "a catalogue in nobody's name": (
+        {"scicat_address": "https://scicat.example/api/v3", "scicat_owner_group": "bl7"},
+        ["set SCICAT_TOKEN, SCICAT_CONTACT_EMAIL."],
+    ),
+    "a catalogue's token in the clear": (
+        {**SOUND, **SCICAT, "scicat_address": "http://scicat.example/api/v3"},
+        ["SCICAT_ADDRESS sends a token without https"],
+    ),
+    "links to nothing": ({"tiled_directory": "tiled"}, ["no absolute path", "TILED_DIRECTORY links files under DATA_ROOTS"]),
     "identifiers that lead nowhere": (DATACITE, ["set LANDING_PAGE_TEMPLATE"]),
     "identifiers that lead to a path": (
         {**DATACITE, "landing_page_template": "/assets/{asset_id}"},
@@ -251,6 +285,17 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a registry's password in the clear": (
         {**SOUND, **DATACITE, "public_base_url": "https://baton.example", "datacite_address": "http://api.example"},
         ["DATACITE_ADDRESS sends a password without https"],
+    ),
+    "peers reached in the clear": (
+        {
+            **SOUND,
+            "federation_peers": {"alpha": {"address": "http://alpha.example"}, "near": {"address": "http://[::1]:80"}},
+        },
+        ["FEDERATION_PEERS reaches alpha without https"],
+    ),
+    "peers that are none": (
+        {"federation_peers": {"facility": {"address": "http://me"}, "alpha": {"address": "https://u:p@alpha.example"}}},
+        ["lists facility, which is this facility itself", "has a password in the address of alpha"],
     ),
     "the service itself as administrator": ({"bootstrap_principal_id": NIL}, ["BOOTSTRAP_PRINCIPAL_ID is the nil UUID"]),
     "an agent as administrator": (
@@ -284,6 +329,12 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     },
     "development has a provider and does not insist on it": {"identity_providers": [PROVIDER]},
     "development makes identifiers up": {"pid_minter": "development"},
+    "production enters datasets into catalogues": {
+        **SOUND,
+        **SCICAT,
+        "tiled_directory": "/srv/tiled",
+        "data_roots": ["/data"],
+    },
     "production registers identifiers": {**SOUND, **DATACITE, "landing_page_template": "https://id.example/{asset_id}"},
 }
 
@@ -422,9 +473,19 @@ def test_the_same_subject_of_two_issuers_may_be_two_actors() -> None:
     assert list(provider_objections([provider(), other])) == []
 
 
+def test_what_opens_a_peer_is_not_shown() -> None:
+    peers = {"alpha": {"address": "https://reader:s3cret@alpha.example/", "token": "t0ken"}}
+    settings = Settings(federation_peers=peers)
+    shown = shown_settings(settings)
+    assert shown["FEDERATION_PEERS"] == {"alpha": {"address": "https://***@alpha.example", "token": "***"}}
+    assert RecordedSettings.of(shown).federation_peers.keys() == {"alpha"}
+    assert "t0ken" not in repr(settings)
+    assert "s3cret" not in repr(settings)
+
+
 def test_every_setting_is_shown_and_no_secret() -> None:
     settings = Settings(
-        **{**SOUND, **DATACITE, "identity_providers": [{**PROVIDER, **ASKED}]},
+        **{**SOUND, **DATACITE, **SCICAT, "identity_providers": [{**PROVIDER, **ASKED}]},
         database_url="postgresql://baton:hunter2@db.example.org/baton",
     )
     shown = shown_settings(settings)
@@ -434,7 +495,7 @@ def test_every_setting_is_shown_and_no_secret() -> None:
     assert shown["IDENTITY_PROVIDERS"][0]["introspection_client_secret"] == "***"
     assert shown["IDENTITY_PROVIDERS"][0]["subject_bindings"] == [{"subject": "***", "actor_id": str(MIRA), "kind": None}]
     for text in (json.dumps(shown), repr(settings)):
-        assert not any(secret in text for secret in ("hunter2", "s3cret", "mira-77"))
+        assert not any(secret in text for secret in ("hunter2", "s3cret", "t0ken", "mira-77"))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 from uuid import uuid4
 
 import psycopg
@@ -608,7 +609,7 @@ class TestReactions:
 
     async def test_every_subscriber_of_this_build_is_looked_at(self, database_url: str) -> None:
         async with Runtime(Settings(database_url=database_url)) as runtime:
-            assert tuple(subscriber.name for subscriber in runtime.agents.subscribers) == SUBSCRIBERS
+            assert tuple(subscriber.name for subscriber in runtime.subscribers) == SUBSCRIBERS
 
     def test_where_nobody_subscribed_all_is_well(self, doctor: Doctor, database_url: str) -> None:
         assert doctor("reactions", DATABASE_URL=database_url).lines["reactions"][0] == "ok"
@@ -630,6 +631,40 @@ class TestReactions:
         verdict, sentence = doctor("reactions", DATABASE_URL=database_url).lines["reactions"]
         assert verdict == "wrong"
         assert "caution_drafter (3 times: EngineUnavailableError: it does not answer)" in sentence
+
+
+class TestCatalogues:
+    SETTINGS: ClassVar = {"TILED_DIRECTORY": "/srv/tiled", "DATA_ROOTS": '["/data"]'}
+
+    def add_entry(self, database_url: str, status: str, error: str | None) -> None:
+        with psycopg.connect(database_url) as connection:
+            row = "INSERT INTO catalogue_entries VALUES (%s, %s, 'Tiled', %s, now(), 1, 1, NULL, %s)"
+            connection.execute(row, (uuid4(), uuid4(), status, error))
+
+    def test_without_a_catalogue_there_is_nothing_to_look_at(self, doctor: Doctor, database_url: str) -> None:
+        found = doctor("catalogues", DATABASE_URL=database_url).lines["catalogues"]
+        assert found == ("ok", "No catalogue is configured, so datasets are entered into none.")
+
+    def test_what_is_refused_and_what_waits_is_counted(self, doctor: Doctor, database_url: str) -> None:
+        def verdict() -> tuple[str, str]:
+            return doctor("catalogues", DATABASE_URL=database_url, **self.SETTINGS).lines["catalogues"]
+
+        self.add_entry(database_url, "Entered", None)
+        self.add_entry(database_url, "Pending", None)
+        assert verdict() == ("ok", "Catalogues refused no dataset, 1 entries wait for a catalogue.")
+        self.add_entry(database_url, "Refused", "SciCat does not take mira's dataset.")
+        kind, sentence = verdict()
+        assert (kind, sentence.split(";")[0]) == (
+            "warning",
+            "Catalogues refused 1 datasets, 1 entries wait for a catalogue",
+        )
+        assert "mira" not in sentence
+        self.add_entry(database_url, "Pending", "SciCat cannot be reached (ConnectError); it is asked again.")
+        assert verdict() == (
+            "warning",
+            "2 entries wait for a catalogue that does not take them now: "
+            "SciCat cannot be reached (ConnectError); it is asked again.",
+        )
 
 
 def test_a_check_that_does_not_exist_is_refused(doctor: Doctor) -> None:

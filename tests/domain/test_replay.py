@@ -43,6 +43,8 @@ from baton.domain.operation.schedule.schedule import (
     ScheduleTriggered,
 )
 from baton.domain.recipe.plan import (
+    DataRegistration,
+    PlanDataRegistrationSet,
     PlanDefaultParametersUpdated,
     PlanDefined,
     PlanRescheduled,
@@ -191,6 +193,7 @@ PLAN_LIFE = st.lists(
             default_parameters=st.dictionaries(TEXTS, st.integers()),
             parameters_schema_revision=st.integers(0, 3),
         ),
+        st.builds(PlanDataRegistrationSet, data_registration=st.none() | st.builds(DataRegistration, supply_id=FAMILIES)),
         st.builds(PlanVersioned, version_tag=TEXTS),
         st.builds(PlanRoleBound, role_name=TEXTS, asset_id=FAMILIES),
         st.builds(PlanRoleUnbound, role_name=TEXTS),
@@ -258,7 +261,7 @@ def test_every_overwriting_event_is_among_those_tried() -> None:
     tried = {
         *(event for event in SUPPLY_EVENTS if event.overwrites),
         *(EnclosurePermitObserved, AgentBudgetUpdated),
-        *(PlanRescheduled, PlanDefaultParametersUpdated),
+        *(PlanRescheduled, PlanDefaultParametersUpdated, PlanDataRegistrationSet),
         *(ScheduleFired, ScheduleFiringRefused),
         *(AssetRenamed, AssetDegraded, AssetFaulted, AssetRestored, AssetMaintenanceEntered, AssetMaintenanceExited),
         *(AssetSettingsUpdated, AssetRelocated, ActorDeactivated, ActorReactivated, AssetPartitionRuleUpdated),

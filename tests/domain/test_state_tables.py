@@ -46,7 +46,7 @@ def is_refused(life: Lifecycle, standing: StateByAxis, name: str) -> None:
         world.when(life.command(name, scene), on=id)
     assert caught.value.code == verb.refusal
     assert caught.value.status == 409
-    assert caught.value.reason == (verb.reason or snake_case(next(iter(standing.values()))))
+    assert caught.value.reason == (verb.reason or snake_case(verb.forbidding_state(standing) or ""))
     assert written_state(world) == before
 
 

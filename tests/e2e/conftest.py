@@ -1,15 +1,39 @@
 """One stack for all tests that leave it whole, until the last of them has run: an idle stack still takes turns."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.infrastructure.scicat_server import CONTACT, GROUP, PREFIX, TOKEN, SciCatServer, running_scicat
 from tests.support.stack import PIECES, Stack, eventually, running_stack
 
 
 @pytest.fixture(scope="package")
-def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack that can mint and publish; the keys it signs with and its outbox are beside its data directory."""
+def scicat() -> Iterator[SciCatServer]:
+    """The catalogue of the shared stack."""
+    with running_scicat() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory whose files the shared stack may read."""
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="package")
+def tiled_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory in which the shared stack links files for Tiled."""
+    return tmp_path_factory.mktemp("tiled")
+
+
+@pytest.fixture(scope="package")
+def shared_stack(
+    tmp_path_factory: pytest.TempPathFactory, scicat: SciCatServer, data_root: Path, tiled_directory: Path
+) -> Iterator[Stack]:
+    """A stack that can mint, publish and enter datasets into catalogues; its keys and outbox are beside its data."""
     directory = tmp_path_factory.mktemp("stack")
     (directory / "keys").mkdir()
     settings = {
@@ -17,6 +41,13 @@ def shared_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "SIGNING_KEY_DIRECTORY": str(directory / "keys"),
         "PUBLICATION_OUTBOX": str(directory / "outbox"),
         "IDEMPOTENCY_LOCK_STALE_SECONDS": "1",
+        "DATA_ROOTS": json.dumps([str(data_root)]),
+        "TILED_DIRECTORY": str(tiled_directory),
+        "SCICAT_ADDRESS": scicat.url,
+        "SCICAT_TOKEN": TOKEN,
+        "SCICAT_OWNER_GROUP": GROUP,
+        "SCICAT_CONTACT_EMAIL": CONTACT,
+        "SCICAT_PID_PREFIX": PREFIX,
     }
     with running_stack(directory / "data", **settings) as stack:
         yield stack

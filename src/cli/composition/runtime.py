@@ -13,20 +13,26 @@ from baton.application.agents.agent_client import AgentClient
 from baton.application.agents.model_agents import ModelAgents, Regenerations
 from baton.application.agents.model_consultation import BudgetLock, ModelConsultation
 from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
+from baton.application.attestations import Attestations, AttestationSweeps, Attestor
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
+from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.commands import Commands
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.conduct.conduct_times import ConductTimes
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
 from baton.application.conduct.signal_reader import SignalQuestions
-from baton.application.long_work import find_work
+from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
+from baton.application.editions import DatasetTombstones, EditionPublications, EditionWithdrawals
+from baton.application.long_work import TaskWork, find_work
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
 from baton.application.plant import SIMULATOR_ONLY
-from baton.application.ports import Authorizer, Caller
+from baton.application.ports import Authorizer, Caller, SigningFailedError, Work
 from baton.application.publications import Publications
 from baton.application.queries import Feed, Queries
 from baton.application.reactions import Dispatcher, ReactionReader, Subscriber
+from baton.application.receptions import Receptions
+from baton.application.scan_ingests import ScanIngests
 from baton.application.schedules.firings import Firings
 from baton.application.schedules.schedule_reconciliation import ScheduleReconciler, ScheduleTriggers
 from baton.application.seeds import Seeds
@@ -39,10 +45,12 @@ from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
+from baton.domain.data.lineage import Lineage, LineageDirection
+from baton.domain.data.procedure_files import FileRow
 from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.federation.facility import Facility
-from baton.domain.kernel import Call
+from baton.domain.kernel import Call, Event, State
 from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
 from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
 from baton.domain.operation.conduct.results import ActuationKind
@@ -51,23 +59,32 @@ from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.operation.steering.steering import offered_deciders
 from baton.domain.shared.citation import Citation
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.listing import Page
+from baton.domain.shared.listing import Page, Summary
 from baton.domain.shared.ports import Deployment, MintedIdentifier, ProviderFacts
+from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 from baton.domain.supply.supply import address_key
 from baton.infrastructure.background import Supervisor
+from baton.infrastructure.byte_sources import ByteSources
+from baton.infrastructure.catalogues.configured import configured_catalogues
+from baton.infrastructure.data_files import DataFiles
 from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from baton.infrastructure.llm.providers import ConfiguredModels
 from baton.infrastructure.minting import configured_minter
+from baton.infrastructure.peers import HttpPeerClient
 from baton.infrastructure.plugins import PluginUnusableError, installed_actions
 from baton.infrastructure.postgres.agent_data import PostgresPeople, PostgresSpending
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.conduct_reader import PostgresConductReader
 from baton.infrastructure.postgres.leadership import ProcessReporter, running_processes, unled_tasks, unsettled_enclosures
 from baton.infrastructure.postgres.ledger import PostgresConductProgress, PostgresLedger
+from baton.infrastructure.postgres.lineage import PostgresProvenanceReader
 from baton.infrastructure.postgres.pool import AppendNotifier, PostgresAppendListener, runtime_pool
 from baton.infrastructure.postgres.projections import unbuilt_projections
 from baton.infrastructure.postgres.store import PostgresStore, Pruner
-from baton.infrastructure.publishing import FileMirror, KeyDirectorySigner, OutboxPublisher
+from baton.infrastructure.publishing import FileMirror, OutboxPublisher
+from baton.infrastructure.scans.reader_process import ReaderProcess
+from baton.infrastructure.scans.scan_files import LocalScanFiles
+from baton.infrastructure.signing import KeyDirectorySigner, KeyDirectoryVerifier
 from baton.infrastructure.temporal.calendars import TemporalCalendars
 from baton.infrastructure.temporal.engine import TemporalEngine
 from baton.infrastructure.wall_clock import clock, new_id
@@ -79,6 +96,7 @@ if TYPE_CHECKING:
 SUBSCRIBERS = (
     *(subscribers.RUN_DEBRIEFER, subscribers.CAUTION_DRAFTER),
     *(subscribers.ProposalSubscriber.name, subscribers.BeamLossSubscriber.name, ScheduleTriggers.name),
+    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name),
 )  # the subscribers of this build; a bookmark under another name is that of an older build
 
 
@@ -130,6 +148,7 @@ class RuntimePorts:
         self._supplies = frozenset(map(address_key, supplies))
         routes, writable = settings.control_routes or SIMULATOR_ONLY, settings.control_writes_enabled
         self._routes = tuple(one.model_copy(update={"read_only": one.read_only or not writable}) for one in routes)
+        self._peer_addresses = {code: peer.address for code, peer in settings.federation_peers.items()}
         self._facility_name: str | None = None
 
     async def load_facility_name(self) -> str:
@@ -162,6 +181,9 @@ class RuntimePorts:
             unowned_signals_allowed=settings.unowned_signals_allowed,
             monitored_enclosures=self._enclosures,
             monitored_supplies=self._supplies,
+            seal_signatures_required=settings.seal_signatures_required,
+            catalogues=frozenset(catalogue.name for catalogue in runtime.catalogues),
+            peer_addresses=self._peer_addresses,
             control_routes=self._routes,
         )
 
@@ -178,6 +200,12 @@ class RuntimePorts:
 
     async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         return await self._runtime.conduct_reader.read_objective(procedure_id, conduct_id)
+
+    async def image_count(self, procedure_id: UUID) -> int:
+        return await self._runtime.conduct_reader.read_image_count(procedure_id)
+
+    async def file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
+        return await self._runtime.conduct_reader.read_file_rows(procedure_id)
 
     async def conduct_walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
         return await self._runtime.conduct_times.walk(procedure_id, conduct_id)
@@ -214,6 +242,41 @@ class RuntimePorts:
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         return await self._runtime.reactions.logged_event(event_id, reaction)
+
+    async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
+        try:
+            return await self._runtime.signer.sign(secret_ref, content)
+        except SigningFailedError:
+            return None
+
+    async def verify_signature(
+        self, public_material_ref: str | None, content: bytes, signature: Signature
+    ) -> SignatureVerdict:
+        return await self._runtime.verifier.verify(public_material_ref, content, signature)
+
+    async def published_artifact(self, receipt_id: UUID) -> bytes | None:
+        return await self._runtime.publisher.read(receipt_id)
+
+    async def public_key(self, public_material_ref: str | None) -> PublicKey | None:
+        return await self._runtime.verifier.public_key(public_material_ref)
+
+    async def dataset_lineage(
+        self, dataset_ids: Sequence[UUID], direction: LineageDirection, max_depth: int, limit: int
+    ) -> Lineage:
+        return await self._runtime.provenance_reader.lineage(dataset_ids, direction, max_depth, limit)
+
+    async def summary_rows(
+        self, summary: type[Summary], columns: Sequence[str], column: str, values: Sequence[UUID], limit: int
+    ) -> Sequence[Mapping[str, Any]]:
+        return await self._runtime.provenance_reader.rows(summary, columns, column, values, limit)
+
+    async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
+        return await self._runtime.provenance_reader.recorders(state, ids)
+
+    async def events_of_streams(
+        self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]
+    ) -> Sequence[Event]:
+        return await self._runtime.provenance_reader.events(ids, events, keys)
 
 
 @dataclass(frozen=True)
@@ -269,6 +332,7 @@ class Runtime:
         self.queries = Queries(store, self.authorizer, clock, new_id, self.ports)
         self.feed = Feed(store, self.authorizer, self.ports)
         self.conduct_reader = PostgresConductReader(store)
+        self.provenance_reader = PostgresProvenanceReader(store)
         self.conduct_times = ConductTimes(store, self.conduct_reader)
         self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self.ports)
 
@@ -278,6 +342,14 @@ class Runtime:
         self._providers = ProviderClient()
         self.identity = ProviderRegistry(settings.identity_providers, StoredBindings(self.store), self._providers, clock)
         self.models = ConfiguredModels(settings)
+        self.data_files = DataFiles(settings.data_roots)
+        hosts, budget = settings.verifier_allowed_hosts, settings.verifier_budget_seconds
+        self.byte_sources = ByteSources(self.data_files, hosts, budget)
+        self.scan_reader = ReaderProcess(settings.scan_reader_memory_bytes, settings.scan_reader_seconds)
+        self.catalogues = configured_catalogues(settings, self.data_files)
+        keys = settings.signing_key_directory
+        self.signer, self.verifier = KeyDirectorySigner(keys), KeyDirectoryVerifier(keys)
+        self.publisher, self.peers = OutboxPublisher(settings.publication_outbox), HttpPeerClient(settings.federation_peers)
         try:
             self.minter = configured_minter(settings)
             self.action_signals = installed_actions().signals
@@ -289,19 +361,37 @@ class Runtime:
     def _build_long_work(self) -> None:
         """Build every kind of work that a workflow carries."""
         settings, store, commands = self.settings, self.store, self.commands
-        signer, publisher = KeyDirectorySigner(settings.signing_key_directory), OutboxPublisher(settings.publication_outbox)
         self.mint_sweeps = MintSweeps(commands)
-        self.publications = Publications(commands, signer, publisher)
+        self.publications = Publications(commands, self.signer, self.publisher)
+        attestor = Attestor(commands, self.byte_sources)
+        catalogue_work = CatalogueWork(commands, self.catalogues)
+        registrations = DatasetRegistrations(commands, self.byte_sources)
+        self.tasks: tuple[TaskWork, ...] = (
+            Receptions(commands, self.peers),
+            Attestations(commands, attestor),
+            AttestationSweeps(commands, attestor),
+            ScanIngests(commands, LocalScanFiles(self.data_files, self.scan_reader)),
+            registrations,
+            catalogue_work,
+            EditionPublications(commands, self.minter),
+            EditionWithdrawals(commands, self.minter),
+            DatasetTombstones(commands, self.minter),
+        )
         stalls, facility_code = PostgresConductProgress(store), settings.self_facility_code
         self.conducts = ProcedureConductWork(store, commands, stalls, facility_code, self.conduct_feed)
         self.run_conducts = RunConductWork(store, commands, stalls, facility_code)
         self.agents = Agents(self)
-        self.reactions = ReactionReader(store, self.engine, self.agents.subscribers)
+        self.subscribers: tuple[Subscriber, ...] = (
+            *self.agents.subscribers,
+            EndedProcedureSubscriber(registrations),
+            CatalogueSubscriber(catalogue_work),
+        )
+        self.reactions = ReactionReader(store, self.engine, self.subscribers)
 
     def _build_service(self, stopping: asyncio.Event) -> None:
         """Build the service over all long work, and what keeps the schedules."""
-        works = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts, self.agents.regenerations)
-        by_workflow = {work.workflow: work for work in works}
+        works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
+        by_workflow = {work.workflow: work for work in (*works, self.agents.regenerations, *self.tasks)}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
         self.service = service if self.tracing is None else self.tracing.trace_service(service)
         settings, store, commands = self.settings, self.store, self.commands
@@ -315,8 +405,12 @@ class Runtime:
         await self.pool.open(wait=True, timeout=30)
         if self.tracing is not None:
             self._stack.push_async_callback(asyncio.to_thread, self.tracing.close)
-        for close in (self.pool.close, self._providers.aclose, self.models.aclose):
+        clients = (self._providers, self.peers, self.models, self.byte_sources)
+        for close in (self.pool.close, *(client.aclose for client in clients)):
             self._stack.push_async_callback(close)
+        self._stack.callback(self.scan_reader.close)
+        for catalogue in self.catalogues:
+            self._stack.push_async_callback(catalogue.aclose)
         if self.minter is not None:
             self._stack.push_async_callback(self.minter.aclose)
         tasks = {"verdicts": self.verdicts.run, "waking": self.waker.run, "listening": self.listener.run}
@@ -356,7 +450,7 @@ class Runtime:
 
     def dispatcher(self) -> Dispatcher:
         """Return the dispatcher that leads the subscribers through the log."""
-        return Dispatcher(self.store, self.engine, clock, new_id, self.agents.subscribers, self.listener.wait)
+        return Dispatcher(self.store, self.engine, clock, new_id, self.subscribers, self.listener.wait)
 
     async def unsettled_enclosures(self) -> list[str]:
         """Return the configured enclosures whose permit was not settled since the monitor started."""

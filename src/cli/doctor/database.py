@@ -176,6 +176,24 @@ async def examine_reactions(connection: Connection) -> CheckResult:
     return ok(f"{len(rows)} subscribers follow the log" + (f"; switched off: {', '.join(off)}." if off else "."))
 
 
+async def examine_catalogues(connection: Connection, settings: Settings) -> CheckResult:
+    """Check that the catalogues outside take what they are told."""
+    if settings.scicat_address is None and settings.tiled_directory is None:
+        return ok("No catalogue is configured, so datasets are entered into none.")
+    pending, refused, error = await _row(
+        connection,
+        "SELECT count(*) FILTER (WHERE status = 'Pending'), count(*) FILTER (WHERE status = 'Refused'), "
+        "max(last_error) FILTER (WHERE status = 'Pending') FROM catalogue_entries WHERE status <> 'Entered'",
+    )
+    waiting = f"{pending} entries wait for a catalogue"
+    if error is not None:
+        return warning(f"{waiting} that does not take them now: {one_line(error)}.")
+    if refused:
+        remedy = "list_catalogue_entries says why; mend that, then retry_catalogue_entry"
+        return warning(f"Catalogues refused {refused} datasets, {waiting}; {remedy}.")
+    return ok(f"Catalogues refused no dataset, {waiting}.")
+
+
 async def examine_monitors(connection: Connection, settings: Settings) -> CheckResult:
     """Check that somebody observes what is configured, and each permit was observed lately."""
     enclosures, supplies = settings.monitored_enclosures, settings.monitored_supplies

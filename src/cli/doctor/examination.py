@@ -143,6 +143,10 @@ class Doctor:
         connection = await self.database()
         return UNREADABLE if self.settings is None else await database.examine_monitors(connection, self.settings)
 
+    async def check_catalogues(self) -> CheckResult:
+        connection = await self.database()
+        return UNREADABLE if self.settings is None else await database.examine_catalogues(connection, self.settings)
+
     async def ask_database(self, examine: Callable[[Connection], Awaitable[CheckResult]]) -> CheckResult:
         return await examine(await self.database())
 
@@ -251,6 +255,7 @@ CHECKS: dict[str, Callable[[Doctor], Awaitable[CheckResult]]] = {
     "reactions": lambda doctor: doctor.ask_database(database.examine_reactions),
     "schedules": Doctor.check_schedules,
     "monitors": Doctor.check_monitors,
+    "catalogues": Doctor.check_catalogues,
     "minter": lambda doctor: doctor.ask_settings(examine_minter),
     "actuation": lambda doctor: doctor.ask_settings(examine_actuation),
     "plugins": check_plugins,

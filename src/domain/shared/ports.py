@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from baton.domain.access.edge_queries import ListEvents
     from baton.domain.agent.language_model import ModelRef
     from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
+    from baton.domain.data.catalogue import CatalogueName
+    from baton.domain.data.lineage import Lineage, LineageDirection
+    from baton.domain.data.procedure_files import FileRow
     from baton.domain.equipment.values import ExternalIdScheme
-    from baton.domain.kernel import Call
+    from baton.domain.kernel import Call, Event, State
     from baton.domain.operation.conduct.action_signals import ActionSignals
     from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
     from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from baton.domain.operation.conduct.views import MeasuredObjective
     from baton.domain.operation.conduct.work_items import WorkFound
     from baton.domain.shared.citation import Citation
-    from baton.domain.shared.listing import Page
+    from baton.domain.shared.listing import Page, Summary
+    from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class Deployment:
     unowned_signals_allowed: bool  # Whether a conduct may write to signals that no asset owns.
     monitored_enclosures: frozenset[str]  # The enclosures that the monitor watches, by the keys of their names.
     monitored_supplies: frozenset[str]  # The supplies that the monitor watches, by the keys of their addresses.
+    seal_signatures_required: bool  # Whether a seal takes a pointer or a new online key only with its signature.
+    catalogues: frozenset[CatalogueName]  # Those that datasets are entered into.
+    peer_addresses: Mapping[str, str]  # Where published artifacts of peers are fetched from, by the codes of facilities.
     control_routes: tuple[DeclaredRoute, ...]  # What serves each signal; where writes are disabled, all are read-only.
 
 
@@ -83,6 +90,12 @@ class Ports(Protocol):
     async def measured_objective(self, procedure_id: UUID, conduct_id: UUID) -> MeasuredObjective | None:
         """Return the objective of a loop as measured last."""
 
+    async def image_count(self, procedure_id: UUID) -> int:
+        """Return how many images the actions of a procedure took and its setpoints to an `Acquire` signal began."""
+
+    async def file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
+        """Return what the ledger says about steps of a procedure that left files, in the order it was written."""
+
     async def conduct_walk(self, procedure_id: UUID, conduct_id: UUID) -> ConductWalk | None:
         """Return the steps that a conduct walks or walked, and the caps of its passes."""
 
@@ -118,3 +131,35 @@ class Ports(Protocol):
 
     async def logged_event(self, event_id: UUID, reaction: Reaction) -> LoggedEvent | None:
         """Return an event as a dismissal judges it."""
+
+    async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
+        """Return a signature over these bytes, or None where the key is not held here."""
+
+    async def verify_signature(
+        self, public_material_ref: str | None, content: bytes, signature: Signature
+    ) -> SignatureVerdict:
+        """Return what checking a signature over these bytes against a credential's public material finds."""
+
+    async def published_artifact(self, receipt_id: UUID) -> bytes | None:
+        """Return what was sent under a receipt, or None where it is not kept here."""
+
+    async def public_key(self, public_material_ref: str | None) -> PublicKey | None:
+        """Return the key that public material stands for, or None where this deployment cannot read it."""
+
+    async def dataset_lineage(
+        self, dataset_ids: Sequence[UUID], direction: LineageDirection, max_depth: int, limit: int
+    ) -> Lineage:
+        """Return what leads to or from these datasets, by the projection, within so many generations and datasets."""
+
+    async def summary_rows(
+        self, summary: type[Summary], columns: Sequence[str], column: str, values: Sequence[UUID], limit: int
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return these columns, or all, of the rows of a projection whose column is or holds one of these values."""
+
+    async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
+        """Return who recorded the first event of each of these streams."""
+
+    async def events_of_streams(
+        self, ids: Sequence[UUID], events: Sequence[type[Event]], keys: Sequence[str]
+    ) -> Sequence[Event]:
+        """Return the events of these types on many streams that have something under one of these keys, oldest first."""

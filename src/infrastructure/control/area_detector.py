@@ -41,7 +41,7 @@ def writer_signal(detector: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Acquisition:
+class FrameSeries:
     """When an acquisition began, how long an image takes, and how many images it takes at most."""
 
     began_at: datetime
@@ -74,7 +74,7 @@ class Detector(Device):
         self._readout = detector.readout
         self._file_prefix = f"{detector.directory}/{detector.address.rstrip(':').replace(':', '_')}"
         self._settings: dict[str, Any] = {**TRIGGER_SETTINGS, **IMAGE_SETTINGS, **WRITER_SETTINGS}
-        self._acquisition: Acquisition | None = None
+        self._acquisition: FrameSeries | None = None
         self._images = 0
         self._capturing = False
         self._captured = 0
@@ -120,7 +120,7 @@ class Detector(Device):
             case "Acquire" if not state.acquiring:
                 images = {SINGLE: 1, MULTIPLE: self._settings["NumImages"], CONTINUOUS: math.inf}
                 period = self._settings["AcquireTime"] + self._readout
-                self._acquisition = Acquisition(at, period, images[self._settings["ImageMode"]])
+                self._acquisition = FrameSeries(at, period, images[self._settings["ImageMode"]])
                 self._images_before_capture = 0
             case "Acquire":
                 return

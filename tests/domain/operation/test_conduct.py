@@ -39,6 +39,7 @@ from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised,
 from baton.domain.recipe.recipe import VersionRecipe
 from baton.domain.recipe.steps import wire_form
 from baton.domain.shared.writes import Claim
+from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.cautions import on_asset, on_procedure, register_caution
 from tests.support.domain.conducts import (
     BEGINNING,
@@ -292,8 +293,10 @@ def test_what_went_on_by_hand_is_conducted_again_once_it_is_held(world: World) -
 
 @pytest.mark.parametrize("mode", ConductMode)
 def test_who_decided_to_go_on_is_kept(world: World, mode: ConductMode) -> None:
-    id, decision_id = register_procedure_from_recipe(world), new_id()
+    id, decision_id = register_procedure_from_recipe(world), decision_to_cite(world)
     open_and_hold(world, BEGINNING[mode], on=id)
+    with expect_refusal("DecisionNotFoundError"):
+        world.when(GOING_ON[mode].model_copy(update={"decided_by_decision_id": new_id()}), on=id)
     (event,) = world.when(GOING_ON[mode].model_copy(update={"decided_by_decision_id": decision_id}), on=id)
     assert isinstance(event, ProcedureResumed)
     assert event.decided_by_decision_id == decision_id

@@ -46,6 +46,7 @@ from baton.domain.operation.procedure.procedure import (
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
 from baton.domain.run.run import HoldRun
 from baton.domain.shared.refusals import Refusal
+from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.conducts import (
     BEGINNING,
     ENDINGS,
@@ -94,7 +95,9 @@ def conduct_requests(world: World, id: UUID) -> set[str]:
 
 
 def test_what_runs_by_hand_is_held_at_once(world: World) -> None:
-    id, decision_id = started_procedure(world), new_id()
+    id, decision_id = started_procedure(world), decision_to_cite(world)
+    with expect_refusal("DecisionNotFoundError"):
+        world.when(HoldProcedure(reason=" ", decided_by_decision_id=new_id()), on=id)
     (event,) = world.when(HoldProcedure(reason=" shift change ", decided_by_decision_id=decision_id), on=id)
     assert event == ProcedureHeld(
         reason="shift change", cause=HoldCause.OPERATOR, decided_by_decision_id=decision_id, actuation_kind=None
@@ -133,7 +136,7 @@ def test_a_reason_is_not_blank_and_asked_for_after_the_state(world: World, comma
 
 
 def test_a_live_conduct_is_asked_to_hold(world: World, live_procedure: UUID) -> None:
-    conduct_id, decision_id = procedure_of(world, live_procedure).live_conduct_id, new_id()
+    conduct_id, decision_id = procedure_of(world, live_procedure).live_conduct_id, decision_to_cite(world)
     assert conduct_id is not None
     (event,) = world.when(HoldProcedure(reason="shift change", decided_by_decision_id=decision_id), on=live_procedure)
     assert event == ProcedureHoldRequested(conduct_id=conduct_id, reason="shift change", decided_by_decision_id=decision_id)

@@ -32,6 +32,7 @@ from baton.domain.operation.schedule.views import GetSchedule
 from baton.domain.recipe.plan import Plan
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.trust.surface import SYSTEM_HTTP
+from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.run_beamline import beamline
 from tests.support.domain.schedules import (
     NIGHTLY,
@@ -159,13 +160,29 @@ def test_a_recipe_that_needs_a_binding_gets_one_or_is_refused(world: World) -> N
         ({"name": "   "}, "blank"),
         ({"name": "Survey {number}"}, "unknown_placeholder"),
         ({"phases": []}, "phases_missing"),
-        ({"pinned_calibration_ids": [new_id() for _ in range(65)]}, "too_many"),
         ({"external_refs": {"proposal": " "}}, None),
     ],
 )
 def test_a_run_that_could_never_start_is_refused(plan_world: World, changes: dict[str, Any], reason: str | None) -> None:
     with expect_refusal("InvalidScheduleTargetError", reason):
         define_schedule(plan_world, {**series(plan_in(plan_world), recipe(plan_world)), **changes})
+
+
+def test_a_run_that_pins_too_much_is_refused(plan_world: World) -> None:
+    calibration_id = rotation_center(plan_world)
+    pins = [append_revision(plan_world, calibration_id) for _ in range(65)]
+    target = series(plan_in(plan_world), recipe(plan_world))
+    with expect_refusal("InvalidScheduleTargetError", "too_many"):
+        define_schedule(plan_world, {**target, "pinned_calibration_ids": pins})
+    define_schedule(plan_world, {**target, "pinned_calibration_ids": pins[1:]})
+
+
+def test_what_every_run_would_pin_or_cite_exists(plan_world: World) -> None:
+    target = series(plan_in(plan_world), recipe(plan_world))
+    with expect_refusal("CalibrationRevisionNotFoundError"):
+        define_schedule(plan_world, {**target, "pinned_calibration_ids": [new_id()]})
+    with expect_refusal("DecisionNotFoundError"):
+        define_schedule(plan_world, {**target, "decided_by_decision_id": new_id()})
 
 
 def test_what_is_to_be_conducted_exists(plan_world: World) -> None:

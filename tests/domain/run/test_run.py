@@ -28,6 +28,7 @@ from baton.domain.run.run import (
 )
 from baton.domain.run.start import AdjustRun, ResumeRun
 from baton.domain.supply.supply import DegradeSupply, MarkSupplyUnavailable
+from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.run_beamline import TTL, Beamline
 from tests.support.domain.world import OPERATOR, START, expect_refusal, new_id
 
@@ -113,7 +114,7 @@ def test_an_interruption_lies_in_the_past(line: Beamline) -> None:
 
 
 def test_a_decision_can_stand_behind_an_ending(line: Beamline) -> None:
-    run_id, decision_id = line.start(), new_id()
+    run_id, decision_id = line.start(), decision_to_cite(line.world)
     (event,) = line.world.when(AbortRun(reason="smoke", decided_by_decision_id=decision_id), on=run_id)
     assert isinstance(event, RunAborted)
     assert event.decided_by_decision_id == decision_id

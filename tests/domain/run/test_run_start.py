@@ -15,6 +15,8 @@ from baton.domain.recipe.capability import VersionCapability
 from baton.domain.recipe.method import VersionMethod
 from baton.domain.run.run import RunStarted
 from baton.domain.run.start import GATES, StartRun
+from tests.support.domain.agents import decision_to_cite
+from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.cautions import on_asset, register_caution
 from tests.support.domain.run_beamline import IMPLIED, REFUSALS, TTL, beamline
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
@@ -107,10 +109,32 @@ def test_faulted_assets_do_not_block() -> None:
     line.start()
 
 
-def test_pins_are_kept_without_asking_whether_they_exist() -> None:
+def test_as_many_pins_are_kept_as_there_may_be() -> None:
     line = beamline()
-    pins = {new_id() for _ in range(64)}
+    calibration_id = rotation_center(line.world)
+    pins = {append_revision(line.world, calibration_id) for _ in range(64)}
     assert line.run(line.start(pinned_calibration_ids=pins)).pinned_calibration_ids == pins
+
+
+def test_what_a_start_pins_and_cites_exists_in_the_order_it_is_given() -> None:
+    line = beamline("clearance_present")
+    pin, missing = append_revision(line.world, rotation_center(line.world)), sorted([new_id(), new_id()])
+    wrong: dict[str, Any] = {"pinned_calibration_ids": [pin, *missing]}
+    wrong |= {"campaign_id": new_id(), "decided_by_decision_id": new_id()}
+    for code, name, right in (
+        ("CalibrationRevisionNotFoundError", "pinned_calibration_ids", [pin]),
+        ("CampaignNotFoundError", "campaign_id", line.campaign_id),
+        ("DecisionNotFoundError", "decided_by_decision_id", decision_to_cite(line.world)),
+    ):
+        for ask in (line.start, line.preflight):
+            with expect_refusal(code) as caught:
+                ask(**wrong)
+        assert caught.value.status == 404
+        if code == "CalibrationRevisionNotFoundError":
+            assert caught.value.facts == {"missing_ids": [str(id) for id in missing]}
+        wrong[name] = right
+    with expect_refusal("RunRequiresActiveClearanceError"):
+        line.start(**wrong)
 
 
 def test_a_run_may_have_neither_subject_nor_campaign() -> None:

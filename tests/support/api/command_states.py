@@ -7,15 +7,19 @@ their place.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
+from baton.domain.data.edition import RecordEditionPublication
+from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.domain.operation.procedure.procedure import HoldCause
 from baton.infrastructure.wall_clock import new_id
+from tests.support.api.sample_parts.data import content_of, create_edition, create_storage
+from tests.support.api.sample_parts.federation import create_anchor, open_inbound_permit, receive_artifact
 from tests.support.api.samples import placement_in, visit_plan
 from tests.support.domain.peers import grant
 from tests.support.service import Api
@@ -267,6 +271,21 @@ async def plan_to_reschedule(api: Api, ids: Ids) -> Body:
     return {"window_starts_at": "2126-04-01T08:00:00Z", "window_ends_at": "2126-04-03T08:00:00Z"}
 
 
+@preparation_of("set_plan_data_registration", "defined")
+async def plan_to_register_data(api: Api, ids: Ids) -> Body:
+    return {"data_registration": {"supply_id": await create_storage(api, f"Disk {uuid4().hex[:8]}")}}
+
+
+@preparation_of("register_procedure_datasets", "completed")
+async def ended_phase(api: Api, ids: Ids) -> Body:
+    await post_accepted(api, f"/plans/{ids['plan_id']}/set-data-registration", await plan_to_register_data(api, ids))
+    task = {"name": "Flats", "kind": "flat_field", "parent_run_id": ids["run_id"]}
+    ids["procedure_id"] = await api.create("/procedures", task)
+    for verb in ("start", "complete"):
+        await post_accepted(api, f"/procedures/{ids['procedure_id']}/{verb}", {})
+    return {"wait": 0}
+
+
 @preparation_of("unbind_plan_role", "with its role played")
 async def plan_with_role(api: Api, ids: Ids) -> Body:
     return {"role_name": "stage"}
@@ -304,6 +323,71 @@ async def facility_with_anchor(api: Api, ids: Ids) -> Body:
     body = {"credential_id": ids["credential_id"]}
     await post_accepted(api, f"/federation/facilities/{ids['facility_id']}/trust-anchors/add", body)
     return {**body, **WHY}
+
+
+HEAD: Body = {"new_head_hash": "9f" * 32, "new_sequence_number": 1}
+SEAL = "/federation/seals/{facility_id}"
+prepare_after("sign_seal_pointer", "live", body=HEAD)
+prepare_after("complete_seal_republishing", "republishing", (f"{SEAL}/republishing/start", WHY), body=HEAD)
+
+
+@preparation_of("initialize_seal", "of a site with two anchors")
+async def site_to_seal(api: Api, ids: Ids) -> Body:
+    mark = uuid4().hex[:8]
+    site = {"code": f"sealed-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}
+    facility_id = await api.create("/federation/facilities", site)
+    online = await create_anchor(api, facility_id, "SealOnlineSigning", mark)
+    root = await create_anchor(api, facility_id, "SealOfflineRoot", mark)
+    return {"facility_id": facility_id, "online_credential_id": online, "offline_credential_id": root}
+
+
+@preparation_of("rotate_seal_online_key", "with an anchor to follow")
+async def seal_to_rotate(api: Api, ids: Ids) -> Body:
+    following = await create_anchor(api, ids["facility_id"], "SealOnlineSigning", uuid4().hex[:8])
+    return {"new_online_credential_id": following, "signed_by_offline_root": True}
+
+
+@preparation_of("promote_dataset", "of no run")
+async def trial_dataset(api: Api, ids: Ids) -> Body:
+    ids["dataset_id"] = await api.create("/datasets", {"name": "scan_002.h5", **content_of(uuid4().hex)})
+    return WHY
+
+
+@preparation_of("demote_dataset", "production")
+async def production_dataset(api: Api, ids: Ids) -> Body:
+    body = await trial_dataset(api, ids)
+    await post_accepted(api, f"/datasets/{ids['dataset_id']}/promote", body)
+    return body
+
+
+@preparation_of("seal_edition", "registered")
+async def registered_edition(api: Api, ids: Ids) -> Body:
+    ids["edition_id"] = await create_edition(api, ids["actor_id"], uuid4().hex)
+    return {"license": "CC-BY-4.0"}
+
+
+@preparation_of("add_dataset_to_edition", "not yet a member")
+async def dataset_outside_edition(api: Api, ids: Ids) -> Body:
+    await registered_edition(api, ids)
+    return {"dataset_id": ids["dataset_id"]}
+
+
+@preparation_of("remove_dataset_from_edition", "one of two members")
+async def dataset_inside_edition(api: Api, ids: Ids) -> Body:
+    body = await dataset_outside_edition(api, ids)
+    await post_accepted(api, f"/editions/{ids['edition_id']}/add-dataset", body)
+    return body
+
+
+prepare_after("publish_edition", "sealed", body={"wait": 0})
+
+
+@preparation_of("withdraw_edition", "published")
+async def published_edition(api: Api, ids: Ids) -> Body:
+    publication = RecordEditionPublication(external_id="10.5072/ed-1", external_id_scheme=ExternalIdScheme.DOI)
+    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
+        await runtime.commands.execute(publication, Caller.system(new_id()), target_id=UUID(ids["edition_id"]))
+    return {"withdrawal_reason": "wrong sample", "wait": 0}
 
 
 @preparation_of("add_run_to_campaign", "not yet a member")
@@ -410,3 +494,11 @@ async def conducted_run(api: Api, ids: Ids) -> Body:
     body = await run_to_conduct(api, ids)
     await post_accepted(api, f"/runs/{ids['run_id']}/conduct", body)
     return WHY
+
+
+@preparation_of("recheck_received_artifact", "of an unknown key")
+async def receive_of_unknown_key(api: Api, ids: Ids) -> None:
+    site = {"code": f"site-{uuid4().hex[:8]}", "display_name": "Lumen Light Source", "kind": "Site"}
+    facility_id = await api.create("/federation/facilities", site)
+    await open_inbound_permit(api, facility_id, "registry.example", "file://not-here-yet")
+    ids["received_artifact_id"] = await receive_artifact(api, facility_id)

@@ -73,6 +73,9 @@ WHOLE: dict[str, Asked] = {"list_campaigns": {"status": "all"}, "list_cautions":
 SHOWN = {"include_messages"}
 """What is asked about how items are shown rather than which."""
 
+ONE_VALUED = {("list_attestations", "kind")}
+"""Filters of what has one value only, so that every item has it."""
+
 MEANT: dict[str, dict[str, Filter]] = {
     "list_actors": {"status": equal("status"), "kind": any_of("kind"), "actor_id": any_of("actor_id")},
     "list_zones": {},
@@ -208,6 +211,19 @@ MEANT: dict[str, dict[str, Filter]] = {
         "latest_revision_status": any_of("latest_revision_status"),
         "latest_revision_source_kind": any_of("latest_revision_source_kind"),
     },
+    "list_datasets": {
+        **equals("status", "intent", "producing_run_id", "subject_id"),
+        "derived_from": member("derived_from", "derived_from"),
+        "used_calibration_id": member("used_calibration_id", "used_calibration_ids"),
+    },
+    "list_catalogue_entries": equals("dataset_id", "catalogue", "status"),
+    "list_distributions": equals("dataset_id", "supply_id", "status", "access_protocol"),
+    "list_attestations": equals("dataset_id", "distribution_id", "kind", "outcome"),
+    "list_editions": {
+        **equals("status", "kind", "publisher_facility_code"),
+        "dataset_id": member("dataset_id", "dataset_ids"),
+    },
+    "list_acquisitions": equals("dataset_id", "producing_asset_id", "producing_run_id"),
     "list_decisions": {
         **equals("context", "choice", "rule", "decided_by", "confidence_band", "parent_id"),
         "exclude_choices": Filter(
@@ -222,5 +238,7 @@ MEANT: dict[str, dict[str, Filter]] = {
     "list_facilities": equals("kind", "status", "parent_id", "code"),
     "list_credentials": equals("facility_id", "purpose", "status"),
     "list_permits": equals("direction", "status", "peer_facility_id"),
+    "list_seals": equals("status"),
+    "list_received_artifacts": equals("source_facility_id", "status"),
 }
 """The filters of each list by name; those that go together, or exclude each other, share one."""

@@ -1,12 +1,18 @@
 """Several of everything, made over REST and differing in whatever lists can filter by."""
 
+from itertools import product
 from typing import Any
 from uuid import uuid4
+
+import psycopg
 
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.api.sample_parts.agent import create_agent
+from tests.support.api.sample_parts.data import content_of, create_edition, create_storage, record_attestation
+from tests.support.api.sample_parts.federation import receive_artifact
 from tests.support.api.samples import SYSTEM_HTTP, create_samples, placement_in, visit_plan
+from tests.support.domain.artifacts import OTHER_KEY
 from tests.support.domain.language_models import entry
 from tests.support.service import Api
 
@@ -29,6 +35,8 @@ async def stock_service(api: Api) -> Ids:
     await stock_runs(api, ids, other)
     await stock_procedures(api, ids, other)
     await stock_calibrations(api, other)
+    await stock_data(api, ids, other)
+    await stock_catalogue_entries(api, ids, other)
     await stock_decisions(api, ids, other)
     await stock_language_models(api, ids, other)
     await stock_agents(api, ids, other)
@@ -94,6 +102,45 @@ async def stock_calibrations(api: Api, other: Ids) -> None:
     source = {"kind": "Measured", "procedure_id": str(uuid4())}
     value = {"value": {"center": 1022.1}, "status": "Provisional", "source": source}
     await api.execute(f"/calibrations/{center}/revisions", value)
+
+
+async def stock_data(api: Api, ids: Ids, other: Ids) -> None:
+    raw = {"name": "scan_002.h5", **content_of(uuid4().hex)}
+    await api.execute(f"/datasets/{await api.create('/datasets', raw)}/promote", {"reason": "checked"})
+    await api.execute(f"/datasets/{other['dataset_id']}/discard", {"reason": "wrong sample"})
+    archive = {"dataset_id": ids["dataset_id"], "supply_id": await create_storage(api, f"Archive {uuid4().hex}")}
+    copy = (await api.get(f"/distributions/{ids['distribution_id']}")).json()
+    same = {name: copy[name] for name in ("checksum", "byte_size", "encoding")}
+    for protocol in ("S3", "Globus"):
+        place = {"uri": f"s3://archive/{uuid4().hex}", "access_protocol": protocol}
+        await api.create("/distributions", {**archive, **same, **place})
+    await api.execute(f"/distributions/{ids['distribution_id']}/mark-stale", {"reason": "disk array lost"})
+    await api.execute(f"/distributions/{other['distribution_id']}/discard", {"reason": "disk array lost"})
+    await record_attestation(api, ids["distribution_id"], b"others")
+    birth = (await api.get(f"/acquisitions/{ids['acquisition_id']}")).json()
+    await api.create("/acquisitions", {name: birth[name] for name in ("dataset_id", "producing_asset_id", "captured_at")})
+    for fields in ({"kind": "DataCite"}, {"publisher_facility_code": "elsewhere"}):
+        await create_edition(api, ids["actor_id"], uuid4().hex, **fields)
+
+
+CATALOGUES = {
+    "tiled_directory": "/nowhere/tiled",
+    "scicat_address": "http://127.0.0.1:1/api/v3",
+    "scicat_token": "t0ken",
+    "scicat_owner_group": "bl7",
+    "scicat_contact_email": "data@lumen.example",
+}
+"""Settings of a service that enters datasets into both catalogues."""
+
+
+async def stock_catalogue_entries(api: Api, ids: Ids, other: Ids) -> None:
+    """Entries that nobody has begun with, and some that a catalogue refused."""
+    for dataset_id, catalogue in product((ids["dataset_id"], other["dataset_id"]), ("SciCat", "Tiled")):
+        request = {"catalogue": catalogue, "wait": 0}
+        assert (await api.post(f"/datasets/{dataset_id}/retry-catalogue-entry", request)).status_code == 202
+    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
+        refused = "UPDATE catalogue_entries SET status = 'Refused', attempts = 1, last_error = 'no' WHERE dataset_id = %s"
+        await connection.execute(refused, (other["dataset_id"],))
 
 
 async def stock_decisions(api: Api, ids: Ids, other: Ids) -> None:
@@ -163,6 +210,8 @@ async def stock_federation(api: Api, ids: Ids, other: Ids) -> None:
     token = {"audience": "registry.example", "purpose": "Authentication", "secret_ref": "file://token"}
     await api.create("/federation/credentials", {"facility_id": ids["facility_id"], **token})
     await api.execute(f"/federation/credentials/{other['credential_id']}/revoke", {"reason": "leaked"})
+    await api.execute(f"/federation/seals/{other['facility_id']}/republishing/start", {"reason": "index lost"})
+    await receive_artifact(api, ids["facility_id"], key=OTHER_KEY)
 
 
 async def stock_recipes(api: Api, ids: Ids, other: Ids) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, ResourceContents
 
 from tests.support.service import Api
 
@@ -46,6 +46,13 @@ def text_of(result: CallToolResult) -> str:
     (content,) = result.content
     assert content.type == "text"
     return content.text
+
+
+def document_of(result: CallToolResult) -> ResourceContents:
+    """The file that a tool answered."""
+    (content,) = result.content
+    assert content.type == "resource"
+    return content.resource
 
 
 async def send_frame(api: Api, method: str, params: dict[str, Any] | None = None, **headers: str) -> Any:

@@ -8,6 +8,7 @@ from tests.support.api.sample_parts import (
     agent,
     calibration,
     caution,
+    data,
     decision,
     enclosure,
     federation,
@@ -126,6 +127,7 @@ CONTEXTS: dict[SampleMaker, tuple[str, ...]] = {
     decision.create_samples: ("decision",),
     agent.create_samples: ("agent",),
     calibration.create_samples: ("calibration",),
+    data.create_samples: ("data",),
 }
 """Whose objects are made by what, in an order in which each finds what it refers to."""
 

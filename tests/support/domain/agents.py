@@ -60,6 +60,11 @@ def register_decision(world: World, by: UUID, context: str, choice: str, **field
     return id
 
 
+def decision_to_cite(world: World) -> UUID:
+    """A decision of somebody that other records can name."""
+    return register_decision(world, person(world, new_id()), "RunControl", "GoOn")
+
+
 def decision_of(world: World, id: UUID) -> Decision:
     state: Decision = world.state(Decision, id)
     return state

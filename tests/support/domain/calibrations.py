@@ -44,6 +44,6 @@ def publishing_world() -> World:
 def publishable_revision(world: World, **fields: Any) -> tuple[UUID, PublishCalibrationRevision]:
     """A calibration with a revision, and the command to send that revision to a peer that is permitted to have it."""
     peer = site(world)
-    permit(world, peer, allowed_credential_ids=[credential(world)])
+    permit(world, peer, allowed_credential_ids=[credential(world)], abi_tier_floor="Testing")
     id = rotation_center(world)
     return id, PublishCalibrationRevision(revision_id=append_revision(world, id, **fields), peer_facility_id=peer)

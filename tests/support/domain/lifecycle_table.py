@@ -31,6 +31,7 @@ class Verb:
     """One row of a table of states and verbs."""
 
     allowed: str = EVERY
+    """The states of the first axis that it is allowed from."""
     leads_to: Mapping[str, str] = field(default_factory=dict)
     refusal: str = ""
     reason: str = ""
@@ -42,9 +43,17 @@ class Verb:
     """Verbs that must have happened for this one to succeed, with their input."""
     arranged: Callable[[World, UUID, Scene], None] | None = None
     """What must be true for this one to succeed, where no verb leads there from this state any more."""
+    allowed_beside: Mapping[str, str] = field(default_factory=dict)
+    """The states of other axes that it is allowed from, where it is not allowed from all of them."""
 
     def allows(self, state: "StateByAxis") -> bool:
-        return self.allowed == EVERY or next(iter(state.values())) in self.allowed.split()
+        return self.forbidding_state(state) is None
+
+    def forbidding_state(self, state: "StateByAxis") -> str | None:
+        """Return the state that does not allow this verb, on the first axis that forbids it; None where none does."""
+        allowed = {**dict.fromkeys(list(state)[:1], self.allowed), **self.allowed_beside}
+        limits = ((at, allowed.get(axis, EVERY)) for axis, at in state.items())
+        return next((at for at, states in limits if states != EVERY and at not in states.split()), None)
 
 
 StateByAxis = Mapping[str, str]
@@ -63,6 +72,8 @@ class Lifecycle:
     world: Callable[[], World] = World
     also_by: tuple[str, ...] = ()
     """Other verbs that begin one."""
+    from_elsewhere: Mapping[str, Callable[[World, UUID, Scene], None]] = field(default_factory=dict)
+    """What happens to it by verbs of other aggregates, under the names that its ways call them by."""
 
     def states(self) -> Iterator[StateByAxis]:
         """Every state; on several axes, every combination."""
@@ -92,9 +103,12 @@ class Lifecycle:
 def _reach_standing(life: Lifecycle, standing: tuple[tuple[str, str], ...]) -> tuple[World, UUID, Scene]:
     world = life.world()
     id, scene = life.begin(world)
-    for axis, state in standing:
+    for axis, state in reversed(standing):  # The first axis comes last, since its states may forbid every other verb.
         for name in life.ways[axis][state].split():
-            world.when(life.command(name, scene), on=id)
+            if name in life.from_elsewhere:
+                life.from_elsewhere[name](world, id, scene)
+            else:
+                world.when(life.command(name, scene), on=id)
     return world, id, scene
 
 

@@ -17,6 +17,7 @@ from baton.domain.run.start import Preflight, PreflightRun, StartRun
 from baton.domain.subject.subject import MountSubject, RegisterSubject
 from baton.domain.supply.supply import MarkSupplyAvailable, MarkSupplyUnavailable, RegisterSupply
 from tests.support.domain.assets import LUMEN, enclosure, facility_world
+from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.clearances import binding, clearance_in_status, template
 from tests.support.domain.plans import PlanHutch, imaging_hutch
 from tests.support.domain.world import World, new_id
@@ -134,6 +135,11 @@ def decommission_timing_box(made: Beamline) -> None:
     made.world.when(DecommissionAsset(), on=made.hutch.timing_box)
 
 
+def pin_too_much(made: Beamline) -> None:
+    calibration_id = rotation_center(made.world)
+    made.request["pinned_calibration_ids"] = [append_revision(made.world, calibration_id) for _ in range(65)]
+
+
 GATE_BREAKERS: dict[str, Callable[[Beamline], None]] = {
     "plan_current": lambda made: made.world.when(DeprecatePlan(), on=made.plan_id) and None,
     "families_covered": remove_shutter_family,
@@ -142,7 +148,7 @@ GATE_BREAKERS: dict[str, Callable[[Beamline], None]] = {
     "assets_in_service": decommission_timing_box,
     "campaign_open": lambda made: made.world.when(AbandonCampaign(reason="no beam"), on=made.campaign_id) and None,
     "name_given": lambda made: made.request.update(name="   "),
-    "pins_bounded": lambda made: made.request.update(pinned_calibration_ids=[new_id() for _ in range(65)]),
+    "pins_bounded": pin_too_much,
     "refs_bounded": lambda made: made.request.update(external_refs={"proposal": " "}),
 }
 REFUSALS = {

@@ -122,7 +122,7 @@ class World:
         before = repr(state)
         outcome = self.fulfil(operation.decision(command, state, call))
         assert repr(state) == before, "a decision leaves the state as it is, which other requests hold too"
-        return self.apply(outcome, on or call.new_id)
+        return self.apply(outcome, on or operation.begun_stream(command, call))
 
     def create(self, command: Command) -> UUID:
         """Decide and apply a creation, and return the new aggregate's id."""

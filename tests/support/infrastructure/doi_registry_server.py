@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
+
+from tests.support.infrastructure.loopback_server import JsonHandler, serve
 
 PREFIX, ACCOUNT, PASSWORD = "10.70000", "FAC.BL7", "s3cret"
 STATES = {"publish": "findable", "register": "registered", "hide": "registered"}
@@ -22,7 +23,8 @@ class Registry:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     failures: list[Answer | str] = field(default_factory=list)
-    """What happens to the next requests instead: an answer, or `silent`, `lost` after it was carried out, `twice`."""
+    """What happens to the next requests instead: an answer, or `silent`, `lost` after it was carried out, `stalled` after it
+    was carried out until released, `twice`."""
     released: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
@@ -47,11 +49,11 @@ class Registry:
         return 201 if method == "POST" else 200, {"data": {"id": doi, "type": "dois", "attributes": record}}
 
 
-def handler_of(registry: Registry) -> type[BaseHTTPRequestHandler]:
+def handler_of(registry: Registry) -> type[JsonHandler]:
     allowed = "Basic " + base64.b64encode(f"{ACCOUNT}:{PASSWORD}".encode()).decode()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Handler(JsonHandler):
+        media_type = "application/vnd.api+json"
 
         def carry_out(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -67,7 +69,9 @@ def handler_of(registry: Registry) -> type[BaseHTTPRequestHandler]:
                 return self.say(401, {"errors": [{"status": "401", "title": "Bad credentials."}]})
             attributes = json.loads(body)["data"]["attributes"] if body else {}
             answer = registry.answer(self.command, self.path, attributes)
-            if failure == "lost":
+            if failure == "stalled":
+                registry.released.wait(30)
+            if failure in ("lost", "stalled"):
                 self.close_connection = True
                 return None
             self.say(*answer)
@@ -76,17 +80,6 @@ def handler_of(registry: Registry) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_PUT = carry_out
 
-        def say(self, status: int, content: Any) -> None:
-            body = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/vnd.api+json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
     return Handler
 
 
@@ -94,15 +87,5 @@ def handler_of(registry: Registry) -> type[BaseHTTPRequestHandler]:
 def running_registry() -> Iterator[Registry]:
     """A registry on a free port, until the end of the block."""
     registry = Registry()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler_of(registry))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serve(handler_of(registry), registry.released.set) as registry.url:
         yield registry
-    finally:
-        registry.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join(10)

@@ -6,8 +6,8 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from baton.application.ports import SigningFailedError
-from baton.domain.calibration.publication import Signature
-from baton.infrastructure.publishing import sign_content
+from baton.domain.shared.signatures import Signature
+from baton.infrastructure.signing import sign_content
 
 
 class MemoryPublisher:
@@ -21,6 +21,9 @@ class MemoryPublisher:
 
     async def send(self, receipt_id: UUID, artifact: bytes) -> None:
         self.artifacts.setdefault(receipt_id, artifact)
+
+    async def read(self, receipt_id: UUID) -> bytes | None:
+        return self.artifacts.get(receipt_id)
 
 
 class MemorySigner:

@@ -14,6 +14,7 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
         "status": "Provisional",
         "source": {"kind": "Asserted", "asserted_by": ids["actor_id"]},
     }
-    first = await api.create(revisions, guess)
-    better = {**guess, "value": {"center": 1024.72}, "status": "Verified", "supersedes_revision_id": first}
+    ids["superseded_revision_id"] = await api.create(revisions, guess)
+    following = {"status": "Verified", "supersedes_revision_id": ids["superseded_revision_id"]}
+    better = {**guess, "value": {"center": 1024.72}, **following}
     ids["revision_id"] = await api.create(revisions, better)

@@ -1,6 +1,20 @@
-"""A site, a credential of it, and a permit in force to send it calibrations."""
+"""A site, a credential of it, a permit in force to send it calibrations, its seal, and what was exchanged with it."""
 
-from tests.support.domain.peers import grant
+import json
+from uuid import UUID
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from baton.application.commands import system_batch
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
+from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
+from baton.domain.federation.received_artifact import ArtifactReference, RecordReception, artifact_id_of
+from baton.domain.shared.writes import Put
+from baton.infrastructure.wall_clock import clock, new_id
+from tests.support.domain.artifacts import KEY, forged_artifact, public_material
+from tests.support.domain.peers import INBOUND, grant
 from tests.support.service import Api
 
 
@@ -13,3 +27,56 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     asked = grant(ids["facility_id"], ids["credential_id"], audience=audience)
     ids["permit_id"] = await api.create("/federation/permits", asked)
     await api.execute(f"/federation/permits/{ids['permit_id']}/activate")
+    online = await create_anchor(api, ids["facility_id"], "SealOnlineSigning", audience)
+    root = await create_anchor(api, ids["facility_id"], "SealOfflineRoot", audience)
+    pair = {"online_credential_id": online, "offline_credential_id": root}
+    await api.create("/federation/seals", {"facility_id": ids["facility_id"], **pair})
+    await open_inbound_permit(api, ids["facility_id"], audience)
+    ids["received_artifact_id"] = await receive_artifact(api, ids["facility_id"])
+    ids["receipt_id"] = await publish_artifact(api, ids["facility_id"], ids["permit_id"])
+
+
+async def open_inbound_permit(api: Api, facility_id: str, audience: str, material: str = public_material()) -> None:
+    """Let calibrations of a site come in that are signed with its key."""
+    key = {"audience": audience, "purpose": "Verification", "secret_ref": "none", "public_material_ref": material}
+    credential_id = await api.create("/federation/credentials", {"facility_id": facility_id, **key})
+    asked = grant(facility_id, credential_id, audience=f"in-{audience}", direction="Inbound", terms=INBOUND)
+    await api.execute(f"/federation/permits/{await api.create('/federation/permits', asked)}/activate")
+
+
+async def receive_artifact(api: Api, facility_id: str, key: Ed25519PrivateKey = KEY) -> str:
+    """Record what a site published, as the worker does; signed with another key than the site's, it is rejected."""
+    code = (await api.get(f"/federation/facilities/{facility_id}")).json()["code"]
+    source = {"facility_id": facility_id, "code": code}
+    document = forged_artifact(key, terms={"receipt_id": str(new_id()), "source_facility": source})
+    artifact = json.loads(document)
+    named = {name: artifact[name] for name in ("receipt_id", "content_hash")}
+    reference = ArtifactReference(source_facility_id=UUID(facility_id), **named)
+    id = artifact_id_of(reference.source_facility_id, reference.receipt_id)
+    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
+        command = RecordReception(reference=reference, document=document.decode(), work_id=new_id())
+        await runtime.commands.execute(command, Caller.system(new_id()), new_id=id)
+    return str(id)
+
+
+async def publish_artifact(api: Api, facility_id: str, permit_id: str) -> str:
+    """Record that something was published to a site, as the worker does."""
+    row = CalibrationPublication(
+        *(new_id(), new_id(), new_id(), UUID(facility_id), UUID(permit_id), new_id(), new_id(), new_id()),
+        status=PublicationStatus.PUBLISHED,
+        accepted_at=clock(),
+    )
+    async with (
+        Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime,
+        runtime.store.session() as session,
+    ):
+        await session.append(system_batch("PublishCalibrationRevision", clock, new_id, Put(row)))
+    return str(row.receipt_id)
+
+
+async def create_anchor(api: Api, facility_id: str, purpose: str, audience: str) -> str:
+    """A credential that the seal of its site may rest on."""
+    pointer = {"audience": audience, "purpose": purpose, "secret_ref": f"kms://{purpose}/{audience}"}
+    credential_id = await api.create("/federation/credentials", {"facility_id": facility_id, **pointer})
+    await api.execute(f"/federation/facilities/{facility_id}/trust-anchors/add", {"credential_id": credential_id})
+    return credential_id

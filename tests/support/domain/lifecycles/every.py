@@ -16,6 +16,7 @@ from tests.support.domain.lifecycles import agent as agent
 from tests.support.domain.lifecycles import calibration as calibration
 from tests.support.domain.lifecycles import campaign as campaign
 from tests.support.domain.lifecycles import caution as caution
+from tests.support.domain.lifecycles import data as data
 from tests.support.domain.lifecycles import decision as decision
 from tests.support.domain.lifecycles import enclosure as enclosure
 from tests.support.domain.lifecycles import federation as federation
@@ -430,6 +431,7 @@ BROUGHT = (
     operation,
     campaign,
     calibration,
+    data,
     decision,
     agent,
     federation,
@@ -500,5 +502,5 @@ STATELESS = (
     *(life for context in BROUGHT for life in context.STATELESS),
 )
 """Aggregates without states, and all the verbs they have."""
-OF_NO_STREAM = {"mint_missing_asset_external_ids"}
+OF_NO_STREAM = {"mint_missing_asset_external_ids", "attest_distributions"}
 """Commands about no aggregate in particular."""

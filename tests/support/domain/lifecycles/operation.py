@@ -10,6 +10,7 @@ from baton.domain.operation.procedure.procedure import HELD, Procedure, Procedur
 from baton.domain.operation.procedure.start import ResumeProcedure
 from baton.domain.operation.schedule.schedule import Schedule
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
+from baton.domain.recipe.plan import DataRegistration, Plan, PlanDataRegistrationSet
 from tests.support.domain.conducts import (
     BY_CALLER,
     FOCUS_STEPS,
@@ -25,7 +26,7 @@ from tests.support.domain.conducts import (
     wait_for_advice,
 )
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
-from tests.support.domain.lifecycles.run import run_world
+from tests.support.domain.lifecycles.run import run_started, run_world
 from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
 
@@ -107,6 +108,16 @@ def skip(scene: Scene) -> dict[str, Any]:
     return {"conduct_id": getattr(scene, "conduct_id", new_id()), "step_index": 2, "reason": "warm enough"}
 
 
+def arrange_registration(world: World, id: UUID, scene: Scene) -> None:
+    """Let the procedure be a phase of a run whose plan says how files are registered."""
+    (plan_id,) = (id for name, id in world.streams if name == Plan.__name__)
+    world.given(plan_id, PlanDataRegistrationSet(data_registration=DataRegistration(supply_id=new_id())))
+    run_id = new_id()
+    world.given(run_id, run_started().model_copy(update={"plan_id": plan_id}))
+    stream = world.streams[Procedure.__name__, id]
+    stream[0] = stream[0].model_copy(update={"parent_run_id": run_id}).stamp(id, stream[0].occurred_at)
+
+
 START_REFUSED, RESUME_REFUSED = "ProcedureCannotStartError", "ProcedureCannotResumeError"
 PROCEDURE = Lifecycle(
     Procedure.__name__,
@@ -159,6 +170,13 @@ PROCEDURE = Lifecycle(
             arranged=arrange_waiting,
         ),
         "resolve_procedure_step": Verb("Held", {}, "ProcedureCannotResolveStepError", given=verdict, arranged=hold_unknown),
+        "register_procedure_datasets": Verb(
+            "Completed Aborted Truncated",
+            {},
+            "ProcedureCannotRegisterDatasetsError",
+            quiet=True,
+            arranged=arrange_registration,
+        ),
         "skip_procedure_wait": Verb("Running", {}, "ProcedureCannotSkipWaitError", given=skip, arranged=arrange_check),
     },
     run_world,

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from baton.domain.supply.supply import RegisterSupply
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, command, reason_fields
 from tests.support.domain.plans import TRIGGER_IN, WINDOW, imaging_hutch, wire_fields
 from tests.support.domain.world import World
@@ -13,7 +14,9 @@ CURRENT = "Defined Versioned"
 def plan_begins(world: World) -> tuple[UUID, Scene]:
     hutch = imaging_hutch(world)
     hutch.role(required_ports=[TRIGGER_IN])
-    return world.create(command("define_plan", hutch.plan_fields())), Scene(camera=hutch.camera, timing_box=hutch.timing_box)
+    storage = world.create(RegisterSupply(name="Disk of beamline 7", kind="Storage", facility_code="lumen"))
+    scene = Scene(camera=hutch.camera, timing_box=hutch.timing_box, storage=storage)
+    return world.create(command("define_plan", hutch.plan_fields())), scene
 
 
 def trigger_wire(scene: Scene) -> dict[str, Any]:
@@ -28,6 +31,10 @@ def spring_window(scene: Scene) -> dict[str, Any]:
     return WINDOW
 
 
+def storage(scene: Scene) -> dict[str, Any]:
+    return {"data_registration": {"supply_id": scene.storage}}
+
+
 def version_fields(scene: Scene) -> dict[str, Any]:
     return {"version_tag": "2026-Q2"}
 
@@ -39,6 +46,7 @@ PLAN = Lifecycle(
     {"status": {"Defined": "", "Versioned": "version_plan", "Deprecated": "deprecate_plan"}},
     {
         "reschedule_plan": Verb(CURRENT, {}, "PlanCannotRescheduleError", given=spring_window),
+        "set_plan_data_registration": Verb(CURRENT, {}, "PlanCannotSetDataRegistrationError", given=storage),
         "update_plan_default_parameters": Verb(
             given=lambda scene: {"default_parameters_patch": {"dwell": 0.1, "repetitions": 20}}
         ),
