@@ -654,10 +654,7 @@ class TestCatalogues:
         assert verdict() == ("ok", "Catalogues refused no dataset, 1 entries wait for a catalogue.")
         self.add_entry(database_url, "Refused", "SciCat does not take mira's dataset.")
         kind, sentence = verdict()
-        assert (kind, sentence.split(";")[0]) == (
-            "warning",
-            "Catalogues refused 1 datasets, 1 entries wait for a catalogue",
-        )
+        assert (kind, sentence.split(";")[0]) == ("warning", "Catalogues refused 1 datasets, 1 entries wait for a catalogue")
         assert "mira" not in sentence
         self.add_entry(database_url, "Pending", "SciCat cannot be reached (ConnectError); it is asked again.")
         assert verdict() == (

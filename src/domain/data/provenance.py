@@ -94,9 +94,7 @@ class ProvenanceQuery(Query):
     of_one_moment: ClassVar[bool] = True
 
     direction: ProvenanceDirection = ProvenanceDirection.BOTH
-    max_depth: Annotated[
-        int, Field(ge=0, le=1000, description="The largest number of derivations away.")
-    ] = 20
+    max_depth: Annotated[int, Field(ge=0, le=1000, description="The largest number of derivations away.")] = 20
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="The largest number of datasets.")] = DEFAULT_LIMIT
     copies: Annotated[bool, Field(description="Whether copies are shown.")] = False
     min_position: LogPosition | None = None

@@ -91,8 +91,7 @@ class ConductView(BaseModel):
     pending_request: PendingRequest | None = None
     pending: PendingRequestView | None = None  # What the pending request waits for.
     takeover_count: Annotated[
-        int,
-        Field(description="The number of times that it was taken up again, since its worker was lost or failed."),
+        int, Field(description="The number of times that it was taken up again, since its worker was lost or failed.")
     ] = 0
     hold_lapsed: Annotated[bool, Field(description="Whether a hold was asked for that came too late to be served.")] = False
     measurement: MeasuredObjective | None = None
