@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,10 @@ from pydantic import JsonValue
 
 from baton.application.conduct.actions import ActionBody, UnknownActionError, touches
 from baton.application.control import Control, Timekeeper
+from baton.application.dataset_registrations import EndedProcedureSubscriber
+from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import require_state
+from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.data.acquisition import ACQUISITIONS, Acquisition
 from baton.domain.data.dataset import Dataset
@@ -69,11 +73,17 @@ def data(tmp_path: Path) -> Path:
     return directory
 
 
+def registration_dispatcher(runtime: Runtime) -> Dispatcher:
+    """A dispatcher that starts registrations and nothing else: agents would still be at work when the test is over."""
+    (subscriber,) = [one for one in runtime.subscribers if isinstance(one, EndedProcedureSubscriber)]
+    return replace(runtime.dispatcher(), subscribers=[subscriber])
+
+
 @pytest.fixture
 async def stack(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path, data: Path) -> AsyncIterator[ConductStack]:
     own = {"compute": LocalProcesses(tmp_path / "jobs", programs=[SHELL]), "actions": Camera(), "compute_programs": [SHELL]}
     async with open_conduct_stack(database_url, temporal.address, **own, data_roots=[data], **PLANT) as stack:
-        following = asyncio.create_task(stack.runtime.dispatcher().run())
+        following = asyncio.create_task(registration_dispatcher(stack.runtime).run())
         yield stack
         following.cancel()
         with suppress(asyncio.CancelledError):
