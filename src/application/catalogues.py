@@ -63,7 +63,7 @@ class CatalogueWork(TaskWork):
         counts = {"entered_count": 0, "refused_count": 0, **task.notes}
         while (answer := await self._finish(task, catalogue.name, counts)) is None:
             failure: CatalogueUnavailableError | None = None
-            for entry in await self._pending(catalogue.name):
+            for entry in await self._pending_entries(catalogue.name):
                 try:
                     if (status := await self._enter(catalogue, entry.entry_id)) is not PENDING:
                         counts[f"{status.lower()}_count"] += 1
@@ -76,7 +76,7 @@ class CatalogueWork(TaskWork):
                 raise failure
         return answer
 
-    async def _pending(self, name: CatalogueName) -> Sequence[CatalogueEntry]:
+    async def _pending_entries(self, name: CatalogueName) -> Sequence[CatalogueEntry]:
         async with self.commands.store.session() as session:
             return await session.records(CatalogueEntry, {"catalogue": name, "status": PENDING})
 
@@ -92,7 +92,7 @@ class CatalogueWork(TaskWork):
             return answer
 
     async def _enter(self, catalogue: Catalogue, entry_id: UUID) -> CatalogueEntryStatus:
-        """Tell a catalogue of one dataset and note what came of it. Another attempt that is still at it comes first, so that
+        """Enter one dataset into a catalogue and note the result. Another attempt that is still at it comes first, so that
         nothing is entered twice or in the wrong order."""
         async with self.commands.store.session(f"{CATALOGUES}:{catalogue.name}"):
             entry = await load_row(self.commands.store, CatalogueEntry, entry_id=entry_id)
@@ -112,7 +112,7 @@ class CatalogueWork(TaskWork):
     async def _settle(
         self, entry: CatalogueEntry, status: CatalogueEntryStatus | None, error: str | None = None
     ) -> CatalogueEntryStatus:
-        """Note what came of an attempt, unless the entry was asked for again meanwhile; None drops an entry of nothing."""
+        """Note the result of an attempt, unless the entry was asked for again meanwhile; None drops an entry of nothing."""
         async with self.commands.store.session(CATALOGUES) as session:
             current = await find_entry(session, entry.entry_id)
             assert current is not None, "only its catalogue's task drops an entry"

@@ -10,6 +10,7 @@ from baton.application.commands import Commands, system_batch
 from baton.application.long_work import TaskWork
 from baton.application.ports import ByteSource, Caller, EventRow, Job
 from baton.application.reactions import event_memo
+from baton.application.unit_of_work import load_state
 from baton.domain.data import procedure_files as rules
 from baton.domain.data.acquisition import Acquisition, RecordAcquisition
 from baton.domain.data.dataset import Dataset, RegisterDataset
@@ -75,7 +76,7 @@ class DatasetRegistrations(TaskWork):
         """Begin the work for a procedure that ended, unless it was begun before."""
         if await self._find(rules.registration_id(procedure)) is None:
             call = caller.call(self.commands.clock(), self.commands.new_id())
-            rows = [write for write in rules.begin_registration(procedure, call) if isinstance(write, Put)]
+            rows = [write for write in rules.begin_registration(procedure, None, call) if isinstance(write, Put)]
             async with self.commands.store.session() as session:
                 clock, new_id, work = self.commands.clock, self.commands.new_id, caller.correlation_id
                 await session.append(system_batch(self.command_name, clock, new_id, *rows, work=work))
@@ -135,8 +136,14 @@ class DatasetRegistrations(TaskWork):
         return FileContent(GivenChecksum(algorithm="sha256", value=reading.digest), reading.byte_size, encoding)
 
     async def _create(self, state: type[State], id: UUID, command: Command, caller: Caller) -> None:
-        if await self.commands.read(find(state, id), caller) is None:
+        """Record what is not recorded yet; a refusal counts only where no other attempt has recorded it meanwhile."""
+        if await load_state(self.commands.store, state, id) is not None:
+            return
+        try:
             await self.commands.execute(command, caller, new_id=id)
+        except Refusal:
+            if await load_state(self.commands.store, state, id) is None:
+                raise
 
 
 def content_of(dataset: Dataset) -> FileContent:

@@ -248,6 +248,9 @@ class Store(Protocol):
     async def end(self) -> Bookmark:
         """Return the bookmark of the last event that a follower can see; what is still in flight comes behind it."""
 
+    async def last_position(self) -> int:
+        """Return the position of the committed event that comes last to followers; 0 where there is none."""
+
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
         """Return the ids of the next committed events of these types behind a bookmark, in commit-safe order."""
 

@@ -43,8 +43,8 @@ class Service:
         key: str | None = None,
         on_progress: ProgressListener | None = None,
     ) -> CommandResult:
-        """Execute a command; long work answers when it is done, or within `wait` seconds with its ids and status 202. A
-        repeat of the request gets 200, and a process that is stopping waits no longer."""
+        """Execute a command; long work answers when it is done, with a position behind all it recorded, or within `wait`
+        seconds with its ids and status 202. A repeat of the request gets 200, and a process that stops waits no longer."""
         result = await self.commands.execute(command, caller, target_id=target_id, key=key)
         operation = command.operation
         if operation.work is not None and result.body is not None:
@@ -121,4 +121,6 @@ class Service:
                 start = await self._run_detached(self.start_work(work, work_id), deadline - loop.time())
             await self._wait(min(pause, max(0.0, deadline - loop.time())))
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
-        return replace(result, status=200 if result.replayed and body else result.status, body=body or None)
+        position = await self.commands.store.last_position()  # the work has recorded more than its opening
+        status = 200 if result.replayed and body else result.status
+        return replace(result, status=status, body=body or None, position=position)

@@ -15,7 +15,7 @@ from threading import Event
 
 import httpx
 
-from baton.domain.data.attestation import VERIFIERS, ByteReading
+from baton.domain.data.attestation import NO_VERIFIER, VERIFIERS, ByteReading
 from baton.domain.data.values import scheme_of
 from baton.infrastructure.data_files import DataFiles, FileUnreachableError
 
@@ -64,6 +64,8 @@ class ByteSources:
 
     async def read(self, uri: str) -> ByteReading:
         scheme = scheme_of(uri)
+        if (verifier_kind := VERIFIERS.get(scheme)) is None:
+            return ByteReading(verifier_kind=NO_VERIFIER, error_detail=f"Nothing here reads {scheme}: addresses.")
         digest, size, detail = None, None, None
         try:
             async with self._turns, asyncio.timeout(self._budget):
@@ -76,7 +78,7 @@ class ByteSources:
             detail = f"The server was silent for {SILENCE_SECONDS:g} s."
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             detail = f"The server cannot be reached, or broke off ({type(error).__name__})."
-        return ByteReading(verifier_kind=VERIFIERS[scheme], digest=digest, byte_size=size, error_detail=detail)
+        return ByteReading(verifier_kind=verifier_kind, digest=digest, byte_size=size, error_detail=detail)
 
     async def _file_digest(self, uri: str) -> tuple[str, int]:
         stopping = Event()

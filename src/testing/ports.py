@@ -15,7 +15,7 @@ from baton.domain.access.actor import Actor, ActorKind, ActorProfile
 from baton.domain.agent.agent import SpentAmounts, day_start, month_start, next_day, next_month
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import KnownPerson, NameBook, name_book
-from baton.domain.data.attestation import VERIFIERS, ByteReading
+from baton.domain.data.attestation import NO_VERIFIER, VERIFIERS, ByteReading
 from baton.domain.data.values import scheme_of
 from baton.domain.decision.decision import Inference
 from baton.domain.operation.schedule.calendar import next_firings
@@ -181,7 +181,7 @@ class MemoryByteSource:
         self.read_uris: list[str] = []
 
     async def read(self, uri: str) -> ByteReading:
-        kind = VERIFIERS[scheme_of(uri)]
+        kind = VERIFIERS.get(scheme_of(uri), NO_VERIFIER)
         self.read_uris.append(uri)
         if (content := self.contents.get(uri)) is None:
             return ByteReading(verifier_kind=kind, error_detail="There is nothing under this address.")

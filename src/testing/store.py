@@ -226,6 +226,9 @@ class MemoryStore:
         visible = self._behind(Bookmark(0, 0))
         return Bookmark(visible[-1].transaction_id, visible[-1].position) if visible else Bookmark(0, 0)
 
+    async def last_position(self) -> int:
+        return max(((row.transaction_id, row.position) for row in self._log()), default=(0, 0))[1]
+
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
         return [row.event_id for row in self._behind(after) if row.event_type in only][:limit]
 

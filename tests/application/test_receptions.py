@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -41,6 +40,7 @@ from baton.domain.shared.tasks import Task
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.peers import HttpPeerClient
+from tests.support.api.concurrent_requests import overtake
 from tests.support.domain.artifacts import KEY, OTHER_KEY, SOURCE, forged_artifact, public_material, published_artifact
 from tests.support.domain.calibrations import definition
 from tests.support.domain.peers import INBOUND, grant
@@ -252,30 +252,9 @@ async def test_a_key_that_is_revoked_meanwhile_is_not_trusted(beta: Beta) -> Non
 async def test_a_key_revoked_between_the_check_and_the_record_is_not_trusted(beta: Beta, database_url: str) -> None:
     """The check has passed and its record waits to be written when the key is revoked: it is checked anew."""
     work_id = await beta.ask_for(published_artifact())
-    async with (
-        await psycopg.AsyncConnection.connect(database_url) as rival,
-        await psycopg.AsyncConnection.connect(database_url, autocommit=True) as onlooker,
-    ):
-        await rival.execute("SELECT pg_advisory_xact_lock_shared(hashtextextended('gates', 0))")
-        receiving = asyncio.create_task(beta.receptions.run(work_id))
-        while True:
-            waiting = await onlooker.execute(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND mode = 'ExclusiveLock'"
-            )
-            if (await waiting.fetchone() or (0,))[0]:
-                break
-            assert not receiving.done(), "it was recorded past the gate"
-            await asyncio.sleep(0.01)
-        revoked = await rival.execute(
-            "INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload,"
-            " principal_id, command_name, correlation_id, occurred_at) SELECT gen_random_uuid(), stream_type, stream_id, 2,"
-            " 'CredentialRevoked', 1, %s, principal_id, command_name, correlation_id, occurred_at FROM events"
-            " WHERE stream_id = %s AND version = 1",
-            [json.dumps({"revoked_by": str(UUID(int=0)), "reason": None}), beta.credential_id],
-        )
-        assert revoked.rowcount == 1
-        await rival.commit()
-        await receiving
+    revoked = {"revoked_by": str(UUID(int=0)), "reason": None}
+    receiving = beta.receptions.run(work_id)
+    await overtake(database_url, receiving, beta.credential_id, "CredentialRevoked", revoked)
     answer = await beta.receptions.answer(work_id)
     assert answer is not None
     assert (answer["status"], answer["reason"]) == ("Rejected", "no_trusted_key")

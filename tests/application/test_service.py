@@ -111,10 +111,13 @@ class TestAttending:
     async def test_what_is_done_in_time_is_answered(self, service_desk: ServiceDesk, time: LoopTime) -> None:
         asking = asyncio.create_task(service_desk.conduct())
         await time.sleep(10)
+        await service_desk.procedure()
+        recorded = (await service_desk.memory.store.end()).position
         service_desk.work.done = {"succeeded": True}
         executed = await asking
         assert (executed.status, executed.body, executed.replayed) == (200, {"succeeded": True}, False)
         assert time.elapsed_seconds == pytest.approx(10, abs=0.5)
+        assert executed.position == recorded, "a list with this position shows what the work recorded"
 
     async def test_what_takes_longer_is_answered_by_its_ids(self, service_desk: ServiceDesk, time: LoopTime) -> None:
         id = await service_desk.procedure()

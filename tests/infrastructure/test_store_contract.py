@@ -803,7 +803,7 @@ class TestFollowing:
     async def test_the_end_is_where_followers_stop_and_what_is_in_flight_comes_behind_it(
         self, tested_store: StoreUnderTest
     ) -> None:
-        assert await tested_store.store.end() == BEGINNING
+        assert (await tested_store.store.end(), await tested_store.store.last_position()) == (BEGINNING, 0)
         await tested_store.append(to(new_id(), 0, actor_registered(), ActorDeactivated()))
         *_, last = await tested_store.store.follow(BEGINNING, 10)
         end = Bookmark(last.transaction_id, last.position)
@@ -813,7 +813,10 @@ class TestFollowing:
             await session.append(batch(to(held, 0, actor_registered())))
             await tested_store.append(to(free, 0, actor_registered()))
             assert await tested_store.store.end() == end
-        assert [row.stream_id for row in await tested_store.store.follow(end, 10)] == [held, free]
+            committed = await tested_store.store.last_position()
+        rows = await tested_store.store.follow(end, 10)
+        assert [row.stream_id for row in rows] == [held, free]
+        assert rows[-1].position == committed, "what is committed counts although followers cannot see it yet"
 
     async def test_what_is_ahead_is_told_by_id(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(3)]

@@ -7,14 +7,15 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from pydantic import JsonValue
 
 from baton.application.conduct.actions import ActionBody, UnknownActionError, touches
 from baton.application.control import Control, Timekeeper
-from baton.application.dataset_registrations import EndedProcedureSubscriber
+from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
+from baton.application.ports import Caller
 from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import require_state
 from baton.cli.composition.runtime import Runtime
@@ -22,11 +23,18 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.data.acquisition import ACQUISITIONS, Acquisition
 from baton.domain.data.dataset import Dataset
 from baton.domain.data.distribution import COPIES, Distribution
-from baton.domain.data.procedure_files import GetProcedureFiles, ProcedureFilesView, RegisterProcedureDatasets
+from baton.domain.data.procedure_files import (
+    GetProcedureFiles,
+    ProcedureFilesView,
+    RegisterProcedureDatasets,
+    registration_id,
+)
+from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.recipe.plan import DataRegistration, Plan
 from baton.domain.recipe.plan_data import SetPlanDataRegistration
 from baton.domain.shared.reads import members_of
-from baton.domain.shared.tasks import TaskStatus
+from baton.domain.shared.refusals import ConcurrencyError
+from baton.domain.shared.tasks import Task, TaskStatus
 from baton.infrastructure.compute.local_process import LocalProcesses
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.world import expect_refusal
@@ -56,7 +64,7 @@ async def record(control: Control, time: Timekeeper, params: Mapping[str, Any]) 
     path = Path(params["path"])
     if params.get("exists", True):
         await asyncio.to_thread(path.write_bytes, RAW)
-    return {"uri": path.as_uri(), "events": 10}
+    return {"uri": params.get("uri", path.as_uri()), "events": 10}
 
 
 def record_step(path: Path, **more: Any) -> dict[str, Any]:
@@ -138,6 +146,21 @@ async def conduct_scan(run: StartedRun, data: Path) -> tuple[UUID, UUID]:
     return taken, worked
 
 
+async def begin_registration(line: RunStack, data: Path) -> tuple[DatasetRegistrations, Task, UUID]:
+    """The registration of a phase with three files, begun and carried out by nobody yet."""
+    stack = line.stack
+    registration = (await load(stack, Plan, line.plan_id)).data_registration
+    await stack.do(SetPlanDataRegistration(data_registration=None), line.plan_id)
+    run = await line.start()
+    taken = await run.recipe_phase([record_step(data / f"{number}.h5") for number in range(3)])
+    await run.conduct(taken)
+    await stack.do(SetPlanDataRegistration(data_registration=registration), line.plan_id)
+    (work,) = [one for one in stack.runtime.tasks if isinstance(one, DatasetRegistrations)]
+    procedure = await load(stack, Procedure, taken)
+    await work.begin(procedure, stack.caller)
+    return work, await work.load(registration_id(procedure)), taken
+
+
 async def count_events(stack: ConductStack) -> int:
     """The events of datasets, copies and acquisitions."""
     counting = "SELECT count(*) FROM events WHERE stream_type IN ('Dataset', 'Distribution', 'Acquisition')"
@@ -180,7 +203,7 @@ async def test_the_files_of_each_phase_become_datasets_with_their_origin(line: R
     assert await members(stack, ACQUISITIONS, cut.id) == ()
 
 
-async def test_whoever_asks_again_registers_nothing_twice(line: RunStack, data: Path) -> None:
+async def test_a_repeated_request_registers_nothing_twice(line: RunStack, data: Path) -> None:
     stack = line.stack
     taken, worked = await conduct_scan(await line.start(), data)
     before = [await registered_files(stack, id) for id in (taken, worked)]
@@ -196,16 +219,38 @@ async def test_a_file_that_cannot_be_read_is_left_with_its_reason(line: RunStack
     run = await line.start()
     elsewhere = tmp_path / "elsewhere.h5"
     steps = [record_step(elsewhere), record_step(data / "lost.h5", exists=False), record_step(data / "here.h5")]
+    steps.append(record_step(data / "bucket.h5", uri="s3://raw/scan.h5"))
     taken = await run.recipe_phase(steps)
     await run.conduct(taken)
     view = await registered_files(stack, taken)
-    assert [file.dataset_id is None for file in view.files] == [True, True, False]
-    assert [(one.step_index, one.code) for one in view.left] == [(0, "FileUnreachable"), (1, "FileUnreachable")]
+    assert [file.dataset_id is None for file in view.files] == [True, True, False, True]
+    assert [(one.step_index, one.code) for one in view.left] == [(index, "FileUnreachable") for index in (0, 1, 3)]
     assert "DATA_ROOTS" in view.left[0].detail
     assert "no such file" in view.left[1].detail
+    assert "Nothing here reads s3:" in view.left[2].detail
     (data / "lost.h5").write_bytes(RAW)
     again = await stack.do(RegisterProcedureDatasets(), taken)
-    assert [one["step_index"] for one in (again.body or {})["left"]] == [0]
+    assert [one["step_index"] for one in (again.body or {})["left"]] == [0, 3]
+
+
+async def test_attempts_at_the_same_time_leave_no_file_and_register_none_twice(line: RunStack, data: Path) -> None:
+    stack = line.stack
+    work, task, taken = await begin_registration(line, data)
+    answers = await asyncio.gather(*(work.carry_out(task) for _ in range(6)), return_exceptions=True)
+    told = [one for one in answers if not isinstance(one, ConcurrencyError)]  # which has the task begun anew
+    ids = [str(file.dataset_id) for file in (await files_of(stack, taken)).files]
+    assert told == [{"procedure_id": str(taken), "dataset_ids": ids, "left": []}] * len(told)
+    assert told
+    assert await count_events(stack) == 3 * len(ids)
+
+
+async def test_a_request_joins_the_registration_that_is_under_way(line: RunStack, data: Path) -> None:
+    runtime = line.stack.runtime
+    work, task, taken = await begin_registration(line, data)
+    other = Caller(uuid4(), line.stack.caller.surface_id, uuid4())
+    joined = await runtime.commands.execute(RegisterProcedureDatasets(), other, target_id=taken)
+    assert joined.body == {"procedure_id": str(taken), "work_id": str(task.work_id)}
+    assert await work.load(task.work_id) == task, "it goes on as the one who began it"
 
 
 async def test_a_plan_that_says_nothing_leaves_files_as_they_are(line: RunStack, data: Path) -> None:

@@ -46,6 +46,7 @@ from baton.domain.supply.supply import Supply
 ATTESTATION, SWEEP = "attestation", "attestation-sweep"  # Kinds of tasks.
 VERIFIERS = {"file": "PosixChecksum", "http": "HttpRangeChecksum", "https": "HttpRangeChecksum"}
 """How the bytes under a URI of each scheme are read; under others they are not."""
+NO_VERIFIER = "None"  # Stands for the verifier of a scheme that has none.
 MAX_ERROR_DETAIL = 500
 MAX_LISTED = 100  # Copies that the answer of a sweep names.
 
@@ -68,7 +69,7 @@ MATCH, MISMATCH, UNREACHABLE = AttestationOutcome
 
 
 class ByteReading(Value):
-    """What came of reading bytes: digest and number of all of them, or why they could not be read."""
+    """The result of reading bytes: digest and number of all of them, or why they could not be read."""
 
     verifier_kind: Annotated[str, Field(min_length=1, max_length=64)]
     digest: str | None = None

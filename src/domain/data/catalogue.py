@@ -1,4 +1,4 @@
-"""Catalogues outside that show the facility's datasets: what each is told of a dataset, how far that has come, and how a
+"""Catalogues outside that show the facility's datasets: what each shows of a dataset, how far that has come, and how a
 person has it tried again. The record never waits for a catalogue, and a catalogue never leads the record."""
 
 from collections.abc import Sequence

@@ -39,9 +39,9 @@ from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
-from baton.domain.shared.tasks import Task, TaskStatus, Wait, begin_task
+from baton.domain.shared.tasks import Task, Wait, begin_or_join_task
 from baton.domain.shared.text import FreeText, Text
-from baton.domain.shared.writes import Answer, Put
+from baton.domain.shared.writes import Put
 
 PUBLICATION, WITHDRAWAL = "edition-publication", "edition-withdrawal"  # Kinds of task.
 MAX_MEMBERS = 1000
@@ -456,12 +456,10 @@ def withdrawal_id(edition: Edition) -> UUID:
     return derived_uuid7(int(edition.published_at.timestamp() * 1000), WITHDRAWAL, str(edition.id))
 
 
-def _begin_or_attach(kind: str, work_id: UUID, edition: Edition, task: Task | None, call: Call, **request: str) -> Outcome:
-    """Return what begins work on an edition, or answers the ids of the same work that is under way."""
-    if task is not None and task.status is TaskStatus.RUNNING:
-        return [Answer({"edition_id": str(edition.id), "work_id": str(work_id)})]
-    ids = {"edition_id": edition.id}
-    return list(begin_task(kind, work_id, {"edition_id": str(edition.id), **request}, ids, call))
+def _work_on_edition(kind: str, work_id: UUID, edition: Edition, earlier: Task | None, call: Call, **more: str) -> Outcome:
+    """Return what begins work on an edition, or joins the same work that is under way."""
+    ids = {"edition_id": str(edition.id)}
+    return begin_or_join_task(kind, work_id, {**ids, **more}, ids, earlier, call)
 
 
 @edition.command(
@@ -488,7 +486,7 @@ class PublishEdition(JudgedVerb[Edition, Task | None]):
         return (yield from record_of(Task, work_id=publication_id(edition)))
 
     def decide(self, edition: Edition, call: Call, task: Task | None) -> Outcome:
-        return _begin_or_attach(PUBLICATION, publication_id(edition), edition, task, call)
+        return _work_on_edition(PUBLICATION, publication_id(edition), edition, task, call)
 
 
 @edition.inner(command_name="PublishEdition", allowed=[SEALED], gated=True)
@@ -537,7 +535,7 @@ class WithdrawEdition(JudgedVerb[Edition, Task | None]):
 
     def decide(self, edition: Edition, call: Call, task: Task | None) -> Outcome:
         reason = self.withdrawal_reason
-        return _begin_or_attach(WITHDRAWAL, withdrawal_id(edition), edition, task, call, withdrawal_reason=reason)
+        return _work_on_edition(WITHDRAWAL, withdrawal_id(edition), edition, task, call, withdrawal_reason=reason)
 
 
 @edition.inner(command_name="WithdrawEdition", allowed=[PUBLISHED], records=EditionWithdrawn)

@@ -22,7 +22,7 @@ from baton.domain.run.run import Run
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, members_of, record_of
-from baton.domain.shared.tasks import Task, TaskStatus, Wait, begin_task
+from baton.domain.shared.tasks import Task, TaskStatus, Wait, begin_or_join_task
 from baton.domain.shared.text import FreeText, MayContainPersonalData
 
 DATASET_REGISTRATION = "dataset-registration"  # The kind of task.
@@ -185,6 +185,13 @@ class RegisteredProducts(BaseModel):
     left: tuple[LeftFile, ...]
 
 
+class FileRegistrationFacts(NamedTuple):
+    """What a request to register files is judged by: what the plan says, and the same work, if it was begun before."""
+
+    products: ProcedureProducts
+    earlier: Task | None
+
+
 class RegistrationAccepted(BaseModel):
     """The files are being registered; the work is found under its id."""
 
@@ -200,17 +207,18 @@ class RegistrationAccepted(BaseModel):
     returns=RegisteredProducts,
     accepted=RegistrationAccepted,
 )
-class RegisterProcedureDatasets(JudgedVerb[Procedure, ProcedureProducts]):
+class RegisterProcedureDatasets(JudgedVerb[Procedure, FileRegistrationFacts]):
     """Register the files of an ended phase as datasets, as its plan says; those that are registered stay as they are."""
 
     wait: Wait = 30
 
-    def gather(self, procedure: Procedure, call: Call) -> Reads[ProcedureProducts]:
-        return (yield from products_of(procedure))
+    def gather(self, procedure: Procedure, call: Call) -> Reads[FileRegistrationFacts]:
+        earlier = yield from record_of(Task, work_id=registration_id(procedure))
+        return FileRegistrationFacts((yield from products_of(procedure)), earlier)
 
-    def decide(self, procedure: Procedure, call: Call, products: ProcedureProducts) -> Outcome:
-        self.require_registration(products)
-        return begin_registration(procedure, call)
+    def decide(self, procedure: Procedure, call: Call, facts: FileRegistrationFacts) -> Outcome:
+        self.require_registration(facts.products)
+        return begin_registration(procedure, facts.earlier, call)
 
     @classmethod
     def require_registration(cls, products: ProcedureProducts) -> tuple[Run, DataRegistration]:
@@ -221,10 +229,10 @@ class RegisterProcedureDatasets(JudgedVerb[Procedure, ProcedureProducts]):
         return products.run, products.registration
 
 
-def begin_registration(procedure: Procedure, call: Call) -> Outcome:
-    """Return what begins the work that registers the files of a procedure."""
+def begin_registration(procedure: Procedure, earlier: Task | None, call: Call) -> Outcome:
+    """Return what begins the work that registers the files of a procedure, or joins it where it is under way."""
     ids = {"procedure_id": procedure.id}
-    return [*begin_task(DATASET_REGISTRATION, registration_id(procedure), {}, ids, call)]
+    return begin_or_join_task(DATASET_REGISTRATION, registration_id(procedure), {}, ids, earlier, call)
 
 
 class FileView(BaseModel):

@@ -144,7 +144,7 @@ def provenance_picture(graph: ProvenanceGraph) -> str:
 
 
 def layers_of(nodes: Mapping[UUID, ProvenanceNode], edges: Sequence[ProvenanceEdge]) -> dict[UUID, int]:
-    """Return the column of each node: right of everything it came from, and as near as possible to what came of it."""
+    """Return the column of each node: right of everything it came from, and as near as possible to what was made of it."""
     origins, results = defaultdict(set), defaultdict(set)
     for source, _, target in edges:
         origins[source].add(target)

@@ -49,7 +49,7 @@ class PublishedArtifact(Value):
     refuses=[PublishedArtifactNotFoundError, OutboundPermitNotActiveError],
 )
 class GetPublishedArtifact(Query):
-    """A published artifact as it was sent, for the peer it went to, as long as the permit is in force that let it go."""
+    """A published artifact as it was sent, as long as the permit is in force that let it go."""
 
     receipt_id: UUID
 
@@ -76,7 +76,7 @@ class GetPublishedArtifact(Query):
 
 @facility.query(get="/{facility_id}/artifacts", returns=Page[PublishedArtifact], refuses=[OutboundPermitNotActiveError])
 class ListPublishedArtifacts(Query):
-    """What was published to a facility under the permits in force, in order of time; this is for the facility itself."""
+    """What was published to a facility under the permits in force, in order of time."""
 
     limit: PageLimit = 50
     cursor: CursorText | None = None

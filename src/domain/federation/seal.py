@@ -53,7 +53,7 @@ class SealSignature(Value):
     bytes_hex: Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
 
     @property
-    def detached(self) -> Signature:
+    def detached_signature(self) -> Signature:
         return Signature(kid=self.kid, bytes_hex=self.bytes_hex)
 
 
@@ -358,7 +358,7 @@ def prove_pointer(seal: Seal, pointer: SealPointer | None, given: SealSignature 
         return PointerProof(online)
     required, content = (yield from ask(Ports.deployment)).seal_signatures_required, canonical_bytes(pointer)
     if given is not None:
-        verdict = yield from ask(Ports.verify_signature, online.public_material_ref, content, given.detached)
+        verdict = yield from ask(Ports.verify_signature, online.public_material_ref, content, given.detached_signature)
         return PointerProof(online, given, verdict, required)
     made = None if share_key(online, offline) else (yield from ask(Ports.sign, online.secret_ref, content))
     if made is None:
@@ -471,7 +471,7 @@ class RotateSealOnlineKey(JudgedVerb[Seal, KeyChangeFacts]):
         kid, verdict = None if key is None else key.kid, None
         if self.offline_signature is not None:
             content = canonical_bytes(key_change_of(seal, online.id, kid))
-            asked = (offline.public_material_ref, content, self.offline_signature.detached)
+            asked = (offline.public_material_ref, content, self.offline_signature.detached_signature)
             verdict = yield from ask(Ports.verify_signature, *asked)
         required = (yield from ask(Ports.deployment)).seal_signatures_required
         return KeyChangeFacts(SealFacts(facility, online, offline), kid, verdict, required)

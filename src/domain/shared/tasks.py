@@ -60,6 +60,14 @@ def begin_task(
     return queue_task(kind, work_id, request, told, call), Answer({**told, "work_id": str(work_id)})
 
 
+def begin_or_join_task(
+    kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mapping[str, Any], earlier: Task | None, call: Call
+) -> tuple[Write, ...]:
+    """Return what begins a task or, where the same one is under way, answers its ids and leaves it as it is."""
+    begun, answer = begin_task(kind, work_id, request, ids, call)
+    return (answer,) if earlier is not None and earlier.status is TaskStatus.RUNNING else (begun, answer)
+
+
 def queue_task(kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mapping[str, str], call: Call) -> Put:
     """Return what begins a task that the command does not wait for: the worker finds it on the record."""
     task = Task(

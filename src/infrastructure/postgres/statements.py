@@ -53,6 +53,7 @@ SELECT {EVENT_COLUMNS} FROM events WHERE position IN (
 ) ORDER BY {COMMIT_ORDER}"""
 END = f"""SELECT transaction_id::text::bigint, position FROM events WHERE {COMMITTED}
 ORDER BY events.transaction_id DESC, events.position DESC LIMIT 1"""
+LAST_POSITION = "SELECT position FROM events ORDER BY transaction_id DESC, position DESC LIMIT 1"
 AHEAD = f"""SELECT event_id FROM events WHERE {AFTER_BOOKMARK} AND event_type = ANY(%s)
 ORDER BY {COMMIT_ORDER} LIMIT %s"""
 NEWER = f"""

@@ -248,6 +248,10 @@ class PostgresStore:
         rows = await self._rows(sql.END)
         return Bookmark(*rows[0]) if rows else Bookmark(0, 0)
 
+    async def last_position(self) -> int:
+        rows = await self._rows(sql.LAST_POSITION)
+        return int(rows[0][0]) if rows else 0
+
     async def ahead(self, after: Bookmark, only: Sequence[str], limit: int) -> Sequence[UUID]:
         rows = await self._rows(sql.AHEAD, (str(after.transaction_id), after.position, list(only), limit))
         return [row[0] for row in rows]

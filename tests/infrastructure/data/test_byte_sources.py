@@ -88,6 +88,12 @@ async def test_bytes_that_are_not_there_are_an_answer(place: Place) -> None:
     assert reading.error_detail
 
 
+async def test_bytes_under_a_scheme_that_nothing_reads_are_an_answer(place: Place) -> None:
+    reading = await place.source.read("s3://raw/scan.h5")
+    assert (reading.verifier_kind, reading.digest, reading.byte_size) == ("None", None, None)
+    assert reading.error_detail
+
+
 async def test_readings_do_not_disturb_one_another(place: Place) -> None:
     contents = [os.urandom(1000 * size) for size in range(20)]
     readings = await asyncio.gather(*(place.source.read(place.put(content)) for content in contents))

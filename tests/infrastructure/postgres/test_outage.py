@@ -80,6 +80,7 @@ ASKED: list[Callable[[PostgresStore], Any]] = [
     lambda store: store.follow(Bookmark(0, 0), 10),
     lambda store: store.locate(1),
     lambda store: store.end(),
+    lambda store: store.last_position(),
     lambda store: store.ahead(Bookmark(0, 0), ["ZoneDefined"], 10),
     lambda store: store.has_passed("projections", 1),
     lambda store: store.claim_key(claim("retry-1"), START),
