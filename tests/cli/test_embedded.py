@@ -1,6 +1,7 @@
 """The embedded servers as real processes: they keep their data, leave no process behind and say why they cannot start."""
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -293,6 +294,27 @@ def test_root_runs_postgres_as_a_user_of_its_own_below_a_directory_only_root_can
         assert 0 not in (*server.uids(), *server.gids())
         assert server.username() == "baton-postgres"
     assert stat.S_IMODE((tmp_path / "closed").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root has to change the user")
+def test_processes_that_start_at_once_on_a_bare_machine_make_one_user() -> None:
+    name = f"baton-test-{os.getpid()}"
+    script = (
+        f"import sys; from baton.cli.embedded import postgres; postgres.SYSTEM_USER = {name!r}\n"
+        "print('ready', flush=True); sys.stdin.read(); print(postgres.system_user().uid, flush=True)"
+    )
+    command = [sys.executable, "-c", script]
+    starting = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    try:
+        assert [process.stdout.readline() for process in starting] == ["ready\n"] * 4
+        for process in starting:
+            process.stdin.close()
+        found = {int(process.stdout.read()) for process in starting}
+        assert found == {pwd.getpwnam(name).pw_uid}
+    finally:
+        for process in starting:
+            process.wait()
+        subprocess.run(["userdel", name], check=True)
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root has to change the user")

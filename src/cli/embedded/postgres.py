@@ -2,13 +2,14 @@
 directory, which only its user can enter, and requires a password even there; a TCP port is opened on request. Started by
 root it runs as a system user of its own, because PostgreSQL refuses to run as root."""
 
+import fcntl
 import os
 import pwd
 import secrets
 import shutil
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,7 +119,7 @@ class EmbeddedPostgres(ChildServer):
             return None
         if self.data.exists() and (owner := self.data.stat()).st_uid != 0:
             return SystemAccount(owner.st_uid, owner.st_gid)
-        account = _system_user()
+        account = system_user()
         if self.data.exists():
             for path in (self.data, *self.data.rglob("*")):
                 os.chown(path, *account, follow_symlinks=False)
@@ -221,20 +222,37 @@ def _as_seen_by(account: SystemAccount | None, directory: Path) -> str:
     return "/proc/self/cwd" if account else str(directory)
 
 
-def _system_user() -> SystemAccount:
+def system_user() -> SystemAccount:
     """Return the account that PostgreSQL runs as when root starts it; create it if it does not exist."""
-    with suppress(KeyError):
-        return SystemAccount(*pwd.getpwnam(SYSTEM_USER)[2:4])
-    options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
-    for command in (["useradd", *options], ["adduser", "-S", "-D", "-H", "-h", "/nonexistent"]):  # the other is of busybox
-        with suppress(FileNotFoundError):
-            subprocess.run([*command, SYSTEM_USER], capture_output=True, check=False)
-            break
+    with machine_locked():
+        with suppress(KeyError):
+            return SystemAccount(*pwd.getpwnam(SYSTEM_USER)[2:4])
+        _create_user()
     try:
         return SystemAccount(*pwd.getpwnam(SYSTEM_USER)[2:4])
     except KeyError:
         fault = f"PostgreSQL refuses to run as root and the system user {SYSTEM_USER} could not be made for it"
         raise StartError(f"{fault}; make that user or start Baton as an ordinary user.") from None
+
+
+@contextmanager
+def machine_locked() -> Iterator[None]:
+    """Let no other process prepare this machine meanwhile: of two that create the same user at once, the second replaces
+    the account of the first by one with another number."""
+    directory = os.open("/etc", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
+
+
+def _create_user() -> None:
+    options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
+    for command in (["useradd", *options], ["adduser", "-S", "-D", "-H", "-h", "/nonexistent"]):  # the other is of busybox
+        with suppress(FileNotFoundError):
+            subprocess.run([*command, SYSTEM_USER], capture_output=True, check=False)
+            return
 
 
 def _binaries(account: SystemAccount | None) -> Path:
@@ -248,8 +266,9 @@ def _binaries(account: SystemAccount | None) -> Path:
     if account is None or _can_run(account, package.parent / below):
         return package.parent / below
     copy = REACHABLE_BINARIES / f"{WHEEL}-{version(WHEEL)}"
-    if not _can_run(account, copy / below):
-        _copy_for_everyone(package, copy)
+    with machine_locked():
+        if not _can_run(account, copy / below):
+            _copy_for_everyone(package, copy)
     return copy / below
 
 
