@@ -313,6 +313,7 @@ def test_processes_that_start_at_once_on_a_bare_machine_make_one_user() -> None:
         assert found == {pwd.getpwnam(name).pw_uid}
     finally:
         for process in starting:
+            process.kill()
             process.wait()
         subprocess.run(["userdel", name], check=True)
 

@@ -238,7 +238,8 @@ def system_user() -> SystemAccount:
 @contextmanager
 def machine_locked() -> Iterator[None]:
     """Let no other process prepare this machine meanwhile: of two that create the same user at once, the second replaces
-    the account of the first by one with another number."""
+    the account of the first by one with another number. The directory of the accounts is what is locked: it is there
+    before anything of ours."""
     directory = os.open("/etc", os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
