@@ -3,12 +3,16 @@ comes from here: from a command, or with `Batch.add` from seeds and from a finis
 (bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+from pydantic_core import to_jsonable_python
+
 from baton.application.authorization import is_system
+from baton.application.dry_runs import DryRunPorts, refuse_rivals, would_record
 from baton.application.ports import (
     FACTS_CHANGED,
     Authorizer,
@@ -26,12 +30,14 @@ from baton.domain.access.actor import Actor
 from baton.domain.kernel import Call, Command
 from baton.domain.registry import Operation, defines
 from baton.domain.shared.canonical import content_hash, derived_uuid7
+from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from baton.domain.shared.writes import Answer, Drop, Put
 from baton.domain.trust.policy import AuthzResult
 
+READ_EVENT_TEXTS = "ReadEventTexts"
 DECIDED_ANEW = 5  # how often a gated command is decided while what it was judged by changes under it
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 1.0  # seconds before a command that lost more than one race is given again
 T = TypeVar("T")
@@ -42,6 +48,17 @@ DENIALS: dict[str, str] = {
     "principal_not_permitted": "No policy on this surface lists you; ask an administrator for a grant.",
     "command_not_permitted": "Your policies do not permit this operation here; ask an administrator for it.",
 }
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a command comes to: what it writes, the stream it is about or begins, and what it answers."""
+
+    batch: Batch
+    stream_id: UUID
+    status: int
+    body: Mapping[str, Any] | None
+    replayed: bool
 
 
 @dataclass
@@ -66,8 +83,7 @@ class Commands:
     ) -> CommandResult:
         """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
-        refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
-        await self._refuse_other_kinds(operation, caller)
+        await self._admit(operation, caller)
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
         if claim is not None:
             if (stored := await self.store.claim_key(claim, claim.claimed_at - self.lock_stale_after)) is not None:
@@ -91,6 +107,21 @@ class Commands:
                 await self.store.release_key(claim)
             raise
 
+    async def dry_run(self, command: Command, caller: Caller, *, target_id: UUID | None = None) -> DryRun:
+        """Return what a command would record and answer, or refuse it as its execution would; nothing is written."""
+        operation = command.operation
+        await self._admit(operation, caller)
+        async with self.store.session() as session:
+            unit = UnitOfWork(session, caller, self.authorizer, DryRunPorts(self.ports))
+            decided = await self._decide(unit, command, caller.call(self.clock(), self.new_id()), target_id)
+            await refuse_rivals(session, decided.batch)
+            begun = [one for one in decided.batch.appends if one.stream_id == decided.stream_id and not one.after]
+            if begun and await session.load(begun[0].stream_type, [decided.stream_id]):
+                refuse_existing(operation, decided.stream_id)
+        texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
+        answer = None if decided.body is None else to_jsonable_python(decided.body)
+        return DryRun(would=tuple(would_record(decided.batch, command, texts=texts)), answer=answer)
+
     async def read(self, reads: Reads[T], caller: Caller) -> T:
         """Fulfil what a rule asks to know, in a session of its own."""
         async with self.store.session() as session:
@@ -99,6 +130,11 @@ class Commands:
     def unit_of_work(self, session: Session, caller: Caller) -> UnitOfWork:
         """Return a unit of work of this caller."""
         return UnitOfWork(session, caller, self.authorizer, self.ports)
+
+    async def _admit(self, operation: Operation, caller: Caller) -> None:
+        """Refuse a caller who may not give this command."""
+        refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
+        await self._refuse_other_kinds(operation, caller)
 
     async def _refuse_other_kinds(self, operation: Operation, caller: Caller) -> None:
         """Refuse a caller whose actor is not of a kind the operation is for, before anything of the target is read."""
@@ -110,27 +146,33 @@ class Commands:
             detail = f"{operation.command_name} is for actors of kind {kinds} only; call it with such an account's token."
             raise UnauthorizedError(detail, reason="caller_kind_not_permitted")
 
-    async def _attempt(
-        self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
-    ) -> CommandResult:
+    async def _decide(self, unit: UnitOfWork, command: Command, call: Call, target_id: UUID | None) -> Decided:
+        """Load what a command is about, decide it, and put together what it writes and answers."""
         operation = command.operation
         if defines(type(command), "examine"):
             command.examine()
-        unit, state = self.unit_of_work(session, caller), None
+        state = None
         if operation.target is not None and operation.aggregate is not None and target_id is not None:
             state = await unit.target(operation.aggregate, target_id)
         outcome = await unit.fulfil(operation.decision(command, state, call))
         stream_id = operation.begun_stream(command, call) if target_id is None else target_id
         batch = Batch(call, operation.command_name)
         batch.add(outcome, stream_id, unit.version, self.new_id)
-        batch.facts = unit.facts if operation.gated else None
         answer = next((effect for effect in outcome if isinstance(effect, Answer)), None)
         body = None if answer is None else answer.body
         if answer is None and operation.creates and operation.aggregate is not None:
             body = {operation.aggregate.id_name: str(stream_id)}
         status = answer.status if answer is not None and answer.status is not None else operation.status
-        replayed = answer is not None and answer.replayed
-        result = CommandResult(status, body, unit.position, replayed)
+        return Decided(batch, stream_id, status, body, answer is not None and answer.replayed)
+
+    async def _attempt(
+        self, session: Session, command: Command, call: Call, caller: Caller, target_id: UUID | None, claim: KeyClaim | None
+    ) -> CommandResult:
+        operation, unit = command.operation, self.unit_of_work(session, caller)
+        decided = await self._decide(unit, command, call, target_id)
+        batch = decided.batch
+        batch.facts = unit.facts if operation.gated else None
+        result = CommandResult(decided.status, decided.body, unit.position, decided.replayed)
         if claim is not None:
             batch.outcome = (claim, result)
         if batch.empty and claim is None:
@@ -138,18 +180,22 @@ class Commands:
         try:
             position = await session.append(batch)
         except ConcurrencyError as race:
-            taken = race.reason != FACTS_CHANGED and not any(append.after for append in batch.appends)
-            if taken and operation.creates and operation.aggregate is not None:
-                detail = f"The {operation.aggregate.label} {stream_id} exists already."
-                raise operation.aggregate.AlreadyExists(detail) from None
+            if race.reason != FACTS_CHANGED and not any(append.after for append in batch.appends):
+                refuse_existing(operation, decided.stream_id)
             raise
-        return CommandResult(status, body, position or unit.position, replayed)
+        return replace(result, position=position or unit.position)
 
     def _claim(self, operation: Operation, command: Command, caller: Caller, target_id: UUID | None, key: str) -> KeyClaim:
         ignored = {"wait"} if operation.work is not None else None  # how long the caller waits is not what it asks for
         request = command.model_dump(mode="json", exclude_unset=True, exclude=ignored)
         fingerprint = content_hash([operation.command_name, target_id, request])
         return KeyClaim(caller.principal_id, key, caller.surface_id, operation.command_name, fingerprint, self.clock())
+
+
+def refuse_existing(operation: Operation, stream_id: UUID) -> None:
+    """Refuse a creation of what exists."""
+    if operation.creates and operation.aggregate is not None:
+        raise operation.aggregate.AlreadyExists(f"The {operation.aggregate.label} {stream_id} exists already.") from None
 
 
 def system_batch(command_name: str, clock: Clock, new_id: IdGenerator, *rows: Put | Drop, work: UUID | None = None) -> Batch:

@@ -174,10 +174,14 @@ class IdentityProvider(BaseModel):
     allowed_algorithms: tuple[str, ...] = ("RS256", "ES256")
     require_access_token_type: bool = True
     principal_kind: ActorKind = ActorKind.HUMAN
+    public_client_id: TokenText | None = None  # as which client people sign in, where they can
     introspection_cache_ttl_seconds: Annotated[float, Field(ge=1, le=86400)] = 30
     allow_insecure_jwks_url: bool = False
     allow_insecure_introspection_url: bool = False
     subject_bindings: tuple[ProviderBinding, ...] = ()
+    authorization_url: str | None = None  # where people sign in from the page of the operations
+    token_url: str | None = None  # where that page gets their token
+    allow_insecure_sign_in: bool = False
 
 
 def provider_objections(providers: Sequence[IdentityProvider]) -> Iterator[str]:
@@ -213,10 +217,20 @@ def _provider_faults(provider: IdentityProvider) -> Iterator[str]:
         url, insecure = getattr(provider, name), getattr(provider, f"allow_insecure_{name}")
         if url is not None and not is_absolute_url(url, ("http", "https") if insecure else ("https",)):
             yield f"has a {name} that is no https URL; use https (in development, allow_insecure_{name} admits http)."
+    yield from _sign_in_faults(provider)
     if any(binding.actor_id == NIL for binding in provider.subject_bindings):
         yield "binds a subject to the nil UUID, which stands for the service itself; give the id of an actor."
     for taken in sorted({binding.actor_id for binding in provider.subject_bindings} & SEEDED_AGENT_IDS):
         yield f"binds a subject to {taken}, which is an agent of the service itself; choose another id for the actor."
+
+
+def _sign_in_faults(provider: IdentityProvider) -> Iterator[str]:
+    addresses = {"authorization_url": provider.authorization_url, "token_url": provider.token_url}
+    given = [url for url in addresses.values() if url is not None]
+    if given and (len(given) < len(addresses) or provider.public_client_id is None):
+        yield "cannot be signed in at from a page; give authorization_url, token_url and public_client_id, or no address."
+    if not all(is_absolute_url(url, ("http", "https") if provider.allow_insecure_sign_in else ("https",)) for url in given):
+        yield "has sign-in addresses that are no https URLs; use https (in development, allow_insecure_sign_in admits http)."
 
 
 def is_absolute_url(url: str, schemes: tuple[str, ...]) -> bool:

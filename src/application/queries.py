@@ -7,21 +7,23 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from pydantic import BaseModel
 
-from baton.application.commands import refuse_denied
+from baton.application.commands import READ_EVENT_TEXTS, refuse_denied
 from baton.application.ports import Authorizer, Bookmark, Caller, Clock, EventRow, IdGenerator, Session, Store
 from baton.application.unit_of_work import UnitOfWork, refuse_missing
 from baton.domain.access.actor import Names, names_of
 from baton.domain.access.edge_queries import EventFilter, ListEvents, StreamEvents
-from baton.domain.kernel import Call, History, Query, State, TimeTravel
+from baton.domain.access.references import include_names
+from baton.domain.kernel import Call, History, NamesOnRequest, Query, State, TimeTravel
 from baton.domain.registry import REGISTRY
-from baton.domain.shared.listing import Page, decode_cursor, encode_cursor, malformed_cursor
+from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.ports import Ports
 
-READ_EVENT_TEXTS = "ReadEventTexts"
 PROJECTIONS = "projections"  # the follower that keeps every projection
 OWN_WRITES_WAIT_SECONDS = 2.0
 SCAN = 1000
+LOG_END = Bookmark(2**63 - 1, 2**63 - 1)  # behind every event
 MOST_SCANNED = 20_000  # events that one page looks through before it answers with what it found and a cursor to go on
 
 
@@ -60,7 +62,13 @@ class Queries:
                     known = (await self._past(session, query, target_id), call)
                 else:
                     known = (await unit.target(operation.aggregate, target_id), call)
-            return await unit.fulfil(query.answer(*known))
+            return await self._with_names(query, await unit.fulfil(query.answer(*known)), unit)
+
+    async def _with_names(self, query: Query, answer: Any, unit: UnitOfWork) -> Any:
+        """Return an answer, as plain data with the names of what it refers to where that is asked for."""
+        if not (isinstance(query, NamesOnRequest) and query.include):
+            return answer
+        return await unit.fulfil(include_names(plain_answer(answer), query.operation.aggregate))
 
     async def _past(self, session: Session, query: TimeTravel, id: UUID) -> State:
         aggregate = query.operation.aggregate
@@ -68,7 +76,7 @@ class Queries:
         past: State | None = aggregate.replay(await session.load_past(aggregate.name, id, query.as_of, query.as_of_version))
         return past or refuse_missing(aggregate, id)
 
-    async def _history(self, query: History, caller: Caller, id: UUID) -> HistoryPage:
+    async def _history(self, query: History, caller: Caller, id: UUID) -> Any:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a history"
         texts = (await self.authorizer.authorize(caller, READ_EVENT_TEXTS)).allowed
@@ -79,9 +87,9 @@ class Queries:
                 refuse_missing(aggregate, id)
             unit = UnitOfWork(session, caller, self.authorizer, self.ports)
             names = await unit.fulfil(names_of((row.principal_id, row.surface_id) for row in rows[: query.limit]))
-        shown = tuple(event_envelope(row, texts, names) for row in rows[: query.limit])
-        more = len(rows) > query.limit
-        return HistoryPage(aggregate.id_name, id, shown, encode_cursor(rows[query.limit - 1].version) if more else None)
+            shown = tuple(event_envelope(row, texts, names) for row in rows[: query.limit])
+            following = encode_cursor(rows[query.limit - 1].version) if len(rows) > query.limit else None
+            return await self._with_names(query, HistoryPage(aggregate.id_name, id, shown, following), unit)
 
     async def wait_for_projections(self, position: int) -> bool:
         """Wait a moment until the projections show what is recorded up to a position; return whether they do."""
@@ -93,6 +101,18 @@ class Queries:
         return passed
 
 
+def plain_answer(answer: Any) -> Any:
+    """Return an answer as plain data."""
+    match answer:
+        case BaseModel():
+            return answer.model_dump(mode="json", warnings=False)
+        case Page(items, next_cursor):
+            return {"items": [plain_answer(item) for item in items], "next_cursor": next_cursor}
+        case HistoryPage(id_name, id, items, next_cursor):
+            return {id_name: id, "items": items, "next_cursor": next_cursor}
+    return answer
+
+
 def event_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
     """Return an event as histories and the feed show it: at its class's version, personal texts null unless permitted."""
     event = REGISTRY.aggregates[row.stream_type].events[row.event_type]
@@ -102,12 +122,77 @@ def event_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
     return row._asdict() | current | {"principal_name": names[row.principal_id, row.surface_id]}
 
 
+def feed_envelope(row: EventRow, texts: bool, names: Names) -> dict[str, Any]:
+    """Return an event as the feed shows it: where it holds a list of steps, the address of the whole event stands."""
+    envelope = event_envelope(row, texts, names)
+    return envelope | {"payload": without_steps(envelope["payload"], address_of(row))}
+
+
+def address_of(row: EventRow) -> str:
+    """Return the address that shows one event whole, in the history of its stream."""
+    path = REGISTRY.aggregates[row.stream_type].path
+    return f"{path}/{row.stream_id}/history?limit=1&cursor={encode_cursor(row.version - 1)}"
+
+
+def without_steps(part: Any, address: str) -> Any:
+    """Return a part of a payload with each list of steps replaced by their number and an address that shows them."""
+    match part:
+        case dict():
+            return {
+                key: {"count": len(value), "at": address} if is_step_list(key, value) else without_steps(value, address)
+                for key, value in part.items()
+            }
+        case list():
+            return [without_steps(one, address) for one in part]
+    return part
+
+
+def is_step_list(key: str, value: Any) -> bool:
+    """Return whether a member of a payload is a list of steps, each of which says of which kind it is."""
+    items = value if key.endswith("steps") and isinstance(value, list) else []
+    return any(isinstance(item, dict) and "kind" in item for item in items)
+
+
 def numbers_in(cursor: str, count: int, below: int) -> list[int]:
     """Return the numbers that a cursor holds; refuse one that no page ended with."""
     parts = decode_cursor(cursor, count)
     if not all(part.isascii() and part.isdigit() and int(part) < below for part in parts):
         raise malformed_cursor()
     return [int(part) for part in parts]
+
+
+def place_of(row: EventRow) -> Bookmark:
+    """Return the place of an event in the log."""
+    return Bookmark(row.transaction_id, row.position)
+
+
+def cursor_of(bookmark: Bookmark, order: Order) -> str:
+    """Return the cursor of a page of the log that ended here."""
+    return encode_cursor(*bookmark) if order is Order.ASC else encode_cursor(order, *bookmark)
+
+
+def bookmark_in(cursor: str | None, order: Order) -> Bookmark | None:
+    """Return where the page before this one ended; refuse the cursor of another order."""
+    if cursor is None:
+        return None
+    if order is Order.ASC:
+        return Bookmark(*numbers_in(cursor, 2, 2**63))
+    written, *place = decode_cursor(cursor, 3)
+    if written != order:
+        raise malformed_cursor()
+    return Bookmark(*numbers_in(encode_cursor(*place), 2, 2**63))
+
+
+def bounded_items(items: Sequence[dict[str, Any]], rows: Sequence[EventRow], max_bytes: int) -> list[dict[str, Any]]:
+    """Return the first events that fit into so many bytes; where one alone does not, its payload is an address instead."""
+    shown: list[dict[str, Any]] = []
+    size = 0
+    for item, row in zip(items, rows, strict=False):
+        size += len(orjson.dumps(item))
+        if size > max_bytes and shown:
+            break
+        shown.append(item if size <= max_bytes else item | {"payload": {"at": address_of(row)}})
+    return shown
 
 
 @dataclass(frozen=True)
@@ -139,21 +224,32 @@ class Feed:
         return (await self.store.locate(after) if after else None) or Bookmark(0, 0)
 
     async def page(self, caller: Caller, query: ListEvents) -> Page[dict[str, Any]]:
+        """Return a page of the log; where it would be larger than asked for, it ends earlier."""
         access = await self.access(caller)
-        bookmark = Bookmark(*numbers_in(query.cursor, 2, 2**63)) if query.cursor else await self.start(query.after)
+        start = await self.start(query.after)
+        bookmark = bookmark_in(query.cursor, query.order) or (start if query.order is Order.ASC else LOG_END)
         found: list[EventRow] = []
-        scanned, rows = 0, await self.store.follow(bookmark, SCAN)
+        scanned, rows = 0, await self._rows(bookmark, query.order, start)
         while rows and len(found) <= query.limit and scanned < MOST_SCANNED:
             scanned += len(rows)
             found += [row for row in rows if access.shows(row, query)]
-            bookmark = Bookmark(rows[-1].transaction_id, rows[-1].position)
-            rows = await self.store.follow(bookmark, SCAN) if len(rows) == SCAN else ()
-        shown = found[: query.limit]
-        if len(found) > query.limit:
-            bookmark = Bookmark(shown[-1].transaction_id, shown[-1].position)
-        names = await self.names(shown, caller)
-        items = tuple(event_envelope(row, access.texts, names) for row in shown)
-        return Page(items, encode_cursor(*bookmark) if rows or len(found) > query.limit else None)
+            bookmark = place_of(rows[-1])
+            rows = await self._rows(bookmark, query.order, start) if len(rows) == SCAN else ()
+        names = await self.names(found[: query.limit], caller)
+        shown = (feed_envelope(row, access.texts, names) for row in found[: query.limit])
+        items = [item if query.payloads else item | {"payload": None} for item in shown]
+        if query.max_bytes is not None:
+            items = bounded_items(items, found, query.max_bytes // 2 if query.include else query.max_bytes)
+        if len(items) < len(found):
+            bookmark = place_of(found[len(items) - 1])
+        more = rows or len(items) < len(found)
+        return Page(tuple(items), cursor_of(bookmark, query.order) if more else None)
+
+    async def _rows(self, bookmark: Bookmark, order: Order, start: Bookmark) -> Sequence[EventRow]:
+        """Return the next events of the log in this order, none of them before the start."""
+        if order is Order.ASC:
+            return await self.store.follow(bookmark, SCAN)
+        return [row for row in await self.store.precede(bookmark, SCAN) if place_of(row) > start]
 
     async def names(self, rows: Sequence[EventRow], caller: Caller) -> Names:
         """Return the names of those who recorded these events, as far as the caller may know them."""

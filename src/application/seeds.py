@@ -10,8 +10,8 @@ from baton.application.unit_of_work import load_state
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered, monitor_id
 from baton.domain.agent.agent import Agent
 from baton.domain.agent.seeded_agents import SEEDED, SeededAgent
-from baton.domain.equipment.catalog import SEEDED_ROLES
 from baton.domain.equipment.role import ROLE_NAME, Role
+from baton.domain.equipment.seeded_roles import SEEDED_ROLES
 from baton.domain.federation.facility import Facility, FacilityKind, RegisterFacility
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Outcome, State
 from baton.domain.safety.clearance_template import SEEDED_TITLES, TEMPLATE_CODE, code_key, seeded_template

@@ -1,7 +1,7 @@
 """The service as its surfaces see it: one entry for commands, one for queries, on every transport."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -13,6 +13,9 @@ from baton.application.ports import Authorizer, Caller, CommandResult, Engine, E
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
 from baton.domain.kernel import Command, Query
+from baton.domain.shared.dry_run import DryRun
+from baton.domain.shared.ports import Orders
+from baton.domain.shared.refusals import Refusal
 
 log = structlog.get_logger()
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.5  # grows with the time it takes
@@ -56,6 +59,35 @@ class Service:
             workflow_id = f"{operation.terminates_workflow}:{target_id}"
             await self._run_detached(self._terminate_workflow(workflow_id, operation.name))
         return result
+
+    async def dry_run(self, command: Command, caller: Caller, *, target_id: UUID | None = None) -> DryRun:
+        """Return what a command would record and answer; nothing is written, and no work is started."""
+        return await self.commands.dry_run(command, caller, target_id=target_id)
+
+    async def execute_each(self, orders: Orders, caller: Caller, *, dry_run: bool = False) -> list[Refusal | None]:
+        """Execute commands one after the other, each in a transaction of its own; return the refusal of each, or None.
+        Workflows are started once all of it is on record."""
+        refusals: list[Refusal | None] = []
+        opened: list[tuple[Work, UUID]] = []
+        for command, target_id in orders:
+            try:
+                if dry_run:
+                    await self.dry_run(command, caller, target_id=target_id)
+                else:
+                    result = await self.commands.execute(command, caller, target_id=target_id)
+                    workflow = command.operation.starts_workflow
+                    if workflow is not None and result.body is not None:
+                        opened.append((self.works[workflow], UUID(result.body["conduct_id"])))
+            except Refusal as refusal:
+                refusals.append(refusal)
+            else:
+                refusals.append(None)
+        if opened:
+            await self._run_detached(self._start_all(opened))
+        return refusals
+
+    async def _start_all(self, opened: Sequence[tuple[Work, UUID]]) -> None:
+        await asyncio.gather(*(self.start_work(work, work_id) for work, work_id in opened))
 
     async def ask(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
         return await self.queries.ask(query, caller, target_id=target_id)

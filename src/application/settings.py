@@ -32,8 +32,11 @@ class AuthorizationMode(StrEnum):
 
 
 class McpToolset(StrEnum):
+    OPERATOR = "operator"
+    STEERING = "steering"
+    AUDITOR = "auditor"
+    ENGINEER = "engineer"
     ALL = "all"
-    ESSENTIAL = "essential"
 
 
 class LogLevel(StrEnum):
@@ -128,8 +131,8 @@ class Settings(BaseSettings):
     """The administrator who gets a policy of their own for defining the first real ones."""
     mcp_stdio_principal_id: UUID | None = None
     """The principal of MCP over stdio, which carries no token."""
-    mcp_toolset: McpToolset = McpToolset.ALL
-    """`essential` limits the MCP tool list to the task-level tools."""
+    mcp_toolset: McpToolset = McpToolset.OPERATOR
+    """Which MCP tools are listed unless a client asks for another set; the others stay callable by their name."""
     public_base_url: Annotated[str, AfterValidator(_base_url)] | None = None
     """The URL clients reach the service under; unset, it is taken from the request."""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
@@ -347,7 +350,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
     for name in ("database_url", "database_owner_url", *addresses):
         shown[name] = shown[name] and _without_password(shown[name])
     for provider in shown["identity_providers"]:
-        for name in ("jwks_url", "introspection_url"):
+        for name in ("jwks_url", "introspection_url", "authorization_url", "token_url"):
             provider[name] = provider[name] and _without_password(provider[name])
         provider["introspection_client_secret"] = provider["introspection_client_secret"] and HIDDEN
         for binding in provider["subject_bindings"]:

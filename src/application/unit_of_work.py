@@ -85,6 +85,8 @@ class UnitOfWork:
                 return members
             case reads.AllMembers(kind):
                 return await self.session.all_members(kind)
+            case reads.Descendants(kind, id, max_depth):
+                return await self.session.descendants(kind, id, max_depth)
             case reads.Records(record, where):
                 return await self.session.records(record, where)
             case reads.Rows(summary, query, where):
@@ -142,7 +144,7 @@ def by_stream(rows: Iterable[StoredEvent]) -> dict[UUID, list[StoredEvent]]:
 def decode_event(aggregate: Aggregate[Any], row: StoredEvent | EventRow) -> Event:
     """Return the event in a stored row, under its id where the row has it."""
     event = aggregate.decode(row.event_type, row.payload, row.stream_id, row.occurred_at, row.schema_version)
-    return event.attribute(row.event_id, row.principal_id) if isinstance(row, EventRow) else event
+    return event.attribute(row.event_id, row.principal_id, row.surface_id) if isinstance(row, EventRow) else event
 
 
 def refuse_missing(aggregate: Aggregate[Any], id: UUID) -> NoReturn:

@@ -8,7 +8,7 @@ CONTEXTS = {
     "access": ("actor", "subject_binding"),
     "trust": ("zone", "conduit", "surface", "policy", "visit"),
     "equipment": (
-        *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views"),
+        *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views", "asset_reading"),
         *("family", "role", "model", "frame", "mount", "assembly", "fixture"),
     ),
     "supply": ("supply",),
@@ -17,9 +17,16 @@ CONTEXTS = {
     "caution": ("caution",),
     "subject": ("subject",),
     "recipe": ("capability", "method", "practice", "plan", "plan_parts", "plan_data", "plan_inspection", "recipe"),
-    "run": ("run", "start", "conduct", "logbooks"),
+    "run": ("run", "run_views", "start", "conduct", "logbooks", "beamline_now", "waiting", "hold_everything"),
     "operation": (
-        *("procedure.procedure", "procedure.registration", "procedure.start", "procedure.endings", "conduct.conduct"),
+        *(
+            "procedure.procedure",
+            "procedure.procedure_views",
+            "procedure.registration",
+            "procedure.start",
+            "procedure.endings",
+            "conduct.conduct",
+        ),
         *("steering.steered_conduct", "procedure.iterations", "procedure.activity_logbook", "procedure.preflight"),
         "conduct.verdicts",
         *("conduct.views", "conduct.control_signals", "conduct.work_items", "schedule.schedule", "schedule.views"),

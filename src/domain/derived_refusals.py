@@ -87,10 +87,15 @@ def _refusals_in(function: FunctionType, code: CodeType) -> Iterator[type[Refusa
             target = value
 
 
-def _literal_reasons(function: FunctionType) -> Iterator[str]:
-    for code in _codes(function.__code__):
-        for step, following in pairwise(dis.get_instructions(code)):
-            if step.opname in ATTRIBUTE_LOADS and step.argval == "cannot":
-                first = following.argval[0] if isinstance(following.argval, tuple) else following.argval  # with `**facts`
-                if isinstance(first, str):
-                    yield first
+@cache
+def _literal_reasons(function: FunctionType) -> tuple[str, ...]:
+    named = (code for code in _codes(function.__code__) if "cannot" in code.co_names)
+    return tuple(reason for code in named for reason in _reasons_in(code))
+
+
+def _reasons_in(code: CodeType) -> Iterator[str]:
+    for step, following in pairwise(dis.get_instructions(code)):
+        if step.opname in ATTRIBUTE_LOADS and step.argval == "cannot":
+            first = following.argval[0] if isinstance(following.argval, tuple) else following.argval  # with `**facts`
+            if isinstance(first, str):
+                yield first

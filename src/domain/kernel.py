@@ -6,7 +6,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar, Unpack, get_type_hints
+from functools import reduce
+from operator import or_
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_type_hints,
+)
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model, model_validator
@@ -15,6 +30,7 @@ from baton.domain import registry
 from baton.domain.registry import REGISTRY, Operation, snake_case
 from baton.domain.shared.annotations import marks
 from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.event_view import EventView
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, refusal_class
 from baton.domain.shared.text import MayContainPersonalData, Text, hiding_of
@@ -71,7 +87,7 @@ class Event(BaseModel):
     A stored payload is read for ever: a change of shape raises `version` and brings an upcaster from each older version."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-    __slots__ = ("_own_id", "caller_id", "occurred_at", "stored_id", "stream_id")
+    __slots__ = ("_own_id", "caller_id", "caller_surface_id", "occurred_at", "stored_id", "stream_id")
     if TYPE_CHECKING:
 
         @property
@@ -82,6 +98,8 @@ class Event(BaseModel):
         def stored_id(self) -> UUID: ...
         @property
         def caller_id(self) -> UUID: ...
+        @property
+        def caller_surface_id(self) -> UUID | None: ...
 
     aggregate: ClassVar["Aggregate[Any]"]
     schema_version: ClassVar[int] = 1  # The version of the payload that this class writes.
@@ -159,10 +177,11 @@ class Event(BaseModel):
         """The id to store it under, where that follows from its cause."""
         return getattr(self, "_own_id", None)
 
-    def attribute(self, stored_id: UUID, caller_id: UUID) -> Self:
-        """Note the id it is stored under, and whose command recorded it."""
+    def attribute(self, stored_id: UUID, caller_id: UUID, surface_id: UUID | None) -> Self:
+        """Note the id it is stored under, and whose command recorded it, on which surface where that is known."""
         object.__setattr__(self, "stored_id", stored_id)
         object.__setattr__(self, "caller_id", caller_id)
+        object.__setattr__(self, "caller_surface_id", surface_id)
         return self
 
     def payload(self) -> str:
@@ -288,7 +307,13 @@ def omittable() -> Any:
     return Field(default=None, json_schema_extra=_without("default"))
 
 
-class TimeTravel(Query):
+class NamesOnRequest(Query):
+    """A query whose answer has, where asked for, the names of what it refers to: beside `plan_id` stands `plan`."""
+
+    include: Literal["names"] | None = None
+
+
+class TimeTravel(NamesOnRequest):
     """A query that can look at the past of its stream."""
 
     as_of: Instant | None = None
@@ -311,11 +336,20 @@ CursorText = Annotated[str, Field(min_length=1, max_length=500)]
 LogPosition = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-class History(Query):
+class History(NamesOnRequest):
     """The events of one stream, oldest first."""
 
     limit: PageLimit = 50
     cursor: CursorText | None = None
+
+
+class FurtherView(Value):
+    """What `get_<aggregate>` shows besides the state."""
+
+    @classmethod
+    def load(cls, query: TimeTravel, state: Any) -> Reads[dict[str, Any]]:
+        """Return its fields for a state."""
+        raise NotImplementedError
 
 
 C = TypeVar("C", bound=Command)
@@ -351,7 +385,9 @@ class Aggregate(Generic[S]):
         state.aggregate = self
         REGISTRY.aggregates[name] = self
         history = self._query_class(f"Get{name}History", History, f"Every event of one {self.label}, oldest first.")
-        self.query(get=f"/{{{self.id_name}}}/history")(history)
+        items: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
+        events = create_model(f"{name}History", **{self.id_name: (UUID, ...), **items})
+        self.query(get=f"/{{{self.id_name}}}/history", returns=events)(history)
 
     def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
         """Declare the fold of the first event, where its keys are not simply fields of the state."""
@@ -475,20 +511,42 @@ class Aggregate(Generic[S]):
         method, path = ("GET", get) if post is None else ("POST", post)
 
         def declare(query: type[Q]) -> type[Q]:
+            if path == f"/{{{self.id_name}}}":
+                options["returns"] = self._identify(query, options["returns"])
             self._declare(query, method, path, kind="query", **options)
             return query
 
         return declare
 
-    def get(self, *shown: str, hidden: Collection[str] = ()) -> None:
-        """Declare `get_<aggregate>`, which shows these fields and properties of the state, or all fields but the hidden."""
+    def _identify(self, query: type[Q], returns: Any) -> Any:
+        """Have the answer of `get_<aggregate>` show the id under the aggregate's own name, and since when there is one."""
+        own = {self.id_name: (UUID, ...), "created_at": (datetime, ...)}
+        forms: dict[type[BaseModel], type[BaseModel]] = {}
+        for form in get_args(returns) or (returns,):
+            missing: dict[str, Any] = {name: kind for name, kind in own.items() if name not in form.model_fields}
+            forms[form] = create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing)
+        answer = query.answer
+
+        def answer_with_id(query: Q, state: S, call: Call) -> Reads[Any]:
+            view = yield from answer(query, state, call)
+            return forms[type(view)].model_construct(
+                **{self.id_name: state.id, "created_at": state.created_at, **dict(view)}
+            )
+
+        query.answer = answer_with_id
+        return reduce(or_, forms.values())
+
+    def get(self, *shown: str, hidden: Collection[str] = (), also: "type[FurtherView] | None" = None) -> None:
+        """Declare `get_<aggregate>`, which shows these fields and properties of the state, or all fields but the hidden, and
+        what `also` adds to them."""
         names = shown or tuple(f.name for f in fields(self.state) if f.name not in hidden)
         types = self.types_of(names)
-        view = create_model(f"{self.name}View", **{name: (types[name], ...) for name in names})  # type: ignore[call-overload]
+        form = {name: (types[name], ...) for name in names}
+        view: type[BaseModel] = create_model(f"{self.name}View", __base__=also, **form)  # type: ignore[call-overload]
 
         def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
-            return view.model_construct(**{name: getattr(state, name) for name in names})
-            yield
+            further = {} if also is None else (yield from also.load(query, state))
+            return view.model_construct(**{name: getattr(state, name) for name in names}, **further)
 
         get = self._query_class(f"Get{self.name}", TimeTravel, f"One {self.label}, folded from its stream.", answer=answer)
         self.query(get=f"/{{{self.id_name}}}", returns=view)(get)

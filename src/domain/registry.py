@@ -10,6 +10,7 @@ from uuid import UUID
 
 from baton.domain.derived_refusals import reasons_of, refusals_of
 from baton.domain.shared.annotations import marks, text_refusals
+from baton.domain.shared.examples import EXAMPLES
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Refusal, UnauthorizedError
 from baton.domain.shared.text import refuse_blank_text
@@ -32,7 +33,6 @@ class QuestionOptions(TypedDict, total=False):
     refuses: Sequence[type[Refusal]]
     callers: Sequence[Enum]
     mcp: bool
-    essential: bool
     open: bool
 
 
@@ -105,27 +105,32 @@ class Operation:
     destructive: bool = False  # Whether agents are warned that it takes something away.
     callers: Sequence[Enum] = ()  # The kinds of actor that may call it, whatever policies permit; every kind, when not said.
     mcp: bool = True  # Whether it is a tool of agents.
-    essential: bool = False  # Whether agents see its tool without searching for it.
     open: bool = False  # Whether every caller may ask it, whatever policies permit.
 
     @cached_property
     def target(self) -> str | None:
         """The name of the path's placeholder for the stream it is about."""
-        return next((name for name in self._placeholders if name not in self.input.model_fields), None)
+        return next((name for name in self.placeholders if name not in self.input.model_fields), None)
 
     @cached_property
     def path_fields(self) -> tuple[str, ...]:
         """The fields of the input that stand in the path."""
-        return tuple(name for name in self._placeholders if name in self.input.model_fields)
+        return tuple(name for name in self.placeholders if name in self.input.model_fields)
 
     @cached_property
     def internal(self) -> frozenset[str]:
         """The fields that only the service itself may set."""
         return frozenset(name for name, info in self.input.model_fields.items() if marks(info, Internal))
 
+    @cached_property
+    def placeholders(self) -> tuple[str, ...]:
+        """The names of the path's placeholders, in order."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
     @property
-    def _placeholders(self) -> list[str]:
-        return re.findall(r"{(\w+)}", self.path)
+    def reads_own_writes(self) -> bool:
+        """Whether it can wait until it shows what was recorded up to a position."""
+        return "min_position" in self.input.model_fields
 
     @property
     def has_body(self) -> bool:
@@ -136,6 +141,13 @@ class Operation:
     def summary(self) -> str:
         """The first line of the input's documentation."""
         return (self.input.__doc__ or self.name).strip().splitlines()[0]
+
+    @cached_property
+    def example(self) -> dict[str, Any] | None:
+        """The arguments of an example call, with ids as placeholders such as `<asset_id>`; None where none is known."""
+        example = {**{name: f"<{name}>" for name in self.placeholders}, **EXAMPLES.get(self.name, {})}
+        needed = (info.alias or name for name, info in self.input.model_fields.items() if info.is_required())
+        return example if example.keys() >= set(needed) else None
 
     @cached_property
     def own_reasons(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from baton.application.ports import Bookmark, EventRow, Store
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import ActorProfile, ForgetActor, RegisterActor, monitor_id
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.equipment.catalog import SEEDED_ROLES
+from baton.domain.equipment.seeded_roles import SEEDED_ROLES
 from baton.domain.federation.facility import RegisterFacility
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Command
 from baton.domain.safety.clearance_template import (

@@ -76,7 +76,7 @@ def test_defaults_are_those_of_development() -> None:
     assert (settings.database_url, settings.temporal_address, settings.temporal_namespace) == (None, None, "default")
     assert (settings.max_request_body_size_bytes, settings.enclosure_observation_ttl_seconds) == (8388608, 120)
     assert (settings.idempotency_lock_stale_seconds, settings.idempotency_ttl_hours) == (60, 24)
-    assert (settings.database_pool_size, settings.mcp_toolset, settings.log_level) == (16, "all", "INFO")
+    assert (settings.database_pool_size, settings.mcp_toolset, settings.log_level) == (16, "operator", "INFO")
     assert settings.self_facility_code == "facility"
     assert boot_objections(settings) == []
 
@@ -90,7 +90,7 @@ def test_settings_are_environment_variables_of_their_name(monkeypatch: pytest.Mo
         "COMPUTE_SUBSTRATE": "local_process",
         "COMPUTE_JOB_DIRECTORY": "/var/lib/baton/jobs",
         "BOOTSTRAP_PRINCIPAL_ID": str(MIRA),
-        "MCP_TOOLSET": "essential",
+        "MCP_TOOLSET": "auditor",
         "PUBLIC_BASE_URL": "https://baton.example.org/",
         "IDEMPOTENCY_TTL_HOURS": "0",
         "LOG_LEVEL": "debug",
@@ -99,7 +99,7 @@ def test_settings_are_environment_variables_of_their_name(monkeypatch: pytest.Mo
         monkeypatch.setenv(name, value)
     settings = Settings()
     assert (settings.app_env, settings.production, settings.enforced) == ("staging", True, True)
-    assert (settings.mcp_toolset, settings.idempotency_ttl_hours, settings.log_level) == ("essential", 0, "DEBUG")
+    assert (settings.mcp_toolset, settings.idempotency_ttl_hours, settings.log_level) == ("auditor", 0, "DEBUG")
     assert (settings.public_base_url, settings.temporal_address) == ("https://baton.example.org", None)
     configured = settings.identity_providers[0]
     assert (configured.issuer, configured.allowed_algorithms) == (ISSUER, ("RS256", "ES256"))
@@ -137,6 +137,7 @@ def test_a_dotenv_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("SELF_FACILITY_CODE", "My Facility"),
         ("LOG_LEVEL", "loud"),
         ("MCP_TOOLSET", "some"),
+        ("MCP_TOOLSET", "essential"),
         ("VERIFIER_ALLOWED_HOSTS", '["https://storage.example"]'),
         ("VERIFIER_BUDGET_SECONDS", "0"),
         ("REQUIRE_AUTHENTICATED_PRINCIPAL", "perhaps"),
@@ -401,6 +402,11 @@ def test_a_bootstrap_principal_nobody_can_act_as_is_refused_in_production(
     assert bootstrap_awaits_binding(settings) is bool(bootstrap_objections(settings, []))
 
 
+SIGN_IN = {
+    "authorization_url": "https://id.example.org/authorize",
+    "token_url": "https://id.example.org/token",
+    "public_client_id": "docs",
+}
 REFUSED_PROVIDERS: dict[str, tuple[dict[str, Any], str]] = {
     "no URL of either kind": ({"jwks_url": None}, "neither jwks_url nor introspection_url"),
     "introspection without an id": ({**ASKED, "introspection_client_id": None}, "without credentials"),
@@ -430,6 +436,9 @@ REFUSED_PROVIDERS: dict[str, tuple[dict[str, Any], str]] = {
     "a key set at no port": ({"jwks_url": "https://id.example.org:port/keys"}, "no https URL"),
     "no algorithm": ({"allowed_algorithms": []}, "empty list of allowed_algorithms"),
     "an algorithm nobody knows": ({"allowed_algorithms": ["RS265"]}, "allows RS265"),
+    "a page without a client": ({**SIGN_IN, "public_client_id": None}, "cannot be signed in at from a page"),
+    "a page without a token": ({**SIGN_IN, "token_url": None}, "cannot be signed in at from a page"),
+    "signing in over http": ({**SIGN_IN, "token_url": "http://id.example.org/token"}, "sign-in addresses that are no https"),
 }
 
 

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from baton.application.ports import Batch, Bookmark, CommandResult, FactsRead, KeyClaim, Store, StreamAppend
+from baton.application.queries import LOG_END, place_of
 from baton.domain.access.actor import (
     Actor,
     ActorDeactivated,
@@ -28,12 +29,12 @@ from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.family import FamilyDefined, ListFamilies
 from baton.domain.kernel import Call, Event
 from baton.domain.shared.listing import Page, Where
-from baton.domain.shared.reads import LatestEvents
+from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Enter, Put, Release
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
-from baton.domain.trust.zone import ZoneDefined
+from baton.domain.trust.zone import ListZones, ZoneDefined
 from baton.infrastructure.postgres.pool import dedicated_connection, runtime_pool
 from baton.infrastructure.postgres.projections import Projector
 from baton.infrastructure.postgres.store import PostgresStore
@@ -451,6 +452,17 @@ class TestLookUps:
             assert await session.all_members("kind") == (first, second, other)
             assert await session.all_members("unheard") == ()
 
+    async def test_what_is_below_a_stream_is_found_level_by_level(self, tested_store: StoreUnderTest) -> None:
+        root, first, second, third, elsewhere = sorted(new_id() for _ in range(5))
+        below = {first: root, second: root, third: second, elsewhere: new_id()}
+        enlistments = [(Enlist("child", str(parent)), id) for id, parent in below.items()]
+        enlistments.append((Enlist("other", str(root)), elsewhere))
+        await tested_store.append(*(to(id, 0, actor_registered()) for id in below), enlistments=enlistments)
+        async with tested_store.store.session() as session:
+            assert await session.descendants("child", root, 50) == ((first, second), (third,))
+            assert await session.descendants("child", root, 1) == ((first, second),)
+            assert await session.descendants("child", third, 50) == ()
+
     async def test_enlisting_twice_is_enlisting_once(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
         await tested_store.append(to(id, 0, actor_registered()), enlistments=[(Enlist("kind", "k"), id)])
@@ -511,6 +523,8 @@ class TestRecords:
             assert await session.records(SubjectBinding, {"actor_id": first, "subject": "b"}) == (rows[1],)
             assert await session.records(SubjectBinding, {"subject": ("c", "a", "z")}) == (rows[0], rows[2])
             assert await session.records(SubjectBinding, {"subject": ()}) == ()
+            assert await session.records(SubjectBinding, {"subject": TextPart("B")}) == (rows[1],)
+            assert await session.records(SubjectBinding, {"subject": TextPart("%")}) == ()
             assert await session.records(SubjectBinding, {"actor_id": second, "subject": "b"}) == ()
 
     async def test_dropping_deletes_every_row_that_matches(self, tested_store: StoreUnderTest) -> None:
@@ -818,6 +832,19 @@ class TestFollowing:
         assert [row.stream_id for row in rows] == [held, free]
         assert rows[-1].position == committed, "what is committed counts although followers cannot see it yet"
 
+    async def test_the_log_is_read_backwards_without_what_is_in_flight(self, tested_store: StoreUnderTest) -> None:
+        for _ in range(3):
+            await tested_store.append(to(new_id(), 0, actor_registered(), ActorDeactivated()))
+        forwards = list(await tested_store.store.follow(BEGINNING, 10))
+        async with tested_store.store.session("gate") as session:
+            await session.append(batch(to(new_id(), 0, actor_registered())))
+            await tested_store.append(to(new_id(), 0, actor_registered()))
+            backwards, bookmark = list[Any](), LOG_END
+            while rows := await tested_store.store.precede(bookmark, 4):
+                backwards += rows
+                bookmark = place_of(rows[-1])
+        assert backwards == forwards[::-1]
+
     async def test_what_is_ahead_is_told_by_id(self, tested_store: StoreUnderTest) -> None:
         ids = [new_id() for _ in range(3)]
         for id in ids:
@@ -988,6 +1015,33 @@ class TestLists:
         assert [row.family_id for row in await self.list_items(tested_store, ListFamilies(), any_of)] == [
             ids[n] for n in found
         ]
+
+    @pytest.mark.parametrize(
+        ("asked", "found"),
+        [
+            ({"name": "Hutch B"}, [0]),
+            ({"name": "hutch b"}, []),
+            ({"q": "HUTCH"}, [0, 1]),
+            ({"q": "Ärm"}, [2]),
+            ({"q": "100%_"}, [2]),
+            ({"q": "h%b"}, []),
+            ({"q": "h_tch"}, []),
+            ({"q": "\\"}, [1]),
+            ({"q": "h", "name": "Hutch B"}, [0]),
+            ({"created_from": NOW + SECOND}, [1, 2]),
+            ({"created_to": NOW + SECOND}, [0]),
+            ({"created_from": NOW + SECOND, "created_to": NOW + 2 * SECOND}, [1]),
+        ],
+    )
+    async def test_things_are_found_by_name_and_time(
+        self, tested_store: StoreUnderTest, asked: dict[str, Any], found: list[int]
+    ) -> None:
+        ids = [new_id() for _ in range(3)]
+        for number, name in enumerate(["Hutch B", "hutch \\ C", "Nachtwärme 100%_"]):
+            time = NOW + number * SECOND
+            await tested_store.append(to(ids[number], 0, ZoneDefined(name=name), now=time), now=time)
+        await tested_store.settle()
+        assert [row.zone_id for row in (await tested_store.page(ListZones(**asked))).items] == [ids[n] for n in found]
 
     async def list_items(self, tested_store: StoreUnderTest, query: Any, *conditions: Where) -> tuple[Any, ...]:
         async with tested_store.store.session() as session:

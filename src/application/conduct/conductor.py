@@ -80,7 +80,7 @@ class Conductor:
             loop_step=self.steps.describe(plan.steps),
             asks_first=bool(measured),
             advised_from_outside=steering is not None and isinstance(steering.decide, CallerDecide),
-            first_point=None if steering is None else steering.space.first_point,
+            first_point=None if steering is None else steering.start_point,
             holds_unknown=plan.holds_unknown,
             ends_directly=plan.ends_directly,
             ends_locally=True,

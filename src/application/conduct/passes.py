@@ -61,7 +61,7 @@ class Passes:
             if plan.passes(procedure):
                 point = (await self.record.events(plan, procedures.ProcedureIterationEnded))[-1].advised_next_point
             elif not plan.stated_boundary:
-                point = plan.steering.space.first_point
+                point = plan.steering.start_point
             if point is None:
                 return reject(plan, "start_pass")
         return await self._start(plan, point, None)

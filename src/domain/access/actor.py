@@ -13,8 +13,17 @@ from pydantic import Field
 from baton.domain import kernel
 from baton.domain.kernel import Aggregate, Call, Command, Creation, Event, JudgedVerb, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.canonical import derived_uuid7
-from baton.domain.shared.listing import ListQuery, Summary
-from baton.domain.shared.reads import Reads, find_all, permitted_commands, record_of, records_of
+from baton.domain.shared.listing import NamedListQuery, Page, Summary, Where
+from baton.domain.shared.reads import (
+    Reads,
+    Rows,
+    TextPart,
+    find_all,
+    is_permitted,
+    permitted_commands,
+    record_of,
+    records_of,
+)
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.writes import Drop, Put, Record
@@ -278,13 +287,29 @@ class ActorRow(Value):
     created_at: datetime
 
 
-@actor.listing(Summary.from_state(actor, "kind status created_at"), returns=ActorRow)
-class ListActors(ListQuery):
-    """Actors in order of registration, with the names their profiles have now."""
+@actor.listing(Summary.from_state(actor, "kind status created_at"), returns=ActorRow, refuses=[UnauthorizedError])
+class ListActors(NamedListQuery):
+    """Actors in order of registration, with the names their profiles have now; to look for a name takes `GetActor`."""
 
     status: ActorStatus | None = None
     kind: tuple[ActorKind, ...] = ()
     actor_id: Annotated[tuple[UUID, ...], Field(max_length=100)] = ()
+
+    @classmethod
+    def name_column(cls) -> str:
+        return "name"
+
+    def answer(self, *known: State | Call) -> Reads[Page[Any]]:
+        wanted = [one for one in (self.name, self.q and TextPart(self.q)) if one is not None]
+        if wanted and not (yield from is_permitted(GetActor.__name__)):
+            detail = "To look for actors by name takes GetActor; list them without name and q, or have it granted."
+            raise UnauthorizedError(detail, reason="denied")
+        conditions = list(self.where())
+        for name in wanted:
+            profiles = yield from records_of(ActorProfile, name=name)
+            conditions.append(Where("actor_id", "in", tuple(profile.actor_id for profile in profiles)))
+        page: Page[Any] = yield Rows(self.summary, self, tuple(conditions))
+        return Page((yield from self.present(page.items)), page.next_cursor)
 
     def present(self, rows: tuple[Any, ...]) -> Reads[tuple[ActorRow, ...]]:
         profiles = yield from records_of(ActorProfile, actor_id=tuple(row.actor_id for row in rows))

@@ -1,47 +1,21 @@
 """The queries that belong to no aggregate: the event log as callers may read it, and what a caller itself may do."""
 
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
 
 from baton.domain.access.actor import Actor, ActorKind, names_of
-from baton.domain.kernel import Call, Query, SortedSet, Value
+from baton.domain.kernel import Call, NamesOnRequest, Query, SortedSet, Value
 from baton.domain.registry import question
-from baton.domain.shared.listing import Page
+from baton.domain.shared.event_view import EventView
+from baton.domain.shared.listing import Order, Page
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, permitted_commands
 from baton.domain.trust.policy import reachable_commands
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Position = Annotated[int, Field(ge=0, le=2**63 - 1)]
-
-
-class EventView(Value):
-    """One event with its envelope; texts that may hold personal data are null without `ReadEventTexts`.
-
-    `principal_name` is that of a person, an agent or an account as it is now, `Baton` for the service itself, or `not
-    signed in`; people's names are null without `GetActor`.
-    """
-
-    position: int
-    transaction_id: int
-    event_id: UUID
-    stream_type: str
-    stream_id: UUID
-    version: int
-    event_type: str
-    schema_version: int
-    payload: dict[str, Any]
-    principal_id: UUID
-    command_name: str
-    correlation_id: UUID
-    causation_id: UUID | None
-    occurred_at: datetime
-    recorded_at: datetime
-    surface_id: UUID | None
-    principal_name: str | None
 
 
 class AccessView(Value):
@@ -62,12 +36,18 @@ class EventFilter(Query):
     event_type: tuple[Name, ...] = ()
 
 
-@question("/events", context="edge", returns=Page[EventView], essential=True)
-class ListEvents(EventFilter):
-    """Every committed event after a position, in commit-safe order."""
+@question("/events", context="edge", returns=Page[EventView])
+class ListEvents(EventFilter, NamesOnRequest):
+    """Every committed event after a position, in commit-safe order or the newest first.
+
+    Lists of steps are referred to: the address that shows the whole event stands in their place.
+    """
 
     limit: Annotated[int, Field(ge=1, le=100)] = 50
     cursor: Name | None = None
+    order: Order = Order.ASC
+    payloads: bool = True
+    max_bytes: Annotated[int, Field(ge=1024, le=2**24)] | None = None
 
     def answer(self, call: Call) -> Reads[Page[dict[str, Any]]]:
         return (yield from ask(Ports.event_page, call, self))
@@ -78,7 +58,7 @@ class StreamEvents(EventFilter):
     """Every committed event after a position, as it happens (server-sent events); resumable without loss or repeat."""
 
 
-@question("/me", context="edge", returns=AccessView, open=True, essential=True)
+@question("/me", context="edge", returns=AccessView, open=True)
 class GetMyAccess(Query):
     """Who I am to the service, and every command that a call of mine can reach on this surface."""
 

@@ -15,7 +15,7 @@ from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef, 
 from baton.domain.agent.prompts import PROMPTS
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, copy_with
 from baton.domain.shared.annotations import Dollars
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, members_of
 from baton.domain.shared.refusals import Conflict, Invalid
@@ -322,7 +322,7 @@ agent.get()
 
 
 @agent.listing(Summary.from_state(agent, "kind name version status created_at versioned_at deprecated_at", marked=True))
-class ListAgents(ListQuery):
+class ListAgents(NamedListQuery):
     """Agents in the order they were defined."""
 
     kind: Annotated[str, Field(min_length=1, max_length=100)] | None = None

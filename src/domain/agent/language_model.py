@@ -15,7 +15,7 @@ from baton.domain.decision.decision import Inference
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.annotations import DollarsPerMillionTokens
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.listing import Hidden, ListQuery, Summary, Where
+from baton.domain.shared.listing import Hidden, ListQuery, NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, find_all, members_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Text
@@ -284,7 +284,7 @@ COLUMNS = "name provider model served_via data_tier archivability status created
 
 
 @language_model.listing(Summary.from_state(language_model, COLUMNS, marked=True))
-class ListLanguageModels(ListQuery):
+class ListLanguageModels(NamedListQuery):
     """The catalog in the order of its entries."""
 
     status: LanguageModelStatus | None = None

@@ -14,7 +14,7 @@ from baton.domain.decision.decision import Decision, RegisterDecision
 from baton.domain.equipment.asset_tree import AssetScope, asset_scope
 from baton.domain.kernel import Call, Command, JudgedVerb, Outcome, Value, instant
 from baton.domain.run.gates import load_plan
-from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, kind_of, phases_of, run
+from baton.domain.run.run import HELD, RUNNING, Phases, Run, RunHeld, RunStopped, end_of, kind_of, phases_of, run
 from baton.domain.safety.clearance import ACTIVE, Clearance
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, require
@@ -148,7 +148,10 @@ class StopForBeam(SupervisorCommand, JudgedVerb[Run, tuple[Sequence[RunHeld], Ph
         holds, phases = facts
         if not holds or holds[-1].decided_by_decision_id != self.hold_id:
             raise self.cannot("held_by_another", "Somebody else holds the run now.")
-        return [RunStopped(reason=self.reason, decided_by_decision_id=self.decision_id, actuation_kind=kind_of(run, phases))]
+        stopped = RunStopped(
+            reason=self.reason, decided_by_decision_id=self.decision_id, actuation_kind=kind_of(run, phases)
+        )
+        return end_of(run, stopped)
 
 
 class DuePage(Value):

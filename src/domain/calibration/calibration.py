@@ -248,7 +248,7 @@ class DefineCalibration(Creation):
     quantity: Annotated[
         str,
         Text(100, InvalidCalibrationQuantityError, "quantity"),
-        Field(description=f"One of {', '.join(CalibrationQuantity)}."),
+        Field(description="What is calibrated; every quantity is among the examples.", examples=list(CalibrationQuantity)),
     ]
     operating_point: dict[str, Any]
     description: Annotated[str | None, Remark(2000, personal=True)] = None

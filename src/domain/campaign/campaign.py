@@ -25,7 +25,7 @@ from baton.domain.kernel import (
 )
 from baton.domain.run.run import Run, RunAddedToCampaign, RunRemovedFromCampaign
 from baton.domain.shared.identifiers import trimmed_refs
-from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.listing import NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
@@ -236,7 +236,7 @@ class ListedCampaignStatus(StrEnum):
 
 
 @campaign.listing(CampaignSummary)
-class ListCampaigns(ListQuery):
+class ListCampaigns(NamedListQuery):
     """Campaigns in order of registration, those that are not over unless another status is asked for."""
 
     status: Annotated[tuple[ListedCampaignStatus, ...], Field(min_length=1)] = tuple(map(ListedCampaignStatus, OPEN))

@@ -26,7 +26,7 @@ from baton.domain.operation.conduct.results import ActuationKind
 from baton.domain.operation.procedure.procedure import UNDER_WAY, Procedure, ProcedureStatus
 from baton.domain.run.run import Run, RunStatus, kind_of, phases_of
 from baton.domain.shared.identifiers import GivenExternalId, GivenExternalIdScheme, checked_external_id
-from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.listing import NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, find_all, holder_of, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.tasks import queue_task
@@ -423,7 +423,7 @@ DatasetSummary = Summary.from_state(
 
 
 @dataset.listing(DatasetSummary)
-class ListDatasets(ListQuery):
+class ListDatasets(NamedListQuery):
     """Datasets in order of registration; `derived_from` lists the direct children of one."""
 
     indexed: ClassVar[tuple[str, ...]] = ("derived_from",)

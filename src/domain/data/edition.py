@@ -35,7 +35,7 @@ from baton.domain.kernel import (
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.citation import refuse_unminted
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
@@ -258,7 +258,7 @@ class PersistentIdentifierTombstoneError(Refusal, status=502, context="data"):
 
 
 GivenPublisher = FacilityCode | None
-GivenYear = Annotated[int | None, Field(description=f"{FIRST_YEAR} or later, and at most {YEARS_AHEAD} years ahead.")]
+GivenYear = Annotated[int | None, Field(description=f"A year from {FIRST_YEAR} on, at most {YEARS_AHEAD} years ahead.")]
 GivenLicense = Annotated[str, Text(100, InvalidSpdxIdentifierError, "license")] | None
 
 
@@ -584,7 +584,7 @@ EditionSummary = Summary.from_state(
 
 
 @edition.listing(EditionSummary)
-class ListEditions(ListQuery):
+class ListEditions(NamedListQuery):
     """Editions in order of registration; `dataset_id` lists those with this member."""
 
     status: EditionStatus | None = None

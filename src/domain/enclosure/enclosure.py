@@ -18,7 +18,7 @@ from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find_all, record_of, records_of
@@ -261,7 +261,7 @@ EnclosureItem = create_model(
 
 
 @enclosure.listing(EnclosureSummary, returns=EnclosureItem)
-class ListEnclosures(ListQuery):
+class ListEnclosures(NamedListQuery):
     """Enclosures in order of registration, Decommissioned ones included, with the time of their last observation."""
 
     lifecycle: EnclosureLifecycle | None = None
@@ -313,7 +313,7 @@ def enclosure_finding(
         for id in failing
         if id not in retired
         and enclosure_key(enclosures[id]) not in monitored
-        and not _is_fresh(contacts.get(id), now, fresh_within)
+        and not is_fresh(contacts.get(id), now, fresh_within)
     ]
     if retired:
         advice = "relocate the assets in one that is not in service"
@@ -342,14 +342,15 @@ def _objection(
         return f"is {enclosure.permit_status.value}"
     if contact is None:
         return "has no contact on record"
-    if not _is_fresh(contact, now, fresh_within):
+    if not is_fresh(contact, now, fresh_within):
         age = now - contact.contacted_at
         where = "ago" if age > timedelta() else "ahead of the clock"
         return f"was last observed {abs(age).total_seconds():.0f} s {where}, not within {fresh_within.total_seconds():.0f} s"
     return None
 
 
-def _is_fresh(contact: EnclosureContact | None, now: datetime, fresh_within: timedelta) -> bool:
+def is_fresh(contact: EnclosureContact | None, now: datetime, fresh_within: timedelta) -> bool:
+    """Return whether an observation is recent enough for work to rest on it."""
     return contact is not None and abs(now - contact.contacted_at) <= fresh_within
 
 

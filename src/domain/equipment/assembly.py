@@ -28,7 +28,7 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.canonical import canonical_json, content_hash
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, find_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, check_declaration
@@ -342,7 +342,7 @@ assembly.get()
 
 
 @assembly.listing(Summary.from_state(assembly, "name status version_tag content_hash presented_role_ids created_at"))
-class ListAssemblies(ListQuery):
+class ListAssemblies(NamedListQuery):
     """Assemblies in order of definition."""
 
     filters = {"role_id": "presented_role_id"}

@@ -195,7 +195,7 @@ class InvalidAssetSettingsError(Invalid, context="equipment"):
     """The settings break a schema of the asset's families, or no family declares one, or a unit changed under a value."""
 
 
-@asset.command(patch="/{asset_id}/settings", allowed=IN_SERVICE, essential=True)
+@asset.command(patch="/{asset_id}/settings", allowed=IN_SERVICE)
 class UpdateAssetSettings(JudgedVerb[Asset, dict[UUID, Family]]):
     """Merge a patch into the settings: a value sets, null deletes, what is left out stays, objects merge."""
 

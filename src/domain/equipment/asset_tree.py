@@ -19,7 +19,16 @@ from baton.domain.equipment.signals import signal_entries, signal_removals
 from baton.domain.equipment.values import AlternateIdentifier, Drawing, InvalidAlternateIdentifierError, Owner, check_owners
 from baton.domain.kernel import Call, IdSet, JudgedCreation, JudgedVerb, LogPosition, Outcome, Query, Value, omittable
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
-from baton.domain.shared.reads import Reads, find_all, holder_of, members_of, require, require_all, require_if_given
+from baton.domain.shared.reads import (
+    Descendants,
+    Reads,
+    find_all,
+    holder_of,
+    members_of,
+    require,
+    require_all,
+    require_if_given,
+)
 from baton.domain.shared.refusals import Invalid, NotFound, Refusal
 from baton.domain.shared.text import Reason
 from baton.domain.shared.writes import Delist, Enlist
@@ -82,10 +91,21 @@ def _damaged_record_error(how: str, id: UUID) -> AncestorWalkDepthExceededError:
 
 def levels_below(id: UUID, max_depth: int = MAX_DEPTH) -> Reads[tuple[tuple[UUID, ...], ...]]:
     """Return the ids below an asset, level by level down to `max_depth` levels, ascending in each."""
-    levels: list[tuple[UUID, ...]] = [(id,)]
-    while len(levels) <= max_depth and (level := (yield from members_of(CHILDREN, *levels[-1]))):
-        levels.append(level)
-    return tuple(levels[1:])
+    levels: tuple[tuple[UUID, ...], ...] = yield Descendants(CHILDREN, id, max_depth)
+    return levels
+
+
+def load_root_scope(root: Asset) -> Reads["AssetScope"]:
+    """Return a root and everything below it as the scope of a gate."""
+    ids = frozenset({root.id, *(id for level in (yield from levels_below(root.id)) for id in level)})
+    return AssetScope(ids, (yield from find_all(Asset, ids)))
+
+
+def related_asset_ids(id: UUID) -> Reads[frozenset[UUID]]:
+    """Return an asset, everything below it and everything it is a part of; an unknown asset is 404."""
+    yield from require(Asset, id)
+    above = yield from ancestors_of([id])
+    return frozenset(above).union(*(yield from levels_below(id)))
 
 
 def affordances_of(assets: Iterable[Asset]) -> Reads[dict[UUID, frozenset[Affordance]]]:
@@ -139,7 +159,7 @@ class RegistrationFacts(NamedTuple):
     model: Model | None
 
 
-@asset.creation(refuses=[Model.aggregate.NotFound, Enclosure.aggregate.NotFound], lock=ASSETS, essential=True)
+@asset.creation(refuses=[Model.aggregate.NotFound, Enclosure.aggregate.NotFound], lock=ASSETS)
 class RegisterAsset(JudgedCreation[RegistrationFacts]):
     """Register a piece of equipment: a root of a facility, or a part of another asset."""
 
@@ -319,7 +339,7 @@ class AssetTree(Value):
     nodes: tuple[AssetNode, ...]
 
 
-@asset.query(get="/{asset_id}/tree", returns=AssetTree, refuses=[AncestorWalkDepthExceededError], essential=True)
+@asset.query(get="/{asset_id}/tree", returns=AssetTree, refuses=[AncestorWalkDepthExceededError])
 class GetAssetTree(Query):
     """What is below an asset, or above it, read from the streams themselves."""
 

@@ -15,7 +15,7 @@ from baton.domain.equipment.values import AlternateIdentifier, AlternateIdentifi
 from baton.domain.kernel import Call, IdSet, LogPosition, Query, SortedSet, State, Value
 from baton.domain.recipe.capability import capabilities_on_offer
 from baton.domain.recipe.lifecycle import TemplateStatus
-from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.listing import NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads, find_all
 from baton.domain.shared.schema import Schema
 from baton.domain.shared.text import FreeText
@@ -31,8 +31,8 @@ AssetSummary = Summary.from_state(
 )
 
 
-@asset.listing(AssetSummary, essential=True)
-class ListAssets(ListQuery):
+@asset.listing(AssetSummary)
+class ListAssets(NamedListQuery):
     """Assets in order of registration; a parent's id lists what is right below it."""
 
     indexed: ClassVar[tuple[str, ...]] = ("alternate_identifiers",)
@@ -107,12 +107,7 @@ class AssetIntegrationView(Value):
     incomplete: bool
 
 
-@asset.query(
-    get="/{asset_id}/integration-view",
-    returns=AssetIntegrationView,
-    refuses=[AncestorWalkDepthExceededError],
-    essential=True,
-)
+@asset.query(get="/{asset_id}/integration-view", returns=AssetIntegrationView, refuses=[AncestorWalkDepthExceededError])
 class GetAssetIntegrationView(Query):
     """An asset with its families, ports, settings, enclosures, cautions and what can be done with it."""
 

@@ -26,7 +26,7 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.listing import ListQuery, Page, Summary
+from baton.domain.shared.listing import NamedListQuery, Page, Summary
 from baton.domain.shared.reads import Reads, find_all, require
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
@@ -254,7 +254,7 @@ FamilySummary = Summary.from_state(
 
 
 @family.listing(FamilySummary)
-class ListFamilies(ListQuery):
+class ListFamilies(NamedListQuery):
     """Families in order of definition."""
 
     filters: ClassVar[dict[str, str]] = {"role_id": "presented_role_id"}

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, Strict
 
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Value, Verb, copy_with
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, find_all, members_of, require, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Reason, Text
@@ -235,7 +235,7 @@ frame.get()
 
 
 @frame.listing(Summary.from_state(frame, "name parent_id placement status created_at"))
-class ListFrames(ListQuery):
+class ListFrames(NamedListQuery):
     """Frames in order of registration."""
 
     parent_id: UUID | None = None

@@ -22,7 +22,7 @@ from baton.domain.kernel import (
     copy_with,
 )
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require, require_all
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, OptionalReason, Text, name_key
@@ -235,7 +235,7 @@ ModelSummary = Summary.from_state(
 
 
 @model.listing(ModelSummary)
-class ListModels(ListQuery):
+class ListModels(NamedListQuery):
     """Models in order of definition; a manufacturer's name matches whatever its case."""
 
     filters: ClassVar[dict[str, str]] = {"family_id": "declared_family_id", "manufacturer_name": "manufacturer_key"}

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import Text, name_key
 from baton.domain.shared.writes import Claim
@@ -76,5 +76,5 @@ RoleSummary = Summary.from_state(
 
 
 @role.listing(RoleSummary)
-class ListRoles(ListQuery):
+class ListRoles(NamedListQuery):
     """Roles in order of definition."""

@@ -12,7 +12,7 @@ from pydantic import Field
 from baton.domain.decision.decision import Decision, DecisionRegistered
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, State, Value, Verb, copy_with
 from baton.domain.shared.identifiers import FACILITY_CODE, FacilityCode, check_facility_code
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, holder_of, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
@@ -188,7 +188,7 @@ COLUMNS = "code display_name kind parent_id status registered_at decommissioned_
 
 
 @facility.listing(Summary.from_state(facility, COLUMNS, time="registered_at", marked=True))
-class ListFacilities(ListQuery):
+class ListFacilities(NamedListQuery):
     """Facilities in order of registration."""
 
     kind: FacilityKind | None = None

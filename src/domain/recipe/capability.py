@@ -12,7 +12,7 @@ from pydantic import Field
 from baton.domain.equipment.affordance import Affordance
 from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, SortedSet, Verb
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, find_all, members_of, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.schema import Schema, check_declaration
@@ -181,7 +181,7 @@ CapabilitySummary = Summary.from_state(
 
 
 @capability.listing(CapabilitySummary)
-class ListCapabilities(ListQuery):
+class ListCapabilities(NamedListQuery):
     """Capabilities in order of definition."""
 
     status: TemplateStatus | None = None

@@ -28,7 +28,7 @@ from baton.domain.recipe.capability import Capability, ExecutorShape
 from baton.domain.recipe.lifecycle import CURRENT, DEFINED, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.subset import first_violation
 from baton.domain.shared.canonical import canonical_json
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require, require_all, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal
 from baton.domain.shared.schema import Schema, changed_units, check_declaration, declared_units
@@ -336,7 +336,7 @@ MethodSummary = Summary.from_state(
 
 
 @method.listing(MethodSummary)
-class ListMethods(ListQuery):
+class ListMethods(NamedListQuery):
     """Methods in order of definition."""
 
     status: TemplateStatus | None = None

@@ -31,7 +31,7 @@ from baton.domain.recipe.capability import Capability
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
 from baton.domain.recipe.practice import Practice
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require, require_all
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import OptionalReason, Text
@@ -399,7 +399,7 @@ PlanSummary = Summary.from_state(
 
 
 @plan.listing(PlanSummary)
-class ListPlans(ListQuery):
+class ListPlans(NamedListQuery):
     """Plans in order of definition."""
 
     status: TemplateStatus | None = None

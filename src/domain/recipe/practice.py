@@ -11,7 +11,7 @@ from baton.domain.federation.facility import Facility
 from baton.domain.kernel import Aggregate, Call, Event, IdSet, JudgedCreation, Outcome, Verb
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.method import Method
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require, require_all, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import OptionalReason
@@ -94,7 +94,7 @@ COLUMNS = "name method_id site_id family_ids status version_tag created_at versi
 
 
 @practice.listing(Summary.from_state(practice, COLUMNS))
-class ListPractices(ListQuery):
+class ListPractices(NamedListQuery):
     """Practices in order of definition."""
 
     status: TemplateStatus | None = None

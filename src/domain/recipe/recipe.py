@@ -16,7 +16,7 @@ from baton.domain.recipe.expansion import steps_hash
 from baton.domain.recipe.lifecycle import CURRENT, Template, TemplateDeprecated, TemplateStatus, TemplateVersioned
 from baton.domain.recipe.step_checks import RawSteps, check_steps, read_closing_steps, read_steps
 from baton.domain.recipe.steps import RecipeStep
-from baton.domain.shared.listing import ListQuery, Order, Page, Summary
+from baton.domain.shared.listing import NamedListQuery, Order, Page, Summary
 from baton.domain.shared.reads import Reads, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound
 from baton.domain.shared.text import OptionalReason
@@ -263,7 +263,7 @@ RecipeSummary = Summary.from_state(
 
 
 @recipe.listing(RecipeSummary)
-class ListRecipes(ListQuery):
+class ListRecipes(NamedListQuery):
     """Recipes in order of definition."""
 
     status: TemplateStatus | None = None

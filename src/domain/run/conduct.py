@@ -112,7 +112,6 @@ def unfit(reason: str, phase: Procedure, refusal: Refusal) -> RunPhaseMismatchEr
     accepted=RunConductAccepted,
     work="conduct-run",
     attempts=3,
-    essential=True,
 )
 class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
     """Conduct phases of the run one after the other, then complete it; the first phase that fails aborts it.
@@ -352,7 +351,7 @@ def pending_in(run: Run, phase: Procedure, now: datetime) -> Reads[PendingReques
     return (yield from pending_since(held.occurred_at, procedures.PendingRequest.HOLD, phase, progress, now))
 
 
-@run.query(get="/{run_id}/conduct", returns=RunConductView, essential=True)
+@run.query(get="/{run_id}/conduct", returns=RunConductView)
 class GetRunConduct(Query):
     """How the latest conduct of a run goes, phase by phase, what it waits for and its result."""
 

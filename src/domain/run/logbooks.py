@@ -156,7 +156,7 @@ def _channel(series: list[Observation]) -> Channel:
     )
 
 
-@run.query(get="/{run_id}/channels", returns=Page[Channel], essential=True)
+@run.query(get="/{run_id}/channels", returns=Page[Channel])
 class ListRunChannels(Query):
     """The channels of a run by name, each with its latest reading."""
 
@@ -195,7 +195,7 @@ class RunLogbookEntry(Entry):
     decision_id: UUID | None
 
 
-@run.command(post="/{run_id}/logbook", status=200, returns=Appended, attempts=3, essential=True)
+@run.command(post="/{run_id}/logbook", status=200, returns=Appended, attempts=3)
 class AppendRunLogbookEntries(JudgedVerb[Run, Actor | None]):
     """Write into the logbook of a run, whether it is on or over; debriefs are for agents."""
 

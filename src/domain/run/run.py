@@ -12,12 +12,13 @@ from baton.domain.kernel import Aggregate, Call, Command, Event, IdSet, JudgedVe
 from baton.domain.operation.conduct.results import ActuationKind, ConductEnded, RunConductResult, merged_kind
 from baton.domain.operation.procedure.procedure import PHASES, Procedure, ProcedureStatus
 from baton.domain.registry import Internal
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
 from baton.domain.shared.reads import Reads, find_all, members_of, require_if_given
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, MayContainPersonalData, TextsMayContainPersonalData, refuse_blank_text
 from baton.domain.shared.times import Instant
+from baton.domain.shared.writes import Delist
 
 
 class RunStatus(StrEnum):
@@ -31,6 +32,7 @@ class RunStatus(StrEnum):
 
 RUNNING, HELD, COMPLETED, STOPPED, ABORTED, TRUNCATED = RunStatus
 LIVE = (RUNNING, HELD)
+LIVE_RUNS = "run-live"  # Look-up kind: the runs that have not ended, by plan.
 
 Parameters = dict[str, Any]
 
@@ -243,7 +245,7 @@ def evolve(run: Run, event: RunEvent) -> Run:
     return copy_with(run, updated_at=event.occurred_at)
 
 
-@run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3, essential=True)
+@run.command(post="/{run_id}/hold", allowed=[RUNNING], records=RunHeld, attempts=3)
 class HoldRun(JudgedVerb[Run, Decision | None]):
     """Pause the run; it goes on only when somebody resumes it."""
 
@@ -254,9 +256,6 @@ class HoldRun(JudgedVerb[Run, Decision | None]):
         return (yield from require_if_given(Decision, self.decided_by_decision_id))
 
 
-HIDDEN = "created_at parameters_schema_revision hold_count last_held_at last_hold_reason running_since updated_at"
-run.get(hidden=HIDDEN.split())
-
 RunSummary = Summary.from_state(
     run,
     "name plan_id subject_id raid status campaign_id pinned_calibration_ids override_parameters_present adjustment_count "
@@ -264,8 +263,8 @@ RunSummary = Summary.from_state(
 )
 
 
-@run.listing(RunSummary, essential=True)
-class ListRuns(ListQuery):
+@run.listing(RunSummary)
+class ListRuns(NamedListQuery):
     """Runs in the order they were started."""
 
     status: RunStatus | None = None
@@ -292,6 +291,11 @@ def kind_of(run: Run, phases: Phases) -> ActuationKind | None:
     return merged_kind((run.actuation_kind, *(phase.actuation_kind for phase in phases)))
 
 
+def end_of(run: Run, ended: RunEnded) -> Outcome:
+    """Return what ends a run, which is then no longer among the live ones."""
+    return [ended, Delist(LIVE_RUNS, str(run.plan_id))]
+
+
 def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = None) -> None:
     """Refuse to end a run under a conduct that is still at work, unless it is the run's own that ends it."""
     live = [phase for phase in phases if phase.live_conduct_id is not None]
@@ -302,7 +306,7 @@ def refuse_live(command: Command, run: Run, phases: Phases, own: UUID | None = N
         raise command.cannot("conduct_live", detail, procedure_ids=ids, conduct_id=conduct_id)
 
 
-@run.command(post="/{run_id}/complete", allowed=LIVE, essential=True)
+@run.command(post="/{run_id}/complete", allowed=LIVE)
 class CompleteRun(JudgedVerb[Run, Phases]):
     """Complete the run as intended; a held one only once it has phases and every one of them is Completed."""
 
@@ -315,14 +319,14 @@ class CompleteRun(JudgedVerb[Run, Phases]):
         completed = RunCompleted(actuation_kind=kind_of(run, phases))
         undone = [phase for phase in phases if phase.status is not ProcedureStatus.COMPLETED]
         if run.status is HELD and phases and not undone and self.conduct_id is None:
-            return [completed]
+            return end_of(run, completed)
         refuse_live(self, run, phases, self.conduct_id)
         if run.status is HELD and not undone:
             raise self.cannot("held", "The run is Held; resume it, or stop or abort it.")
         if run.status is HELD:
             detail = "The run is Held, and not every phase of it is Completed; resume it, or stop or abort it."
             raise self.cannot("phase_not_completed", detail, procedure_ids=[str(phase.id) for phase in undone])
-        return [completed]
+        return end_of(run, completed)
 
 
 class RunEnding(JudgedVerb[Run, Phases]):
@@ -336,14 +340,14 @@ class RunEnding(JudgedVerb[Run, Phases]):
         return (yield from phases_of(run))
 
 
-@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True, essential=True)
+@run.command(post="/{run_id}/stop", allowed=LIVE, attempts=3, destructive=True)
 class StopRun(RunEnding):
     """End the run early by choice; what it measured so far is good."""
 
     reason: Annotated[str, run.text("stop_reason", 500, label="reason", personal=True)]
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
-        return [RunStopped(**dict(self), actuation_kind=kind_of(run, phases))]
+        return end_of(run, RunStopped(**dict(self), actuation_kind=kind_of(run, phases)))
 
 
 @run.command(post="/{run_id}/abort", allowed=LIVE, attempts=3, destructive=True)
@@ -353,7 +357,7 @@ class AbortRun(RunEnding):
     reason: Annotated[str, run.text("abort_reason", 500, label="reason", personal=True)]
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
-        return [RunAborted(**dict(self), actuation_kind=kind_of(run, phases))]
+        return end_of(run, RunAborted(**dict(self), actuation_kind=kind_of(run, phases)))
 
 
 @run.command(post="/{run_id}/truncate", allowed=LIVE, destructive=True)
@@ -372,4 +376,4 @@ class TruncateRun(RunEnding):
 
     def decide(self, run: Run, call: Call, phases: Phases) -> Outcome:
         refuse_live(self, run, phases, run.live_conduct_id)
-        return [RunTruncated(**dict(self), actuation_kind=kind_of(run, phases))]
+        return end_of(run, RunTruncated(**dict(self), actuation_kind=kind_of(run, phases)))

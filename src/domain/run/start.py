@@ -21,13 +21,13 @@ from baton.domain.recipe.plan_parts import check_wires, unbound_roles
 from baton.domain.recipe.practice import Practice
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
-from baton.domain.run.run import HELD, LIVE, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
+from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.reads import Reads, require_if_given
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import Word
-from baton.domain.shared.writes import Also, Answer
+from baton.domain.shared.writes import Also, Answer, Enlist
 from baton.domain.subject.subject import IN_PLACE, Subject, SubjectStatus
 
 MAX_PINS = 64
@@ -210,7 +210,7 @@ class RunStartedAnswer(BaseModel):
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
 
-@run.creation(returns=RunStartedAnswer, gated=True, essential=True)
+@run.creation(returns=RunStartedAnswer, gated=True)
 class StartRun(RunRequest, JudgedCreation[RunStart]):
     """Execute a plan: pass every gate, merge the parameters, and acknowledge the cautions on it and its assets."""
 
@@ -229,7 +229,8 @@ class StartRun(RunRequest, JudgedCreation[RunStart]):
         )
         answer = RunStartedAnswer(run_id=call.new_id, effective_parameters=parameters, acknowledged_cautions=cautions)
         joined = [Also(Campaign, self.campaign_id, [CampaignRunAdded(run_id=call.new_id)])] if self.campaign_id else []
-        return [started, *joined, Answer(answer.model_dump(mode="json"))]
+        live = Enlist(LIVE_RUNS, str(self.plan_id))
+        return [started, live, *joined, Answer(answer.model_dump(mode="json"))]
 
 
 CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))  # For phases that walk their steps once.
@@ -248,7 +249,7 @@ class Preflight(BaseModel):
     acknowledged_cautions: tuple[AcknowledgedCaution, ...]
 
 
-@run.query(post="/preflight", returns=Preflight, refuses=REFUSALS, essential=True)
+@run.query(post="/preflight", returns=Preflight, refuses=REFUSALS)
 class PreflightRun(RunRequest, Query):
     """Ask every gate whether this run could start now, and change nothing."""
 
@@ -268,7 +269,7 @@ class PreflightRun(RunRequest, Query):
         )
 
 
-@run.command(post="/{run_id}/resume", allowed=[HELD], gated=True, essential=True)
+@run.command(post="/{run_id}/resume", allowed=[HELD], gated=True)
 class ResumeRun(JudgedVerb[Run, Preconditions]):
     """Let a held run go on, if its preconditions still hold; nothing resumes by itself."""
 
@@ -289,7 +290,7 @@ class InvalidRunAdjustPatchError(Invalid, context="run", reason="empty"):
     """An adjustment changes at least one parameter."""
 
 
-@run.command(post="/{run_id}/adjust", allowed=LIVE, essential=True)
+@run.command(post="/{run_id}/adjust", allowed=LIVE)
 class AdjustRun(JudgedVerb[Run, Method]):
     """Merge a patch into the parameters of a run that is on: a value sets, null deletes, objects merge."""
 

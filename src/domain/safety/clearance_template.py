@@ -12,7 +12,7 @@ from pydantic import Field
 
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require_if_given
 from baton.domain.shared.refusals import Conflict, NotFound
 from baton.domain.shared.text import FreeText
@@ -198,7 +198,7 @@ COLUMNS = "code title facility_code version status defined_at"
 
 
 @template.listing(Summary.from_state(template, COLUMNS, time="defined_at", marked=True))
-class ListClearanceTemplates(ListQuery):
+class ListClearanceTemplates(NamedListQuery):
     """Clearance templates in order of definition."""
 
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None

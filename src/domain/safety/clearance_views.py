@@ -10,7 +10,7 @@ from pydantic import Field
 from baton.domain.kernel import Call, IdSet, TimeTravel, Value
 from baton.domain.safety.clearance import Clearance, ClearanceStatus, barred_reviewers, clearance
 from baton.domain.safety.hazards import Bindings, Declarations, RecordBinding, ReviewStep, RiskBand
-from baton.domain.shared.listing import ListQuery, Summary, Where
+from baton.domain.shared.listing import NamedListQuery, Summary, Where
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.times import Instant
@@ -84,7 +84,7 @@ class ClearanceSummary(Summary):
 
 
 @clearance.listing(ClearanceSummary)
-class ListClearances(ListQuery):
+class ListClearances(NamedListQuery):
     """Clearances in order of registration."""
 
     indexed: ClassVar[tuple[str, ...]] = ("bindings", "valid_until")

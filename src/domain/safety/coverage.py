@@ -1,7 +1,7 @@
 """The clearance gate: which safety forms cover a run, and whether one of them is in force."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,9 +20,7 @@ def covering_clearances(
 
     Ended ones are looked for only where none is in force: a gate that opens does not pay for the past.
     """
-    ids = {"Asset": asset_ids, "Run": (run_id,), "Subject": (subject_id,)}
-    bound = ({"kind": kind, "id": id} for kind, own in ids.items() for id in own if id is not None)
-    scope = frozenset(map(RecordBinding.model_validate, bound))
+    scope = record_bindings((run_id,), (subject_id,), asset_ids)
     keys = binding_keys(scope)
     covers: list[Clearance] = []
     for kind in (CURRENT, ENDED) if keys else ():
@@ -31,6 +29,25 @@ def covering_clearances(
         if any(is_in_force(clearance, now) for clearance in covers):
             break
     return tuple(sorted(covers, key=lambda clearance: clearance.id))
+
+
+def clearances_in_force(
+    run_ids: Iterable[UUID], subject_ids: Iterable[UUID | None], asset_ids: Iterable[UUID], now: datetime
+) -> Reads[tuple[Clearance, ...]]:
+    """Return the clearances in force on any of these, those that end first at the front."""
+    scope = record_bindings(run_ids, subject_ids, asset_ids)
+    found = yield from find_all(Clearance, (yield from members_of(CURRENT, *binding_keys(scope))))
+    counting = (one for one in found.values() if scope & one.bindings and is_in_force(one, now))
+    return tuple(sorted(counting, key=lambda one: (one.valid_until is None, one.valid_until or one.registered_at, one.id)))
+
+
+def record_bindings(
+    run_ids: Iterable[UUID | None], subject_ids: Iterable[UUID | None], asset_ids: Iterable[UUID]
+) -> frozenset[RecordBinding]:
+    """Return the bindings of a form that covers any of these."""
+    ids: dict[str, Iterable[UUID | None]] = {"Asset": asset_ids, "Run": run_ids, "Subject": subject_ids}
+    bound = ({"kind": kind, "id": id} for kind, own in ids.items() for id in own if id is not None)
+    return frozenset(map(RecordBinding.model_validate, bound))
 
 
 def is_in_force(clearance: Clearance, now: datetime) -> bool:

@@ -1,5 +1,6 @@
 """Lists: a projection's columns as a function of state, and keyset pages over them. A `ListQuery` names the filters: one
-with the name of a column means equality (any of, when repeatable), one whose plural is a set column means membership."""
+with the name of a column means equality (any of, when repeatable), one whose plural is a set column means membership.
+Things that have names are found by them with a `NamedListQuery`."""
 
 import base64
 from collections.abc import Iterator
@@ -11,8 +12,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from baton.domain.kernel import Aggregate, Call, CursorText, LogPosition, PageLimit, Query, State
+from baton.domain.kernel import Aggregate, Call, CursorText, LogPosition, NamesOnRequest, PageLimit, State
 from baton.domain.shared.annotations import marks
+from baton.domain.shared.naming import NAMES
 from baton.domain.shared.reads import Reads, Rows
 from baton.domain.shared.refusals import InvalidCursorError
 from baton.domain.shared.text import FreeText
@@ -37,7 +39,9 @@ class Where:
     """One condition on a column; all conditions of a query hold together."""
 
     column: str
-    test: Literal["is", "in", "not_in", "has", "has_any", "contains", "from", "to", "after", "after_or_null"]
+    test: Literal[
+        "is", "in", "not_in", "has", "has_any", "contains", "part", "from", "to", "before", "after", "after_or_null"
+    ]
     value: Any
 
 
@@ -140,7 +144,7 @@ def malformed_cursor() -> InvalidCursorError:
     return InvalidCursorError("This cursor is malformed; start again without one.", reason="malformed")
 
 
-class ListQuery(Query):
+class ListQuery(NamesOnRequest):
     """A keyset list over a projection."""
 
     summary: ClassVar[type[Summary]]
@@ -151,15 +155,26 @@ class ListQuery(Query):
     cursor: CursorText | None = None
     order: Order = Order.ASC
     min_position: LogPosition | None = None
+    created_from: Instant | None = None
+    created_to: Instant | None = None
+
+    @classmethod
+    def column_of(cls, name: str) -> str:
+        """Return the column that a filter of this name asks about."""
+        return cls.filters.get(name, name)
 
     def where(self) -> Iterator[Where]:
         """Yield the conditions this query sets; fields without a column are left to an own `where`."""
+        if self.created_from is not None:
+            yield Where(self.summary.time, "from", self.created_from)
+        if self.created_to is not None:
+            yield Where(self.summary.time, "before", self.created_to)
         columns, common = self.summary.model_fields, ListQuery.model_fields
         for name in type(self).model_fields:
             value = getattr(self, name)
             if name in common or value is None or value == ():
                 continue
-            column = self.filters.get(name, name)
+            column = self.column_of(name)
             if column in columns:
                 yield Where(column, "in" if isinstance(value, tuple) else "is", value)
             elif (plural := plural_of(column)) in columns:
@@ -188,6 +203,27 @@ class ListQuery(Query):
     def after(self) -> Cursor | None:
         """Return the cursor this page starts behind."""
         return Cursor.parse(self.cursor, self.order) if self.cursor else None
+
+
+class NamedListQuery(ListQuery):
+    """A list of things that people call by a name, each found by its whole name or by a part of it in any case."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    q: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+    @classmethod
+    def name_column(cls) -> str:
+        """Return the column that holds what people call a thing."""
+        return next(name for name in NAMES if name in cls.summary.model_fields)
+
+    @classmethod
+    def column_of(cls, name: str) -> str:
+        return cls.name_column() if name == "name" else super().column_of(name)
+
+    def where(self) -> Iterator[Where]:
+        yield from super().where()
+        if self.q is not None and (column := self.name_column()) in self.summary.model_fields:
+            yield Where(column, "part", self.q)
 
 
 def plural_of(column: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from baton.domain.data.lineage import Lineage, LineageDirection
     from baton.domain.data.procedure_files import FileRow
     from baton.domain.equipment.values import ExternalIdScheme
-    from baton.domain.kernel import Call, Event, State
+    from baton.domain.kernel import Call, Command, Event, State
     from baton.domain.operation.conduct.action_signals import ActionSignals
     from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
     from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from baton.domain.operation.conduct.work_items import WorkFound
     from baton.domain.shared.citation import Citation
     from baton.domain.shared.listing import Page, Summary
+    from baton.domain.shared.refusals import Refusal
     from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 
 
@@ -72,8 +73,14 @@ class MintedIdentifier:
     value: str
 
 
+Orders = Sequence[tuple["Command", UUID]]  # Commands, and what each is about.
+
+
 class Ports(Protocol):
     """Everything outside the store that a decision or an answer may ask."""
+
+    async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> Sequence[Refusal | None]:
+        """Execute commands as the caller, each in a transaction of its own; return the refusal of each, or None."""
 
     async def deployment(self) -> Deployment:
         """Return what may be known of this deployment."""

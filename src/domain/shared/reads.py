@@ -75,8 +75,25 @@ class AllMembers:
 
 
 @dataclass(frozen=True)
+class TextPart:
+    """Any text that holds this one, in upper or lower case."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Descendants:
+    """The stream ids enlisted under the id of a stream, those under each of them, and so on, level by level, as far down as
+    asked; in ascending order in each level."""
+
+    kind: str
+    id: UUID
+    max_depth: int
+
+
+@dataclass(frozen=True)
 class Records:
-    """The rows of a mutable relation whose columns equal these values (a tuple means any of)."""
+    """The rows of a mutable relation whose columns equal these values (a tuple means any of) or hold this `TextPart`."""
 
     record: type["Record"]
     where: Mapping[str, Any]
@@ -128,7 +145,8 @@ class RunInThread:
 
 
 Rights = Permission | Grants | PermittedCommands
-Read = Streams | PastEvents | LatestEvents | Holders | Members | AllMembers | Records | Rows | Rights | AskPort | RunInThread
+Enlisted = Members | AllMembers | Descendants
+Read = Streams | PastEvents | LatestEvents | Holders | Enlisted | Records | Rows | Rights | AskPort | RunInThread
 Reads = Generator[Read, Any, T]
 
 

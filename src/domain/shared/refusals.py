@@ -18,6 +18,7 @@ class Refusal(Exception):
         None  # The module and line that generated it, unless a class statement did.
     )
     default_reason: ClassVar[str | None] = None  # The reason of a class that has only one.
+    problem: Mapping[str, Any] | None = None  # The whole body it was answered with, where a client received it.
 
     def __init_subclass__(cls, status: int | None = None, context: str | None = None, reason: str | None = None) -> None:
         cls.status, cls.context = status or cls.status, context or cls.context

@@ -9,7 +9,7 @@ from uuid import UUID
 from baton.domain.equipment.asset import Asset, AssetLifecycle
 from baton.domain.kernel import Aggregate, Call, Creation, Event, JudgedVerb, Outcome, State, Verb, copy_with
 from baton.domain.shared.identifiers import checked_external_id
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, require
 from baton.domain.shared.refusals import Conflict, Invalid
 from baton.domain.shared.text import FreeText, Text
@@ -222,7 +222,7 @@ subject.get(hidden=["created_at"])
 @subject.listing(
     Summary.from_state(subject, "name status mounted_on_asset_id external_id external_id_scheme created_at", marked=True)
 )
-class ListSubjects(ListQuery):
+class ListSubjects(NamedListQuery):
     """Subjects in order of registration; an asset's id lists what is mounted on it."""
 
     status: SubjectStatus | None = None

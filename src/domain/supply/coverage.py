@@ -11,7 +11,7 @@ from baton.domain.equipment.asset_tree import AssetScope
 from baton.domain.federation.facility import Facility
 from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.identifiers import FACILITY_CODE
-from baton.domain.shared.reads import Holders, Reads, events_of, find_all, latest_events, members_of
+from baton.domain.shared.reads import Holders, Reads, all_members_of, events_of, find_all, latest_events, members_of
 from baton.domain.supply import supply as events
 from baton.domain.supply.supply import FORMER, KINDS, Supply, SupplyStatus, SupplyTransition
 
@@ -36,16 +36,23 @@ def supplies_in_scope(kinds: AbstractSet[str], scope: AssetScope, own_facility_c
     return tuple(one for one in found if one.status is not DECOMMISSIONED)
 
 
+def every_supply_in_scope(scope: AssetScope, own_facility_code: str) -> Reads[tuple[Supply, ...]]:
+    """Return the live supplies in scope, of whatever kind."""
+    return (yield from _enlisted_supplies(KINDS, None, scope, own_facility_code))
+
+
 def _enlisted_supplies(
-    lookup: str, kinds: AbstractSet[str], scope: AssetScope, own_facility_code: str
+    lookup: str, kinds: AbstractSet[str] | None, scope: AssetScope, own_facility_code: str
 ) -> Reads[tuple[Supply, ...]]:
-    """Return the supplies that a look-up has of the scope's facilities, the Sites that they are areas of included."""
+    """Return the supplies of these kinds, or of all, that a look-up has of the scope's facilities, the Sites that they are
+    areas of included."""
     codes = scope.facility_codes if scope.assets else frozenset({own_facility_code})
     holders: dict[str, UUID] = yield Holders(FACILITY_CODE, tuple(sorted(codes)))
     facilities = yield from find_all(Facility, holders.values())
     sites = yield from find_all(Facility, (one.parent_id for one in facilities.values() if one.parent_id is not None))
     codes |= {site.code for site in sites.values()}
-    supplies = yield from find_all(Supply, (yield from members_of(lookup, *sorted(kinds))))
+    reads = all_members_of(lookup) if kinds is None else members_of(lookup, *sorted(kinds))
+    supplies = yield from find_all(Supply, (yield from reads))
     return tuple(
         one
         for one in supplies.values()

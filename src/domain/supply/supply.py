@@ -14,7 +14,7 @@ from baton.domain.equipment.asset import Asset
 from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, State, TimeTravel, Value, Verb, copy_with
 from baton.domain.shared.canonical import canonical_json
 from baton.domain.shared.identifiers import FacilityCode, check_facility_code, require_facility
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.monitoring import InvalidMonitorRefError, MonitorReading, TriggerSource
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, record_of, require_if_given
@@ -304,7 +304,7 @@ SupplySummary = Summary.from_state(
 
 
 @supply.listing(SupplySummary)
-class ListSupplies(ListQuery):
+class ListSupplies(NamedListQuery):
     """Supplies in order of registration, Decommissioned ones included."""
 
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from baton.domain.access.actor import names_of
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Outcome, SortedSet, State, copy_with
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import ListQuery, NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookKind, LogbookOpened
 from baton.domain.shared.reads import Reads
 
@@ -73,7 +73,7 @@ conduit.get(hidden=["created_at"])
 
 
 @conduit.listing(Summary.from_state(conduit, "name source_zone_id target_zone_id created_at"))
-class ListConduits(ListQuery):
+class ListConduits(NamedListQuery):
     """Conduits in order of definition."""
 
     source_zone_id: UUID | None = None

@@ -12,7 +12,7 @@ from pydantic import Field
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.kernel import NIL, Aggregate, Call, Event, JudgedCreation, Outcome, Query, SortedSet, State, Value, Verb
 from baton.domain.registry import REGISTRY, Operation
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, find_all, is_permitted, require
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import FreeText
@@ -93,7 +93,7 @@ class InvalidPolicyCommandError(Invalid, context="trust", reason="unknown_comman
 CommandName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-@policy.creation(essential=True)
+@policy.creation()
 class DefinePolicy(JudgedCreation[None]):
     """Permit principals a set of commands on one conduit and surface; it counts from the next call on.
 
@@ -184,7 +184,7 @@ policy.get(
 
 
 @policy.listing(Summary.from_state(policy, "name conduit_id surface_id created_at"))
-class ListPolicies(ListQuery):
+class ListPolicies(NamedListQuery):
     """Policies in order of definition."""
 
     conduit_id: UUID | None = None

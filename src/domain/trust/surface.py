@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from uuid import UUID
 
 from baton.domain.kernel import Aggregate, Call, Creation, Event, Query, State, Value
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, record_of
 from baton.domain.shared.writes import Record
 
@@ -63,7 +63,7 @@ surface.get("id", "name", "kind")
 
 
 @surface.listing(Summary.from_state(surface, "name kind created_at"))
-class ListSurfaces(ListQuery):
+class ListSurfaces(NamedListQuery):
     """Surfaces in order of definition."""
 
     kind: SurfaceKind | None = None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from baton.domain.kernel import Aggregate, Creation, Event, State
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,5 +34,5 @@ zone.get("id", "name")
 
 
 @zone.listing(Summary.from_state(zone, "name created_at"))
-class ListZones(ListQuery):
+class ListZones(NamedListQuery):
     """Zones in order of definition."""

@@ -60,7 +60,7 @@ def table_statements(summary: type[Summary], name: str) -> list[str]:
 
 def filtered_columns(summary: type[Summary]) -> list[str]:
     queries = [one.input for one in REGISTRY if issubclass(one.input, ListQuery) and one.input.summary is summary]
-    wanted = {query.filters.get(name, name) for query in queries for name in (*query.model_fields, *query.indexed)}
+    wanted = {query.column_of(name) for query in queries for name in (*query.model_fields, *query.indexed)}
     _, *columns = summary.model_fields
     return [column for column in columns if column in wanted or any(plural_of(name) == column for name in wanted)]
 

@@ -15,6 +15,7 @@ from baton.domain.registry import REGISTRY
 from baton.domain.shared.gates import GATE_STREAMS
 from baton.domain.shared.listing import ListQuery, Order, Summary, Where
 from baton.domain.shared.logbooks import Entry
+from baton.domain.shared.reads import TextPart
 from baton.domain.shared.writes import Enter, Put, Record
 
 Statement = tuple[str, Sequence[Any]]  # SQL and the values of its placeholders
@@ -41,6 +42,8 @@ LOAD_LATEST = f"""SELECT {EVENT_COLUMNS} {NAMED_STREAM} AND event_type = ANY(%(t
 ORDER BY version DESC LIMIT %(count)s"""
 HISTORY = f"SELECT {EVENT_COLUMNS} {STREAM} AND version > %s ORDER BY version LIMIT %s"
 FOLLOW = f"SELECT {EVENT_COLUMNS} FROM events WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s"
+PRECEDE = f"""SELECT {EVENT_COLUMNS} FROM events WHERE (transaction_id, position) < (%s::text::xid8, %s) AND {COMMITTED}
+ORDER BY events.transaction_id DESC, events.position DESC LIMIT %s"""
 PLACES = f"""SELECT transaction_id::text::bigint, position, stream_type, stream_id, version FROM events
 WHERE {AFTER_BOOKMARK} ORDER BY {COMMIT_ORDER} LIMIT %s"""
 FOLLOW_ONLY = f"""
@@ -64,6 +67,15 @@ wanted AS (
 )
 SELECT {STREAM_COLUMNS} FROM wanted JOIN events ON stream_type = %s AND stream_id = wanted.id AND version > known_version
 ORDER BY stream_id, version"""
+DESCENDANTS = """
+WITH RECURSIVE below (depth, id) AS (
+    SELECT 1, stream_id FROM lookups WHERE kind = %(kind)s AND key = %(key)s
+    UNION ALL
+    SELECT depth + 1, stream_id FROM below, LATERAL (
+        SELECT stream_id FROM lookups WHERE kind = %(kind)s AND key = below.id::text OFFSET 0
+    ) AS further WHERE depth < %(max_depth)s
+)
+SELECT depth, id FROM below ORDER BY depth, id"""
 EVENT = f"SELECT {EVENT_COLUMNS} FROM events WHERE event_id = %s"
 LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE position <= %s ORDER BY position DESC LIMIT 1"
 PASSED = """SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
@@ -289,10 +301,27 @@ def page_statement(summary: type[Summary], query: ListQuery, where: Sequence[Whe
     return sql, [*values, query.limit + 1], shown
 
 
+def record_test(name: str, wanted: Any) -> str:
+    """Return the condition on a column of a mutable relation: equality, any of a tuple, or a part of a text."""
+    equality = "{} = ANY(%s)" if isinstance(wanted, tuple) else "{} = %s"
+    return (PART if isinstance(wanted, TextPart) else equality).format(name)
+
+
+def record_value(wanted: Any) -> Any:
+    """Return the value of such a condition."""
+    match wanted:
+        case TextPart(text):
+            return text
+        case tuple():
+            return list(wanted)
+    return wanted
+
+
 def _plain_values(values: Any) -> list[Any]:
     return [getattr(value, "value", value) for value in values]
 
 
+PART = "strpos(lower({}), lower(%s)) > 0"  # Without a pattern, so that no character of the text means something else.
 TESTS: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
     "is": ("{} = %s", None),
     "in": ("{} = ANY(%s)", _plain_values),
@@ -300,8 +329,10 @@ TESTS: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
     "has": ("{} @> %s", lambda value: [value]),
     "has_any": ("{} && %s", _plain_values),
     "contains": ("{} @> %s", Jsonb),
+    "part": (PART, None),
     "from": ("{} >= %s", None),
     "to": ("{} <= %s", None),
+    "before": ("{} < %s", None),
     "after": ("{} > %s", None),
     "after_or_null": ("({0} IS NULL OR {0} > %s)", None),
 }

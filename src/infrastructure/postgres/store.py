@@ -100,12 +100,15 @@ class PostgresSession:
         query = "SELECT DISTINCT stream_id FROM lookups WHERE kind = %s ORDER BY stream_id"
         return tuple(row[0] for row in await self._rows(tuple, query, (kind,)))
 
+    async def descendants(self, kind: str, id: UUID, max_depth: int) -> tuple[tuple[UUID, ...], ...]:
+        rows = await self._rows(tuple, sql.DESCENDANTS, {"kind": kind, "key": str(id), "max_depth": max_depth})
+        return tuple(tuple(id for _, id in level) for _, level in groupby(rows, key=itemgetter(0)))
+
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
         names = [column.name for column in fields(record)]  # type: ignore[arg-type]
-        tests = [f"{name} = {'ANY(%s)' if isinstance(value, tuple) else '%s'}" for name, value in where.items()]
-        condition = f" WHERE {' AND '.join(tests)}" if tests else ""
+        condition = f" WHERE {' AND '.join(sql.record_test(*one) for one in where.items())}" if where else ""
         query = f"SELECT {', '.join(names)} FROM {record.relation}{condition} ORDER BY {', '.join(record.key)}"
-        values = tuple(list(value) if isinstance(value, tuple) else value for value in where.values())
+        values = tuple(map(sql.record_value, where.values()))
         adapter = sql.record_adapter(record)  # type: ignore[arg-type]
         rows = await self._rows(tuple, query, values)
         return tuple(adapter.validate_python(dict(zip(names, row, strict=True))) for row in rows)
@@ -234,6 +237,10 @@ class PostgresStore:
             async with self.connection() as connection:
                 return await follow(connection, after, limit)
         rows = await self._rows(sql.FOLLOW_ONLY, (str(after.transaction_id), after.position, limit, list(only)))
+        return list(map(EventRow._make, rows))
+
+    async def precede(self, before: Bookmark, limit: int) -> Sequence[EventRow]:
+        rows = await self._rows(sql.PRECEDE, (str(before.transaction_id), before.position, limit))
         return list(map(EventRow._make, rows))
 
     async def event(self, event_id: UUID) -> EventRow | None:

@@ -90,6 +90,7 @@ def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
     shown = world.ask(REGISTRY.operations["get_agent"].input(), on=id).model_dump(mode="json")
     assert shown | {"created_at": None} == {
         "id": str(id),
+        "agent_id": str(id),
         "created_at": None,
         "kind": "RunDebriefer",
         "name": "Second debriefer",

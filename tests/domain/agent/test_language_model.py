@@ -23,6 +23,7 @@ from baton.domain.agent.language_model import (
     reproducibility_grade,
 )
 from baton.domain.decision.decision import Inference
+from baton.domain.kernel import instant
 from baton.domain.registry import REGISTRY
 from tests.support.domain.language_models import FREE, PRICED, entry
 from tests.support.domain.lifecycle_table import command
@@ -50,6 +51,8 @@ def test_an_entry_keeps_what_it_was_defined_with(world: World) -> None:
     view = world.ask(REGISTRY.operations["get_language_model"].input(), on=id)
     assert view.model_dump(mode="json") == {
         "id": str(id),
+        "language_model_id": str(id),
+        "created_at": instant(world.now),
         "name": "Acme large",
         "model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": "large-4-20260601"},
         "served_via": "Direct",

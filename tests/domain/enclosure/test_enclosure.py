@@ -261,6 +261,8 @@ def test_an_enclosure_shows_the_age_of_its_last_observation(world: World) -> Non
     view = world.ask(GetEnclosure(), on=id).model_dump(mode="json")
     assert view == {
         "id": str(id),
+        "enclosure_id": str(id),
+        "created_at": world.now.isoformat().replace("+00:00", "Z"),
         "name": "Imaging hutch B",
         "facility_code": LUMEN,
         "permit_status": "Unknown",

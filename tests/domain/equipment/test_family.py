@@ -217,6 +217,7 @@ def test_the_units_of_every_revision_are_remembered_and_not_shown(world: World) 
     view = world.ask(REGISTRY.operations["get_family"].input(), on=stage)
     assert set(type(view).model_fields) == {
         "id",
+        "family_id",
         "name",
         "status",
         "version_tag",

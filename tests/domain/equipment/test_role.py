@@ -69,7 +69,7 @@ def test_a_role_is_read_and_listed_whole(world: World) -> None:
     view = world.ask(REGISTRY.operations["get_role"].input(), on=role)
     listed = RoleSummary.of(world.state(Role, role))
     shown = {"name", "description", "required_affordances", "optional_affordances", "produces", "consumes", "created_at"}
-    assert set(type(view).model_fields) == shown | {"id"}
+    assert set(type(view).model_fields) == shown | {"id", "role_id"}
     assert set(RoleSummary.item_form().model_fields) == shown | {"role_id"}
     assert (view.id, listed.role_id) == (role, role)
     assert json.loads(listed.model_dump_json())["produces"] == ["Frame", "Image"]

@@ -31,6 +31,7 @@ from baton.domain.operation.steering.steered_conduct import (
     ProcedureSteeringMismatchError,
     RecordProcedureOutcome,
     SteeringView,
+    check_first_point,
     check_wiring,
     evidence_of,
     remaining_budget,
@@ -167,6 +168,33 @@ def test_a_search_that_does_not_fit_is_refused_before_its_decider(world: World) 
     assert caught.value.status == 422
     world.ports["deployment"].deciders = offered_deciders([DecideSubstrate.SOBOL])
     world.when(ConductUntilAdvised(**offering), on=id)
+
+
+@for_each(
+    ("point", "reason", "names"),
+    [
+        ({}, "first_point_axes", ["focus"]),
+        ({"focus": 0.5, "tilt": 1}, "first_point_axes", ["tilt"]),
+        ({"focus": 2.5}, "first_point_outside", ["focus"]),
+        ({"focus": True}, "first_point_outside", ["focus"]),
+    ],
+)
+def test_a_search_begins_nowhere_but_in_its_space(point: dict[str, Any], reason: str, names: list[str]) -> None:
+    check_first_point({"focus": 2}, space("focus"))
+    with expect_refusal(ProcedureSteeringMismatchError, reason) as caught:
+        check_first_point(point, space("focus"))
+    assert caught.value.facts == {"names": names}
+
+
+def test_a_search_begins_where_it_is_asked_to_and_keeps_that_when_it_is_taken_up(world: World) -> None:
+    id = register_procedure_from_recipe(world)
+    with expect_refusal(ProcedureSteeringMismatchError, "first_point_outside"):
+        world.when(ConductUntilAdvised(**SEARCH, first_point={"focus": 9.0}), on=id)
+    open_and_hold(world, ConductUntilAdvised(**SEARCH, first_point={"focus": 0.5}), on=id)
+    (design,) = [event for event in world.streams["Procedure", id] if isinstance(event, ProcedureSteeringDeclared)]
+    assert (design.first_point, design.start_point) == ({"focus": 0.5}, {"focus": 0.5})
+    (resumed,) = world.when(ConductUntilAdvisedFrom(**SEARCH), on=id)
+    assert isinstance(resumed, ProcedureResumed), "the design has not changed"
 
 
 def test_a_decider_that_is_not_offered_does_not_take_a_search_up_either(world: World) -> None:

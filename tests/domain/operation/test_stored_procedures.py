@@ -49,7 +49,7 @@ KEYS = {
     "expander_version steps_hash bindings_hash step_count",
     "ProcedureStepsResolved": "conduct_id conduct_mode resolved_steps resolved_closing_steps step_count steps_hash "
     "convergence touched watch on_unknown_outcome",
-    "ProcedureSteeringDeclared": "objective objective_capture_name space decide budget",
+    "ProcedureSteeringDeclared": "objective objective_capture_name space decide budget first_point",
     "ProcedureStarted": "conduct_id command_name acknowledged_cautions judged_asset_ids touched options",
     "ProcedureActivitiesLogbookOpened": "logbook_id kind schema",
     "ProcedureIterationStarted": "iteration_index point advice",

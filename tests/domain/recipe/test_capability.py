@@ -246,6 +246,7 @@ def test_the_whole_state_is_shown_with_its_times(world: World) -> None:
     shown = json.loads(view.model_dump_json())
     assert shown.keys() == {
         "id",
+        "capability_id",
         "code",
         "name",
         "description",

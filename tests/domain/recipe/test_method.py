@@ -253,6 +253,7 @@ def test_the_units_of_every_revision_are_remembered_and_not_shown(world: World) 
     view = world.ask(REGISTRY.operations["get_method"].input(), on=id)
     assert set(type(view).model_fields) == {
         "id",
+        "method_id",
         "name",
         "capability_id",
         "needed_family_ids",

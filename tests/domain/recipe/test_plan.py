@@ -394,6 +394,7 @@ def test_a_plan_is_shown_whole(hutch: PlanHutch) -> None:
     view = hutch.world.ask(REGISTRY.operations["get_plan"].input(), on=hutch.define_plan())
     assert set(type(view).model_fields) == {
         "id",
+        "plan_id",
         "name",
         "practice_id",
         "method_id",

@@ -117,7 +117,7 @@ def test_the_whole_state_is_shown_and_listed_with_its_times(world: World, flat_f
     columns = {"name", "method_id", "site_id", "family_ids", "status", "version_tag"}
     times = {"created_at", "versioned_at", "deprecated_at"}
     view = world.ask(REGISTRY.operations["get_practice"].input(), on=id)
-    assert set(type(view).model_fields) == {"id", *columns, *times}
+    assert set(type(view).model_fields) == {"id", "practice_id", *columns, *times}
     row = ListPractices.summary.of(state(world, id))
     assert set(type(row).item_form().model_fields) == {"practice_id", *columns, *times}
 

@@ -322,6 +322,8 @@ def test_a_supply_shows_its_address_and_its_status(world: World) -> None:
     shown = world.ask(REGISTRY.operations["get_supply"].input(), on=supply).model_dump()
     assert shown == {
         "id": supply,
+        "supply_id": supply,
+        "created_at": world.now,
         "kind": "cryogen",
         "name": "Station B nitrogen drop",
         "facility_code": LUMEN,

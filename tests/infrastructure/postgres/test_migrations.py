@@ -15,6 +15,7 @@ from alembic import command
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.equipment.signals import SIGNALS
+from baton.domain.run.run import LIVE_RUNS
 from baton.infrastructure.postgres.migrate import (
     MIGRATION_LOCK,
     alchemy_url,
@@ -22,6 +23,7 @@ from baton.infrastructure.postgres.migrate import (
     migrate,
     pending_migrations,
 )
+from tests.support.api.rest_beamline import beamline
 from tests.support.databases import with_database
 from tests.support.service import Api
 
@@ -173,3 +175,18 @@ async def test_owners_of_signals_are_found_in_the_events_of_before(api: Api, dat
 )
 def test_every_usual_spelling_of_a_database_address_is_understood(url: str) -> None:
     assert str(alchemy_url(url)) == "postgresql+psycopg://baton@db.example.org/baton"
+
+
+async def test_live_runs_are_found_in_the_events_of_before(api: Api, database_url: str) -> None:
+    """The migration writes the very rows that the commands have written; ended runs have none."""
+    line = await beamline(api)
+    first, second, third = [await line.start_run() for _ in range(3)]
+    await api.execute(f"/runs/{first}/complete")
+    await api.execute(f"/runs/{second}/hold", {"reason": "top-up"})
+    rows = "SELECT key, stream_id::text FROM lookups WHERE kind = %s ORDER BY stream_id"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        written = connection.execute(rows, (LIVE_RUNS,)).fetchall()
+        assert written == [(line.plan_id, second), (line.plan_id, third)]
+        connection.execute("DELETE FROM lookups WHERE kind = %s", (LIVE_RUNS,))
+        migrate_again(database_url, "0015", "0016")
+        assert connection.execute(rows, (LIVE_RUNS,)).fetchall() == written

@@ -271,7 +271,7 @@ class ForwardConduct(Conduct, JudgedVerb[Procedure, Opening]):
         return self.open_first(procedure, call, facts)
 
 
-@procedure.command(post="/{procedure_id}/conduct", reasons=["conduct_live", "asset_in_use"], essential=True, **CONDUCT)
+@procedure.command(post="/{procedure_id}/conduct", reasons=["conduct_live", "asset_in_use"], **CONDUCT)
 class ConductProcedure(ForwardConduct):
     """Conduct the steps one after the other; a failure ends in Aborted, and closing steps run either way."""
 

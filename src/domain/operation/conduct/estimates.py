@@ -54,16 +54,13 @@ class Estimate(BaseModel):
     ] = None
     ends_at: Annotated[
         datetime | None,
-        Field(
-            description="When it ends, if it goes on. Null while the clock stands: before the start, while held or asked to "
-            "hold, and while the conduct waits for its run, for advice or for the engine."
-        ),
+        Field(description="When it ends, if it goes on. Null before the start, while held or asked to, and while it waits."),
     ] = None
     basis: Annotated[
         EstimateBasis,
         Field(
-            description="`history` where every remaining step was done before, `partly` where some were (the others count "
-            "as nothing), `none` where none was or where no cap limits the passes of a loop."
+            description="Whether all remaining steps were done before (`history`), some (`partly`; the others count as "
+            "nothing) or none."
         ),
     ]
     to_cap: Annotated[

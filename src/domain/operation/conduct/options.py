@@ -39,16 +39,16 @@ class ChosenOptions(Value):
     watch: Annotated[
         WatchedGates | None,
         Field(
-            description="The gates that hold the procedure when they close while it is conducted; an empty list: gates are "
-            "judged at start and resume only. Chosen by the request, else the procedure, else its recipe, else enclosure.",
+            description="The gates that hold it when they close meanwhile; [] for none. Left out: the procedure's, its "
+            "recipe's, else enclosure.",
             exclude_if=lambda watch: watch is None,
         ),
     ] = None
     on_unknown_outcome: Annotated[
         OnUnknownOutcome | None,
         Field(
-            description="What an action or program whose outcome is unknown leads to. Chosen by the request, else the "
-            "procedure, else its recipe, else hold for conduct_or_hold_procedure and abort otherwise.",
+            description="What an unknown outcome of an action or program leads to. Left out: the procedure's, its recipe's, "
+            "the command's choice.",
             exclude_if=lambda outcome: outcome is None,
         ),
     ] = None

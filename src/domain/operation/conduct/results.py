@@ -206,7 +206,11 @@ class ResolvedStep(PlacedStep):
 
 
 class ConductResult(Value):
-    """The outcome of one conduct. It succeeded exactly when nothing failed before closing."""
+    """The outcome of one conduct. It succeeded exactly when nothing failed before closing.
+
+    An address that read otherwise than written is left at {"written", "read", "unit", "read_from"}; one that may or may not
+    have taken a write at {"outcome": "unknown", "values"}: the last value confirmed, then those tried since.
+    """
 
     procedure_id: UUID
     conduct_id: UUID
@@ -231,11 +235,7 @@ class ConductResult(Value):
     substrate_writes: Annotated[
         dict[str, Any],
         TextsMayContainPersonalData(codes=frozenset({"kind", "outcome"})),
-        Field(
-            description="What each address was left at: the value written or, where it was read back otherwise, "
-            '{"written": ..., "read": ..., "unit": ..., "read_from": ...}. Where it is not known whether a write had its '
-            'effect, {"outcome": "unknown", "values": [...]}: the last value confirmed, then those tried since.'
-        ),
+        Field(description="What each address was left at: the value written, what was read back, or all that it may hold."),
     ] = {}
     deviations: tuple[Deviation, ...] = ()  # Setpoints of the last pass and of closing that did not read as written.
     skipped_waits: tuple[PlacedStep, ...] = ()  # Checks of this conduct whose wait a person ended as if they had come true.

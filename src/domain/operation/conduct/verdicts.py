@@ -37,7 +37,7 @@ class ResolveProcedureStep(JudgedVerb[Procedure, RecipeStep | None]):
     conduct_id: UUID
     step_index: Index
     closing: Annotated[bool, Field(description="Always false: an unknown closing step does not hold a procedure.")] = False
-    iteration_index: Annotated[Index, Field(description="The pass of a loop; 0 outside passes.")] = 0
+    iteration_index: Annotated[Index, Field(description="The index of the pass, counted from 1; 0 outside passes.")] = 0
     outcome: StepVerdict
     reason: Annotated[str, procedure.text("resolve_reason", 500, label="reason", personal=True)]
 
@@ -71,7 +71,7 @@ class SkipProcedureWait(JudgedVerb[Procedure, WaitFacts]):
 
     conduct_id: UUID
     step_index: Index
-    iteration_index: Annotated[Index, Field(description="The pass of a loop; 0 outside passes.")] = 0
+    iteration_index: Annotated[Index, Field(description="The index of the pass, counted from 1; 0 outside passes.")] = 0
     reason: Annotated[str, procedure.text("skip_reason", 500, label="reason", personal=True)]
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[WaitFacts]:

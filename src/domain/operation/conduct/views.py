@@ -243,7 +243,7 @@ def ending_text(result: ConductResult) -> str:
     return f"{how}: {result.failure.message}"
 
 
-@procedure.query(get="/{procedure_id}/conduct", returns=ConductView, essential=True)
+@procedure.query(get="/{procedure_id}/conduct", returns=ConductView)
 class GetProcedureConduct(Query):
     """The progress of the latest conduct of a procedure, when its worker was last heard of, and its result."""
 

@@ -60,7 +60,7 @@ class WorkView(BaseModel):
     error: WorkError | None = None
 
 
-@question("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,), essential=True)
+@question("/work-items/{work_id}", context="operation", returns=WorkView, refuses=(WorkNotFoundError,))
 class GetWork(Query):
     """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
 

@@ -86,13 +86,12 @@ class ProcedurePreflight(BaseModel):
     estimate: Annotated[
         Estimate | None,
         Field(
-            description="How long conduct_procedure would take or, from Held, what remains. Null where the steps come with "
-            "the request, or where no conduct may begin."
+            description="How long a conduct would take, or what remains. Null where no steps are known, or none may begin."
         ),
     ] = None
 
 
-@procedure.query(get="/{procedure_id}/preflight", returns=ProcedurePreflight, essential=True)
+@procedure.query(get="/{procedure_id}/preflight", returns=ProcedurePreflight)
 class PreflightProcedure(Query):
     """Ask every gate whether this procedure could start now or, from Held, go on; and change nothing."""
 

@@ -27,7 +27,7 @@ from baton.domain.operation.conduct.touched import TouchedSignals
 from baton.domain.operation.steering import steering
 from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.recipe.steps import PlainCriterion, Step
-from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.logbooks import LogbookOpened
 from baton.domain.shared.text import FreeText, MayContainPersonalData
 
@@ -44,6 +44,7 @@ class ProcedureStatus(StrEnum):
 PHASES = "phase"  # Look-up kind: the procedures that are phases of a run.
 DEFINED, RUNNING, HELD, COMPLETED, ABORTED, TRUNCATED = ProcedureStatus
 UNDER_WAY = (RUNNING, HELD)
+ENDED = (COMPLETED, ABORTED, TRUNCATED)
 
 
 class HoldCause(StrEnum):
@@ -124,6 +125,8 @@ class Procedure(State):
     last_status_changed_at: datetime
     last_status_reason: FreeText | None = None
     interrupted_at: datetime | None = None
+    started_at: datetime | None = None  # First, by hand or by a conduct.
+    ended_at: datetime | None = None
 
 
 procedure = Aggregate(Procedure, "/procedures", context="operation")
@@ -182,14 +185,21 @@ class ProcedureStepsResolved(Event, of=procedure, inert=True, version=2, upcaste
     on_unknown_outcome: OnUnknownOutcome = OnUnknownOutcome.ABORT
 
 
-class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=2, upcasters={1: dict}):
-    """The design of a steered conduct was declared; since version 2 its decider may be that of an installed package."""
+class ProcedureSteeringDeclared(Event, of=procedure, inert=True, version=3, upcasters={1: dict, 2: dict}):
+    """The design of a steered conduct was declared; since version 2 its decider may be that of an installed package, since
+    version 3 it may begin where the request says."""
 
     objective: steering.SteeringObjective
     objective_capture_name: str
     space: steering.SteeringSpace
     decide: Annotated[steering.Decide, MayContainPersonalData()]
     budget: steering.SteeringBudget | None
+    first_point: Point | None = None  # Null where the search begins at the first point of its space.
+
+    @property
+    def start_point(self) -> Point:
+        """Where the first pass measures."""
+        return self.space.first_point if self.first_point is None else self.first_point
 
 
 class ProcedureStarted(Event, of=procedure, version=2, upcasters={1: dict}):
@@ -427,7 +437,10 @@ def with_status(procedure: Procedure, status: ProcedureStatus, event: Event, rea
     """Return the procedure with this status, its time and reason; a status that it has already changes nothing."""
     if status is procedure.status:
         return procedure
-    return copy_with(procedure, status=status, last_status_changed_at=event.occurred_at, last_status_reason=reason)
+    at = event.occurred_at
+    started_at = procedure.started_at or (at if status is RUNNING else None)
+    times = {"last_status_changed_at": at, "started_at": started_at, "ended_at": at if status in ENDED else None}
+    return copy_with(procedure, status=status, last_status_reason=reason, **times)
 
 
 def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
@@ -439,7 +452,6 @@ def streak_after(procedure: Procedure, ended: ProcedureIterationEnded) -> int:
     return 0 if ended.converged else streak + 1
 
 
-procedure.get()
 SUMMARY = (
     "name kind target_asset_ids parent_run_id recipe_id status activity_logbook_id registered_at last_status_changed_at "
     "last_status_reason hold_cause interrupted_at iteration_count"
@@ -447,7 +459,7 @@ SUMMARY = (
 
 
 @procedure.listing(Summary.from_state(procedure, SUMMARY, time="registered_at"))
-class ListProcedures(ListQuery):
+class ListProcedures(NamedListQuery):
     """Procedures in order of registration."""
 
     status: ProcedureStatus | None = None

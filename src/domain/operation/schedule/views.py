@@ -16,7 +16,7 @@ from baton.domain.operation.schedule.schedule import Schedule, ScheduleStatus, s
 from baton.domain.operation.schedule.schedule_action import Target
 from baton.domain.run.run import Run
 from baton.domain.shared.annotations import Seconds
-from baton.domain.shared.listing import ListQuery, Page, Summary
+from baton.domain.shared.listing import NamedListQuery, Page, Summary
 from baton.domain.shared.reads import Reads, Rows, find_all, latest_events, record_of
 from baton.domain.shared.text import FreeText
 
@@ -132,7 +132,7 @@ class ScheduleItem(Value):
 
 
 @schedule.listing(ScheduleSummary, returns=ScheduleItem)
-class ListSchedules(ListQuery):
+class ListSchedules(NamedListQuery):
     """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
 
     status: ScheduleStatus | None = None

@@ -9,17 +9,24 @@ from pydantic import BaseModel, Field
 
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
-from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, load_first_opening, load_resumption
+from baton.domain.operation.conduct.conduct import CONDUCT, Conduct, Opening, Wait, load_first_opening, load_resumption
 from baton.domain.operation.conduct.progress import ConductProgress, WaitingFor
-from baton.domain.operation.conduct.results import BestPoint, TerminationReason
+from baton.domain.operation.conduct.results import BestPoint, ConductResult, TerminationReason
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureSteeringDeclared, procedure
 from baton.domain.operation.steering import steering
-from baton.domain.operation.steering.steering import SteeringBudget, SteeringEvidence, SteeringObjectiveKind, SteeringSpace
+from baton.domain.operation.steering.steering import (
+    Point,
+    SteeringBudget,
+    SteeringEvidence,
+    SteeringObjectiveKind,
+    SteeringSpace,
+)
 from baton.domain.recipe.steps import RecipeStep, SteeringRef, declared_capture, declared_output, references
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
+from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Unprocessable
+from baton.domain.shared.writes import Answer
 
 
 class ProcedureRequiresRecipeError(Conflict, context="operation", reason="no_recipe"):
@@ -43,9 +50,9 @@ class SteeredConduct(Conduct):
     decide_: Annotated[steering.Decide, Field(alias="decide")] = steering.DEFAULT_DECIDE
     budget: SteeringBudget | None = None
 
-    def design(self) -> ProcedureSteeringDeclared:
+    def design(self, first_point: Point | None) -> ProcedureSteeringDeclared:
         own = {name: getattr(self, name) for name in ("objective", "objective_capture_name", "space", "budget")}
-        return ProcedureSteeringDeclared(**own, decide=self.decide_)
+        return ProcedureSteeringDeclared(**own, decide=self.decide_, first_point=first_point)
 
     def check_decider(self) -> Reads[None]:
         """Refuse a decider that is not available for this search."""
@@ -70,6 +77,17 @@ def check_wiring(steps: Sequence[RecipeStep], space: SteeringSpace, objective_ca
         raise mismatch(detail, "objective_missing", [objective_capture_name])
 
 
+def check_first_point(point: Point, space: SteeringSpace) -> None:
+    """Refuse to begin at a point that is not in the space."""
+    names = {axis.name for axis in space.axes}
+    if differing := sorted(names ^ point.keys()):
+        detail = f"first_point must name exactly the axes {', '.join(sorted(names))}."
+        raise mismatch(detail, "first_point_axes", differing)
+    if outside := [axis.name for axis in space.axes if not axis.admits(point[axis.name])]:
+        detail = f"first_point lies outside the space on {', '.join(outside)}; choose one inside."
+        raise mismatch(detail, "first_point_outside", outside)
+
+
 def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMismatchError:
     """Return the refusal of a search that does not fit the steps."""
     return ProcedureSteeringMismatchError(detail, reason=reason, facts={"names": names})
@@ -77,18 +95,28 @@ def mismatch(detail: str, reason: str, names: list[str]) -> ProcedureSteeringMis
 
 @procedure.command(post="/{procedure_id}/steering/conduct", **CONDUCT)
 class ConductUntilAdvised(SteeredConduct, JudgedVerb[Procedure, Opening]):
-    """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent."""
+    """Conduct the steps again and again, where the decider says, until it says stop or the budget is spent.
+
+    The steps come from the recipe that the procedure was registered from; they follow the axes of the space.
+    """
+
+    first_point: Annotated[
+        Point | None,
+        Field(description="Where the first pass measures: a value for every axis. Left out, the first point of the space."),
+    ] = None
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[Opening]:
         facts = yield from load_first_opening(self, procedure, call)
         if procedure.recipe_id is None:
             raise ProcedureRequiresRecipeError("The procedure has no recipe to steer; register one from a recipe.")
         check_wiring(facts.steps.steps, self.space, self.objective_capture_name)
+        if self.first_point is not None:
+            check_first_point(self.first_point, self.space)
         yield from self.check_decider()
         return facts
 
     def decide(self, procedure: Procedure, call: Call, facts: Opening) -> Outcome:
-        return self.open_first(procedure, call, facts, self.design(), space=self.space)
+        return self.open_first(procedure, call, facts, self.design(self.first_point), space=self.space)
 
 
 @procedure.command(post="/{procedure_id}/steering/resume", **CONDUCT)
@@ -111,7 +139,7 @@ class ConductUntilAdvisedFrom(SteeredConduct, JudgedVerb[Procedure, tuple[Openin
 
     def decide(self, procedure: Procedure, call: Call, facts: tuple[Opening, ProcedureSteeringDeclared, int]) -> Outcome:
         opening, kept, measured = facts
-        design = self.design()
+        design = self.design(kept.first_point)
         changed: list[Event] = [] if design == kept else [design]
         resumed = self.resumed_event(call, opening, measured, decided_by_decision_id=self.decided_by_decision_id)
         return self.open(procedure, call, opening, *changed, resumed, space=self.space)
@@ -206,7 +234,7 @@ def advice_given(
     return found
 
 
-def pending_advice_request(procedure: Procedure, call: Call) -> Reads[AdviceRequest | None]:
+def pending_advice_request(procedure: Procedure, now: datetime) -> Reads[AdviceRequest | None]:
     """Return what the live conduct waits to be advised on, or None."""
     progress = yield from record_of(ConductProgress, procedure_id=procedure.id)
     if progress is None or progress.waiting_until is None or progress.waiting_for != WaitingFor.ADVICE.value:
@@ -217,7 +245,7 @@ def pending_advice_request(procedure: Procedure, call: Call) -> Reads[AdviceRequ
     outcomes = yield from events_of(procedure.id, procedures.ProcedureOutcomeRecorded)
     detail = yield from events_of(procedure.id, procedures.ProcedureIterationStarted, procedures.ProcedureAdvised)
     passes = sum(outcome.occurred_at >= progress.started_at for outcome in outcomes)
-    budget = remaining_budget(designs[-1], passes, progress.started_at, call.now)
+    budget = remaining_budget(designs[-1], passes, progress.started_at, now)
     evidence = evidence_of(procedure, designs[-1], outcomes, budget)
     within = procedure.current_iteration_index is not None
     if advice_given(detail, progress.conduct_id, evidence.iteration_index, within=within) is not None:
@@ -247,21 +275,63 @@ class SteeringView(BaseModel):
     deadline: datetime | None = None
 
 
-@procedure.query(get="/{procedure_id}/steering", returns=SteeringView, essential=True)
+@procedure.query(get="/{procedure_id}/steering", returns=SteeringView)
 class GetProcedureSteering(Query):
     """What a steered conduct waits to be advised on."""
 
     def answer(self, procedure: Procedure, call: Call) -> Reads[SteeringView]:
-        question = yield from pending_advice_request(procedure, call)
-        if question is None:
-            return SteeringView(procedure_id=procedure.id, waiting=False)
-        index = question.evidence.iteration_index
-        return SteeringView(procedure_id=procedure.id, waiting=True, iteration_index=index, **question._asdict())
+        question = yield from pending_advice_request(procedure, call.now)
+        return SteeringView(procedure_id=procedure.id, waiting=False) if question is None else steering_view(question)
 
 
-@procedure.command(post="/{procedure_id}/steering/advise", allowed=[procedures.RUNNING], essential=True)
+def steering_view(question: AdviceRequest) -> SteeringView:
+    """Return a question as it is shown."""
+    index, procedure_id = question.evidence.iteration_index, question.evidence.procedure_id
+    return SteeringView(procedure_id=procedure_id, waiting=True, iteration_index=index, **question._asdict())
+
+
+class AdviceFollowed(SteeringView):
+    """What followed an advice: the next question with its evidence, or the end of the conduct with its result."""
+
+    ended: bool = False
+    result: ConductResult | None = None
+
+
+class AdviceAccepted(BaseModel):
+    """An advice that the conduct follows; it has not asked again yet. `get_procedure_steering` shows when it does."""
+
+    procedure_id: UUID
+    conduct_id: UUID
+    work_id: UUID
+
+
+def load_followed(procedure_id: UUID, conduct_id: UUID, now: datetime) -> Reads[AdviceFollowed | None]:
+    """Return the next question of a conduct that was advised, or its end; None while it measures."""
+    procedure = yield from require(Procedure, procedure_id)
+    if procedure.live_conduct_id != conduct_id:
+        ends = yield from events_of(procedure.id, procedures.ProcedureConducted)
+        result = next((end.result for end in ends if end.conduct_id == conduct_id), None)
+        return AdviceFollowed(procedure_id=procedure.id, waiting=False, ended=True, conduct_id=conduct_id, result=result)
+    answering = (procedures.ProcedureOutcomeRecorded, procedures.ProcedureResumed, procedures.ProcedureAdvised)
+    latest = yield from latest_events(procedure.id, *answering, count=1)
+    if isinstance(latest[0], procedures.ProcedureAdvised):
+        return None
+    question = yield from pending_advice_request(procedure, now)
+    return None if question is None else AdviceFollowed(**dict(steering_view(question)))
+
+
+@procedure.command(
+    post="/{procedure_id}/steering/advise",
+    allowed=[procedures.RUNNING],
+    returns=AdviceFollowed,
+    accepted=AdviceAccepted,
+    work="advice",
+)
 class AdviseProcedure(JudgedVerb[Procedure, tuple[AdviceRequest | None, int]]):
-    """Tell a conduct that waits where to measure next, or to stop."""
+    """Tell a conduct that waits where to measure next, or to stop.
+
+    With `wait`, the answer is the next question and its evidence or, where the conduct ends, its result.
+    """
 
     iteration_index: Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
     question: Annotated[
@@ -275,9 +345,10 @@ class AdviseProcedure(JudgedVerb[Procedure, tuple[AdviceRequest | None, int]]):
         ),
     ] = None
     advice: steering.SteeringAdvice
+    wait: Annotated[Wait, Field(description="Seconds to wait for the next question; 0 answers at once, with nothing.")] = 0
 
     def gather(self, procedure: Procedure, call: Call) -> Reads[tuple[AdviceRequest | None, int]]:
-        pending = yield from pending_advice_request(procedure, call)
+        pending = yield from pending_advice_request(procedure, call.now)
         return pending, (yield from load_question_number(procedure))
 
     def decide(self, procedure: Procedure, call: Call, facts: tuple[AdviceRequest | None, int]) -> Outcome:
@@ -297,8 +368,11 @@ class AdviseProcedure(JudgedVerb[Procedure, tuple[AdviceRequest | None, int]]):
             detail = f"Question {self.question} was answered or replaced; the conduct asks {question.question} now."
             raise self.cannot("stale_iteration", f"{detail} Read its steering again.", question=question.question)
         steering.check_advice(self.advice, question.evidence.space)
-        own = {name: value for name, value in self if name != "question"}
-        return [procedures.ProcedureAdvised(**own, conduct_id=question.conduct_id, advised_by=call.principal_id)]
+        conduct_id = question.conduct_id
+        own = {name: value for name, value in self if name not in ("question", "wait")}
+        advised = procedures.ProcedureAdvised(**own, conduct_id=conduct_id, advised_by=call.principal_id)
+        ids = AdviceAccepted(procedure_id=procedure.id, conduct_id=conduct_id, work_id=conduct_id)
+        return [advised, Answer(ids.model_dump(mode="json"), status=200)] if self.wait else [advised]
 
 
 @procedure.inner(allowed=[procedures.RUNNING])

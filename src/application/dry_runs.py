@@ -1,0 +1,97 @@
+"""Dry runs: a command is decided as always, on ports that reach nothing outside, and shown instead of written."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from baton.application.ports import Batch, Session
+from baton.domain.equipment.values import ExternalIdScheme
+from baton.domain.kernel import Call, Command
+from baton.domain.shared.citation import Citation
+from baton.domain.shared.dry_run import WouldRecord
+from baton.domain.shared.ports import MintedIdentifier, Orders, Ports
+from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.signatures import Signature, SignatureVerdict
+
+BLANK_SIGNATURE = "00" * 64
+
+
+class DryRunPorts:
+    """The ports of a dry run: no registry issues an identifier, and no signature leaves that could be used."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._made: Signature | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ports, name)
+
+    async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
+        """Return a made-up identifier."""
+        return MintedIdentifier(scheme, f"dry-run/{suffix}")
+
+    async def sign(self, secret_ref: str, content: bytes) -> Signature | None:
+        """Return a signature without its bytes, or None where the key is not held here."""
+        self._made = await self._ports.sign(secret_ref, content)
+        return self._made and self._made.model_copy(update={"bytes_hex": BLANK_SIGNATURE})
+
+    async def verify_signature(
+        self, public_material_ref: str | None, content: bytes, signature: Signature
+    ) -> SignatureVerdict:
+        """Return what checking a signature finds; for a blank one, what checking the one that was made does."""
+        made = self._made if self._made is not None and signature.bytes_hex == BLANK_SIGNATURE else signature
+        return await self._ports.verify_signature(public_material_ref, content, made)
+
+    async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> Sequence[Refusal | None]:
+        """Return the refusals that commands would get."""
+        return await self._ports.execute_each(call, orders, dry_run=True)
+
+
+async def refuse_rivals(session: Session, batch: Batch) -> None:
+    """Refuse what could not be written: a key that a stream holds, or a row that exists."""
+    for claim, _ in batch.claims:
+        if await session.holders(claim.kind, [claim.key]):
+            raise claim.rival
+    for put in batch.puts:
+        if put.rival is not None:
+            key = {name: getattr(put.record, name) for name in put.record.key}
+            if await session.records(type(put.record), key):
+                raise put.rival
+
+
+def would_record(batch: Batch, command: Command, *, texts: bool) -> Iterator[WouldRecord]:
+    """Yield the events of a batch; where the caller may not read free texts, only those that came with the command."""
+    own = frozenset() if texts else frozenset(texts_in(command.model_dump(mode="json")))
+    for append in batch.appends:
+        for _, event in append.events:
+            payload = orjson.loads(event.payload())
+            shown = payload if texts else keep_texts(event.without_texts(payload), payload, own)
+            name = type(event).__name__
+            yield WouldRecord(stream=append.stream_type, stream_id=append.stream_id, event_type=name, payload=shown)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in plain data."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for part in value.values():
+                yield from texts_in(part)
+        case list():
+            for part in value:
+                yield from texts_in(part)
+
+
+def keep_texts(hidden: Any, full: Any, own: frozenset[str]) -> Any:
+    """Return data whose free texts are null, with those put back that the caller sent."""
+    match hidden, full:
+        case None, str() if full in own:
+            return full
+        case dict(), dict():
+            return {name: keep_texts(part, full.get(name), own) for name, part in hidden.items()}
+        case list(), list() if len(hidden) == len(full):
+            return [keep_texts(one, other, own) for one, other in zip(hidden, full, strict=True)]
+        case _:
+            return hidden

@@ -1,0 +1,69 @@
+"""One run as it is shown: its state, when it was started, held, resumed and ended, by whom, and its phases."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from baton.domain.access.references import Acts, acts_of
+from baton.domain.kernel import FurtherView, TimeTravel, Value
+from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.run.run import ENDINGS, Run, RunHeld, RunResumed, RunStarted, phases_of, run
+from baton.domain.shared.reads import Reads, permitted_commands
+from baton.domain.shared.text import FreeText
+
+
+class RunPhaseView(Value):
+    """A phase of a run; its name is null without `GetProcedure`."""
+
+    procedure_id: UUID
+    name: FreeText | None
+    status: ProcedureStatus
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class RunCourse(FurtherView):
+    """When a run was started, last held and resumed, and ended, by whom, and its phases in order of registration.
+
+    The past of a run does not have the phases as they were then, so it has none.
+    """
+
+    started_at: datetime
+    started_by: UUID
+    started_by_name: str | None
+    held_at: datetime | None
+    held_by: UUID | None
+    held_by_name: str | None
+    resumed_at: datetime | None
+    resumed_by: UUID | None
+    resumed_by_name: str | None
+    ended_at: datetime | None
+    ended_by: UUID | None
+    ended_by_name: str | None
+    phases: tuple[RunPhaseView, ...] | None
+
+    @classmethod
+    def load(cls, query: TimeTravel, state: Run) -> Reads[dict[str, Any]]:
+        by_turns: Acts = {"held": (RunHeld,), "resumed": (RunResumed,), "ended": tuple(ENDINGS)}
+        acts = yield from acts_of(query, state.id, {"started": (RunStarted,)}, by_turns)
+        return {**acts, "phases": None if query.travels else (yield from run_phases(state))}
+
+
+def run_phases(run: Run) -> Reads[tuple[RunPhaseView, ...]]:
+    """Return the phases of a run as they are."""
+    phases = yield from phases_of(run)
+    named = bool(phases) and "GetProcedure" in (yield from permitted_commands())
+    return tuple(
+        RunPhaseView(
+            procedure_id=phase.id,
+            name=phase.name if named else None,
+            status=phase.status,
+            started_at=phase.started_at,
+            ended_at=phase.ended_at,
+        )
+        for phase in phases
+    )
+
+
+HIDDEN = "parameters_schema_revision hold_count last_held_at last_hold_reason running_since updated_at"
+run.get(hidden=HIDDEN.split(), also=RunCourse)

@@ -1,0 +1,22 @@
+"""Dry runs: what a command would record and answer, decided as always and not written."""
+
+from typing import Any
+from uuid import UUID
+
+from baton.domain.kernel import Value
+
+
+class WouldRecord(Value):
+    """One event that would be recorded."""
+
+    stream: str
+    stream_id: UUID
+    event_type: str
+    payload: dict[str, Any]
+
+
+class DryRun(Value):
+    """What a command would record, in order, and what it would answer; ids of what it would create are made up."""
+
+    would: tuple[WouldRecord, ...]
+    answer: dict[str, Any] | None
