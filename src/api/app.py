@@ -1,30 +1,27 @@
 """The API application: every operation of the registry behind the edge, with health, documentation, metrics and MCP."""
 
 import asyncio
-import base64
-import hashlib
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as PageRequest
 from starlette.responses import Response as PageResponse
 
+from baton.api.argument_help import HelpfulEndpoint
 from baton.api.authentication import Authentication
+from baton.api.documentation import Documentation
 from baton.api.edge import Edge, TraceContinuation, response_to
-from baton.api.errors import RouteNotFoundError
+from baton.api.errors import PROBLEM, RouteNotFoundError
 from baton.api.http import Endpoint, Request, Response
 from baton.api.mcp.transports import McpEndpoint
 from baton.api.metrics import observe_processes
-from baton.api.openapi import openapi_document
+from baton.api.refusal_catalogue import refusal_page
 from baton.api.rest import OperationEndpoint
 from baton.api.streams import AppendListener, ConductStream, EventStream, OpenStreams
 from baton.application.conduct.conduct_reader import ConductFeed
@@ -41,7 +38,6 @@ from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.shared.refusals import Refusal
 
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
-DOCS_PAGE = (Path(__file__).parent / "docs.html").read_text()  # shows the OpenAPI document, loads nothing from other hosts
 
 
 class ServiceHost(Protocol):
@@ -73,48 +69,39 @@ def create_app(host: ServiceHost, *, any_host: bool = False) -> Edge | TraceCont
     """Return the ASGI application; streams and waiting requests end once the service is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
-    mcp = McpEndpoint(settings, service)
-    edge = Edge(pages(host, mcp), authentication, settings.max_request_body_size_bytes, service.stopping)
+    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
+    mcp = McpEndpoint(settings, service, host.feed, host.listener, streams)
+    documentation = Documentation(settings)
+    edge = Edge(pages(host, mcp, documentation), authentication, settings.max_request_body_size_bytes, service.stopping)
+    documentation.route(edge)
+    edge.add("GET", "/refusals/{code}", refusal_page, "refusals", open=True)
     edge.add("GET", "/health", health, "health", open=True)
     edge.add("GET", "/readyz", readiness(host), "readyz", open=True)
     edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
     edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
     edge.add("POST", "/mcp", mcp, "mcp")
-    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
     special: dict[type[Any], Endpoint] = {
         StreamEvents: EventStream(host.feed, host.authorizer, host.listener, streams),
         StreamProcedureConduct: ConductStream(host.conduct_feed, service, host.listener, streams),
     }
     for operation in REGISTRY:
         endpoint = special.get(operation.input) or OperationEndpoint(operation, service)
-        edge.add(operation.method, operation.path, endpoint, operation.name, operation.context)
+        helpful = HelpfulEndpoint(endpoint, operation, service)
+        edge.add(operation.method, operation.path, helpful, operation.name, operation.context)
     return edge if host.tracing is None else TraceContinuation(edge)
 
 
-def pages(host: ServiceHost, mcp: McpEndpoint) -> FastAPI:
-    """Return the application of what is no operation: documentation and metrics; its lifespan is that of the service."""
+def pages(host: ServiceHost, mcp: McpEndpoint, documentation: Documentation) -> FastAPI:
+    """Return the application of the metrics and of paths that do not exist; its lifespan is that of the service."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with host, host.report_process("api"):
             await host.plant_seeds()
-            async with mcp.open():
+            async with documentation.prepare(), mcp.open():
                 yield
 
-    @cache
-    def document() -> bytes:
-        return orjson.dumps(openapi_document(REGISTRY, host.settings))
-
     app = FastAPI(title="Baton", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    docs_headers = page_headers(DOCS_PAGE)
-
-    @app.get("/openapi.json")
-    async def openapi() -> PageResponse:
-        return PageResponse(await asyncio.to_thread(document), media_type="application/json")
-
-    @app.get("/docs")
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(DOCS_PAGE, headers=docs_headers)
 
     @app.get("/metrics")
     async def metrics() -> PlainTextResponse:
@@ -129,25 +116,9 @@ def pages(host: ServiceHost, mcp: McpEndpoint) -> FastAPI:
         missing = RouteNotFoundError("There is nothing at this path; /docs lists every operation.")
         refusal, status = (error, error.status) if isinstance(error, Refusal) else (missing, error.status_code)
         answer = response_to(refusal, "edge", request.scope["correlation_id"], request.scope)
-        return PageResponse(answer.body, status, media_type="application/json")
+        return PageResponse(answer.body, status, media_type=PROBLEM.decode())
 
     return app
-
-
-def page_headers(page: str) -> dict[str, str]:
-    """Return the security headers of a page: only its own inline parts run, only this service is asked, no framing."""
-    own = f"script-src {inline_hashes(page, 'script')}; style-src {inline_hashes(page, 'style')}"
-    rest = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    policy = {"Content-Security-Policy": f"default-src 'none'; connect-src 'self'; {own}; {rest}"}
-    same = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
-    return {**policy, "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", **same}
-
-
-def inline_hashes(page: str, tag: str) -> str:
-    """Return the hashes of a page's inline elements as a content security policy lists them."""
-    parts = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    hashes = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts]
-    return " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
 
 
 async def health(request: Request, caller: Caller) -> Response:

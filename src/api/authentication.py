@@ -28,6 +28,7 @@ class Authentication:
 
     def __init__(self, settings: Settings, registry: IdentityRegistry, *, any_host: bool = False) -> None:
         self._registry = registry
+        self._client_ids = {one.issuer: one.public_client_id for one in settings.identity_providers if one.public_client_id}
         self._required = settings.tokens_required
         self._cached = b"no-store" if settings.public_base_url is None else b"public, max-age=300"
         self.origins = OriginRule(settings, tokens_required=self._required, any_host=any_host)
@@ -62,6 +63,7 @@ class Authentication:
                 for surface, values in audiences.items()
                 if surface in SURFACES
             },
+            **({"public_client_ids": self._client_ids} if self._client_ids else {}),
         }
 
         async def endpoint(request: Request, caller: Caller) -> Response:

@@ -7,7 +7,8 @@ import orjson
 import uuid_utils.compat
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from baton.api.errors import RequestTimeoutError, error_body
+from baton.api.errors import PROBLEM, RequestTimeoutError, error_body
+from baton.api.http import STANDARD_HEADERS
 from baton.api.metrics import observe
 
 CHECKS_PER_LIMIT = 4
@@ -89,8 +90,9 @@ class TimedConnection(HttpToolsProtocol):
             remedy = "send it without pauses, or have CLIENT_TIMEOUT_SECONDS raised"
             refusal = RequestTimeoutError(f"The request did not arrive within {self.limit:g} s; {remedy}.")
             body = orjson.dumps(error_body(refusal, "edge", uuid_utils.compat.uuid7()))
-            head = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: %d\r\n" % len(body)
-            self.transport.write(head + b"x-content-type-options: nosniff\r\nconnection: close\r\n\r\n" + body)
+            headers = [*STANDARD_HEADERS, (b"content-type", PROBLEM), (b"connection", b"close")]
+            lines = b"".join(b"%b: %b\r\n" % header for header in [*headers, (b"content-length", b"%d" % len(body))])
+            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\n%b\r\n%b" % (lines, body))
             observe("unrouted", refusal.status, self.limit)
             self._refused = True
             self.transport.write_eof()

@@ -17,8 +17,20 @@ from opentelemetry.context import attach, detach
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from baton.api.authentication import Authentication, challenge
-from baton.api.errors import InternalError, MethodNotAllowedError, ServiceStoppingError, error_body
-from baton.api.http import NOSNIFF, ClientDisconnected, Endpoint, Receive, Request, Response, Scope, Send, header, too_large
+from baton.api.compression import compress
+from baton.api.errors import PROBLEM, InternalError, MethodNotAllowedError, ServiceStoppingError, error_body, refusal_meaning
+from baton.api.http import (
+    STANDARD_HEADERS,
+    ClientDisconnected,
+    Endpoint,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    header,
+    too_large,
+)
 from baton.api.metrics import observe
 from baton.application.ports import Caller, StoreUnavailableError
 from baton.application.telemetry import error_location
@@ -28,7 +40,10 @@ from baton.domain.shared.refusals import IdempotencyClaimLostError, Refusal
 log = structlog.get_logger()
 
 FAILED = "Something failed inside the service; give the correlation id to its operators."
-LAST_RESORT = f'{{"detail":"{FAILED}","code":"InternalError","context":"edge","correlation_id":"%s"}}'
+LAST_RESORT = (
+    f'{{"type":"/refusals/InternalError","title":"{refusal_meaning(InternalError)}","status":500,"detail":"{FAILED}",'
+    '"instance":"urn:uuid:%s","code":"InternalError","context":"edge","correlation_id":"%s"}'
+)
 
 E = TypeVar("E")
 
@@ -120,7 +135,7 @@ class Edge:
                 await self._forward(scope, receive, send, correlation_id)
                 return
             else:
-                response = method_not_allowed(scope["method"], match, correlation_id)
+                response = method_not_allowed(scope, match, correlation_id)
         except ClientDisconnected:
             return
         except asyncio.CancelledError:
@@ -129,6 +144,7 @@ class Edge:
             response = response_to(stopping_error(), context, correlation_id, scope)
         except Exception as error:
             response = refusal_response(error, context, correlation_id, scope)
+        await compress(response, header(scope, b"accept-encoding"))
         if self._stopping.is_set():
             response.headers.append((b"connection", b"close"))
         response.headers.append((b"x-correlation-id", str(correlation_id).encode()))
@@ -150,7 +166,7 @@ class Edge:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                message["headers"] = [*message.get("headers", ()), correlation, NOSNIFF]
+                message["headers"] = [*message.get("headers", ()), correlation, *STANDARD_HEADERS]
             await send(message)
 
         try:
@@ -226,7 +242,7 @@ def refusal_response(error: Exception, context: str, correlation_id: UUID, scope
     except Exception as unexpected:
         with suppress(Exception):
             log.error("error_response_failed", error=type(unexpected).__name__, correlation_id=str(correlation_id))
-        return Response(500, (LAST_RESORT % correlation_id).encode())
+        return Response(500, (LAST_RESORT % (correlation_id, correlation_id)).encode(), content_type=PROBLEM)
 
 
 def stopping_error() -> ServiceStoppingError:
@@ -245,11 +261,14 @@ def response_to(refusal: Refusal, context: str, correlation_id: UUID, scope: Sco
     headers = [(b"www-authenticate", challenge(refusal, scope))] if refusal.status == 401 else []
     if refusal.status == 503 or isinstance(refusal, IdempotencyClaimLostError):
         headers.append((b"retry-after", b"5" if refusal.status == 503 else b"1"))
-    return Response(refusal.status, orjson.dumps(error_body(refusal, context, correlation_id)), headers)
+    body = orjson.dumps(error_body(refusal, context, correlation_id))
+    return Response(refusal.status, body, headers, content_type=PROBLEM)
 
 
-def method_not_allowed(method: str, methods: frozenset[str], correlation_id: UUID) -> Response:
+def method_not_allowed(scope: Scope, methods: frozenset[str], correlation_id: UUID) -> Response:
     """Return the 405 response, which lists the methods that the path has."""
     allow = ", ".join(sorted(methods))
-    body = orjson.dumps(error_body(MethodNotAllowedError(f"This path takes {allow}, not {method}."), "edge", correlation_id))
-    return Response(405, body, [(b"allow", allow.encode())])
+    refusal = MethodNotAllowedError(f"This path takes {allow}, not {scope['method']}.")
+    response = response_to(refusal, "edge", correlation_id, scope)
+    response.headers.append((b"allow", allow.encode()))
+    return response

@@ -1,5 +1,6 @@
-"""The error body that every surface answers with, and the refusals of the API itself."""
+"""The problem (RFC 9457) that every surface answers a refused request with, and the refusals of the API itself."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -7,8 +8,13 @@ from pydantic import BaseModel, ValidationError
 
 from baton.domain.shared.refusals import Refusal, Unavailable, Unprocessable
 
-# Texts in place of those messages that quote what was sent.
+PROBLEM = b"application/problem+json"
 UNQUOTED = {"union_tag_invalid": "Input should be of one of the kinds listed for it"}
+"""Texts in place of those messages that quote what was sent."""
+NO_ID = frozenset({"uuid_parsing", "uuid_type"})
+"""The faults of what is no id; it may be a name."""
+MAX_FAULTS = 3  # the faults that one sentence names
+MAX_NAME = 200
 
 
 class FieldError(BaseModel):
@@ -19,35 +25,75 @@ class FieldError(BaseModel):
     type: str
 
 
-class ErrorBody(BaseModel):
-    """Why a request was refused: `detail` for people, `code`, `reason` and `facts` for programs."""
+class NeededField(BaseModel):
+    """A field that a request must give."""
 
-    detail: str | list[FieldError]
+    name: str
+    type: str
+    description: str | None = None
+
+
+class Problem(BaseModel):
+    """Why a request was refused (RFC 9457): `detail` for people, `code`, `reason` and `facts` for programs. Where it has
+    the wrong form, `errors` lists what is wrong, `needed` the fields it must have, and `example` shows one that is right."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
     code: str
     context: str
     reason: str | None = None
     facts: dict[str, Any] | None = None
+    errors: list[FieldError] | None = None
+    needed: list[NeededField] | None = None
+    example: dict[str, Any] | None = None
     correlation_id: UUID
 
 
 class RequestValidationError(Unprocessable):
     """The request has the wrong form: a wrong type, a missing or unknown field, a length out of bounds."""
 
-    def __init__(self, errors: list[dict[str, Any]]) -> None:
-        super().__init__("The request has the wrong form; see the listed fields.")
+    needed: Sequence[NeededField] | None = None
+    example: dict[str, Any] | None = None
+
+    def __init__(self, errors: list[dict[str, Any]], names: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(fault_sentence(errors))
         self.errors = errors
+        self.names = names  # each field that wants an id, with the text that was sent for it
 
     @classmethod
     def of(cls, error: ValidationError, place: str) -> "RequestValidationError":
         """Return the validation failures of a model, without the values that were sent."""
-        details = error.errors(include_url=False, include_context=False, include_input=False)
+        details = error.errors(include_url=False, include_context=False)
         messages = [(detail, UNQUOTED.get(detail["type"], detail["msg"])) for detail in details]
-        return cls([{"loc": [place, *detail["loc"]], "msg": msg, "type": detail["type"]} for detail, msg in messages])
+        faults = [{"loc": [place, *detail["loc"]], "msg": msg, "type": detail["type"]} for detail, msg in messages]
+        return cls(
+            faults, [(field_of(one["loc"]), one["input"]) for one in details if may_be_name(one["type"], one["input"])]
+        )
 
     @classmethod
-    def at(cls, *loc: str, msg: str, type: str = "value_error") -> "RequestValidationError":
+    def at(cls, *loc: str, msg: str, type: str = "value_error", given: Any = None) -> "RequestValidationError":
         """Return the refusal for one failure."""
-        return cls([{"loc": list(loc), "msg": msg, "type": type}])
+        return cls([{"loc": list(loc), "msg": msg, "type": type}], [(loc[-1], given)] if may_be_name(type, given) else [])
+
+
+def field_of(loc: Iterable[str | int]) -> str:
+    """Return the name of the innermost field at a place of a request."""
+    return next((part for part in reversed(tuple(loc)) if isinstance(part, str)), "")
+
+
+def may_be_name(fault: str, given: Any) -> bool:
+    """Return whether what was sent in place of an id may be the name of a thing."""
+    return fault in NO_ID and isinstance(given, str) and 0 < len(given.strip()) <= MAX_NAME
+
+
+def fault_sentence(errors: Sequence[dict[str, Any]]) -> str:
+    """Return what is wrong with a request, as one sentence."""
+    named = [f"{'.'.join(str(part)[:60] for part in fault['loc'])}: {fault['msg'].rstrip('.')}" for fault in errors]
+    more = [f"and {len(named) - MAX_FAULTS} more"] if len(named) > MAX_FAULTS else []
+    return f"The request has the wrong form: {'; '.join((*named[:MAX_FAULTS], *more))}."
 
 
 class RouteNotFoundError(Refusal, status=404):
@@ -87,12 +133,24 @@ class InternalError(Refusal, status=500):
 
 
 def error_body(refusal: Refusal, context: str, correlation_id: UUID) -> dict[str, Any]:
-    """Return the error body; a refusal without a context of its own gets that of the operation."""
-    optional = {"reason": refusal.reason, "facts": refusal.facts}
+    """Return the problem of a refused request; a refusal without a context of its own gets that of the operation."""
+    optional: dict[str, Any] = {"reason": refusal.reason, "facts": refusal.facts}
+    if isinstance(refusal, RequestValidationError):
+        needed = None if refusal.needed is None else [field.model_dump(exclude_none=True) for field in refusal.needed]
+        optional |= {"errors": refusal.errors, "needed": needed, "example": refusal.example}
     return {
-        "detail": refusal.errors if isinstance(refusal, RequestValidationError) else refusal.detail,
+        "type": f"/refusals/{refusal.code}",
+        "title": refusal_meaning(type(refusal)),
+        "status": refusal.status,
+        "detail": refusal.detail,
+        "instance": f"urn:uuid:{correlation_id}",  # the path may hold what a caller put where an id belongs
         "code": refusal.code,
         "context": context if refusal.context == "edge" else refusal.context,
         "correlation_id": str(correlation_id),
         **{name: value for name, value in optional.items() if value is not None},
     }
+
+
+def refusal_meaning(refusal: type[Refusal]) -> str:
+    """Return what a class of refusals means: its documentation on one line."""
+    return " ".join((refusal.__doc__ or "").split())

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+import baton
 from baton.api.errors import RequestTooLargeError
 from baton.application.ports import Caller
 
@@ -14,7 +15,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-NOSNIFF = (b"x-content-type-options", b"nosniff")
+STANDARD_HEADERS: Headers = [(b"x-content-type-options", b"nosniff"), (b"baton-version", baton.__version__.encode())]
+"""The headers of every response."""
 
 
 class ClientDisconnected(Exception):
@@ -97,7 +99,7 @@ class Response:
     release: Callable[[], None] = lambda: None  # called once when a stream has ended, normally or not
 
     async def send(self, send: Send) -> None:
-        headers = [*self.headers, NOSNIFF]
+        headers = [*self.headers, *STANDARD_HEADERS]
         if self.stream is None:
             if self.body or self.status not in (204, 304):
                 headers.append((b"content-length", str(len(self.body)).encode()))

@@ -1,93 +1,135 @@
 """The OpenAPI document, derived from the registry: typed inputs and answers, every refusal, and where each is declared."""
 
-import re
-import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 import baton
-from baton.api import errors
-from baton.api.origins import ForeignRequestError
 from baton.api.parsing import MAX_KEY_LENGTH
-from baton.application import identity
-from baton.application.ports import StoreUnavailableError
+from baton.api.refusal_catalogue import ALWAYS_POSSIBLE, STREAMS, possible_refusals, refusal_catalogue
+from baton.api.schemas import PREFIX, Forms, Schema, generate_forms, reachable
+from baton.api.service_paths import SERVICE_PATHS, SERVICE_TAG
 from baton.application.settings import Settings
-from baton.domain.access.edge_queries import EventView, StreamEvents
-from baton.domain.kernel import Command, History, Query
+from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.registry import Operation, Registry
-from baton.domain.shared import refusals as domain
-from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.canonical import derived_uuid7
+from baton.domain.shared.examples import fill
+from baton.domain.shared.field_meanings import describe
+from baton.domain.shared.sources import operation_source
 
-PACKAGE = Path(baton.__file__).parent
-REF = "#/components/schemas/{model}"
-ALWAYS_POSSIBLE: tuple[type[Refusal], ...] = (
-    *(identity.UnauthenticatedError, identity.InvalidTokenError, domain.UnauthorizedError, ForeignRequestError),
-    *(errors.RepeatedHeaderError, errors.RequestTimeoutError, errors.RequestValidationError),
-    *(errors.InternalError, errors.ServiceStoppingError),
-    *(StoreUnavailableError, identity.KeySetUnavailableError, identity.IntrospectionUnavailableError),
-)
-COMMAND_REFUSALS: tuple[type[Refusal], ...] = (
-    *(domain.ConcurrencyError, domain.IdempotencyClaimLostError, domain.IdempotencyConflictError),
-    *(errors.RequestTooLargeError, errors.UnsupportedMediaTypeError),
-)
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
-POSITION_HEADER = {
-    "description": "The log position of this command; lists accept it as `min_position` to show its effect.",
-    "schema": {"type": "integer"},
-}
-REPLAYED_HEADER = {
-    "description": "Present when this is the stored answer to an earlier request.",
-    "schema": {"type": "string"},
-}
-CORRELATION_HEADER = {"description": "Names this request in logs and events.", "schema": UUID_SCHEMA}
-STREAM_ID_SCHEMAS: dict[type[Any], dict[str, Any]] = {
+JSON, PROBLEM = "application/json", "application/problem+json"
+STREAM_ID_SCHEMAS: dict[type[Any], Schema] = {
     StreamEvents: {"type": "integer", "minimum": 0},
     StreamProcedureConduct: {"type": "string", "pattern": "^[0-9a-fA-F-]{36}:[0-9]{1,10}$"},
 }  # The streams, each with the schema of its frame ids.
-ITERATIONS = "Number of iterations in a row that did not converge"
-COUNTS = {
-    "attempt": "Number of the attempt, from 1.",
-    "byte_size": "In bytes.",
-    "closing_count": "Number of closing steps.",
-    "completed_count": "Number of steps or phases that were completed.",
-    "consecutive_failures": "Number of failures in a row.",
-    "consecutive_unconverged_iterations": f"{ITERATIONS}.",
-    "count": "Number of readings.",
-    "daily_token_cap": "Number of tokens in a day, at most.",
-    "depth": "Number of levels below the root.",
-    "entry_count": "Number of entries.",
-    "input_tokens": "Number of tokens.",
-    "iterations_remaining": "Number of iterations.",
-    "limit": "Number of items on a page, at most.",
-    "max_consecutive_unconverged_iterations": f"{ITERATIONS}, at most.",
-    "max_depth": "Number of levels, at most.",
-    "min_observations": "Number of observations.",
-    "missed_count": "Number of firings that were missed.",
-    "num_restarts": "Number of restarts of the search.",
-    "output_tokens": "Number of tokens.",
-    "points_per_axis": "Number of points on each axis.",
-    "raw_samples": "Number of samples.",
-    "request_max_tokens": "Number of tokens, at most.",
-    "scanned": "Number of assets.",
-    "skipped_count": "Number of steps or firings that were skipped.",
-    "staged_threshold": "Number of observations.",
-    "unprocessed": "Number of events.",
-}  # Descriptions by property name, for names other than `<thing>_count`.
-NUMERIC = frozenset({"integer", "number"})
+TAGS = {
+    "access": "Who acts: people and service accounts, their profiles, and the subjects of their tokens.",
+    "agent": "Software agents, the language models that they use, and what they react to.",
+    "calibration": "Calibrations of assets, their revisions and publication, and results that rest on replaced ones.",
+    "campaign": "Campaigns: runs that belong together.",
+    "caution": "Cautions: what people must know before they use something.",
+    "data": "Datasets, their copies and checks, acquisitions, editions and provenance.",
+    "decision": "Decisions, what they rest on, and what overrides them.",
+    "edge": "The log of events, and what the caller may do.",
+    "enclosure": "Enclosures such as hutches, and whether they are permitted.",
+    "equipment": "Assets and their tree, families, models, roles, frames, mounts, assemblies and fixtures.",
+    "federation": "Facilities, their credentials, permits and seals, and artifacts that peers exchange.",
+    "operation": "Procedures, how they are conducted and steered, signals, and schedules.",
+    "recipe": "Capabilities, methods, practices, plans and recipes: what can be done, and how.",
+    "run": "Runs: the gates they pass, their conduct, their logbooks and observations.",
+    "safety": "Clearances: safety forms, their templates and their review.",
+    "subject": "Subjects: the samples that are measured.",
+    "supply": "Supplies such as beam, power and cooling, and whether they are available.",
+    "trust": "Zones, conduits, surfaces and policies: who may do what from where; visits.",
+    **SERVICE_TAG,
+}  # The contexts, each with what it is about.
+HEADERS: dict[str, Schema] = {
+    "Baton-Version": {"description": "The version of the service.", "schema": {"type": "string"}},
+    "X-Correlation-Id": {"description": "Names this request in logs and events.", "schema": UUID_SCHEMA},
+    "X-Baton-Position": {
+        "description": "The log position of this command; lists accept it as `min_position` to show its effect.",
+        "schema": {"type": "integer"},
+    },
+    "Idempotency-Replayed": {
+        "description": "Present when this is the stored answer to an earlier request.",
+        "schema": {"type": "string"},
+    },
+    "Preference-Applied": {"description": "`handling=dry-run` on the answer to a dry run.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "Seconds to wait before the request is repeated.", "schema": {"type": "integer"}},
+    "WWW-Authenticate": {"description": "Where a token is got.", "schema": {"type": "string"}},
+    "Allow": {"description": "The methods that the path takes.", "schema": {"type": "string"}},
+}
+REFUSED = {
+    400: ("BadRequest", "A value breaks a rule, or a header repeats."),
+    401: ("Unauthorized", "No valid token was sent."),
+    403: ("Forbidden", "The caller may not do this."),
+    404: ("NotFound", "What was named does not exist."),
+    408: ("RequestTimeout", "The request did not arrive as a whole in time."),
+    409: ("Conflict", "The stored state does not allow this now."),
+    413: ("ContentTooLarge", "The body is larger than the service takes."),
+    415: ("UnsupportedMediaType", "A page sent a body that it does not call application/json."),
+    422: ("UnprocessableContent", "The request has the wrong form, or its idempotency key was used for another one."),
+    500: ("InternalServerError", "Something failed inside the service."),
+    502: ("BadGateway", "What another service answered cannot be used."),
+    503: ("ServiceUnavailable", "Something that the answer depends on cannot be reached."),
+}  # The names of the shared responses by status, each with what it means.
+EXTRA_HEADERS = {401: ("WWW-Authenticate",), 503: ("Retry-After",)}
+PARAMETERS: dict[str, Schema] = {
+    "IdempotencyKey": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": False,
+        "description": "A text of your choice that names this call; repeated with it, the call is carried out once.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[ -~]+$"},
+    },
+    "Prefer": {
+        "name": "Prefer",
+        "in": "header",
+        "required": False,
+        "description": "`handling=dry-run` answers what the command would record, or its refusal, and records nothing.",
+        "schema": {"type": "string"},
+    },
+}
 
 
 def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
-    """Return the whole document."""
-    forms, components = schemas(registry)
-    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    """Return the whole document, for the service at its address."""
+    document = registry_document(registry)
+    schemes = security_schemes(settings)
+    return {
+        **document,
+        "servers": [{"url": settings.public_base_url or "/", "description": "This service."}],
+        "security": [{name: []} for name in schemes] if settings.identity_providers else [],
+        "components": {**document["components"], "securitySchemes": schemes},
+    }
+
+
+def security_schemes(settings: Settings) -> dict[str, Any]:
+    """Return the ways to sign in: by a token, and at each provider that people can go to from a page."""
+    schemes: Schema = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token."}}
+    provider = next((one for one in settings.identity_providers if one.authorization_url), None)
+    if provider is not None:
+        addresses = {"authorizationUrl": provider.authorization_url, "tokenUrl": provider.token_url}
+        flow: Schema = {"authorizationCode": {**addresses, "scopes": {}}}
+        schemes["sign_in"] = {"type": "oauth2", "description": f"An account at {provider.issuer}.", "flows": flow}
+    return schemes
+
+
+@cache
+def registry_document(registry: Registry) -> dict[str, Any]:
+    """Return what the document says of every deployment; made once a process."""
+    forms = generate_forms(registry)
+    paths: dict[str, dict[str, Any]] = defaultdict(dict, {path: dict(entries) for path, entries in SERVICE_PATHS.items()})
+    requests: dict[str, Schema] = {}
     for operation in registry:
         paths[operation.path][operation.method.lower()] = operation_entry(operation, forms)
+        if operation.has_body:
+            requests[request_name(operation)] = request_schema(operation, forms.inputs[operation.name])
+    shared = {name: refused_response(status, meaning) for status, (name, meaning) in REFUSED.items()}
+    shared |= {"Done": {"description": "Done.", "headers": command_headers()}, "DryRun": dry_run_response(None)}
     document = {
         "openapi": "3.1.0",
         "info": {
@@ -96,64 +138,73 @@ def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
             "description": "Operations control for experiment facilities. Every operation is also an MCP tool at `/mcp`.",
         },
         "paths": dict(sorted(paths.items())),
-        "tags": [{"name": context} for context in sorted({operation.context for operation in registry})],
-        "components": {
-            "schemas": components,
-            "x-refusals": refusal_entries(registry),
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
-        },
-        "security": [{"bearer": []}] if settings.identity_providers else [],
+        "tags": [{"name": name, "description": meaning} for name, meaning in sorted(TAGS.items())],
+        "x-refusals": [refusal.__name__ for refusal in ALWAYS_POSSIBLE],
+        "components": {"responses": shared, "parameters": PARAMETERS, "headers": HEADERS},
     }
-    counted: dict[str, Any] = describe_counts(document)
-    return counted
+    components = describe({**reachable([document, requests], {**forms.components, **requests}), **requests})
+    described: dict[str, Any] = describe(document)
+    described["components"]["schemas"] = {name: {**components[name], "title": name} for name in sorted(components)}
+    described["components"]["x-refusals"] = refusal_entries(registry)
+    return described
 
 
-def schemas(registry: Registry) -> tuple[dict[tuple[str, str], Any], dict[str, Any]]:
-    """Return the schema of every input and answer, and the components they refer to."""
-    wanted: list[tuple[tuple[str, str], Any, TypeAdapter[Any]]] = []
-    for operation in registry:
-        wanted.append(((operation.name, "input"), "validation", TypeAdapter(operation.input)))
-        for role, form in (("answer", operation.returns), ("accepted", operation.accepted)):
-            if form is not None:
-                wanted.append(((operation.name, role), "serialization", TypeAdapter(form)))
-    for role, model in (("error", errors.ErrorBody), ("event", EventView)):
-        wanted.append((("", role), "serialization", TypeAdapter(model)))
-    generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)
-    return {key: schema for (key, _), schema in generated.items()}, definitions.get("$defs", {})
-
-
-def operation_entry(operation: Operation, forms: dict[tuple[str, str], Any]) -> dict[str, Any]:
-    form = input_schema(operation.input)
-    entry: dict[str, Any] = {
+def operation_entry(operation: Operation, forms: Forms) -> Schema:
+    """Return what the document says of one operation."""
+    form = forms.inputs[operation.name]
+    example: Mapping[str, Any] = {} if operation.example is None else example_values(operation)
+    entry: Schema = {
         "operationId": operation.name,
         "tags": [operation.context],
         "summary": operation.summary,
-        "description": description_of(operation),
-        "parameters": list(parameters(operation, form)),
+        "description": f"{description_of(operation)}{refusal_links(operation)}",
+        "parameters": list(parameters(operation, form, example)),
         "responses": dict(responses(operation, forms)),
         "x-command-name": operation.command_name,
         "x-source": operation_source(operation),
+        "x-refusals": [refusal.__name__ for refusal in possible_refusals(operation) if refusal not in ALWAYS_POSSIBLE],
     }
     if operation.has_body:
-        members = {name: schema for name, schema in form["properties"].items() if name not in operation.path_fields}
-        required = [name for name in form.get("required", ()) if name in members]
-        body: dict[str, Any] = {"type": "object", "properties": members, "additionalProperties": False}
-        if required:
-            body["required"] = required
-        entry["requestBody"] = {"required": bool(required), "content": {"application/json": {"schema": body}}}
+        content: Schema = {"schema": {"$ref": PREFIX + request_name(operation)}}
+        if operation.example is not None:
+            content["example"] = {name: part for name, part in example.items() if name in body_members(operation, form)}
+        needed = bool(set(form.get("required", ())) & body_members(operation, form).keys())
+        entry["requestBody"] = {"required": needed, "content": {JSON: content}}
     return entry
 
 
-def input_schema(model: type[Command] | type[Query]) -> dict[str, Any]:
-    """Return an input's schema, with references into the components and without internal fields."""
-    form = model.model_json_schema(ref_template=REF)
-    form.setdefault("properties", {})
-    for name in model.operation.internal:
-        del form["properties"][name]
-    return form
+def request_name(operation: Operation) -> str:
+    """Return the name of the component that is an operation's body."""
+    return f"{operation.command_name}Request"
+
+
+def body_members(operation: Operation, form: Schema) -> Schema:
+    """Return the members of an operation's body with their schemas."""
+    return {name: schema for name, schema in form["properties"].items() if name not in operation.path_fields}
+
+
+def request_schema(operation: Operation, form: Schema) -> Schema:
+    """Return the schema of an operation's body."""
+    members = body_members(operation, form)
+    required = [name for name in form.get("required", ()) if name in members]
+    body: Schema = {
+        "title": operation.input.__name__,
+        "description": f"The body of `{operation.name}`.",
+        "type": "object",
+        "properties": members,
+        "additionalProperties": False,
+    }
+    return {**body, "required": required} if required else body
+
+
+def example_values(operation: Operation) -> dict[str, Any]:
+    """Return the arguments of an operation's example, with ids that are the same wherever the same thing is meant."""
+    values: dict[str, Any] = fill(operation.example, lambda name: str(derived_uuid7(0, "example", name)))
+    return values
 
 
 def description_of(operation: Operation) -> str:
+    """Return what an operation does, the states it is allowed from, and its reasons of refusal."""
     text = (operation.input.__doc__ or "").strip()
     if operation.allowed is not None and operation.aggregate is not None:
         text += f"\n\nAllowed from: {', '.join(sorted(state.value for state in operation.allowed))}."
@@ -162,25 +213,37 @@ def description_of(operation: Operation) -> str:
     return text
 
 
-def parameters(operation: Operation, form: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def refusal_links(operation: Operation) -> str:
+    """Return links to the pages of an operation's own refusals."""
+    links = ", ".join(f"[{refusal.__name__}](/refusals/{refusal.__name__})" for refusal in operation.refusals)
+    return f"\n\nRefused with: {links}." if links else ""
+
+
+def parameters(operation: Operation, form: Schema, example: Mapping[str, Any]) -> Iterator[Schema]:
+    """Yield the parameters of path, query and headers."""
+
+    def parameter(name: str, place: str, schema: Schema, *, required: bool) -> Schema:
+        shown = {"example": example[name]} if name in example else {}
+        return {"name": name, "in": place, "required": required, "schema": schema, **shown}
+
     if operation.target is not None:
-        yield {"name": operation.target, "in": "path", "required": True, "schema": UUID_SCHEMA}
+        label = operation.aggregate.label if operation.aggregate is not None else "record"
+        described = {**UUID_SCHEMA, "description": f"The id of the {label}."}
+        yield parameter(operation.target, "path", described, required=True)
     for name in operation.path_fields:
-        yield {"name": name, "in": "path", "required": True, "schema": form["properties"][name]}
+        yield parameter(name, "path", form["properties"][name], required=True)
     if operation.kind == "command":
-        schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH, "pattern": "^[ -~]+$"}
-        yield {"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema}
+        yield from ({"$ref": f"#/components/parameters/{name}"} for name in PARAMETERS)
     if operation.has_body:
         return
-    for name, schema in form["properties"].items():
-        if name not in operation.path_fields:
-            required = name in form.get("required", ())
-            yield {"name": name, "in": "query", "required": required, "schema": without_null(schema)}
+    for name, schema in body_members(operation, form).items():
+        yield parameter(name, "query", without_null(schema), required=name in form.get("required", ()))
     if operation.input in STREAM_ID_SCHEMAS:
-        yield {"name": "Last-Event-ID", "in": "header", "required": False, "schema": STREAM_ID_SCHEMAS[operation.input]}
+        after = {**STREAM_ID_SCHEMAS[operation.input], "description": "The id of the last frame that was received."}
+        yield parameter("Last-Event-ID", "header", after, required=False)
 
 
-def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+def without_null(schema: Schema) -> Schema:
     """Return a query parameter's schema without null, which is expressed by leaving it out."""
     if "anyOf" not in schema:
         return schema
@@ -189,136 +252,84 @@ def without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**rest, **options[0]} if len(options) == 1 else {**rest, "anyOf": options}
 
 
-def responses(operation: Operation, forms: dict[tuple[str, str], Any]) -> Iterable[tuple[str, Any]]:
-    headers: dict[str, Any] = {"X-Correlation-Id": CORRELATION_HEADER}
-    success: dict[str, Any] = {"description": "Done." if operation.kind == "command" else "The answer.", "headers": headers}
-    if operation.kind == "command":
-        headers |= {"X-Baton-Position": POSITION_HEADER, "Idempotency-Replayed": REPLAYED_HEADER}
-    if operation.input in STREAM_ID_SCHEMAS:
-        success["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
-        if operation.input is StreamProcedureConduct:
-            yield "204", {"description": "Everything was told; there is nothing to come.", "headers": headers}
-    elif issubclass(operation.input, History):
-        success["content"] = {"application/json": {"schema": history_schema(operation)}}
+def responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, Schema]]:
+    """Yield the answers of an operation by their status, then its refusals."""
+    yield from command_responses(operation, forms) if operation.kind == "command" else query_responses(operation, forms)
+    for status in sorted({refusal.status for refusal in possible_refusals(operation)}):
+        yield str(status), {"$ref": f"#/components/responses/{REFUSED[status][0]}"}
+
+
+def query_responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, Schema]]:
+    """Yield the answers of a query."""
+    headers = header_references("Baton-Version", "X-Correlation-Id")
+    if operation.input in STREAMS:
+        content: Schema = {"text/event-stream": {"schema": {"type": "string"}}}
     elif operation.media_types:
-        success["content"] = {media_type: {} for media_type in operation.media_types}
-    elif (operation.name, "answer") in forms:
-        success["content"] = {"application/json": {"schema": forms[operation.name, "answer"]}}
+        content = {media_type: {"schema": document_schema(media_type)} for media_type in operation.media_types}
+    else:
+        content = {JSON: {"schema": forms.answers[operation.name]}}
+    yield "200", {"description": "The answer.", "headers": headers, "content": content}
+    if operation.input is StreamProcedureConduct:
+        yield "204", {"description": "Everything was told; there is nothing to come.", "headers": headers}
+
+
+def document_schema(media_type: str) -> Schema:
+    """Return the schema of a document, whose members others define."""
+    return {"type": "object", "additionalProperties": True} if media_type.endswith("json") else {"type": "string"}
+
+
+def command_responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, Schema]]:
+    """Yield the answers of a command, that to a dry run among them."""
+    answer, headers = forms.answers.get(operation.name), command_headers()
+    if answer is not None and (operation.status == 200 or operation.accepted is not None):
+        yield "200", dry_run_response(answer)
+    else:
+        yield "200", {"$ref": "#/components/responses/DryRun"}
     if operation.accepted is not None:
-        accepted = {"application/json": {"schema": forms[operation.name, "accepted"]}}
+        accepted = {JSON: {"schema": forms.accepted[operation.name]}}
         yield "202", {"description": "Accepted and still running.", "headers": headers, "content": accepted}
-        if operation.status != 200:
-            yield "200", {**success, "description": "Done; the answer to a repeat of the request."}
-    yield str(operation.status), success
-    by_status: dict[int, list[type[Refusal]]] = defaultdict(list)
-    for refusal in dict.fromkeys((*ALWAYS_POSSIBLE, *common_refusals(operation), *operation.refusals)):
-        by_status[refusal.status].append(refusal)
-    for status, refusals in sorted(by_status.items()):
-        yield str(status), refusal_response(refusals)
+    if answer is None or operation.status == 204:
+        yield str(operation.status), {"$ref": "#/components/responses/Done"}
+    elif operation.status != 200:
+        content = {JSON: {"schema": answer}}
+        yield str(operation.status), {"description": "Done.", "headers": headers, "content": content}
 
 
-def common_refusals(operation: Operation) -> tuple[type[Refusal], ...]:
-    """Return the refusals that every operation of this kind has."""
-    if operation.kind == "command":
-        created = (operation.aggregate.AlreadyExists,) if operation.creates and operation.aggregate else ()
-        return (*COMMAND_REFUSALS, *created)
-    if operation.input in STREAM_ID_SCHEMAS:
-        return (errors.TooManyStreamsError,)
-    return (domain.InvalidCursorError,) if "cursor" in operation.input.model_fields else ()
+def dry_run_response(answer: Schema | None) -> Schema:
+    """Return the response with status 200 of a command: that of a dry run, and its own answer where that has this status."""
+    dry_run = {"$ref": f"{PREFIX}DryRun"}
+    headers = {**command_headers(), **header_references("Preference-Applied")}
+    if answer is None:
+        return {"description": "What a dry run found.", "headers": headers, "content": {JSON: {"schema": dry_run}}}
+    content = {JSON: {"schema": {"anyOf": [answer, dry_run]}}}
+    return {"description": "Done, or what a dry run found.", "headers": headers, "content": content}
 
 
-def refusal_response(refusals: list[type[Refusal]]) -> dict[str, Any]:
-    lines = "\n".join(f"- `{refusal.__name__}`: {(refusal.__doc__ or '').strip()}" for refusal in refusals)
-    codes = {"properties": {"code": {"enum": [refusal.__name__ for refusal in refusals]}}}
-    schema = {"allOf": [{"$ref": REF.format(model="ErrorBody")}, codes]}
-    return {"description": lines, "content": {"application/json": {"schema": schema}}}
+def command_headers() -> Schema:
+    """Return the headers of a command's answer."""
+    return header_references("Baton-Version", "X-Correlation-Id", "X-Baton-Position", "Idempotency-Replayed")
 
 
-def refusal_entries(registry: Registry) -> dict[str, Any]:
-    """Return every refusal by its code, with status, meaning and the source of its declaration."""
-    found = dict.fromkeys(ALWAYS_POSSIBLE)
-    for operation in registry:
-        found |= dict.fromkeys((*common_refusals(operation), *operation.refusals))
-    entries: dict[str, Any] = {}
-    for refusal in sorted(found, key=lambda refusal: (refusal.__name__, refusal.context)):
-        source = refusal_source(refusal)
-        if (known := entries.get(refusal.__name__)) is not None:  # one code that several contexts declare
-            known["x-source"] = f"{known['x-source']}, {source}"
-        else:
-            meaning = (refusal.__doc__ or "").strip()
-            entries[refusal.__name__] = {"status": refusal.status, "description": meaning, "x-source": source}
-    return entries
+def header_references(*names: str) -> Schema:
+    """Return headers of a response."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def history_schema(operation: Operation) -> dict[str, Any]:
-    assert operation.aggregate is not None, "only an aggregate has a history"
-    properties = {
-        operation.aggregate.id_name: UUID_SCHEMA,
-        "items": {"type": "array", "items": {"$ref": REF.format(model="EventView")}},
-        "next_cursor": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+def refused_response(status: int, meaning: str) -> Schema:
+    """Return the response that every operation refuses with by this status."""
+    headers = header_references("Baton-Version", "X-Correlation-Id", *EXTRA_HEADERS.get(status, ()))
+    return {"description": meaning, "headers": headers, "content": {PROBLEM: {"schema": {"$ref": f"{PREFIX}Problem"}}}}
+
+
+def refusal_entries(registry: Registry) -> Schema:
+    """Return every refusal of an operation by its code, with status, meaning and the source of its declaration."""
+    possible = {refusal.__name__ for operation in registry for refusal in possible_refusals(operation)}
+    entries = refusal_catalogue(registry)
+    return {
+        code: {
+            "status": entries[code].status,
+            "description": entries[code].meaning,
+            "x-source": ", ".join(entries[code].sources),
+        }
+        for code in sorted(possible)
     }
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def describe_counts(form: Any) -> Any:
-    """Return the schema or document with a description of every count that has none."""
-    match form:
-        case {"name": str(name), "in": str(), "schema": dict(schema)}:
-            return {**form, "schema": describe_property(name, describe_counts(schema))}
-        case {"properties": dict(properties), **rest}:
-            members = {name: describe_property(name, describe_counts(schema)) for name, schema in properties.items()}
-            return {key: members if key == "properties" else describe_counts(rest[key]) for key in form}
-        case dict():
-            return {key: describe_counts(part) for key, part in form.items()}
-        case list():
-            return [describe_counts(part) for part in form]
-        case _:
-            return form
-
-
-def describe_property(name: str, schema: Any) -> Any:
-    """Return the schema of a property, described where it is a count without description."""
-    if not isinstance(schema, dict):
-        return schema
-    options: list[dict[str, Any]] = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    if not any(part.get("type") in NUMERIC for part in options) or any(part.get("description") for part in options):
-        return schema
-    thing = name.removesuffix("_count").replace("_", " ")
-    description = COUNTS.get(name) or (f"Number of {thing}s." if name.endswith("_count") else None)
-    return schema if description is None else {**schema, "description": description}
-
-
-def operation_source(operation: Operation) -> str | None:
-    """Return `src/...py:line` of the class that declares an operation, or of its aggregate where that generates it."""
-    source = class_source(operation.input)
-    return refusal_source(operation.aggregate.NotFound) if source is None and operation.aggregate else source
-
-
-def refusal_source(refusal: type[Refusal]) -> str | None:
-    """Return `src/...py:line` of a refusal, or of the declaration that generates it."""
-    if refusal.declared_at is None:
-        return class_source(refusal)
-    module, line = refusal.declared_at
-    return f"{repository_path(module)}:{line}"
-
-
-def class_source(cls: type[Any]) -> str | None:
-    """Return `src/...py:line` of a class statement; None for a generated class."""
-    line = class_lines(cls.__module__).get(cls.__name__)
-    return None if line is None else f"{repository_path(cls.__module__)}:{line}"
-
-
-def repository_path(module: str) -> str:
-    """Return the path of a module in the repository, or its name where it belongs to another distribution."""
-    path = Path(sys.modules[module].__file__ or "")
-    return f"src/{path.relative_to(PACKAGE)}" if path.is_relative_to(PACKAGE) else module
-
-
-@cache
-def class_lines(module: str) -> dict[str, int]:
-    """Return the lines of a module's class statements."""
-    try:
-        text = Path(sys.modules[module].__file__ or "").read_text()
-    except (OSError, UnicodeDecodeError):
-        return {}
-    return {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r"^class (\w+)", text, re.MULTILINE)}

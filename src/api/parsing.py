@@ -17,6 +17,7 @@ from baton.domain.registry import Operation
 M = TypeVar("M", bound=BaseModel)
 
 MAX_KEY_LENGTH = 255
+DRY_RUN = "dry-run"
 
 
 def from_json(model: type[M], body: bytes, place: str = "body", path: Mapping[str, str] | None = None) -> M:
@@ -82,7 +83,9 @@ def uuid_from(text: Any, *place: str) -> UUID:
     try:
         return UUID(text)
     except (ValueError, TypeError, AttributeError):
-        raise RequestValidationError.at(*place, msg="Input should be a valid UUID", type="uuid_parsing") from None
+        raise RequestValidationError.at(
+            *place, msg="Input should be a valid UUID", type="uuid_parsing", given=text
+        ) from None
 
 
 def idempotency_key(key: Any, *place: str) -> str:
@@ -90,6 +93,23 @@ def idempotency_key(key: Any, *place: str) -> str:
     if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_LENGTH and key.isprintable()):
         raise RequestValidationError.at(*place, msg=f"Give 1 to {MAX_KEY_LENGTH} printable characters", type="key_length")
     return key
+
+
+def wants_dry_run(prefer: str | None) -> bool:
+    """Return whether a `Prefer` header (RFC 7240) asks for a dry run; a handling that is unknown here is refused, because it
+    may be a dry run that was spelled wrongly."""
+    if prefer is None:
+        return False
+    named = {name.strip().lower(): value.strip().strip('"').lower() for name, _, value in map(preference, prefer.split(","))}
+    handling = named.get("handling")
+    if handling not in (None, "strict", "lenient", DRY_RUN):
+        raise RequestValidationError.at("header", "Prefer", msg=f"Give handling={DRY_RUN}, or no handling", type="enum")
+    return handling == DRY_RUN
+
+
+def preference(text: str) -> tuple[str, str, str]:
+    """Return name and value of one preference, without its parameters."""
+    return text.partition(";")[0].partition("=")
 
 
 @cache

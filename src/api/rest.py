@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from baton.api.errors import RequestValidationError
 from baton.api.http import Request, Response
-from baton.api.parsing import from_json, from_query, idempotency_key, refuse_internal, uuid_from
+from baton.api.parsing import from_json, from_query, idempotency_key, refuse_internal, uuid_from, wants_dry_run
 from baton.application.ports import Caller, CommandResult
 from baton.application.queries import HistoryPage
 from baton.application.service import Service
@@ -43,6 +43,9 @@ class OperationEndpoint:
         request_input = self._input(request, body)
         if self.operation.kind == "query":
             return query_response(await self.service.ask(request_input, caller, target_id=target_id))
+        if wants_dry_run(request.header(b"prefer")):
+            rehearsed = await self.service.dry_run(request_input, caller, target_id=target_id)
+            return Response(200, rehearsed.model_dump_json().encode(), [(b"preference-applied", b"handling=dry-run")])
         given = request.header(b"idempotency-key")
         key = None if given is None else idempotency_key(given, "header", "Idempotency-Key")
         return executed_response(await self.service.execute(request_input, caller, target_id=target_id, key=key))

@@ -3,7 +3,8 @@ log or the record itself, so a slow one delays no other."""
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -16,7 +17,7 @@ from baton.api.rest import plain_json
 from baton.application.commands import refuse_denied
 from baton.application.conduct.conduct_reader import ConductFeed, ConductWatch
 from baton.application.ports import Authorizer, Bookmark, Caller, EventRow
-from baton.application.queries import Feed, FeedAccess, event_envelope
+from baton.application.queries import Feed, FeedAccess, feed_envelope
 from baton.application.service import Service
 from baton.domain.access.actor import Names
 from baton.domain.access.edge_queries import EventFilter, StreamEvents
@@ -60,6 +61,16 @@ class OpenStreams:
         self.refuse_more()
         self._open += 1
         return Response(200, content_type=b"text/event-stream", stream=stream, release=self._release)
+
+    @contextmanager
+    def count_open(self) -> Iterator[None]:
+        """Count a stream as open that is answered in another way."""
+        self.refuse_more()
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._release()
 
     def _release(self) -> None:
         self._open -= 1
@@ -161,7 +172,7 @@ def visible_frames(rows: Sequence[EventRow], access: FeedAccess, query: EventFil
     frames = bytearray()
     for row in rows:
         if access.shows(row, query):
-            frames += sse_frame(row.position, row.event_type, plain_json(event_envelope(row, access.texts, names)))
+            frames += sse_frame(row.position, row.event_type, plain_json(feed_envelope(row, access.texts, names)))
         if len(frames) >= MAX_BYTES:
             break
     return Bookmark(row.transaction_id, row.position), bytes(frames)

@@ -2,68 +2,77 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from inspect import getdoc
 from typing import Annotated, Any, NoReturn, TypeVar
 from uuid import UUID
 
+import orjson
 from mcp_types import Tool, ToolAnnotations
-from pydantic import BaseModel, Field, TypeAdapter, create_model
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import BaseModel, Field
 
 from baton.api.errors import RequestValidationError
-from baton.api.openapi import UUID_SCHEMA, describe_counts, description_of
+from baton.api.mcp.slim_schemas import listed_schema, slim_schema
+from baton.api.openapi import UUID_SCHEMA
 from baton.api.parsing import MAX_KEY_LENGTH, from_json, idempotency_key, refuse_internal, uuid_from
-from baton.domain.access.edge_queries import EventView
-from baton.domain.kernel import Command, History, Query
+from baton.domain.kernel import Command, Query
 from baton.domain.registry import Operation
+from baton.domain.shared.field_meanings import describe
 
 PLACE = "arguments"
 M = TypeVar("M", bound=BaseModel)
-KEY = "idempotency_key"
-KEY_MEANING = "A text of your choice that names this call; repeated with it, the call is carried out once."
+KEY, DRY_RUN = "idempotency_key", "dry_run"
+KEY_MEANING = "Your name for this call; repeated with it, the call is carried out once."
+DRY_RUN_MEANING = "True: only say what would be recorded."
 Key = Annotated[str, Field(min_length=1, max_length=MAX_KEY_LENGTH, description=KEY_MEANING)]
-KEY_SCHEMA = TypeAdapter(Key).json_schema()
+COMMAND_ARGUMENTS = {
+    KEY: {"type": "string", "description": KEY_MEANING},
+    DRY_RUN: {"type": "boolean", "description": DRY_RUN_MEANING},
+}
 REPEATABLE_METHODS = frozenset({"PUT", "DELETE"})
-
-
-class _Untitled(GenerateJsonSchema):
-    """Generates schemas without titles that repeat field names, because models pay for the length of a listing."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
 
 
 @cache
 def tool_of(input: type[Command] | type[Query]) -> Tool:
     """Return the tool of the operation with this input."""
     operation = input.operation
-    name, text, destructive = operation.name, description_of(operation), operation.destructive
-    query, forms = operation.kind == "query", (input_schema(operation), output_schema(operation))
-    repeatable = query or operation.method in REPEATABLE_METHODS
-    return make_tool(name, text, *forms, read_only=query, destructive=destructive, idempotent=repeatable)
+    text, form = tool_description(operation), listed_schema(input_schema(operation))
+    if operation.kind == "query":
+        return make_tool(operation.name, text, form)
+    repeatable = operation.method in REPEATABLE_METHODS
+    return make_tool(operation.name, text, form, changes=True, destructive=operation.destructive, idempotent=repeatable)
+
+
+def tool_description(operation: Operation) -> str:
+    """Return what an operation does, from which states, and an example of its arguments."""
+    text = getdoc(operation.input) or ""
+    if operation.allowed is not None and operation.aggregate is not None:
+        text += f"\n\nAllowed from: {', '.join(sorted(state.value for state in operation.allowed))}."
+    if operation.example is not None:
+        text += f"\n\nExample: {orjson.dumps(operation.example).decode()}"
+    return text
 
 
 def make_tool(
     name: str,
     description: str,
     input: dict[str, Any],
-    output: dict[str, Any] | None,
     *,
-    read_only: bool = False,
+    changes: bool = False,
     destructive: bool = False,
     idempotent: bool = False,
 ) -> Tool:
-    """Return a tool with a readable title and hints; none reaches beyond this service."""
-    title = name.replace("_", " ").capitalize()
-    hints = {"read_only_hint": read_only, "destructive_hint": destructive, "idempotent_hint": idempotent}
-    annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
-    forms = {"input_schema": describe_counts(input), "output_schema": describe_counts(output)}
-    return Tool(name=name, title=title, description=description, annotations=annotations, **forms)
+    """Return a tool with those hints that differ from what the protocol assumes; none reaches beyond this service. Its title
+    would repeat its name, and the schema of its answer is as long as everything else together: both are left out."""
+    hints = {"destructive_hint": None if destructive else False, "idempotent_hint": idempotent or None}
+    annotations = ToolAnnotations(open_world_hint=False, **(hints if changes else {"read_only_hint": True}))
+    return Tool(name=name, description=description, annotations=annotations, input_schema=input)
 
 
 def input_schema(operation: Operation) -> dict[str, Any]:
-    """Return the schema of an operation's arguments: the ids of its path, its fields and a command's idempotency key."""
-    form = model_schema(operation.input)
+    """Return the schema of an operation's arguments: the ids of its path, its fields and what every command takes."""
+    form = full_schema(operation.input)
     for name in operation.internal:
         del form["properties"][name]
     if operation.target is not None:
@@ -72,50 +81,47 @@ def input_schema(operation: Operation) -> dict[str, Any]:
         form["properties"] = {**target, **form["properties"]}
         form["required"] = [operation.target, *form.get("required", ())]
     if operation.kind == "command":
-        form["properties"] = {**form["properties"], KEY: KEY_SCHEMA}
-    return form
+        form["properties"] = {**form["properties"], **COMMAND_ARGUMENTS}
+    return slim_schema(form)
 
 
 def model_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the self-contained schema of a model, without title and description, which the tool has."""
-    form = model.model_json_schema(schema_generator=_Untitled)
+    """Return the self-contained schema of a model's fields."""
+    return slim_schema(full_schema(model))
+
+
+def full_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the described schema of a model, without title and description, which the tool has."""
+    form = describe(model.model_json_schema())
     members = {name: part for name, part in form.items() if name not in ("title", "description")}
-    return {"properties": {}, **members, "type": "object", "additionalProperties": False}
+    return {"properties": {}, **members, "type": "object"}
 
 
-def output_schema(operation: Operation) -> dict[str, Any] | None:
-    """Return the schema of an operation's answer, if it has one; long work may answer with its ids instead."""
-    answer = history_answer(operation) if issubclass(operation.input, History) else operation.returns
-    if answer is None:
-        return None
-    return answer_schema(answer if operation.accepted is None else answer | operation.accepted)
+@dataclass(frozen=True)
+class ToolRequest:
+    """What the arguments of a tool ask for."""
+
+    input: Command | Query
+    target_id: UUID | None
+    key: str | None = None
+    dry_run: bool = False
 
 
-def answer_schema(answer: Any) -> dict[str, Any]:
-    """Return the schema of an answer, which is always an object."""
-    return {**TypeAdapter(answer).json_schema(mode="serialization", schema_generator=_Untitled), "type": "object"}
-
-
-def history_answer(operation: Operation) -> type[BaseModel]:
-    """Return the model of a history, which names the aggregate's id."""
-    assert operation.aggregate is not None, "only an aggregate has a history"
-    page: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
-    return create_model(f"{operation.aggregate.name}History", **{operation.aggregate.id_name: (UUID, ...), **page})
-
-
-def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> tuple[Command | Query, UUID | None, str | None]:
-    """Return the request in these arguments, the id of its target and its idempotency key."""
+def tool_request(operation: Operation, arguments: Mapping[str, Any]) -> ToolRequest:
+    """Return what these arguments ask of an operation."""
     fields = dict(arguments)
     target_id = None
     if operation.target is not None:
         if operation.target not in fields:
             refuse_arguments(operation.target, msg="Field required", type="missing")
         target_id = uuid_from(fields.pop(operation.target), PLACE, operation.target)
-    keyed = operation.kind == "command" and KEY in fields
-    key = fields.pop(KEY) if keyed else None
+    own = {name: fields.pop(name) for name in COMMAND_ARGUMENTS if operation.kind == "command" and name in fields}
     request = validate_arguments(operation.input, fields)
     refuse_internal(operation, request, PLACE)
-    return request, target_id, idempotency_key(key, PLACE, KEY) if keyed else None
+    key = idempotency_key(own[KEY], PLACE, KEY) if KEY in own else None
+    if type(dry_run := own.get(DRY_RUN, False)) is not bool:
+        refuse_arguments(DRY_RUN, msg="Input should be true or false", type="bool_type")
+    return ToolRequest(request, target_id, key, dry_run)
 
 
 def validate_arguments(model: type[M], fields: Mapping[str, Any]) -> M:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import orjson
@@ -13,24 +13,35 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 
 from baton.api.http import Request, Response
-from baton.api.mcp.server import Context, Toolbox, mcp_server
-from baton.api.parsing import refuse_repeated_keys
+from baton.api.mcp.resources import Resources
+from baton.api.mcp.server import Context, mcp_server, serve_session_subscriptions
+from baton.api.mcp.subscriptions import SessionSubscriptions, Subscriptions
+from baton.api.mcp.toolbox import Toolbox
+from baton.api.parsing import from_query, refuse_repeated_keys
+from baton.api.streams import AppendListener, OpenStreams
 from baton.application.ports import Caller
+from baton.application.queries import Feed
 from baton.application.service import Service
-from baton.application.settings import Settings
+from baton.application.settings import McpToolset, Settings
 from baton.domain.contexts import REGISTRY
-from baton.domain.kernel import NIL
+from baton.domain.kernel import NIL, Value
 from baton.domain.trust.surface import SYSTEM_MCP_STDIO
 
 EVENT_STREAM = "text/event-stream"
+LISTEN = "subscriptions/listen"
 Message = MutableMapping[str, Any]
 
 
 class McpEndpoint:
-    """`POST /mcp`: answers a frame by one body, or by a stream that ends with the answer where it asks for progress."""
+    """`POST /mcp`: answers a frame by one body, or by a stream that ends with the answer where it asks for progress or
+    subscribes. `?toolset=` chooses the tools that are listed."""
 
-    def __init__(self, settings: Settings, service: Service) -> None:
-        server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
+    def __init__(
+        self, settings: Settings, service: Service, feed: Feed, listener: AppendListener, streams: OpenStreams
+    ) -> None:
+        toolbox = Toolbox(REGISTRY, service, settings.mcp_toolset)
+        subscriptions = Subscriptions(Resources(toolbox.operations, service), feed, listener, streams)
+        server = mcp_server(toolbox, subscriptions, caller_of, toolset_of)
         size = settings.max_request_body_size_bytes
         self._plain = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=size)
         self._streaming = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=size)
@@ -42,12 +53,12 @@ class McpEndpoint:
             yield
 
     async def __call__(self, request: Request, caller: Caller) -> Response:
-        request.scope["caller"] = caller
+        request.scope["caller"], request.scope["toolset"] = caller, chosen_toolset(request.query)
         body = await request.body()
         with suppress(orjson.JSONDecodeError):  # the protocol answers that itself
             refuse_repeated_keys(body, orjson.loads(body), "body")
         exchange = Exchange(request, body)
-        if wants_progress(body) and EVENT_STREAM in (request.header(b"accept") or ""):
+        if wants_stream(body) and EVENT_STREAM in (request.header(b"accept") or ""):
             return await exchange.streamed_answer(self._streaming)
         return await exchange.whole_answer(self._plain)
 
@@ -116,24 +127,49 @@ def caller_of(context: Context) -> Caller:
     return caller
 
 
-def wants_progress(body: bytes) -> bool:
-    """Return whether a frame carries a progress token, so that its answer must be a stream."""
-    if b"progressToken" not in body:
+def toolset_of(context: Context) -> McpToolset | None:
+    """Return the toolset that the address of a frame names."""
+    assert context.request is not None, "a frame over HTTP comes with its request"
+    toolset: McpToolset | None = context.request.scope["toolset"]
+    return toolset
+
+
+def chosen_toolset(query: bytes) -> McpToolset | None:
+    """Return the toolset that a query string names, if any; refuse another one."""
+    return from_query(ChosenToolset, query, {}).toolset
+
+
+class ChosenToolset(Value):
+    """What the address of the endpoint may say."""
+
+    toolset: McpToolset | None = None
+
+
+def wants_stream(body: bytes) -> bool:
+    """Return whether the answer to a frame must be a stream: it carries a progress token, or subscribes."""
+    if b"progressToken" not in body and LISTEN.encode() not in body:
         return False
     try:
         frame = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(frame, dict) and progress_token_from_params(frame.get("params")) is not None
+    if not isinstance(frame, dict):
+        return False
+    return frame.get("method") == LISTEN or progress_token_from_params(frame.get("params")) is not None
 
 
-async def serve_stdio(settings: Settings, service: Service) -> None:
+async def serve_stdio(settings: Settings, service: Service, feed: Feed, listener: AppendListener) -> None:
     """Answer frames on the standard streams until the client closes them, as one configured principal without a token."""
     principal_id = settings.mcp_stdio_principal_id or NIL
 
     def caller_of(context: Context) -> Caller:
         return Caller(principal_id, SYSTEM_MCP_STDIO, uuid_utils.compat.uuid7())
 
-    server = mcp_server(Toolbox(REGISTRY, service, settings.mcp_toolset), caller_of)
-    async with stdio_server() as (read, write):
+    toolbox = Toolbox(REGISTRY, service, settings.mcp_toolset)
+    streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
+    subscriptions = Subscriptions(Resources(toolbox.operations, service), feed, listener, streams)
+    sessions = SessionSubscriptions(subscriptions)
+    server = mcp_server(toolbox, subscriptions, caller_of)
+    serve_session_subscriptions(server, sessions, caller_of)
+    async with aclosing(sessions), stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

@@ -1,0 +1,190 @@
+"""The documentation that the service serves: its OpenAPI document, made at the start, and a page that tries operations."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from baton.api.compression import accepts_gzip, gzip_bytes
+from baton.api.edge import Edge
+from baton.api.http import Request, Response
+from baton.api.openapi import openapi_document
+from baton.api.pages import page_headers
+from baton.application.identity import IdentityProvider
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
+from baton.domain.trust.surface import SYSTEM_HTTP
+
+ASSETS = {
+    "swagger-ui.css": b"text/css; charset=utf-8",
+    "swagger-ui-bundle.js": b"text/javascript; charset=utf-8",
+    "favicon-32x32.png": b"image/png",
+}  # The files of Swagger UI, which the package fastapi-swagger brings.
+REDIRECT_PATH = "/docs/oauth2-redirect"
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Baton: operations</title>
+<link rel="icon" href="/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script>
+const signIn = %(sign_in)s;
+fetch("/openapi.json").then(answer => answer.json()).then(spec => {
+  const page = SwaggerUIBundle({
+    spec, dom_id: "#swagger-ui", deepLinking: true, docExpansion: "none", filter: true, validatorUrl: null,
+    defaultModelsExpandDepth: -1, displayRequestDuration: true, oauth2RedirectUrl: location.origin + "%(redirect)s"
+  });
+  if (signIn) page.initOAuth(signIn);
+});
+</script>
+</body>
+</html>
+"""
+REDIRECT_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Baton: signing in</title></head>
+<body>
+<p id="outcome">Signing in.</p>
+<script>
+const waiting = window.opener && window.opener.swaggerUIRedirectOauth2;
+const answer = Object.fromEntries(new URLSearchParams(location.search));
+if (!waiting || answer.state !== waiting.state) {
+  document.getElementById("outcome").textContent = "No page waits for this sign-in; start it again from /docs.";
+} else if (answer.code) {
+  delete waiting.auth.state;
+  waiting.auth.code = answer.code;
+  waiting.callback({auth: waiting.auth, redirectUrl: waiting.redirectUrl});
+  window.close();
+} else {
+  const message = answer.error_description || answer.error || "The identity provider gave no code.";
+  waiting.errCb({authId: waiting.auth.name, source: "auth", level: "error", message});
+  window.close();
+}
+</script>
+</body>
+</html>
+"""
+
+
+class StoredFile:
+    """A file that is made once in a thread and then served whole, compressed where the client takes that, with its tag."""
+
+    def __init__(self, make: Callable[[], bytes], content_type: bytes) -> None:
+        self._make = make
+        self._content_type = content_type
+        self._made: asyncio.Task[tuple[bytes, bytes, bytes]] | None = None
+
+    def prepare(self) -> "asyncio.Task[tuple[bytes, bytes, bytes]]":
+        """Begin to make it, unless that was begun."""
+        if self._made is None:
+            self._made = asyncio.create_task(asyncio.to_thread(self._encode))
+        return self._made
+
+    async def __call__(self, request: Request, caller: Caller) -> Response:
+        content, compressed, tag = await asyncio.shield(self.prepare())
+        headers = [(b"etag", tag), (b"cache-control", b"no-cache")]
+        if tag.decode() in (request.header(b"if-none-match") or ""):
+            return Response(304, headers=headers)
+        if compressed and accepts_gzip(request.header(b"accept-encoding")):
+            headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
+            return Response(200, compressed, headers, self._content_type)
+        return Response(200, content, headers, self._content_type)
+
+    def _encode(self) -> tuple[bytes, bytes, bytes]:
+        content = self._make()
+        tag = b'W/"%b"' % hashlib.sha256(content).hexdigest()[:32].encode()
+        return content, b"" if self._content_type == b"image/png" else gzip_bytes(content), tag
+
+
+class Documentation:
+    """The documents and pages of the service about itself."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._document = StoredFile(lambda: encoded_document(settings), b"application/json")
+        provider = sign_in_provider(settings)
+        page = PAGE % {"redirect": REDIRECT_PATH, "sign_in": script_json(sign_in_options(provider))}
+        asked = [origin_of(provider.token_url)] if provider is not None and provider.token_url is not None else []
+        headers = page_headers(page, connect=asked, own_files=True)
+        self._page = html_response(page, {**headers, "Cross-Origin-Opener-Policy": "same-origin-allow-popups"})
+        # The page of the provider stands between both pages of this service, and would lose its opener by that header.
+        redirect_headers = {k: v for k, v in page_headers(REDIRECT_PAGE).items() if k != "Cross-Origin-Opener-Policy"}
+        self._redirect = html_response(REDIRECT_PAGE, redirect_headers)
+
+    def route(self, edge: Edge) -> None:
+        """Route every document and page; all are open, and say nothing about what is recorded."""
+        edge.add("GET", "/openapi.json", self._document, "openapi", open=True)
+        edge.add("GET", "/docs", self._page, "docs", open=True)
+        edge.add("GET", REDIRECT_PATH, self._redirect, "docs", open=True)
+        edge.add("GET", "/", redirect_to_docs, "docs", open=True)
+        for name, content_type in ASSETS.items():
+            edge.add("GET", f"/docs/{name}", StoredFile(asset_reader(name), content_type), "docs", open=True)
+
+    @asynccontextmanager
+    async def prepare(self) -> AsyncIterator[None]:
+        """Make the document in a thread while the service starts; a request that comes before waits for it."""
+        making = self._document.prepare()
+        try:
+            yield
+        finally:
+            making.cancel()
+
+
+def encoded_document(settings: Settings) -> bytes:
+    """Return the OpenAPI document of a deployment as JSON."""
+    return orjson.dumps(openapi_document(REGISTRY, settings))
+
+
+def asset_reader(name: str) -> Callable[[], bytes]:
+    """Return what reads a file of Swagger UI."""
+    return lambda: (files("fastapi_swagger.resources") / name).read_bytes()
+
+
+def sign_in_provider(settings: Settings) -> IdentityProvider | None:
+    """Return the first identity provider at which people can sign in from a page."""
+    return next((provider for provider in settings.identity_providers if provider.authorization_url), None)
+
+
+def sign_in_options(provider: IdentityProvider | None) -> dict[str, Any] | None:
+    """Return what the page needs to send people to their provider; the client is public and proves itself by PKCE."""
+    if provider is None:
+        return None
+    audience = provider.audiences.get(SYSTEM_HTTP)
+    extra = {"additionalQueryStringParams": {"resource": audience}} if audience else {}
+    return {"clientId": provider.public_client_id, "usePkceWithAuthorizationCodeGrant": True, **extra}
+
+
+def script_json(value: Any) -> str:
+    """Return data as it may stand in a script of a page."""
+    return orjson.dumps(value).decode().replace("<", "\\u003c")
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def html_response(page: str, headers: dict[str, str]) -> Any:
+    """Return the endpoint of a page that is always the same."""
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def endpoint(request: Request, caller: Caller) -> Response:
+        return Response(200, page.encode(), list(encoded), content_type=b"text/html; charset=utf-8")
+
+    return endpoint
+
+
+async def redirect_to_docs(request: Request, caller: Caller) -> Response:
+    """Answer `GET /`: the page of the operations is the front door."""
+    return Response(307, headers=[(b"location", b"/docs")])

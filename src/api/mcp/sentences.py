@@ -1,0 +1,170 @@
+"""The sentence that an answer to an agent begins with: what came of the call, in words, before the JSON that says it all."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from baton.domain.registry import Operation
+
+Answer = Mapping[str, Any]
+DONE = 200
+ACCEPTED = 202
+LONGEST = 600  # characters
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, cut where it is very long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
+
+
+def refusal_sentence(problem: Answer) -> str:
+    """Return the sentence of a refused call."""
+    return one_line(f"Refused: {problem['detail']}")
+
+
+def dry_run_sentence(operation: Operation, answer: Answer) -> str:
+    """Return the sentence of a dry run."""
+    events = ", ".join(event["event_type"] for event in answer["would"]) or "nothing"
+    return one_line(f"Nothing was done: {operation.name} would be accepted and record {events}.")
+
+
+def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *, replayed: bool = False) -> str:
+    """Return the sentence of a command that was carried out or has begun."""
+    before = "This call was carried out before, and is answered again. " if replayed else ""
+    if status == ACCEPTED:
+        work = answer.get("work_id")
+        return f"{before}{operation.name} goes on and is not done yet; get_work with work_id {work} tells how it stands."
+    return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)))
+
+
+def query_sentence(operation: Operation, answer: Any) -> str:
+    """Return the sentence of what was read."""
+    if not isinstance(answer, Mapping):
+        return f"This is the answer of {operation.name}."
+    if isinstance(answer.get("items"), Sequence):
+        return one_line(_page_sentence(operation, answer))
+    return one_line(_known_form(answer) or _state_sentence(operation, answer) or f"This is the answer of {operation.name}.")
+
+
+def document_sentence(media_type: str, size: int) -> str:
+    """Return the sentence of a file."""
+    return f"This is a file of type {media_type}, {size} bytes."
+
+
+def _known_form(answer: Answer) -> str | None:
+    """Return the sentence of an answer whose form tells more than its names; None for any other."""
+    match answer:
+        case {"succeeded": bool()}:
+            return _conduct_sentence(answer)
+        case {"conduct_id": _, "message": str(message), "status": str(status)}:
+            ended = answer.get("result")
+            return _conduct_sentence(ended) if ended else f"The procedure is {status}: {message}."
+        case {"result": {"succeeded": bool()} as result}:
+            return _conduct_sentence(result)
+        case {"conduct_id": _, "phases": Sequence() as phases}:
+            return _phases_sentence(answer, phases)
+        case {"passed": bool(passed), "gates": Sequence() as gates}:
+            return _gates_sentence(passed, gates)
+        case {"held": Sequence() as held, "refused": Sequence() as refused}:
+            return _held_sentence(held, refused)
+        case {"waiting": bool(waiting), "evidence": _}:
+            number = answer.get("question")
+            asked = f"The conduct waits for advice; the question has number {number}."
+            return asked if waiting else "The conduct does not wait for advice."
+        case {"work_id": _, "state": str(state)}:
+            return _work_sentence(answer, state)
+        case {"permitted_commands": Sequence() as commands}:
+            who = answer.get("name") or answer.get("principal_id")
+            return f"You are {who}, and are permitted {len(commands)} commands and queries."
+        case _:
+            return None
+
+
+def _conduct_sentence(result: Answer) -> str:
+    """Return how a conduct ended; one that did not succeed says so first."""
+    if result["succeeded"]:
+        done = result.get("completed_count")
+        return "The conduct succeeded." if done is None else f"The conduct succeeded: {_count(done, 'part')} completed."
+    failure = result.get("failure") or next((phase["failure"] for phase in _phases(result) if phase.get("failure")), None)
+    how = "was held" if result.get("held") else "did not succeed"
+    if failure is None:
+        return f"The conduct {how}."
+    step = failure.get("step_index")
+    where = "" if step is None else f" at step {step + 1}"
+    return f"The conduct {how}{where}: {failure.get('message') or failure.get('error_class')}"
+
+
+def _phases(result: Answer) -> Sequence[Answer]:
+    return [phase for phase in result.get("phases") or () if isinstance(phase, Mapping)]
+
+
+def _phases_sentence(answer: Answer, phases: Sequence[Answer]) -> str:
+    if answer["conduct_id"] is None:
+        return "The run was never conducted."
+    waiting = answer.get("waiting")
+    states = _states(phases, "status")
+    return f"The run is being conducted in {_count(len(phases), 'phase')}{states}{'; it waits' if waiting else ''}."
+
+
+def _gates_sentence(passed: bool, gates: Sequence[Answer]) -> str:
+    closed = [gate for gate in gates if not gate.get("passed", True)]
+    if passed:
+        return f"It may start or go on now: {len(gates) - len(closed)} of {len(gates)} gates are open."
+    if not closed:
+        return f"It may not start or go on now, although {len(gates)} gates are open."
+    return f"{_count(len(closed), 'gate')} of {len(gates)} closed, first {closed[0].get('gate')}: {closed[0].get('detail')}"
+
+
+def _held_sentence(held: Sequence[Answer], refused: Sequence[Answer]) -> str:
+    if not held and not refused:
+        return "Nothing was live, so nothing had to be held."
+    text = f"{len(held)} held or asked to hold, {len(refused)} refused"
+    return f"{text}, first {refused[0].get('name')}: {refused[0].get('detail')}" if refused else f"{text}."
+
+
+def _work_sentence(answer: Answer, state: str) -> str:
+    if answer.get("error"):
+        return f"The work came to nothing: {answer['error'].get('detail')}"
+    if answer.get("answer"):
+        return _known_form(answer["answer"]) or "The work is done."
+    return f"The work is {state}{': ' + answer['message'] if answer.get('message') else ''}."
+
+
+def _done_sentence(operation: Operation, answer: Answer) -> str:
+    if operation.creates and operation.aggregate is not None:
+        return f"Done: {operation.name} made {operation.aggregate.label} {answer.get(operation.aggregate.id_name, '')}."
+    return f"Done: {operation.name}."
+
+
+def _state_sentence(operation: Operation, answer: Answer) -> str | None:
+    """Return what state a thing is in, and since when where the answer tells; None where it is no aggregate's."""
+    if operation.aggregate is None or not isinstance(state := answer.get(operation.aggregate.axis), str):
+        return None
+    name = answer.get("name") or answer.get("title") or answer.get("code") or answer.get("id") or ""
+    since = answer.get(f"{state.lower()}_at")
+    label = operation.aggregate.label.capitalize()
+    return f"{label} {name} is {state}{f' since {since}' if since else ''}."
+
+
+def _page_sentence(operation: Operation, answer: Answer) -> str:
+    items = answer["items"]
+    thing = operation.name.removeprefix("list_").removesuffix("s").replace("_", " ")
+    if operation.name.endswith("_history") or operation.name == "list_events":
+        thing = "event"
+    axis = operation.aggregate.axis if operation.aggregate is not None else "status"
+    if operation.name == "list_waiting" and items:
+        first = items[0]
+        return f"{_count(len(items), 'thing')} waiting for a person, first {first.get('name')}: {first.get('why')}"
+    more = "; there are more: go on with cursor" if answer.get("next_cursor") else ""
+    return f"{_count(len(items), thing)} on this page{_states(items, axis)}{more}."
+
+
+def _states(items: Sequence[Any], axis: str) -> str:
+    found = Counter(item[axis] for item in items if isinstance(item, Mapping) and isinstance(item.get(axis), str))
+    return f" ({', '.join(f'{count} {state}' for state, count in found.most_common())})" if found else ""
+
+
+def _count(number: int, thing: str) -> str:
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{number} {thing if number == 1 else plural}"
