@@ -1,0 +1,176 @@
+"""What a client does for one call, whichever way it sends: resolve names, make a key, repeat what was not answered, read
+its own writes. An exchange is a generator that yields requests and pauses, so that both kinds of client share every line."""
+
+import random
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from baton.client.refusals import AmbiguousNameError, ServiceUnreachableError, UnknownNameError, refusal_of
+from baton.client.requests import POSITION, RETRY_AFTER, HttpRequest, HttpResponse, answer_of, request_of
+from baton.domain.access import edge_queries  # noqa: F401  # the operations that belong to no context
+from baton.domain.kernel import Aggregate
+from baton.domain.registry import Operation
+from baton.domain.shared.listing import ListQuery
+from baton.domain.shared.naming import name_field, referred_aggregate
+
+GIVE_UP_SECONDS = 30.0  # how long a service that is away, or asks for patience, is asked again
+FIRST_CONTACT_SECONDS = 2.0  # the same where it has never answered this client
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 3.0
+CLAIM_LOST = "IdempotencyClaimLostError"  # the first try of this very call is still being worked on
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing is sent for a while."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A request that was not answered, and why; the service may have carried it out."""
+
+    reason: str
+
+
+Exchange = Generator[HttpRequest | Pause, Any, T]
+
+
+@dataclass
+class ClientSession:
+    """What a client remembers between calls: the last position it was answered, and the names it has resolved."""
+
+    url: str
+    give_up_seconds: float = GIVE_UP_SECONDS
+    position: int = 0
+    names: dict[tuple[str, str], UUID] = field(default_factory=dict)
+    answered: bool = False  # whether the service has ever answered
+
+    def call(
+        self, operation: Operation, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    ) -> Exchange[Any]:
+        """Call an operation: a name may stand where an id belongs, and a list shows what this client did before."""
+        resolved = yield from self.resolve(operation, arguments)
+        if operation.reads_own_writes and self.position:
+            resolved.setdefault("min_position", self.position)
+        if operation.kind == "command":
+            key = key or uuid4().hex
+        request = request_of(operation, resolved, key=key, dry_run=dry_run)
+        response = yield from self.deliver(request)
+        self.position = max(self.position, int(response.headers.get(POSITION, 0)))
+        return answer_of(request, response)
+
+    def deliver(self, request: HttpRequest) -> Exchange[HttpResponse]:
+        """Send a request, and again while it is not answered or the answer asks to come again. Repeating is harmless: a
+        command carries its key, and a query changes nothing."""
+        begun, pause = monotonic(), FIRST_PAUSE_SECONDS
+        while True:
+            response: HttpResponse | Lost = yield request
+            self.answered = self.answered or isinstance(response, HttpResponse)
+            if isinstance(response, HttpResponse) and not comes_again(response):
+                return response
+            patience = self.give_up_seconds if self.answered else min(FIRST_CONTACT_SECONDS, self.give_up_seconds)
+            if monotonic() + pause > begun + patience:
+                if isinstance(response, Lost):
+                    raise ServiceUnreachableError(f"No service answers at {self.url} ({response.reason}).")
+                return response
+            yield Pause(wanted_pause(response, pause))
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    def resolve(self, operation: Operation, arguments: Mapping[str, Any]) -> Exchange[dict[str, Any]]:
+        """Return the arguments with an id wherever a name stands for one."""
+        resolved = dict(arguments)
+        for name, value in arguments.items():
+            if (aggregate := self.named_aggregate(operation, name)) is None:
+                continue
+            if isinstance(value, list | tuple | set | frozenset):
+                resolved[name] = yield from self.ids_of(aggregate, value)
+            elif value is not None:
+                resolved[name] = yield from self.id_of(aggregate, value)
+        return resolved
+
+    def ids_of(self, aggregate: Aggregate[Any], names: Iterable[str | UUID]) -> Exchange[list[UUID]]:
+        """Return the ids of things with these names."""
+        ids: list[UUID] = []
+        for name in names:
+            ids += [(yield from self.id_of(aggregate, name))]
+        return ids
+
+    def id_of(self, aggregate: Aggregate[Any], name: str | UUID) -> Exchange[UUID]:
+        """Return the id of the one thing with this name; an id is its own."""
+        if isinstance(name, UUID) or is_id(name):
+            return UUID(str(name))
+        known = (aggregate.name, name)
+        if known not in self.names:
+            rows = yield from self.rows(list_operation(aggregate), {"name": name})
+            if not rows:
+                like = yield from self.rows(list_operation(aggregate), {"q": name[:100], "limit": 5}, pages=1)
+                raise UnknownNameError(aggregate.label, name, [getattr(row, name_field(aggregate) or "") for row in like])
+            if len(rows) > 1:
+                candidates = {str(getattr(row, aggregate.id_name)): describe_row(row, aggregate) for row in rows}
+                raise AmbiguousNameError(aggregate.label, name, candidates)
+            self.names[known] = getattr(rows[0], aggregate.id_name)
+        return self.names[known]
+
+    def rows(self, operation: Operation, filters: Mapping[str, Any], pages: int | None = None) -> Exchange[list[Any]]:
+        """Return the items of a list, all of them or those of the first pages."""
+        items: list[Any] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = yield from self.call(operation, {"limit": 100, **filters, **cursor})
+            items += page.items
+            pages = None if pages is None else pages - 1
+            if page.next_cursor is None or pages == 0:
+                return items
+            cursor = {"cursor": page.next_cursor}
+
+    def named_aggregate(self, operation: Operation, field_name: str) -> Aggregate[Any] | None:
+        """Return the aggregate with names that a field refers to."""
+        aggregate = (
+            operation.aggregate if field_name == operation.target else referred_aggregate(field_name, operation.aggregate)
+        )
+        return aggregate if aggregate is not None and name_field(aggregate) is not None else None
+
+
+def comes_again(response: HttpResponse) -> bool:
+    """Return whether a response asks for the same request later."""
+    if response.status == 503 and RETRY_AFTER in response.headers:
+        return True
+    return response.status == 409 and refusal_of(409, response.content).code == CLAIM_LOST
+
+
+def wanted_pause(response: HttpResponse | Lost, otherwise: float) -> float:
+    """Return how long to wait before the next try: what the service asks for, or a growing and scattered time."""
+    wanted = None if isinstance(response, Lost) else response.headers.get(RETRY_AFTER)
+    return min(float(wanted), LONGEST_PAUSE_SECONDS) if wanted and wanted.isdigit() else otherwise * random.uniform(0.5, 1)
+
+
+def list_operation(aggregate: Aggregate[Any]) -> Operation:
+    """Return the operation that lists the things of an aggregate."""
+    return next(operation for operation in lists_of(aggregate))
+
+
+def lists_of(aggregate: Aggregate[Any]) -> Iterator[Operation]:
+    """Yield the lists of an aggregate that need no target."""
+    for operation in aggregate.operations:
+        if issubclass(operation.input, ListQuery) and operation.target is None:
+            yield operation
+
+
+def describe_row(row: Any, aggregate: Aggregate[Any]) -> str:
+    """Return what tells a thing from others of its name."""
+    shown = (getattr(row, name, None) for name in (aggregate.axis, "kind", "facility_code", "created_at", "registered_at"))
+    return ", ".join(str(getattr(value, "value", value)) for value in shown if value is not None)
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is an id rather than a name."""
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

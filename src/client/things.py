@@ -1,0 +1,217 @@
+"""Things by their names: `b.plans["Tomography"]`, whose verbs are the operations on it, and collections of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from keyword import iskeyword
+from typing import Any
+from uuid import UUID
+
+from rich.console import Console
+
+from baton.client import launching
+from baton.client.exchanges import Exchange, list_operation
+from baton.client.launching import Reference
+from baton.client.watched_work import WatchedConduct, WatchedRunConduct
+from baton.client.watching import Watching, conduct_frames, run_frames
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate
+from baton.domain.registry import Operation, snake_case
+from baton.domain.shared.listing import ListQuery
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The things of one kind; what makes one is its method: `b.plans.define(...)`."""
+
+    client: Any
+    aggregate: Aggregate[Any]
+
+    def __getitem__(self, reference: Reference) -> "Thing":
+        """Return a thing by its name or id; it is looked for when it is first used."""
+        return thing_of(self.client, self.aggregate, reference)
+
+    def list(self, **filters: Any) -> Any:
+        """Yield the things that these filters let through, with what the list says of each."""
+        return self.client.every_item(list_operation(self.aggregate), filters, self._listed_thing)
+
+    def __iter__(self) -> Any:
+        return self.list()
+
+    def __aiter__(self) -> Any:
+        return self.list()
+
+    def _listed_thing(self, row: Any) -> "Thing":
+        return thing_of(self.client, self.aggregate, getattr(row, self.aggregate.id_name), row)
+
+    def __getattr__(self, verb: str) -> Any:
+        makers = makers_of(self.aggregate)
+        if verb not in makers:
+            raise AttributeError(
+                f"There is no {verb} for every {self.aggregate.label}; there is {', '.join(sorted(makers))}."
+            )
+        return partial(self.client.call_method, makers[verb])
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing, named by its name or id; `row` is what a list or the call that made it said of it."""
+
+    client: Any
+    aggregate: Aggregate[Any]
+    reference: Reference
+    row: Any = None
+
+    @property
+    def id(self) -> Any:
+        """The id of the thing; it is looked for by its name where that is not known."""
+        if isinstance(self.reference, UUID):
+            return self.reference
+        return self.client.carry_out(self._resolve())
+
+    def history(self) -> Any:
+        """Yield every event of the thing, oldest first."""
+        operation = verbs_of(self.aggregate)["get_history"]
+        return self.client.every_item(operation, {self.aggregate.id_name: self.reference})
+
+    def _resolve(self) -> Exchange[UUID]:
+        return self.client.session.id_of(self.aggregate, self.reference)  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        verbs = verbs_of(self.aggregate)
+        if name in verbs:
+            return partial(self.client.call_method, verbs[name], self.reference)
+        if self.row is not None and hasattr(self.row, name):
+            return getattr(self.row, name)
+        raise AttributeError(f"A {self.aggregate.label} has no verb {name}; it has {', '.join(sorted(verbs))}.")
+
+
+class PlanThing(Thing):
+    """A plan, from which runs start."""
+
+    def start(
+        self,
+        *,
+        name: str | None = None,
+        subject: Reference | None = None,
+        campaign: Reference | None = None,
+        recipes: Sequence[Reference] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        **more_parameters: Any,
+    ) -> Any:
+        """Start a run and have its phases conducted; return the run. Parameters of the run are given by their names."""
+        options = {"name": name, "subject_id": subject, "campaign_id": campaign}
+        given = {**(parameters or {}), **more_parameters}
+        session = self.client.session
+        if dry_run:
+            return self.client.carry_out(launching.try_plan(session, self.reference, options, given))
+        return self.client.carry_out(self._start(recipes, options, given))
+
+    def _start(
+        self, chosen: Sequence[Reference] | None, options: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> "Exchange[RunThing]":
+        started = yield from launching.start_plan(self.client.session, self.reference, chosen, options, given)
+        return RunThing(self.client, REGISTRY.aggregates["Run"], started.run_id, started)
+
+    def preflight(
+        self,
+        *,
+        name: str | None = None,
+        subject: Reference | None = None,
+        campaign: Reference | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **more_parameters: Any,
+    ) -> Any:
+        """Ask whether a run with these parameters could start now."""
+        options = {"name": name, "subject_id": subject, "campaign_id": campaign}
+        given = {**(parameters or {}), **more_parameters}
+        return self.client.carry_out(launching.preflight_plan(self.client.session, self.reference, options, given))
+
+
+class RecipeThing(Thing):
+    """A recipe, which procedures are made from."""
+
+    def conduct(
+        self,
+        *,
+        on: Reference | Sequence[Reference],
+        name: str | None = None,
+        kind: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        **more_parameters: Any,
+    ) -> Any:
+        """Register a procedure of the recipe on these assets and have it conducted; return the procedure. What the recipe
+        leaves open is given by its name."""
+        assets = [on] if isinstance(on, str | UUID) else on
+        options, given = {"name": name, "kind": kind}, {**(parameters or {}), **more_parameters}
+        if dry_run:
+            return self.client.carry_out(launching.try_recipe(self.client.session, self.reference, assets, options, given))
+        return self.client.carry_out(self._conduct(assets, options, given))
+
+    def _conduct(
+        self, assets: Sequence[Reference], options: Mapping[str, Any], given: Mapping[str, Any]
+    ) -> "Exchange[ProcedureThing]":
+        procedure_id = yield from launching.conduct_recipe(self.client.session, self.reference, assets, options, given)
+        return ProcedureThing(self.client, REGISTRY.aggregates["Procedure"], procedure_id)
+
+
+class ProcedureThing(Thing):
+    """A procedure, whose conduct can be watched."""
+
+    def watch(self, *, console: Console | None = None, lines: bool = False) -> Any:
+        """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
+        return self.client.watch(self._frames(), WatchedConduct(), {"console": console, "lines": lines})
+
+    def _frames(self) -> Watching[Any]:
+        return (yield from conduct_frames(self.client.session, (yield from self._resolve())))
+
+
+class RunThing(Thing):
+    """A run, whose conduct can be watched."""
+
+    def watch(self, *, console: Console | None = None, lines: bool = False) -> Any:
+        """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
+        return self.client.watch(self._frames(), WatchedRunConduct(), {"console": console, "lines": lines})
+
+    def _frames(self) -> Watching[Any]:
+        return (yield from run_frames(self.client.session, (yield from self._resolve())))
+
+
+KINDS: dict[str, type[Thing]] = {"Plan": PlanThing, "Recipe": RecipeThing, "Procedure": ProcedureThing, "Run": RunThing}
+
+
+def thing_of(client: Any, aggregate: Aggregate[Any], reference: Reference, row: Any = None) -> Thing:
+    """Return a thing of this kind."""
+    return KINDS.get(aggregate.name, Thing)(client, aggregate, reference, row)
+
+
+@cache
+def collections() -> dict[str, Aggregate[Any]]:
+    """Return every aggregate by the name of its collection, the last part of its path."""
+    return {one.path.rsplit("/", 1)[-1].replace("-", "_"): one for _, one in sorted(REGISTRY.aggregates.items())}
+
+
+@cache
+def verbs_of(aggregate: Aggregate[Any]) -> dict[str, Operation]:
+    """Return the operations on one thing by their names without the aggregate's: `hold_run` is `hold`."""
+    return {short_name(op, aggregate): op for op in operations_on(aggregate) if op.target == aggregate.id_name}
+
+
+@cache
+def makers_of(aggregate: Aggregate[Any]) -> dict[str, Operation]:
+    """Return the operations on all things of a kind, apart from its lists, by their names without the aggregate's."""
+    own = (op for op in operations_on(aggregate) if op.target is None and not issubclass(op.input, ListQuery))
+    return {short_name(op, aggregate): op for op in own}
+
+
+def operations_on(aggregate: Aggregate[Any]) -> list[Operation]:
+    """Return the operations of an aggregate by their names, whichever module was imported first."""
+    return sorted(aggregate.operations, key=lambda operation: operation.name)
+
+
+def short_name(operation: Operation, aggregate: Aggregate[Any]) -> str:
+    """Return the name of an operation without that of its aggregate; `return_subject` is `return_`."""
+    name = operation.name.replace(f"_{snake_case(aggregate.name)}", "", 1)
+    return f"{name}_" if iskeyword(name) else name
