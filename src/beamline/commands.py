@@ -1,0 +1,218 @@
+"""`apply`, `diff`, `export` and `schema` as functions that print and return an exit code: 0 unchanged or done, 1 refused or
+not possible, 2 differences in `diff`."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from baton.beamline.application import PlanApplication, Results
+from baton.beamline.changes import ChangePlan, ThingChange, changes, wanted_things, with_default_facility
+from baton.beamline.export import UnknownRootError, export_text
+from baton.beamline.file import SECTIONS
+from baton.beamline.reading import BeamlineFileError, LoadedFile, read_files
+from baton.beamline.record import BeamlineRecord, Key, RecordReader
+from baton.beamline.schema import file_schema
+from baton.client import Baton
+
+DONE, REFUSED, DIFFERENT = 0, 1, 2
+MOST_LINES = 200  # of a plan that are printed
+COLOURS = {"+": "green", "~": "yellow", "-": "red", "!": "bold red"}
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A record and what files ask to change in it."""
+
+    record: BeamlineRecord
+    plan: ChangePlan
+
+
+def apply_files(
+    client: Baton, paths: Sequence[Path], *, dry_run: bool = False, prune: bool = False, yes: bool = False
+) -> int:
+    """Bring the record to what files say: print the plan, issue the commands, say what was done and what was not."""
+    try:
+        return apply_content(client, read_files(paths), dry_run=dry_run, prune=prune, yes=yes)
+    except BeamlineFileError as error:
+        return refuse_files(error)
+
+
+def apply_content(
+    client: Baton, files: Sequence[LoadedFile], *, dry_run: bool = False, prune: bool = False, yes: bool = False
+) -> int:
+    """Apply files that were read."""
+    compared = compare(client, files, prune=prune)
+    plan = compared.plan
+    print_plan(plan)
+    if not plan.commands:
+        print("Nothing to do." if plan.obstacles else "The record says what the file says.")
+        return REFUSED if plan.obstacles else DONE
+    if dry_run:
+        print("Nothing was changed: this was a dry run.")
+        return DONE
+    if plan.retirements and not yes and not confirm(len(plan.retirements)):
+        print("Nothing was changed.")
+        return REFUSED
+    results = issue(client, compared)
+    if results.refused:
+        forgive_done(client, files, results)
+    return say(plan, results)
+
+
+def diff_files(client: Baton, paths: Sequence[Path], *, prune: bool = False) -> int:
+    """Print what applying files would change; 2 where anything would, or cannot."""
+    try:
+        plan = compare(client, read_files(paths), prune=prune).plan
+    except BeamlineFileError as error:
+        return refuse_files(error)
+    print_plan(plan)
+    if plan.commands or plan.obstacles:
+        return DIFFERENT
+    print("The record says what the file says.")
+    return DONE
+
+
+def export_record(client: Baton, root: str | None = None) -> int:
+    """Print the record as a beamline file."""
+    try:
+        text = export_text(whole_record(client), root)
+    except UnknownRootError as error:
+        print(f"baton: {error}", file=sys.stderr)
+        return REFUSED
+    sys.stdout.write(text)
+    return DONE
+
+
+def print_schema() -> int:
+    """Print the JSON Schema of beamline files."""
+    print(json.dumps(file_schema(), indent=1))
+    return DONE
+
+
+def whole_record(client: Baton) -> BeamlineRecord:
+    """Read everything on record that a file may hold."""
+    reader = RecordReader(client)
+    record = reader.list_things(SECTIONS)
+    with progress("reading", len(record.things)) as advance:
+        reader.read_entries(record.things, advance)
+    return record
+
+
+def compare(client: Baton, files: Sequence[LoadedFile], *, prune: bool = False) -> Comparison:
+    """Read what files are about, and work out what is to be done."""
+    things = wanted_things(files)
+    reader = RecordReader(client)
+    record = reader.list_things({thing.section for thing in things} | {"facilities"})
+    wanted: dict[Key, None] = {(thing.section, thing.key): None for thing in with_default_facility(things, record.facility)}
+    if any(thing.section == "assets" and thing.entry.formerly is not None for thing in things):
+        wanted |= dict.fromkeys(key for key in record.things if key[0] == "assets")
+    with progress("reading", len(wanted)) as advance:
+        reader.read_entries(wanted, advance)
+    return Comparison(record, changes(record, files, prune=prune))
+
+
+def issue(client: Baton, compared: Comparison) -> Results:
+    """Issue the commands of a plan."""
+    with progress("applying", compared.plan.commands) as advance:
+        return PlanApplication(client, compared.plan, compared.record, advance).run()
+
+
+def forgive_done(client: Baton, files: Sequence[LoadedFile], results: Results) -> None:
+    """Drop refusals of what is on record all the same: somebody did it meanwhile, or an application that was cut off."""
+    left = {(one.section, one.key) for one in compare(client, files).plan.changes}
+    for key in [key for key in results.refused if key not in left]:
+        del results.refused[key]
+
+
+def say(plan: ChangePlan, results: Results) -> int:
+    """Print what came of a plan, and return the exit code."""
+    for (section, key), why in (*results.refused.items(), *results.skipped.items()):
+        print_line("!", f"{section}: {key}: {why}")
+    done = f"{results.done} of {plan.commands} commands were carried out."
+    if results.refused or results.skipped or plan.obstacles:
+        print(f"{done} {len(results.refused) + len(results.skipped) + len(plan.obstacles)} things are not as the file says.")
+        return REFUSED
+    print(done)
+    return DONE
+
+
+def print_plan(plan: ChangePlan) -> None:
+    """Print what is to be done, one line for each command that changes something, coloured on a terminal."""
+    lines = list(plan_lines(plan))
+    for sign, text in lines[:MOST_LINES]:
+        print_line(sign, text)
+    if len(lines) > MOST_LINES:
+        print(f"... and {len(lines) - MOST_LINES:,} more lines")
+    if lines:
+        made = sum(one.creates and bool(one.updates) for one in plan.changes)
+        changed = sum(not one.creates and bool(one.updates) for one in plan.changes)
+        kept = f", {len(plan.obstacles)} that cannot be changed" if plan.obstacles else ""
+        print(f"{made:,} to make, {changed:,} to change, {len(plan.retirements):,} to retire{kept}.")
+
+
+def plan_lines(plan: ChangePlan) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a plan with their signs: + made, ~ changed, - retired, ! not possible."""
+    for change in (*plan.changes, *plan.retirements):
+        yield from change_lines(change)
+
+
+def change_lines(change: ThingChange) -> Iterator[tuple[str, str]]:
+    """Yield the lines of one thing."""
+    if change.retires:
+        yield "-", f"{change.title}: {change.updates[0].operation}"
+        return
+    if change.creates and change.updates:
+        yield "+", change.title
+    else:
+        yield from (
+            ("~", f"{change.title}: {sentence}") for sentence in dict.fromkeys(one.sentence for one in change.updates)
+        )
+    yield from (("!", f"{change.title}: {sentence}") for sentence in change.obstacles)
+
+
+def print_line(sign: str, text: str) -> None:
+    """Print one line of a plan."""
+    if sys.stdout.isatty():
+        Console(highlight=False, emoji=False, soft_wrap=True).print(f"[{COLOURS[sign]}]{sign} {escape(text)}[/]")
+    else:
+        print(f"{sign} {text}")
+
+
+def confirm(count: int) -> bool:
+    """Ask whether things are to be retired; nobody at a terminal means no."""
+    if not sys.stdin.isatty():
+        print(f"baton: {count} things would be retired; say so with --yes.", file=sys.stderr)
+        return False
+    return input(f"Retire {count} things for good? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def refuse_files(error: BeamlineFileError) -> int:
+    """Print what is wrong with files."""
+    for fault in error.faults[:MOST_LINES]:
+        print(f"baton: {fault}", file=sys.stderr)
+    if len(error.faults) > MOST_LINES:
+        print(f"baton: and {len(error.faults) - MOST_LINES:,} more faults.", file=sys.stderr)
+    return REFUSED
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Advance]:
+    """Draw a bar on a terminal while something goes on."""
+    console = Console(stderr=True, emoji=False)
+    columns: Iterable[TextColumn | BarColumn | MofNCompleteColumn | TimeRemainingColumn] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal or total < 2) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count)

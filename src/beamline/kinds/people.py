@@ -1,0 +1,279 @@
+"""Who works here and what they may do: actors, agents with their settings, policies, schedules."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from baton.beamline.file import (
+    ActorEntry,
+    AgentEntry,
+    BudgetEntry,
+    PolicyEntry,
+    ScheduledRecipe,
+    ScheduledRun,
+    ScheduleEntry,
+)
+from baton.beamline.kinds.kind import (
+    REASON,
+    Kind,
+    Names,
+    Obstacle,
+    RecordedThing,
+    Ref,
+    Step,
+    UnnamedError,
+    Update,
+    given,
+    members_changed,
+    path_of,
+    plain,
+    refs,
+    shown_change,
+)
+from baton.domain.access.actor import DELETED_USER, SEEDED_ACTOR_IDS, SEEDED_AGENT_IDS, ActorKind
+from baton.domain.agent.prompts import PROMPTS
+from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.operation.schedule import arranged_conduct
+from baton.domain.trust.policy import command_sets
+
+PROMPT_IDS = {prompt.name: id for id, prompt in PROMPTS.items()}
+
+
+class ActorThings(Kind[ActorEntry]):
+    section, label, lists, id_name = "actors", "actor", "list_actors", "actor_id"
+    retired = frozenset({"deactivated"})
+
+    def is_live(self, row: Any) -> bool:
+        return super().is_live(row) and row.kind is not ActorKind.AGENT and row.name != DELETED_USER
+
+    def is_own(self, row: Any) -> bool:
+        return row.actor_id not in SEEDED_ACTOR_IDS
+
+    def identity(self, row: Any, names: Names) -> ActorEntry:
+        return ActorEntry(name=row.name)
+
+    def entry(self, view: Any, thing: RecordedThing, names: Names) -> ActorEntry:
+        return ActorEntry(name=view.name, kind=view.kind)
+
+    def creation(self, entry: ActorEntry) -> tuple[str, dict[str, Any]]:
+        return "register_actor", given(name=entry.name, kind=entry.kind)
+
+    def differences(self, old: ActorEntry, new: ActorEntry, view: Any) -> Iterator[Step]:
+        yield from self.fixed_fields(old, new, ("kind",), "no command changes it")
+
+
+class AgentThings(Kind[AgentEntry]):
+    section, label, lists, gets, id_name = "agents", "agent", "list_agents", "get_agent", "agent_id"
+    nullable = frozenset({"description", "canonical_uri", "prompt", "budget"})
+    MOVES = {
+        ("Defined", "Versioned"): ("version_agent",),
+        ("Defined", "Suspended"): ("version_agent", "suspend_agent"),
+        ("Versioned", "Suspended"): ("suspend_agent",),
+        ("Suspended", "Versioned"): ("resume_agent",),
+    }
+
+    def texts(self, entry: AgentEntry) -> tuple[str, ...]:
+        return path_of(entry.name), path_of(entry.name, entry.version)
+
+    def identity(self, row: Any, names: Names) -> AgentEntry:
+        return AgentEntry(name=row.name, version=row.version)
+
+    def entry(self, view: Any, thing: RecordedThing, names: Names) -> AgentEntry:
+        own: dict[str, Any] = {"name": view.name, "version": view.version, "tools": tuple(sorted(view.tools))}
+        if view.budget is not None:
+            own["budget"] = BudgetEntry(**dict(view.budget))
+        if thing.id in SEEDED_AGENT_IDS:
+            return AgentEntry(**own)
+        prompt = view.prompt_template_id
+        return AgentEntry(
+            **own,
+            kind=view.kind,
+            model=view.model_ref,
+            capabilities=tuple(sorted(view.capabilities)),
+            status=str(view.status),  # type: ignore[arg-type]
+            **given(
+                description=view.description,
+                canonical_uri=view.canonical_uri,
+                prompt=None if prompt is None else PROMPTS[prompt].name,
+            ),
+        )
+
+    def is_own(self, row: Any) -> bool:
+        return row.agent_id not in SEEDED_AGENT_IDS
+
+    def obstacle(self, entry: AgentEntry) -> str | None:
+        if entry.kind is None or entry.model is None:
+            return "it is not on record, and kind and model are needed to define it"
+        if entry.prompt is not None and entry.prompt not in PROMPT_IDS:
+            return f"there is no prompt {entry.prompt}; there are {', '.join(sorted(PROMPT_IDS))}"
+        return None
+
+    def creation(self, entry: AgentEntry) -> tuple[str, dict[str, Any]]:
+        return "define_agent", given(
+            name=entry.name,
+            version=entry.version,
+            kind=entry.kind,
+            model_ref=plain(entry.model),
+            description=entry.description,
+            canonical_uri=entry.canonical_uri,
+            prompt_template_id=PROMPT_IDS.get(entry.prompt or ""),
+            capabilities=list(entry.capabilities or ()),
+        )
+
+    def initial(self, entry: AgentEntry) -> AgentEntry:
+        return entry.model_copy(update={"tools": (), "budget": None, "status": "Defined"})
+
+    def differences(self, old: AgentEntry, new: AgentEntry, view: Any) -> Iterator[Step]:
+        fixed = ("kind", "model", "description", "canonical_uri", "prompt", "capabilities")
+        yield from self.fixed_fields(old, new, fixed, "another definition is another agent; give it another version")
+        if self.asks(new, "tools"):
+            added, removed = members_changed(old.tools, new.tools)
+            yield from (Update("revoke_tool_from_agent", {"tool_name": one}, f"tool {one} no longer") for one in removed)
+            yield from (Update("grant_tool_to_agent", {"tool_name": one}, f"tool {one}") for one in added)
+        if self.differs(old, new, "budget"):
+            caps = {"monthly_cost_cap": None, "daily_token_cap": None} if new.budget is None else dict(new.budget)
+            yield Update("update_agent_budget", caps, shown_change("budget", old.budget, new.budget))
+        before = old.status or str(getattr(view, "status", ""))
+        if new.status is not None and new.status != before:
+            verbs = self.MOVES.get((before, new.status), ())
+            if not verbs:
+                yield Obstacle(f"{shown_change('status', before, new.status)}: an agent that was in service stays defined")
+            for verb in verbs:
+                reason = {"reason": REASON} if verb == "suspend_agent" else {}
+                yield Update(verb, reason, shown_change("status", before, new.status))
+
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]] | None:
+        return None if thing.id in SEEDED_AGENT_IDS else ("deprecate_agent", {"reason": REASON})
+
+
+class PolicyThings(Kind[PolicyEntry]):
+    """Policies; those that the service gives itself are on no surface, and none whose grants are all revoked counts."""
+
+    section, label, lists, gets, id_name = "policies", "policy", "list_policies", "get_policy", "policy_id"
+
+    def is_live(self, row: Any) -> bool:
+        return bool(row.surface_id != NIL)
+
+    def identity(self, row: Any, names: Names) -> PolicyEntry:
+        return PolicyEntry(name=row.name)
+
+    def entry(self, view: Any, thing: RecordedThing, names: Names) -> PolicyEntry:
+        held = frozenset[str]().union(*(command_sets().get(name, frozenset()) for name in view.permitted_command_sets))
+        conduit = None if view.conduit_id == SYSTEM_CONDUIT else names.key(view.conduit_id)
+        return PolicyEntry(
+            name=view.name,
+            surface=names.key(view.surface_id),
+            principals=names.keys(view.permitted_principal_ids),
+            commands=tuple(sorted(view.permitted_commands - held)),
+            command_sets=tuple(sorted(view.permitted_command_sets)),
+            **given(conduit=conduit),
+        )
+
+    def creation(self, entry: PolicyEntry) -> tuple[str, dict[str, Any]]:
+        return "define_policy", {
+            "name": entry.name,
+            "conduit_id": SYSTEM_CONDUIT if entry.conduit is None else Ref("conduits", entry.conduit),
+            "surface_id": Ref("surfaces", entry.surface),
+            "permitted_principal_ids": [principal(one) for one in entry.principals or ()],
+            "permitted_commands": list(entry.commands or ()),
+            "permitted_command_sets": list(entry.command_sets or ()),
+        }
+
+    def differences(self, old: PolicyEntry, new: PolicyEntry, view: Any) -> Iterator[Step]:
+        why = "a policy is never widened or changed; define one of another name"
+        yield from self.fixed_fields(old, new, ("surface", "conduit", "command_sets"), why)
+        held = frozenset[str]().union(*(command_sets().get(name, frozenset()) for name in new.command_sets or ()))
+        if self.asks(new, "commands") and set(new.commands or ()) - held != set(old.commands or ()) - held:
+            yield Obstacle(f"{shown_change('commands', old.commands, new.commands)}: {why}")
+        if self.asks(new, "principals"):
+            added, removed = members_changed(old.principals, new.principals)
+            if added:
+                yield Obstacle(f"principals {', '.join(added)}: {why}")
+            for one in removed:
+                grant = {"permitted_principal_id": principal(one), "reason": REASON}
+                yield Update("revoke_grant", grant, f"grant of {one} is revoked")
+
+
+def principal(key: str) -> Ref:
+    """Return the reference to an actor or agent; keys of agents have a version."""
+    return Ref("principals", key)
+
+
+class ScheduleThings(Kind[ScheduleEntry]):
+    section, label, lists, gets, id_name = "schedules", "schedule", "list_schedules", "get_schedule", "schedule_id"
+    SETTINGS = ("time_zone", "overlap", "catchup_window", "jitter")
+
+    def identity(self, row: Any, names: Names) -> ScheduleEntry:
+        return ScheduleEntry.model_construct(name=row.name)
+
+    def entry(self, view: Any, thing: RecordedThing, names: Names) -> ScheduleEntry:
+        own = {name: getattr(view, name) for name in ("name", "calendar", *self.SETTINGS)}
+        status: Any = str(view.status)
+        return ScheduleEntry(**own, target=self.target(view.target, names), status=status)
+
+    def target(self, target: Any, names: Names) -> ScheduledRecipe | ScheduledRun:
+        """Return what a schedule conducts, as a file says it."""
+        if target.kind == "ConductRecipe":
+            return self.conduct(target, names)
+        outside = ("subject_id", "raid", "pinned_calibration_ids", "external_refs", "campaign_id", "decided_by_decision_id")
+        if named := [name for name in (*outside, "trigger_source") if getattr(target, name)]:
+            raise UnnamedError(f"its target names {', '.join(named)}, which a file does not")
+        phases = tuple(self.conduct(phase, names) for phase in target.phases)
+        own = {"name": target.name, "override_parameters": target.override_parameters}
+        return ScheduledRun(plan=names.key(target.plan_id), phases=phases, **own)
+
+    def conduct(self, target: Any, names: Names) -> ScheduledRecipe:
+        """Return how a recipe is conducted, as a file says it."""
+        stored = target.arrangement.stored_form()
+        usual = arranged_conduct.DEFAULT_ARRANGEMENT.stored_form()
+        return ScheduledRecipe(
+            recipe=names.key(target.recipe_id),
+            name=target.name,
+            procedure_kind=target.procedure_kind,
+            bindings=target.bindings,
+            assets=names.keys(target.target_asset_ids),
+            **given(conduct=None if stored == usual else stored),
+        )
+
+    def creation(self, entry: ScheduleEntry) -> tuple[str, dict[str, Any]]:
+        settings = given(**{name: getattr(entry, name) for name in self.SETTINGS})
+        own = {"name": entry.name, "calendar": plain(entry.calendar), **settings}
+        if isinstance(entry.target, ScheduledRecipe):
+            return "define_schedule", {**own, "target": {"kind": "ConductRecipe", **conduct_fields(entry.target)}}
+        run = {"name": entry.target.name, "override_parameters": plain(entry.target.override_parameters)}
+        phases = [conduct_fields(phase) for phase in entry.target.phases]
+        plan = {"plan_id": Ref("plans", entry.target.plan)}
+        return "define_schedule", {**own, "target": {"kind": "ConductPlan", **plan, **run, "phases": phases}}
+
+    def initial(self, entry: ScheduleEntry) -> ScheduleEntry:
+        return entry.model_copy(update={"status": "Active"})
+
+    def differences(self, old: ScheduleEntry, new: ScheduleEntry, view: Any) -> Iterator[Step]:
+        why = "no command changes it; retire the schedule, then apply again"
+        yield from self.fixed_fields(old, new, ("calendar", *self.SETTINGS), why)
+        if comparable_target(old.target) != comparable_target(new.target):
+            yield Obstacle(f"{shown_change('target', old.target, new.target)}: {why}")
+        if self.differs(old, new, "status"):
+            held = new.status == "Held"
+            verb, reason = ("hold_schedule", {"reason": REASON}) if held else ("resume_schedule", {})
+            yield Update(verb, reason, shown_change("status", old.status, new.status))
+
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+        return "retire_schedule", {"reason": REASON}
+
+
+def conduct_fields(target: ScheduledRecipe) -> dict[str, Any]:
+    """Return how a recipe is conducted, as the command names it."""
+    own = {"name": target.name, "procedure_kind": target.procedure_kind, "bindings": plain(target.bindings)}
+    places = {"recipe_id": Ref("recipes", target.recipe), "target_asset_ids": refs("assets", target.assets)}
+    return {**places, **own, **given(conduct=plain(target.conduct))}
+
+
+def comparable_target(target: ScheduledRecipe | ScheduledRun) -> Any:
+    """Return a target with all defaults of its conducts filled in."""
+    if isinstance(target, ScheduledRun):
+        return target.plan, target.name, plain(target.override_parameters), [comparable_target(one) for one in target.phases]
+    asked = dict(target.conduct or {})
+    form = arranged_conduct.FORMS[str(asked.get("command", arranged_conduct.USUAL))]
+    conduct = form.model_validate({"command": arranged_conduct.USUAL, **asked}).stored_form()
+    own = target.recipe, target.name, target.procedure_kind, plain(target.bindings), sorted(target.assets)
+    return *own, conduct
