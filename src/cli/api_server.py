@@ -16,7 +16,8 @@ from baton.application.settings import Settings
 from baton.cli.child_processes import open_listener, require_loopback, url_of
 from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.embedded.process import StartError
-from baton.cli.startup import limit_stop_time, refuse, start_garbage_collection
+from baton.cli.messages import refuse
+from baton.cli.startup import limit_stop_time, start_garbage_collection
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
 
 
@@ -104,7 +105,7 @@ def run_mcp(settings: Settings) -> None:
     async def serve() -> None:
         async with Runtime(settings) as runtime:
             await runtime.plant_seeds()
-            await serve_stdio(settings, runtime.service)
+            await serve_stdio(settings, runtime.service, runtime.feed, runtime.listener)
 
     configure_sdk_logging()
     start_garbage_collection()

@@ -13,7 +13,8 @@ import structlog
 
 from baton.application.settings import Settings
 from baton.cli.embedded.process import ChildServer, EarlyEndError, Escalation, StartError, available_ports
-from baton.cli.startup import DATABASE_FAULT, MESSAGE_PREFIX
+from baton.cli.messages import MESSAGE_PREFIX
+from baton.cli.startup import DATABASE_FAULT
 
 log = structlog.get_logger()
 

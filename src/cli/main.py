@@ -1,22 +1,51 @@
 """The `baton` command line: each command imports what it needs when it runs, so that it starts quickly."""
 
 import gc
+import os
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
-from uuid import UUID
+from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, Typer
+from typer.core import TyperGroup
 
 import baton
+from baton.cli.daily import calls, completion, events, files, imports, overview, sign_in, steering, work
+from baton.cli.daily.session import AsJson, ServiceSession, print_json, service_command
 
-app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+class RecipeGroup(TyperGroup):
+    """The commands about conducts; what is none of them is a recipe to conduct."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, ["recipe", *args] if args and args[0] not in known else args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        [recipe, *_] = self.commands["recipe"].params
+        return [*super().shell_complete(ctx, incomplete), *recipe.shell_complete(ctx, incomplete)]
+
+
+app = Typer(
+    no_args_is_help=True,
+    add_completion=completion.VARIABLE in os.environ,  # a shell asks for completions
+    pretty_exceptions_enable=False,
+)
 projections = Typer(no_args_is_help=True, help="The read models.")
 catalog = Typer(no_args_is_help=True, help="The starter catalog of an imaging beamline.")
-conduct = Typer(no_args_is_help=True, help="Procedures being conducted.")
 app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
-app.add_typer(conduct, name="conduct")
+app.add_typer(imports.app, name="import")
+for group in (overview, work, steering, events, files, calls, sign_in, completion):
+    app.add_typer(group.app)
+app.add_typer(
+    work.conduct,
+    name="conduct",
+    cls=RecipeGroup,
+    no_args_is_help=True,
+    help="Have a recipe conducted: `baton conduct RECIPE --on ASSET`; or watch a conduct.",
+)
 
 Host = Annotated[str, Option(help="Address to listen on.")]
 AnyHost = Annotated[
@@ -24,8 +53,6 @@ AnyHost = Annotated[
 ]
 Port = Annotated[int, Option(help="Port to listen on; 0 takes a free one.")]
 DataDir = Annotated[Path, Option(help="The data directory of `baton up`.")]
-Url = Annotated[str | None, Option(help="The running service; by default that of the data directory.")]
-Token = Annotated[str | None, Option(envvar="BATON_TOKEN", help="Bearer token, where one is needed.")]
 
 
 def main() -> None:
@@ -124,11 +151,12 @@ def mcp(data_dir: DataDir = Path(".baton")) -> None:
 def doctor(
     only: Annotated[str | None, Option(help="One check, by the name it is printed with.")] = None,
     data_dir: DataDir = Path(".baton"),
+    as_json: AsJson = False,
 ) -> None:
     """Say what is wrong and how to mend it."""
     from baton.cli.doctor.examination import examine
 
-    raise SystemExit(examine(only, data_dir))
+    raise SystemExit(examine(only, data_dir, as_json=as_json))
 
 
 @projections.command("rebuild")
@@ -142,24 +170,13 @@ def rebuild(
     rebuild_projections(names or [], data_dir)
 
 
-@catalog.command("load")
-def load(url: Url = None, token: Token = None, data_dir: DataDir = Path(".baton")) -> None:
+@service_command(catalog, "load")
+def load(session: ServiceSession) -> None:
     """Load the starter catalog through the running service; what is there already is left alone."""
-    from baton.cli.catalog import load_catalog
-    from baton.cli.service_client import service_url
+    from baton.beamline.catalog import load_catalog
 
-    load_catalog(service_url(url, data_dir), token)
-
-
-@conduct.command("watch")
-def watch(
-    procedure_id: Annotated[UUID, Argument(help="The procedure whose latest conduct is watched.")],
-    url: Url = None,
-    token: Token = None,
-    data_dir: DataDir = Path(".baton"),
-) -> None:
-    """Follow a conduct to its end and print what came of it: exit code 0 where it succeeded, 1 where not, 2 out of reach."""
-    from baton.cli.conduct_watch import watch_conduct
-    from baton.cli.service_client import service_url
-
-    watch_conduct(service_url(url, data_dir), token, procedure_id)
+    with redirect_stdout(sys.stderr if session.as_json else sys.stdout):
+        code = load_catalog(session.client)
+    if session.as_json:
+        print_json({"exit_code": code})
+    raise SystemExit(code)

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from baton.application.settings import Settings
 from baton.cli import startup
+from baton.cli.messages import refuse
 from baton.domain.contexts import REGISTRY
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.leadership import ProcessReporter
@@ -36,7 +37,7 @@ def rebuild_projections(names: list[str], data_dir: Path) -> None:
     """Rebuild the named projections, or all of them, and print how fast it went."""
     known = REGISTRY.projections
     if unknown := [name for name in names if name not in known]:
-        startup.refuse(f"{', '.join(unknown)}: no such projection; there are {', '.join(sorted(known))}.")
+        refuse(f"{', '.join(unknown)}: no such projection; there are {', '.join(sorted(known))}.")
     settings = startup.with_stack_servers(startup.load_settings(), data_dir)
     startup.prepare_database(settings)
     url = settings.database_owner_url or startup.required_database(settings)

@@ -1,15 +1,11 @@
 """What every process does first and last: load settings, prepare the database, refuse in sentences, stop on signals."""
 
 import asyncio
-import fcntl
 import gc
-import json
 import re
 import signal
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
 
 import psycopg
 from pydantic import ValidationError
@@ -18,20 +14,13 @@ from pydantic_settings import SettingsError
 from baton.application import boot_guards
 from baton.application.settings import Settings
 from baton.application.telemetry import configure_logging, protect_streams
-from baton.cli.embedded.process import wait_until, write_private
+from baton.cli.embedded.process import wait_until
+from baton.cli.messages import refuse
+from baton.cli.stack_note import stack_address
 
-MESSAGE_PREFIX = "baton: "  # of our own sentences on a terminal, and in the log of a process, where `baton up` finds them
 DATABASE_FAULT = "The database cannot be used"
 STOP_SECONDS = 18  # what is in progress has 5 seconds to end, and what it started twice as many to be halted
 MIGRATION_WAIT_SECONDS = 100.0
-NOTE = "stack.json"  # in the data directory of a running `baton up`: by it other commands find the stack
-
-
-def refuse(*sentences: str) -> NoReturn:
-    """Print what is wrong, a sentence for each fault, and exit with code 2."""
-    for sentence in sentences:
-        print(f"{MESSAGE_PREFIX}{sentence}", file=sys.stderr, flush=True)
-    raise SystemExit(2)
 
 
 def load_settings(*, stdio: bool = False) -> Settings:
@@ -128,36 +117,6 @@ def _migrate(url: str) -> None:
         migrate(url)
     except sqlalchemy.exc.DBAPIError as error:
         refuse(f"The database cannot be migrated: {one_line(error.orig)}. Nothing was changed; mend that and start again.")
-
-
-def write_note(data_dir: Path, *, settings: Mapping[str, Any] | None = None, **addresses: str | None) -> None:
-    """Write the addresses of a running stack and its printable settings, readable by its owner only."""
-    fresh = data_dir / f"{NOTE}.new"
-    write_private(fresh, json.dumps({**addresses, "settings": settings}))
-    fresh.replace(data_dir / NOTE)
-
-
-def stack_address(data_dir: Path, name: str) -> str | None:
-    """Return one address of the stack that runs on this data directory."""
-    address = read_note(data_dir).get(name)
-    return address if isinstance(address, str) else None
-
-
-def read_note(data_dir: Path) -> dict[str, Any]:
-    """Return the note of a running stack; that of a killed one, whose lock nobody holds, is ignored."""
-    try:
-        with (data_dir / "owner.lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return {}
-    except BlockingIOError:
-        pass
-    except OSError:
-        return {}
-    try:
-        note = json.loads((data_dir / NOTE).read_text())
-    except (OSError, ValueError):
-        return {}
-    return note if isinstance(note, dict) else {}
 
 
 def one_line(error: object) -> str:

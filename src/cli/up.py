@@ -23,7 +23,9 @@ from baton.cli.child_processes import (
     url_of,
 )
 from baton.cli.embedded.process import ChildServer, OwnedDirectory, StartError, available_ports, wait_until
-from baton.cli.startup import NOTE, load_settings, refuse, write_note
+from baton.cli.messages import refuse
+from baton.cli.stack_note import NOTE, write_note
+from baton.cli.startup import load_settings
 from baton.infrastructure.temporal.attributes import NAMES
 
 if TYPE_CHECKING:

@@ -43,7 +43,8 @@ from baton.application.ports import EngineUnavailableError, StoreUnavailableErro
 from baton.application.settings import Settings
 from baton.application.telemetry import error_location
 from baton.cli.composition.runtime import BootRefused, Runtime
-from baton.cli.startup import refuse, start_garbage_collection, stop_on_signals
+from baton.cli.messages import refuse
+from baton.cli.startup import start_garbage_collection, stop_on_signals
 from baton.domain.operation.steering.steering import offered_deciders
 from baton.infrastructure.compute.job_runner import process_birth
 from baton.infrastructure.compute.local_process import AccountUnusableError, JobRetention, LocalProcesses, configured_compute

@@ -5,11 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import httpx
 import typer
 
 from baton.cli.embedded.process import StartError
-from baton.cli.startup import refuse
+from baton.cli.messages import refuse
 from baton.demo.beamline_processes import BeamlineProcesses
 from baton.demo.narration import Narrator
 from baton.demo.night import STAGES, Night
@@ -29,8 +28,7 @@ def main(once: Once = False, data_dir: DataDir = Path(".baton-demo")) -> None:
         try:
             narrator.say("A beamline behind EPICS, PostgreSQL, Temporal and Baton are coming up ...")
             processes.start()
-            with httpx.Client(base_url=processes.url, timeout=30) as client:
-                succeeded = run_night(Night(processes, client, narrator))
+            succeeded = run_night(Night(processes, narrator))
             if not once:
                 narrator.say("Everything stays up until Ctrl-C.")
                 signal.pause()

@@ -12,7 +12,7 @@ from typing import Any
 from baton.application.settings import Settings
 from baton.cli.child_processes import ServiceProcess
 from baton.cli.embedded.process import Escalation, OwnedDirectory, StartError, available_ports, wait_until, write_private
-from baton.cli.startup import stack_address
+from baton.cli.stack_note import stack_address
 from baton.demo.beamline_records import PROGRAM
 from baton.demo.staff import ADMINISTRATOR, BEAMLINE, LOOPBACK, DemoIdentityProvider
 

@@ -2,13 +2,20 @@
 `__binding__` refers to a value that the procedure or its run binds, `__capture__` to one that an earlier step captured."""
 
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import resources
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+from baton.beamline.commands import apply_content
+from baton.beamline.file import BeamlineFile, ClearanceEntry
+from baton.beamline.reading import LoadedFile, Source, read_text
 from baton.demo.optics import FULL_CURRENT
-from baton.demo.staff import BEAMLINE, Staff, UserClient
+from baton.demo.staff import BEAMLINE, Staff, StaffMember, StageError
 
 Step = dict[str, Any]
 PROGRAM = sys.executable  # the interpreter that runs the programs of the recipes
@@ -17,87 +24,66 @@ FRAMES = 10  # how many darks and flats are averaged
 CAMERA, WRITER = "bl7:cam1", "bl7:HDF1"
 SCAN_FILE = "scan.h5"
 SETTINGS = BEAMLINE["settings"]
-FACILITY, SCHEMA = SETTINGS["SELF_FACILITY_CODE"], {"parameters_schema": BEAMLINE["parameters_schema"]}
+FACILITY, UNIT, VISITOR = SETTINGS["SELF_FACILITY_CODE"], "Imaging beamline 7", "Visitor's sample, this evening"
 SHORT_VALIDITY = timedelta(seconds=45)  # of the clearance of a visitor's sample: it ends before the night does
 
 
 @dataclass(frozen=True)
 class BeamlineIds:
-    hutch_id: str
-    ring_id: str
-    unit_id: str
-    sample_id: str
-    plan_id: str
-    short_clearance_id: str
-    recipe_ids: dict[str, str]
+    hutch_id: UUID
+    ring_id: UUID
+    unit_id: UUID
+    sample_id: UUID
+    plan_id: UUID
+    short_clearance_id: UUID
+    recipe_ids: dict[str, UUID]
 
 
 def register_beamline(staff: Staff, data: Path, result: Path) -> BeamlineIds:
-    engineer = staff.engineer
+    """Put the beamline on record, from its files; the devices are of models of the starter catalog."""
+    engineer, officer = staff.engineer, staff.safety_officer
     [hutch], [ring] = SETTINGS["MONITORED_ENCLOSURES"], SETTINGS["MONITORED_SUPPLIES"]
-    hutch_id = engineer.wait_for_row("/enclosures", hutch)["enclosure_id"]
-    ring_id = engineer.wait_for_row("/supplies", ring["name"])["supply_id"]
-    engineer.post(f"/supplies/{ring_id}/mark-available", {"reason": "100 mA, looked at in the control room"})
-    unit_id, devices = register_devices(engineer, hutch_id)
-    sample_id = engineer.create("/subjects", {"name": "Alloy bar 7"})
-    engineer.post(f"/subjects/{sample_id}/mount", {"asset_id": devices["Rotation stage"], "reason": "loaded for the night"})
-    engineer.create("/cautions", {"target": {"kind": "Asset", "id": devices["Rotation stage"]}, **BEAMLINE["caution"]})
-    template_id = staff.safety_officer.wait_for_row("/clearance-templates", "ESAF", "code")["template_id"]
-    activate_clearance(staff.safety_officer, template_id, "Tomography of alloy bars", unit_id)
-    until = datetime.now(UTC) + SHORT_VALIDITY
-    short = activate_clearance(staff.safety_officer, template_id, "Visitor's sample, this evening", unit_id, until)
-    capability_id = engineer.create("/capabilities", BEAMLINE["capability"] | SCHEMA)
-    plan_id = define_plan(engineer, capability_id, list(devices.values()))
-    disk_id = engineer.create("/supplies", {"name": "Disk of beamline 7", "kind": "Storage", "facility_code": FACILITY})
-    registration = {"supply_id": disk_id, "capturing_asset_id": devices["Camera"], "raw_outputs": ["scan"]}
-    engineer.post(f"/plans/{plan_id}/set-data-registration", {"data_registration": registration})
-    recipe_ids = define_recipes(engineer, capability_id, data, result)
-    return BeamlineIds(hutch_id, ring_id, unit_id, sample_id, plan_id, short, recipe_ids)
+    hutch_id = engineer.wait_for_row("list_enclosures", name=hutch).enclosure_id
+    ring_id = engineer.wait_for_row("list_supplies", name=ring["name"]).supply_id
+    engineer.mark_supply_available(ring_id, reason="100 mA, looked at in the control room")
+    apply(engineer, shipped_file("beamline.yaml"), recipes_file(data, result))
+    sample_id = engineer.register_subject(name="Alloy bar 7").subject_id
+    engineer.mount_subject(sample_id, asset_id="Rotation stage", reason="loaded for the night")
+    stage_id = engineer.wait_for_row("list_assets", name="Rotation stage").asset_id
+    engineer.register_caution(target={"kind": "Asset", "id": str(stage_id)}, **BEAMLINE["caution"])
+    apply(officer, shipped_file("clearances.yaml"), visitor_file(datetime.now(UTC) + SHORT_VALIDITY))
+    return BeamlineIds(
+        hutch_id,
+        ring_id,
+        engineer.wait_for_row("list_assets", name=UNIT).asset_id,
+        sample_id,
+        engineer.wait_for_row("list_plans", name="Alloy bars").plan_id,
+        officer.wait_for_row("list_clearances", name=VISITOR).clearance_id,
+        {row.name: row.recipe_id for row in engineer.every("list_recipes")},
+    )
 
 
-def register_devices(engineer: UserClient, hutch_id: str) -> tuple[str, dict[str, str]]:
-    """Register the beamline in its hutch and its devices, which are of models of the starter catalog; return the ids.
-
-    Each device owns its signals, and the beamline the rest of them, such as the shutter's.
-    """
-    unit = {"name": "Imaging beamline 7", "tier": "Unit", "facility_code": FACILITY, "located_in_enclosure_id": hutch_id}
-    unit_id = engineer.create("/assets", {**unit, "alternate_identifiers": [{"kind": "EPICS_PV", "value": "bl7"}]})
-    engineer.post(f"/assets/{unit_id}/activate")
-    devices = {}
-    for name, model in BEAMLINE["devices"].items():
-        identifiers = [{"kind": "EPICS_PV", "value": signal} for signal in model["signals"]]
-        model_id = engineer.wait_for_row("/models", model["part_number"], "part_number")["model_id"]
-        device = {"name": name, "tier": "Device", "parent_id": unit_id, "model_id": model_id}
-        devices[name] = engineer.create("/assets", {**device, "alternate_identifiers": identifiers})
-        engineer.post(f"/assets/{devices[name]}/activate")
-    return unit_id, devices
+def apply(member: StaffMember, *files: LoadedFile) -> None:
+    """Apply beamline files as somebody; what is refused ends the night."""
+    with redirect_stdout(StringIO()) as said:
+        code = apply_content(member, files)
+    if code:
+        raise StageError(said.getvalue())
 
 
-def activate_clearance(officer: UserClient, template: str, title: str, unit: str, until: datetime | None = None) -> str:
-    """Bring a clearance through its review into force, and return its id."""
-    bindings = [{"kind": "Asset", "id": unit}]
-    clearance: dict[str, Any] = {"template_id": template, "facility_code": FACILITY, "title": title, "bindings": bindings}
-    validity = {"valid_until": until.isoformat()} if until else {}
-    clearance_id = officer.create("/clearances", {**clearance, **validity})
-    review = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": datetime.now(UTC).isoformat()}
-    bodies = {"start-review": {"first_reviewer_role": review["role"]}, "append-review-step": {"step_index": 0, **review}}
-    for verb in ("submit", "start-review", "append-review-step", "approve", "activate"):
-        officer.post(f"/clearances/{clearance_id}/{verb}", bodies.get(verb))
-    return clearance_id
+def shipped_file(name: str) -> LoadedFile:
+    return read_text(Source(name, resources.files(__package__).joinpath(name).read_text()))
 
 
-def define_plan(engineer: UserClient, capability_id: str, asset_ids: list[str]) -> str:
-    families = sorted(engineer.wait_for_row("/families", name)["family_id"] for name in BEAMLINE["families"])
-    method = {**BEAMLINE["method"], **SCHEMA, "capability_id": capability_id, "needed_family_ids": families}
-    site_id = engineer.wait_for_row("/federation/facilities", FACILITY, "code")["facility_id"]
-    adopted = {"method_id": engineer.create("/methods", method), "site_id": site_id}
-    practice_id = engineer.create("/practices", {"name": "Tomography, imaging hutch B", **adopted})
-    plan_id = engineer.create("/plans", {"name": "Alloy bars", "practice_id": practice_id, "asset_ids": asset_ids})
-    engineer.patch(f"/plans/{plan_id}/default-parameters", {"default_parameters_patch": BEAMLINE["default_parameters"]})
-    return plan_id
+def visitor_file(until: datetime) -> LoadedFile:
+    """Return the form of a visitor's sample, which ends before the night does."""
+    form = ClearanceEntry(
+        title=VISITOR, template="ESAF", facility=FACILITY, assets=(UNIT,), valid_until=until, in_force=True
+    )
+    return LoadedFile(Source("visitor", ""), BeamlineFile(clearances=(form,)))
 
 
-def define_recipes(engineer: UserClient, capability_id: str, data: Path, result: Path) -> dict[str, str]:
+def recipes_file(data: Path, result: Path) -> LoadedFile:
     contents: dict[str, tuple[list[Step], list[Step]]] = {
         "Darks and flats": (DARKS_AND_FLATS, SAMPLE_BACK),
         "Centre the rotation axis": (centring_steps(data), CLOSED),
@@ -106,11 +92,11 @@ def define_recipes(engineer: UserClient, capability_id: str, data: Path, result:
         "Reconstruct": (reconstruction(data, result), []),
         "Round of the hall": (ROUND_OF_THE_HALL, []),
     }
-    recipe = {"capability_id": capability_id}
-    return {
-        name: engineer.create("/recipes", {"name": name, **recipe, "steps": steps, "closing_steps": closing})
+    recipes = [
+        {"name": name, "capability": "Absorption tomography", "steps": steps, "closing_steps": closing}
         for name, (steps, closing) in contents.items()
-    }
+    ]
+    return LoadedFile(Source("recipes", ""), BeamlineFile.model_validate({"recipes": recipes}))
 
 
 def setpoint(address: str, value: Any) -> Step:

@@ -1,7 +1,6 @@
-"""The output of the demonstration: headings of stages, lines for facts, bars for what takes time, and diagrams."""
+"""The output of the demonstration: headings of stages, lines for facts, and diagrams."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -9,7 +8,6 @@ from typing import TypeVar
 
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from baton.demo.optics import Image
@@ -17,7 +15,6 @@ from baton.demo.staff import StageError
 
 N = TypeVar("N")
 INK, MARK = "#1f3a5f", "#d1495b"
-UpdateBar = Callable[[int, int, str], None]  # takes how many of how many are done, and what is being done
 
 
 @dataclass
@@ -37,19 +34,6 @@ class Narrator:
 
     def say(self, fact: str) -> None:
         self.console.print(f"   {fact}", markup=False, soft_wrap=True)
-
-    @contextmanager
-    def bar(self, title: str) -> Iterator[UpdateBar]:
-        """Provide a progress bar, which is not drawn outside a terminal."""
-        described = TextColumn("{task.description}")
-        columns = (TextColumn("  "), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(), described)
-        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
-            task = progress.add_task(title, total=None)
-
-            def update(done: int, of: int, doing: str) -> None:
-                progress.update(task, completed=min(done, of), total=of or None, description=f"{title}: {doing}")
-
-            yield update
 
     def run_stages(self, stages: Sequence[tuple[str, Callable[[N], None]]], night: N) -> list[StageResult]:
         results = [StageResult(title) for title, _ in stages]

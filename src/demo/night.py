@@ -8,44 +8,48 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import StringIO
 from time import monotonic, sleep
 from typing import Any
+from uuid import UUID
 
 import h5py
-import httpx
 
-from baton.cli.catalog import load_catalog
+from baton.beamline.catalog import load_catalog
+from baton.client.operations import DecisionView, ProcedureCreated
+from baton.client.watched_work import WatchedConduct
 from baton.demo.beamline_processes import ADMINISTRATOR_ID, BeamlineProcesses
 from baton.demo.beamline_records import PROJECTIONS, BeamlineIds, register_beamline
 from baton.demo.narration import Narrator, draw_convergence, draw_focus, draw_tomogram
 from baton.demo.optics import FOCUS_AT, cross_section
 from baton.demo.programs import likeness
-from baton.demo.staff import POLL_SECONDS, WAIT_SECONDS, Staff, StageError, UserClient, register_staff, wait_for
+from baton.demo.staff import WAIT_SECONDS, Staff, StaffMember, StageError, expect_refusal, register_staff, wait_for
+from baton.domain.data.attestation import AttestationSweep
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.conduct.views import ConductView
 
 CENTRED = 0.5  # pixels by which a centred axis may be off
 FOCUSED = 0.05  # millimetres by which a focused camera may be off
 LEAST_LIKENESS = 0.95
 LOST_AT, KILLED_AT = 0.3, 0.6  # the share of the scan that is done when the beam is lost, and when the worker is killed
 PROGRESS = 0.02  # the further share of the scan that shows that it goes on
-SCAN = "Projections"
+FLATS, SCAN, SLICE = PHASES = ("Darks and flats", "Projections", "Reconstruct")
 RUN_FILES = ("darks_0001.h5", "flats_0001.h5", "scan.h5", "slice.h5")
-View = dict[str, Any]
 
 
 @dataclass
 class Night:
     processes: BeamlineProcesses
-    client: httpx.Client
     narrator: Narrator
     staff: Staff = field(init=False)
     ids: BeamlineIds = field(init=False)
-    schedule_id: str = ""
-    run_id: str = ""
-    phases: dict[str, str] = field(default_factory=dict)
+    schedule_id: UUID = field(init=False)
+    run_id: UUID = field(init=False)
+    phases: dict[str, UUID] = field(default_factory=dict)
 
     @property
-    def scientist(self) -> UserClient:
+    def scientist(self) -> StaffMember:
         return self.staff.scientist
 
     @property
@@ -55,103 +59,102 @@ class Night:
     def say(self, fact: str) -> None:
         self.narrator.say(fact)
 
-    def register_procedure(self, recipe: str, **more: Any) -> str:
+    def register_procedure(self, recipe: str, **more: Any) -> UUID:
         request = {"name": recipe, "kind": "tomography", "target_asset_ids": [self.ids.unit_id], **more}
-        return self.scientist.create(f"/recipes/{self.ids.recipe_ids[recipe]}/procedures", request)
+        registered: ProcedureCreated = self.scientist.register_procedure_from_recipe(recipe, **request)
+        return registered.procedure_id
 
-    def conduct_of(self, phase: str) -> View:
-        return self.scientist.get(f"/procedures/{self.phases[phase]}/conduct")
+    def conduct_of(self, phase: str) -> ConductView:
+        return self.scientist.get_procedure_conduct(self.phases[phase])
 
-    def wait_for_status(self, path: str, status: str, otherwise: str, field: str = "status") -> None:
-        wait_for(lambda: self.scientist.get(path)[field] == status, otherwise)
+    def wait_for_status(self, look: Callable[[], Any], status: str, otherwise: str) -> None:
+        wait_for(lambda: look() == status, otherwise)
 
-    def watch(self, title: str, procedure_id: str) -> Iterator[View]:
-        """Yield the state of a conduct again and again, for as long as anything may take."""
+    def watch(self, title: str, procedure_id: UUID) -> Iterator[WatchedConduct]:
+        """Yield the state of a conduct whenever it changes, for as long as anything may take."""
         deadline = monotonic() + WAIT_SECONDS
-        with self.narrator.bar(title) as update:
-            while monotonic() < deadline:
-                view: View = self.scientist.get(f"/procedures/{procedure_id}/conduct")
-                update(view["step_index"] or 0, view["step_count"] or 0, view["message"])
-                yield view
-                sleep(POLL_SECONDS)
-        raise StageError(f"{title} stands at {view['message']!r} for too long")
+        watch = self.scientist.procedures[procedure_id].watch(console=self.narrator.console)
+        for _ in watch:
+            yield watch.work
+            if monotonic() > deadline:
+                raise StageError(f"{title} stands at {watch.work.line!r} for too long")
 
-    def wait_for_share(self, title: str, procedure_id: str, share: float) -> View:
+    def wait_for_share(self, title: str, procedure_id: UUID, share: float) -> None:
         """Watch a conduct until this share of it is done; raise StageError if it ends before."""
-        for view in self.watch(title, procedure_id):
-            if view["result"] is not None:
-                raise StageError(f"{title} should still go on; it came to {view['message']!r}: {view['result']['failure']}")
-            if share_done(view) >= share:
-                return view
-        raise AssertionError("watching ends with StageError")
+        for work in self.watch(title, procedure_id):
+            if work.result is not None or (work.view is not None and work.view.result is not None):
+                raise StageError(f"{title} should still go on; it came to {work.line!r}")
+            if work.count and not work.closing and work.step_index / work.count >= share:
+                return
 
-    def wait_for_success(self, title: str, procedure_id: str) -> View:
+    def wait_for_success(self, title: str, procedure_id: UUID) -> ConductResult:
         """Watch a conduct to its end and return its result, or raise StageError if it failed."""
-        view = next(view for view in self.watch(title, procedure_id) if view["result"] is not None)
-        result: View = view["result"]
-        if not result["succeeded"] or result["closing_failures"]:
-            raise StageError(f"{title} should succeed; it came to {view['message']!r}: {result['failure']}")
+        work = next(work for work in self.watch(title, procedure_id) if work.result is not None)
+        result = work.result
+        assert result is not None
+        if not result.succeeded or result.closing_failures:
+            raise StageError(f"{title} should succeed; it came to {work.line!r}: {result.failure}")
         return result
 
 
-def share_done(view: View) -> float:
-    return float(view["step_index"] or 0) / view["step_count"] if view["step_count"] else 0.0
+def share_done(view: ConductView) -> float:
+    return (view.step_index or 0) / view.step_count if view.step_count else 0.0
 
 
 def set_up(night: Night) -> None:
-    night.staff = register_staff(night.client, night.processes.provider, ADMINISTRATOR_ID)
+    night.staff = register_staff(night.processes.url, night.processes.provider, ADMINISTRATOR_ID)
     with redirect_stdout(StringIO()) as output, redirect_stderr(output):
-        try:
-            load_catalog(night.processes.url, night.staff.engineer.token)
-        except SystemExit:
-            raise StageError(output.getvalue()) from None
+        code = load_catalog(night.staff.engineer)
+    if code:
+        raise StageError(output.getvalue())
     night.say(f"the starter catalog: {output.getvalue().strip()}")
     night.ids = register_beamline(night.staff, night.processes.data, night.processes.slice)
     name = "Round of the hall"
     target = {"kind": "ConductRecipe", "recipe_id": night.ids.recipe_ids[name], "name": f"{name}, {{fired_at}}"}
-    schedule = {"name": name, "calendar": {"cron": ["* * * * *"]}, "target": target}
-    night.schedule_id = night.scientist.create("/schedules", schedule)
-    expire = f"/clearances/{night.ids.short_clearance_id}/expire"
-    refusal = night.scientist.expect_refusal(expire, {"reason": "in the way"}, "UnauthorizedError")
+    schedule = night.scientist.define_schedule(name=name, calendar={"cron": ["* * * * *"]}, target=target)
+    night.schedule_id = schedule.schedule_id
+    expire = night.scientist.clearances[night.ids.short_clearance_id].expire
+    refusal = expect_refusal("UnauthorizedError", lambda: expire(reason="in the way"))
     night.say(f"{len(night.ids.recipe_ids)} recipes, 2 clearances, 1 schedule; who may do what is enforced:")
-    night.say(f"{night.scientist.name} tries to expire a clearance: {refusal['detail']}")
+    night.say(f"{night.scientist.name} tries to expire a clearance: {refusal.detail}")
 
 
 def refuse_unsearched(night: Night) -> None:
-    verdict = night.scientist.post("/runs/preflight", night.run_request)
-    closed = [gate for gate in verdict["gates"] if not gate["passed"]]
-    refusal = night.scientist.expect_refusal("/runs", night.run_request, "RunRequiresPermittedEnclosureError")
-    if verdict["passed"] or [gate["code"] for gate in closed] != [refusal["code"]]:
+    verdict = night.scientist.preflight_run(**night.run_request)
+    closed = [gate for gate in verdict.gates if not gate.passed]
+    start = night.scientist.start_run
+    refusal = expect_refusal("RunRequiresPermittedEnclosureError", lambda: start(**night.run_request))
+    if verdict.passed or [gate.code for gate in closed] != [refusal.code]:
         raise StageError(f"preflight and start should be refused by the same gate; they say {closed} and {refusal}")
-    night.say(f"{len(verdict['gates'])} gates were asked; one is closed, {closed[0]['gate']}:")
-    night.say(f"{refusal['code']}: {refusal['detail']}")
+    night.say(f"{len(verdict.gates)} gates were asked; one is closed, {closed[0].gate}:")
+    night.say(f"{refusal.code}: {refusal.detail}")
 
 
 def search_hutch(night: Night) -> None:
     night.processes.put("PSS:B:SEARCH", 1)
-    night.wait_for_status(f"/enclosures/{night.ids.hutch_id}", "Permitted", "the hutch is not permitted", "permit_status")
-    verdict = night.scientist.post("/runs/preflight", night.run_request)
-    if not verdict["passed"]:
-        raise StageError(f"preflight should pass now; it says {[gate for gate in verdict['gates'] if not gate['passed']]}")
+    hutch = night.scientist.enclosures[night.ids.hutch_id]
+    night.wait_for_status(lambda: hutch.get().permit_status, "Permitted", "the hutch is not permitted")
+    verdict = night.scientist.preflight_run(**night.run_request)
+    if not verdict.passed:
+        raise StageError(f"preflight should pass now; it says {[gate for gate in verdict.gates if not gate.passed]}")
     night.say("the interlock permits the hutch, and preflight passes every gate")
-    for caution in verdict["acknowledged_cautions"]:
-        night.say(f"it draws attention to a {caution['severity'].lower()}: {caution['text_excerpt']}")
+    for caution in verdict.acknowledged_cautions:
+        night.say(f"it draws attention to a {caution.severity.lower()}: {caution.text_excerpt}")
 
 
 def centre_axis(night: Night) -> None:
-    flats = night.register_procedure("Darks and flats", bindings={"series": 0, "exposure": 0.02})
-    night.scientist.post(f"/procedures/{flats}/conduct", {"wait": 0})
+    flats = night.register_procedure(FLATS, bindings={"series": 0, "exposure": 0.02})
+    night.scientist.conduct_procedure(flats, wait=0)
     night.wait_for_success("darks and flats", flats)
     limit = {"max_consecutive_unconverged_iterations": 8}
     loop = night.register_procedure("Centre the rotation axis", bindings={"exposure": 0.02}, **limit)
     criterion = {"kind": "within_tolerance", "expected": 0, "tolerance": CENTRED}
-    request = {"convergence_capture_name": "offset", "criterion": criterion, "wait": 0}
-    night.scientist.post(f"/procedures/{loop}/converge", request)
+    night.scientist.conduct_until_converged(loop, convergence_capture_name="offset", criterion=criterion, wait=0)
     result = night.wait_for_success("centring", loop)
-    rows = night.scientist.rows(f"/procedures/{loop}/activities")
-    measurements = [one for row in rows for one in row["payload"].get("measurements", [])]
+    rows = night.scientist.every("list_procedure_activities", procedure_id=loop)
+    measurements = [one for row in rows for one in row.payload.get("measurements", [])]
     offsets = [one["value"] for one in measurements if one["name"] == "offset"]
-    if len(offsets) != result["iteration_count"] or abs(offsets[-1]) > CENTRED or abs(offsets[0]) < 10:
+    if len(offsets) != result.iteration_count or abs(offsets[-1]) > CENTRED or abs(offsets[0]) < 10:
         raise StageError(f"centring should go from far off to within {CENTRED} px; it went {offsets}")
     picture = night.processes.pictures / "centring.png"
     draw_convergence(picture, offsets, CENTRED)
@@ -161,20 +164,20 @@ def centre_axis(night: Night) -> None:
 
 def find_focus(night: Night) -> None:
     procedure_id = night.register_procedure("Focus the camera", bindings={"exposure": 0.02})
-    command = [sys.executable, "-m", "baton.demo.focus_agent", night.processes.url, procedure_id]
+    command = [sys.executable, "-m", "baton.demo.focus_agent", night.processes.url, str(procedure_id)]
     environment = {**os.environ, "BATON_TOKEN": night.staff.agent_token}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
         try:
-            views = night.watch("focusing", procedure_id)
-            next(view for view in views if view["result"] is not None or agent.poll() is not None)
+            states = night.watch("focusing", procedure_id)
+            next(work for work in states if work.result is not None or agent.poll() is not None)
             advice, faults = agent.communicate(timeout=WAIT_SECONDS)
         finally:
             agent.kill()
     if agent.returncode:
         raise StageError(f"the agent gave up: {faults.strip()[-500:]}")
     night.wait_for_success("focusing", procedure_id)
-    events = night.scientist.rows(f"/procedures/{procedure_id}/history")
-    outcomes = (event["payload"] for event in events if event["event_type"] == "ProcedureOutcomeRecorded")
+    events = night.scientist.procedures[procedure_id].history()
+    outcomes = (event.payload or {} for event in events if event.event_type == "ProcedureOutcomeRecorded")
     looks = [(outcome["point"]["focus"], outcome["measurements"][0]["value"]) for outcome in outcomes]
     best = max(looks, key=lambda look: look[1])[0]
     if abs(best - FOCUS_AT) > FOCUSED or abs(looks[-1][0] - best) > FOCUSED:
@@ -186,14 +189,14 @@ def find_focus(night: Night) -> None:
 
 
 def begin_run(night: Night) -> None:
-    series = {"name": "Alloy fatigue", "intent": "Series", "lead_actor_id": night.scientist.id}
-    campaign_id = night.scientist.create("/campaigns", series)
-    night.scientist.post(f"/campaigns/{campaign_id}/start")
-    night.run_id = night.scientist.create("/runs", {**night.run_request, "campaign_id": campaign_id})
-    phases = ("Darks and flats", SCAN, "Reconstruct")
-    night.phases = {phase: night.register_procedure(phase, parent_run_id=night.run_id) for phase in phases}
-    night.scientist.post(f"/runs/{night.run_id}/conduct", {"procedure_ids": list(night.phases.values()), "wait": 0})
-    night.wait_for_success("darks and flats", night.phases["Darks and flats"])
+    scientist, wanted = night.scientist, night.run_request
+    campaign = scientist.register_campaign(name="Alloy fatigue", intent="Series", lead_actor_id=scientist.id)
+    scientist.start_campaign(campaign.campaign_id)
+    plan = scientist.plans[wanted["plan_id"]]
+    run = plan.start(name=wanted["name"], subject=wanted["subject_id"], campaign=campaign.campaign_id, recipes=PHASES)
+    night.run_id = run.id
+    night.phases = dict(zip(PHASES, (phase.procedure_id for phase in run.get_conduct().phases), strict=True))
+    night.wait_for_success("darks and flats", night.phases[FLATS])
     night.wait_for_share("projections", night.phases[SCAN], LOST_AT)
     night.say(f"darks and flats are taken, and {LOST_AT:.0%} of the projections")
 
@@ -201,33 +204,33 @@ def begin_run(night: Night) -> None:
 def lose_beam(night: Night) -> None:
     begun = monotonic()
     night.processes.put("SR:BEAM", 1)
-    run = f"/runs/{night.run_id}"
-    night.wait_for_status(run, "Held", "nobody holds the run")
+    run = night.scientist.runs[night.run_id]
+    night.wait_for_status(lambda: run.get().status, "Held", "nobody holds the run")
     night.say(f"the run is Held {monotonic() - begun:.1f} s after the beam was lost")
     decision = find_decision(night, "RunSupervision")
-    if (decision["choice"], decision["inputs"]["run_id"]) != ("Hold", night.run_id):
+    if (decision.choice, (decision.inputs or {}).get("run_id")) != ("Hold", str(night.run_id)):
         raise StageError(f"the supervisor should decide to hold this run; it decided {decision}")
-    night.say(f"the supervisor's decision: {decision['choice']}: {decision['reasoning']}")
-    refusal = night.scientist.expect_refusal(f"{run}/resume", {}, "RunSupplyCoverageMismatchError")
-    night.say(f"resumed too early: {refusal['detail']}")
+    night.say(f"the supervisor's decision: {decision.choice}: {decision.reasoning}")
+    refusal = expect_refusal("RunSupplyCoverageMismatchError", run.resume)
+    night.say(f"resumed too early: {refusal.detail}")
 
 
-def find_decision(night: Night, context: str) -> View:
-    row = night.scientist.wait_for_row("/decisions", context, "context")
-    return night.scientist.get(f"/decisions/{row['decision_id']}")
+def find_decision(night: Night, context: str) -> DecisionView:
+    row = night.scientist.wait_for_row("list_decisions", context=context)
+    return night.scientist.get_decision(row.decision_id)
 
 
 def resume_run(night: Night) -> None:
     night.processes.put("SR:BEAM", 0)
-    ring = f"/supplies/{night.ids.ring_id}"
-    night.wait_for_status(ring, "Recovering", "the ring does not recover")
-    night.scientist.post(f"{ring}/restore", {"reason": "100 mA again, orbit looks good"})
-    wait_for(lambda: night.conduct_of(SCAN)["waiting_for"] == "run", "the scan does not wait for its run")
+    ring = night.scientist.supplies[night.ids.ring_id]
+    night.wait_for_status(lambda: ring.get().status, "Recovering", "the ring does not recover")
+    ring.restore(reason="100 mA again, orbit looks good")
+    wait_for(lambda: night.conduct_of(SCAN).waiting_for == "run", "the scan does not wait for its run")
     before = night.conduct_of(SCAN)
     sleep(1.0)
-    if night.conduct_of(SCAN)["step_index"] != before["step_index"]:
+    if night.conduct_of(SCAN).step_index != before.step_index:
         raise StageError("the scan goes on although its run is held")
-    night.scientist.post(f"/runs/{night.run_id}/resume")
+    night.scientist.resume_run(night.run_id)
     night.wait_for_share("projections", night.phases[SCAN], KILLED_AT)
     night.say(f"resumed by {night.scientist.name}; the scan went on from {share_done(before):.0%} and is at {KILLED_AT:.0%}")
 
@@ -240,13 +243,14 @@ def kill_worker(night: Night) -> None:
     if night.processes.worker == worker:
         raise StageError("the scan goes on, but with the worker that was to be killed")
     seconds = monotonic() - begun
-    night.say(f"killed at step {before['step_index']}; another worker was {PROGRESS:.0%} on {seconds:.1f} s later")
+    night.say(f"killed at step {before.step_index}; another worker was {PROGRESS:.0%} on {seconds:.1f} s later")
 
 
 def complete_run(night: Night) -> None:
     scan = night.wait_for_success("projections", night.phases[SCAN])
-    night.wait_for_success("reconstruction", night.phases["Reconstruct"])
-    night.wait_for_status(f"/runs/{night.run_id}", "Completed", "the run is not completed")
+    night.wait_for_success("reconstruction", night.phases[SLICE])
+    run = night.scientist.runs[night.run_id]
+    night.wait_for_status(lambda: run.get().status, "Completed", "the run is not completed")
     with h5py.File(night.processes.slice) as file:
         found, shadows, without_beam = file["slice"][()], file["shadows"][()], int(file.attrs["without_beam"])
     alike = likeness(found, cross_section())
@@ -256,7 +260,7 @@ def complete_run(night: Night) -> None:
         raise StageError(f"the slice is like the sample by {alike:.3f} only")
     picture = night.processes.pictures / "slice.png"
     draw_tomogram(picture, shadows, found, cross_section(), alike)
-    steps = scan["completed_count"]
+    steps = scan.completed_count
     night.say(f"{steps} steps, {PROJECTIONS} projections, {without_beam} of them without beam and left out")
     night.say(f"likeness of slice and sample: {alike:.3f}")
     night.say(f"{picture}")
@@ -264,52 +268,54 @@ def complete_run(night: Night) -> None:
 
 def follow_data(night: Night) -> None:
     """See that every file of the run is a dataset, have the copies checked, and draw where the slice comes from."""
-    found: dict[str, View] = {}
+    scientist = night.scientist
+    found: dict[str, UUID] = {}
 
     def find_datasets() -> bool:
         for phase in night.phases.values():
-            view = night.scientist.get(f"/procedures/{phase}/files")
-            found.update({file["name"]: file for file in view["files"] if file["dataset_id"]})
+            files = scientist.get_procedure_files(phase).files
+            found.update({file.name: file.dataset_id for file in files if file.dataset_id is not None})
         return len(found) == len(RUN_FILES)
 
     wait_for(find_datasets, f"not all of {', '.join(RUN_FILES)} are datasets")
     if sorted(found) != sorted(RUN_FILES):
         raise StageError(f"the files of the run should be {RUN_FILES}; they are {sorted(found)}")
-    result = night.scientist.get(f"/datasets/{found['slice.h5']['dataset_id']}")
-    if result["derived_from"] != [found["scan.h5"]["dataset_id"]] or result["subject_id"] != night.ids.sample_id:
+    result = scientist.get_dataset(found["slice.h5"])
+    if list(result.derived_from) != [found["scan.h5"]] or result.subject_id != night.ids.sample_id:
         raise StageError(f"the slice should be derived from the scan of the sample; the record says {result}")
     night.say(f"registered by themselves: {', '.join(sorted(found))}; the slice is derived from the scan")
-    checked = night.scientist.post("/distributions/attest", {"wait": 60})
-    if (checked["match_count"], checked["mismatch_count"]) != (len(found), 0):
+    checked = scientist.attest_distributions(wait=60)
+    if not isinstance(checked, AttestationSweep) or (checked.match_count, checked.mismatch_count) != (len(found), 0):
         raise StageError(f"the bytes of {len(found)} copies should be as they were registered; the check says {checked}")
-    night.say(f"the bytes of {checked['match_count']} copies were read again: each has its checksum")
-    promote = f"/datasets/{found['darks_0001.h5']['dataset_id']}/promote"
-    refusal = night.scientist.expect_refusal(promote, {"reason": "low noise"}, "DatasetCannotPromoteError")
-    night.say(f"{night.scientist.name} promotes the darks: {refusal['detail']}")
+    night.say(f"the bytes of {checked.match_count} copies were read again: each has its checksum")
+    promote = scientist.datasets[found["darks_0001.h5"]].promote
+    refusal = expect_refusal("DatasetCannotPromoteError", lambda: promote(reason="low noise"))
+    night.say(f"{scientist.name} promotes the darks: {refusal.detail}")
     picture = night.processes.pictures / "lineage.svg"
-    picture.write_text(night.scientist.text(f"/datasets/{found['slice.h5']['dataset_id']}/provenance.svg"))
+    picture.write_bytes(scientist.get_dataset_provenance_picture(found["slice.h5"]).content)
     night.say(f"{picture}")
 
 
 def read_debrief(night: Night) -> None:
-    debrief = night.scientist.wait_for_row(f"/runs/{night.run_id}/logbook", "Debrief", "entry_kind")
-    for line in filter(None, debrief["text"].splitlines()):
+    debrief = night.scientist.wait_for_row("list_run_logbook_entries", run_id=night.run_id, entry_kind="Debrief")
+    for line in filter(None, debrief.text.splitlines()):
         night.say(line)
 
 
 def see_clearance_expire(night: Night) -> None:
-    night.wait_for_status(f"/clearances/{night.ids.short_clearance_id}", "Expired", "the clearance is still in force")
+    clearance = night.scientist.clearances[night.ids.short_clearance_id]
+    night.wait_for_status(lambda: clearance.get().status, "Expired", "the clearance is still in force")
     decision = find_decision(night, "ClearanceExpiry")
-    night.say(f"the expirer's decision: {decision['choice']}: {decision['reasoning']}")
+    night.say(f"the expirer's decision: {decision.choice}: {decision.reasoning}")
 
 
 def see_schedule_fire(night: Night) -> None:
-    def find() -> dict[str, Any] | None:
-        last = night.scientist.get(f"/schedules/{night.schedule_id}")["last_firings"]
-        return next((firing for firing in last if firing["outcome"] == "Completed"), None)
+    def find() -> datetime | None:
+        last = night.scientist.get_schedule(night.schedule_id).last_firings
+        return next((firing.scheduled_at for firing in last if firing.outcome == "Completed"), None)
 
-    firing = wait_for(find, "the schedule has not fired")
-    night.say(f"the round of {firing['scheduled_at'][11:16]} UTC is {firing['outcome']}")
+    fired_at = wait_for(find, "the schedule has not fired")
+    night.say(f"the round of {fired_at:%H:%M} UTC is Completed")
 
 
 STAGES: list[tuple[str, Callable[[Night], None]]] = [

@@ -1,19 +1,21 @@
-"""The people of the demonstration, each a REST client with their own token and permissions, and who signs their tokens."""
+"""The people of the demonstration, each a client with their own token and permissions, and who signs their tokens."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import Thread
 from time import monotonic, sleep, time
 from typing import Any, TypeVar
+from uuid import UUID
 
-import httpx
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from baton.client import Baton
 from baton.domain.operation.procedure.start import needed_grants
+from baton.domain.shared.refusals import Refusal
 
 BEAMLINE: dict[str, Any] = json.loads(files(__package__).joinpath("beamline.json").read_bytes())
 LOOPBACK = "127.0.0.1"
@@ -74,59 +76,28 @@ class StageError(Exception):
     """Something did not happen as it should; the message says what was seen instead."""
 
 
-@dataclass(frozen=True)
-class UserClient:
-    client: httpx.Client
-    name: str
-    id: str
-    token: str
+class StaffMember(Baton):
+    """Somebody who works at the beamline: a client of the service, with a token of their own."""
 
-    def get(self, path: str, **parameters: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self._require_success("GET", path, params=parameters).json()
-        return answer
+    def __init__(self, url: str, name: str, id: UUID, token: str) -> None:
+        super().__init__(url, token)
+        self.name, self.id, self.token = name, id, token
 
-    def text(self, path: str) -> str:
-        return self._require_success("GET", path).text
+    def wait_for_row(self, operation: str, otherwise: str = "", **filters: Any) -> Any:
+        """Return the first row of a list that these filters let through, as soon as there is one."""
+        wanted = otherwise or f"{operation} has none with {filters}"
+        return wait_for(lambda: next(self.every(operation, **filters), None), wanted)
 
-    def post(self, path: str, body: Any = None) -> Any:
-        answer = self._require_success("POST", path, json=body or {})
-        return answer.json() if answer.content else {}
 
-    def patch(self, path: str, body: Any) -> None:
-        self._require_success("PATCH", path, json=body)
-
-    def create(self, path: str, body: Any) -> str:
-        return next(str(value) for name, value in self.post(path, body).items() if name.endswith("_id"))
-
-    def expect_refusal(self, path: str, body: Any, code: str) -> dict[str, Any]:
-        answer = self._request("POST", path, json=body)
-        refusal: dict[str, Any] = answer.json() if answer.content else {}
-        if answer.is_success or refusal.get("code") != code:
-            raise StageError(f"{path} should be refused with {code}; it answered {answer.status_code} {refusal}")
-        return refusal
-
-    def rows(self, path: str) -> Iterator[dict[str, Any]]:
-        cursor: dict[str, str] = {}
-        while True:
-            page = self.get(path, limit=100, **cursor)
-            yield from page["items"]
-            if page["next_cursor"] is None:
-                return
-            cursor = {"cursor": page["next_cursor"]}
-
-    def wait_for_row(self, path: str, value: str, field: str = "name") -> dict[str, Any]:
-        """Return the row of a list with this value in a field, as soon as it is there; lists lag behind the record."""
-        otherwise = f"{path} has none whose {field} is {value}"
-        return wait_for(lambda: next((row for row in self.rows(path) if row[field] == value), None), otherwise)
-
-    def _require_success(self, method: str, path: str, **options: Any) -> httpx.Response:
-        answer = self._request(method, path, **options)
-        if not answer.is_success:
-            raise StageError(f"{self.name}: {method} {path} was answered {answer.status_code} {answer.text}")
-        return answer
-
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return self.client.request(method, path, headers={"Authorization": f"Bearer {self.token}"}, **options)
+def expect_refusal(code: str, call: Callable[[], object]) -> Refusal:
+    """Return the refusal of a call, or raise StageError where it is not refused, or otherwise."""
+    try:
+        answer = call()
+    except Refusal as refusal:
+        if refusal.code == code:
+            return refusal
+        raise StageError(f"this should be refused with {code}; it was with {refusal}") from None
+    raise StageError(f"this should be refused with {code}; it answered {answer}")
 
 
 def wait_for(look: Callable[[], T | None], otherwise: str) -> T:
@@ -141,16 +112,16 @@ def wait_for(look: Callable[[], T | None], otherwise: str) -> T:
 
 @dataclass(frozen=True)
 class Staff:
-    engineer: UserClient
-    safety_officer: UserClient
-    scientist: UserClient
+    engineer: StaffMember
+    safety_officer: StaffMember
+    scientist: StaffMember
     agent_token: str
 
 
-def register_staff(client: httpx.Client, provider: DemoIdentityProvider, administrator_id: str) -> Staff:
-    administrator = UserClient(client, ADMINISTRATOR, administrator_id, provider.token(ADMINISTRATOR))
-    office = StaffOffice(administrator, provider)
-    office.permit(administrator_id, REST, sets=["access.commands", "trust.commands", "queries"])
+def register_staff(url: str, provider: DemoIdentityProvider, administrator_id: str) -> Staff:
+    administrator = StaffMember(url, ADMINISTRATOR, UUID(administrator_id), provider.token(ADMINISTRATOR))
+    office = StaffOffice(url, administrator, provider)
+    office.permit(administrator.id, REST, sets=["access.commands", "trust.commands", "queries"])
     engineer = office.register_person("Ada Lindqvist", "agent", "caution", "equipment", "recipe", "subject", "supply")
     safety_officer = office.register_person("Samir Haddad", "safety")
     scientist = office.register_person("Mira Okafor", "campaign", "data", "operation", "run", "supply")
@@ -159,30 +130,35 @@ def register_staff(client: httpx.Client, provider: DemoIdentityProvider, adminis
 
 @dataclass(frozen=True)
 class StaffOffice:
-    administrator: UserClient
+    url: str
+    administrator: StaffMember
     provider: DemoIdentityProvider
 
-    def register_person(self, name: str, *contexts: str) -> UserClient:
+    def register_person(self, name: str, *contexts: str) -> StaffMember:
         """Register somebody who may query everything, and command in these contexts."""
-        actor_id = self.administrator.create("/actors", {"name": name})
+        actor_id = self.administrator.register_actor(name=name).actor_id
         token = self.bind_subject(actor_id, name.split()[0].lower(), REST)  # before they may do more than the administrator
         self.permit(actor_id, REST, sets=["queries", *(f"{context}.commands" for context in contexts)])
-        return UserClient(self.administrator.client, name, actor_id, token)
+        return StaffMember(self.url, name, actor_id, token)
 
-    def register_agent(self, engineer: UserClient) -> str:
+    def register_agent(self, engineer: StaffMember) -> str:
         """Register the agent that finds the focus, and may do just that; return its token."""
-        agent_id = engineer.create("/agents", BEAMLINE["agent"])
-        engineer.post(f"/agents/{agent_id}/version")
+        agent_id = engineer.define_agent(**BEAMLINE["agent"]).agent_id
+        engineer.version_agent(agent_id)
         token = self.bind_subject(agent_id, "focus-finder", MCP)
         self.permit(agent_id, MCP, commands=FOCUS_COMMANDS)
         return token
 
-    def bind_subject(self, actor_id: str, subject: str, surface: str) -> str:
-        binding = {"issuer": self.provider.issuer, "subject": subject}
-        self.administrator.post(f"/actors/{actor_id}/subject-bindings/add", binding)
+    def bind_subject(self, actor_id: UUID, subject: str, surface: str) -> str:
+        self.administrator.bind_actor_subject(actor_id, issuer=self.provider.issuer, subject=subject)
         return self.provider.token(subject, surface)
 
-    def permit(self, actor_id: str, surface: str, *, commands: Sequence[str] = (), sets: Sequence[str] = ()) -> None:
-        permitted = {"permitted_principal_ids": [actor_id], "permitted_commands": commands, "permitted_command_sets": sets}
-        place = {"conduit_id": CONDUIT, "surface_id": surface}
-        self.administrator.create("/policies", {"name": "Work of the night", **place, **permitted})
+    def permit(self, actor_id: UUID, surface: str, *, commands: Sequence[str] = (), sets: Sequence[str] = ()) -> None:
+        self.administrator.define_policy(
+            name="Work of the night",
+            conduit_id=CONDUIT,
+            surface_id=surface,
+            permitted_principal_ids=[actor_id],
+            permitted_commands=commands,
+            permitted_command_sets=sets,
+        )

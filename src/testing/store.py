@@ -26,7 +26,7 @@ from baton.domain.operation.procedure.activity_logbook import Activity
 from baton.domain.registry import REGISTRY
 from baton.domain.run.logbooks import Channel, Observation, channels_of
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
-from baton.domain.shared.reads import LatestEvents
+from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.writes import Record
 from baton.domain.trust.conduit import Conduit, ConduitVerdict
 from baton.domain.trust.policy import AuthzResult
@@ -39,7 +39,9 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "has_any": lambda found, values: any(value in found for value in values),
     "from": operator.ge,
     "to": operator.le,
+    "before": operator.lt,
     "after": operator.gt,
+    "part": lambda found, part: lower_case(part) in lower_case(found),
 }
 
 
@@ -214,6 +216,10 @@ class MemoryStore:
         ordered = self._behind(after)[:limit]
         return [row for row in ordered if only is None or row.event_type in only or row is ordered[-1]]
 
+    async def precede(self, before: Bookmark, limit: int) -> Sequence[EventRow]:
+        visible = reversed(self._behind(Bookmark(0, 0)))
+        return [row for row in visible if (row.transaction_id, row.position) < before][:limit]
+
     async def event(self, event_id: UUID) -> EventRow | None:
         return next((row for row in self._log() if row.event_id == event_id), None)
 
@@ -292,6 +298,12 @@ class MemorySession:
 
     async def all_members(self, kind: str) -> tuple[UUID, ...]:
         return tuple(sorted({id for among, _, id in self._store.look_ups if among == kind}))
+
+    async def descendants(self, kind: str, id: UUID, max_depth: int) -> tuple[tuple[UUID, ...], ...]:
+        levels: list[list[UUID]] = [[id]]
+        while len(levels) <= max_depth and (level := self._store.members_under(kind, [str(one) for one in levels[-1]])):
+            levels.append(level)
+        return tuple(map(tuple, levels[1:]))
 
     async def records(self, record: type[R], where: Mapping[str, Any]) -> tuple[R, ...]:
         found = [row for row in self._store.records_of(record) if isinstance(row, record) and _equals(row, where)]
@@ -385,10 +397,21 @@ def _stream_row(row: EventRow) -> StoredEvent:
 
 
 def _equals(row: Record, where: Mapping[str, Any]) -> bool:
-    return all(
-        getattr(row, name) in value if isinstance(value, tuple) else getattr(row, name) == value
-        for name, value in where.items()
-    )
+    return all(_fits(getattr(row, name), value) for name, value in where.items())
+
+
+def _fits(found: Any, wanted: Any) -> bool:
+    match wanted:
+        case TextPart(text):
+            return lower_case(text) in lower_case(found)
+        case tuple():
+            return found in wanted
+    return bool(found == wanted)
+
+
+def lower_case(text: str) -> str:
+    """Return a text in lower case, each character for itself as PostgreSQL does it."""
+    return "".join(map(str.lower, text))
 
 
 def _holds(row: Summary, condition: Where) -> bool:

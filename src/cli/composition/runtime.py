@@ -17,6 +17,7 @@ from baton.application.attestations import Attestations, AttestationSweeps, Atte
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
 from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.commands import Commands
+from baton.application.conduct.advice_work import AdviceWork
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.conduct.conduct_times import ConductTimes
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
@@ -60,7 +61,8 @@ from baton.domain.operation.steering.steering import offered_deciders
 from baton.domain.shared.citation import Citation
 from baton.domain.shared.identifiers import FACILITY_CODE
 from baton.domain.shared.listing import Page, Summary
-from baton.domain.shared.ports import Deployment, MintedIdentifier, ProviderFacts
+from baton.domain.shared.ports import Deployment, MintedIdentifier, Orders, ProviderFacts
+from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 from baton.domain.supply.supply import address_key
 from baton.infrastructure.background import Supervisor
@@ -186,6 +188,9 @@ class RuntimePorts:
             peer_addresses=self._peer_addresses,
             control_routes=self._routes,
         )
+
+    async def execute_each(self, call: Call, orders: Orders, dry_run: bool) -> Sequence[Refusal | None]:
+        return await self._runtime.service.execute_each(orders, Caller.of(call), dry_run=dry_run)
 
     async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
         identity = self._runtime.identity
@@ -391,7 +396,8 @@ class Runtime:
     def _build_service(self, stopping: asyncio.Event) -> None:
         """Build the service over all long work, and what keeps the schedules."""
         works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
-        by_workflow = {work.workflow: work for work in (*works, self.agents.regenerations, *self.tasks)}
+        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands))
+        by_workflow = {work.workflow: work for work in (*works, *others, *self.tasks)}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
         self.service = service if self.tracing is None else self.tracing.trace_service(service)
         settings, store, commands = self.settings, self.store, self.commands

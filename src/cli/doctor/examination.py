@@ -1,6 +1,7 @@
 """The checks of `baton doctor` in their order, and the servers that they ask."""
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -18,7 +19,9 @@ from temporalio.service import RPCError, RPCStatusCode
 from baton.application.boot_guards import boot_objections, bootstrap_objections, idle_agents
 from baton.application.settings import PidMinter, RecordedSettings, Settings, shown_settings
 from baton.cli.doctor import CheckResult, CheckStatus, database, engine, ok, warning, wrong
-from baton.cli.startup import one_line, read_note, refuse, settings_faults, stack_address
+from baton.cli.messages import refuse
+from baton.cli.stack_note import read_note, stack_address
+from baton.cli.startup import one_line, settings_faults
 from baton.domain.operation.conduct.results import Actuation, actuation_of
 from baton.infrastructure.plugins import KINDS, PluginUnusableError, plugin_objections
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS, Connection
@@ -41,24 +44,28 @@ class UnreachableError(Exception):
         self.server = server
 
 
-def examine(only: str | None, data_dir: Path) -> int:
-    """Print the result of every check, or of one; return the exit code."""
+def examine(only: str | None, data_dir: Path, *, as_json: bool = False) -> int:
+    """Print the result of every check, or of one, as lines or as JSON; return the exit code."""
     if only is not None and only not in CHECKS:
         refuse(f"There is no check {only}; there are {', '.join(CHECKS)}.")
-    return asyncio.run(_examine([only] if only else list(CHECKS), data_dir))
+    results = asyncio.run(_examine([only] if only else list(CHECKS), data_dir, quiet=as_json))
+    if as_json:
+        checks = {name: {"status": one.status.value, "sentence": one.sentence} for name, one in results.items()}
+        print(json.dumps(checks, indent=2, ensure_ascii=False))
+    return 1 if CheckStatus.WRONG in (one.status for one in results.values()) else 0
 
 
-async def _examine(names: list[str], data_dir: Path) -> int:
-    console, statuses = Console(highlight=False, soft_wrap=True, emoji=False), []
+async def _examine(names: list[str], data_dir: Path, *, quiet: bool) -> dict[str, CheckResult]:
+    console = Console(highlight=False, soft_wrap=True, emoji=False, quiet=quiet)
+    results: dict[str, CheckResult] = {}
     async with aclosing(Doctor(data_dir)) as doctor:
         for name in names:
-            result = await doctor.check(name)
-            statuses.append(result.status)
+            results[name] = result = await doctor.check(name)
             console.print(f"[{STYLES[result.status]}]{result.status:<8}[/] {name:<12} {escape(result.sentence)}")
             if name == "settings" and doctor.settings is not None:
                 for variable, value in shown_settings(doctor.settings).items():
                     console.print(f"[dim]{'':21} {variable} {escape('unset' if value is None else str(value))}[/]")
-    return 1 if CheckStatus.WRONG in statuses else 0
+    return results
 
 
 class Doctor:

@@ -1,0 +1,209 @@
+"""`call`, `dry-run` and `where`: every operation of the service by its name, and where it is declared."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Typer
+
+from baton.cli.daily.completion import complete_operation, complete_source
+from baton.cli.daily.session import DAILY_WORK, AsJson, ServiceSession, print_json, service_command
+from baton.cli.daily.steering import dry_run_lines
+from baton.cli.messages import refuse
+
+if TYPE_CHECKING:
+    from baton.domain.registry import Operation
+    from baton.domain.shared.refusals import Refusal
+
+app = Typer()
+OperationName = Annotated[str, Argument(metavar="OPERATION", help="Its name.", autocompletion=complete_operation)]
+Arguments = Annotated[
+    list[str] | None,
+    Argument(metavar="[KEY=VALUE]...", help="Its fields; values are JSON or text, @FILE is read. Ids may be names."),
+]
+
+
+@service_command(app)
+def call(session: ServiceSession, operation: OperationName, arguments: Arguments = None) -> None:
+    """Call any operation, and print its answer as JSON."""
+    called = known_operation(operation)
+    answer = session.client.call(called.name, **parse_arguments(called, arguments or ()))
+    if called.media_types:
+        sys.stdout.buffer.write(answer.content)
+        sys.stdout.buffer.flush()
+    elif answer is not None or session.as_json:
+        print_json(answer)
+
+
+@service_command(app, "dry-run")
+def dry_run(session: ServiceSession, operation: OperationName, arguments: Arguments = None) -> None:
+    """Say what a command would record, and record nothing."""
+    called = known_operation(operation)
+    if called.kind == "query":
+        refuse(f"{called.name} is a query and records nothing; use `baton call {called.name}`.")
+    answer = session.client.call(called.name, dry_run=True, **parse_arguments(called, arguments or ()))
+    session.show(answer, dry_run_lines(answer))
+
+
+@app.command(rich_help_panel=DAILY_WORK)
+def where(
+    name: Annotated[str, Argument(help="An operation, its class, or a refusal.", autocompletion=complete_source)],
+    as_json: AsJson = False,
+) -> None:
+    """Say which source declares an operation or a refusal, and what it means; no service is asked."""
+    if (operation := find_operation(name)) is not None:
+        document, lines = operation_document(operation), operation_lines(operation)
+    elif refusals := find_refusals(name):
+        document, lines = refusal_document(refusals), refusal_lines(refusals)
+    else:
+        refuse(
+            f"There is no operation and no refusal {name!r}.{similar_names(name, (*operation_names(), *refusal_names()))}"
+        )
+    if as_json:
+        print_json(document)
+    else:
+        print(*lines, sep="\n")
+
+
+def known_operation(name: str) -> "Operation":
+    """Return the operation of this name, or exit with those like it."""
+    if (operation := find_operation(name)) is None:
+        refuse(f"There is no operation {name!r}.{similar_names(name, operation_names())}")
+    return operation
+
+
+def find_operation(name: str) -> "Operation | None":
+    """Return the operation that has this name, or whose class does."""
+    import baton.domain.access.edge_queries  # noqa: F401  # the operations that belong to no context
+    from baton.domain.contexts import REGISTRY
+
+    wanted = name.replace("-", "_")
+    return REGISTRY.operations.get(wanted) or next((one for one in REGISTRY if one.input.__name__ == name), None)
+
+
+def operation_names() -> list[str]:
+    """Return the name of every operation."""
+    from baton.domain.contexts import REGISTRY
+
+    return list(REGISTRY.operations)
+
+
+def refusal_names() -> list[str]:
+    """Return the code of every refusal that can be answered."""
+    from baton.client.refusals import refusal_classes
+
+    return list(refusal_classes())
+
+
+def find_refusals(code: str) -> list["type[Refusal]"]:
+    """Return the classes of refusals with this code; contexts may share one."""
+    from baton.client.refusals import refusal_classes
+    from baton.domain.contexts import REGISTRY
+
+    declared = [one for operation in REGISTRY for one in operation.refusals if one.__name__ == code]
+    known = refusal_classes().get(code)
+    return list(dict.fromkeys(declared)) or ([known] if known is not None else [])
+
+
+def similar_names(name: str, names: Sequence[str]) -> str:
+    """Return a question that names those like it."""
+    like = get_close_matches(name, names, n=3)
+    return f" Did you mean {' or '.join(like)}?" if like else " `baton call --help` says how to name one."
+
+
+def operation_document(operation: "Operation") -> dict[str, Any]:
+    """Return what there is to say of an operation."""
+    from baton.domain.shared.sources import operation_source
+
+    return {
+        "operation": operation.name,
+        "kind": operation.kind,
+        "permission": operation.command_name,
+        "meaning": operation.summary,
+        "request": f"{operation.method} {operation.path}",
+        "source": operation_source(operation),
+        "refusals": sorted({one.__name__ for one in operation.refusals}),
+    }
+
+
+def operation_lines(operation: "Operation") -> Iterator[str]:
+    """Yield what there is to say of an operation."""
+    about = operation_document(operation)
+    yield f"{about['operation']} ({about['kind']}): {about['meaning']}"
+    yield f"  declared in  {about['source']}"
+    yield f"  over REST    {about['request']}"
+    yield f"  permission   {about['permission']}"
+    for code in about["refusals"]:
+        yield f"  refused by   {code}"
+
+
+def refusal_document(refusals: Sequence["type[Refusal]"]) -> dict[str, Any]:
+    """Return what there is to say of a refusal."""
+    from baton.domain.contexts import REGISTRY
+    from baton.domain.shared.sources import refusal_source
+
+    first = refusals[0]
+    return {
+        "refusal": first.__name__,
+        "status": first.status,
+        "meaning": " ".join((first.__doc__ or "").split()),
+        "sources": [source for one in refusals if (source := refusal_source(one)) is not None],
+        "operations": [operation.name for operation in REGISTRY if set(refusals) & set(operation.refusals)],
+    }
+
+
+def refusal_lines(refusals: Sequence["type[Refusal]"]) -> Iterator[str]:
+    """Yield what there is to say of a refusal."""
+    about = refusal_document(refusals)
+    yield f"{about['refusal']} ({about['status']}): {about['meaning']}"
+    for source in about["sources"]:
+        yield f"  declared in  {source}"
+    for operation in about["operations"]:
+        yield f"  answered by  {operation}"
+
+
+def parse_arguments(operation: "Operation", arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a call; a value without a name is the next placeholder of the path."""
+    schemas = operation.input.model_json_schema().get("properties", {})
+    places = iter(operation.placeholders)
+    fields: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if not equals or (name not in schemas and name not in operation.placeholders):
+            if (place := next(places, None)) is None or equals:
+                known = ", ".join(dict.fromkeys((*operation.placeholders, *schemas)))
+                refuse(f"{operation.name} has no field {name!r}; it takes {known or 'nothing'}.")
+            name, text = place, argument
+        if name in fields:
+            refuse(f"{name} is given twice; a list is written as JSON: {name}='[...]'.")
+        fields[name] = parse_value(text, schemas.get(name, {"type": "string"}))
+    return fields
+
+
+def parse_value(text: str, schema: dict[str, Any]) -> Any:
+    """Return a value as its field wants it: text as it stands, anything else as JSON; @FILE is what the file holds."""
+    if text.startswith("@"):
+        try:
+            text = (sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            refuse(f"{text[1:]} cannot be read: {error}.")
+    if wants_text(schema) and not (text == "null" and not is_plain_text(schema)):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def wants_text(schema: dict[str, Any]) -> bool:
+    """Return whether nothing but a text, or nothing, fits a schema."""
+    if options := schema.get("anyOf"):
+        return all(one.get("type") == "null" or wants_text(one) for one in options)
+    return is_plain_text(schema)
+
+
+def is_plain_text(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "string"

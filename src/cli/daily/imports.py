@@ -1,0 +1,107 @@
+"""`import`: what a site has written down already becomes a beamline file for review; the record stays as it is."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option, Typer
+
+from baton.cli.messages import REFUSED, refuse
+
+if TYPE_CHECKING:
+    from baton.beamline.importers.drafts import DeviceDraft
+
+app = Typer(no_args_is_help=True, help="Write a beamline file from what a site has already, for review.")
+RootName = Annotated[str, Option("--root", help="Name of the asset that all of it is put below.")]
+OutputFile = Annotated[Path | None, Option("-o", "--output", help="Where to write the file; else it is printed.")]
+FacilityCode = Annotated[str | None, Option("--facility", help="Code of the facility; else the service's only site.")]
+
+
+@app.command("happi")
+def import_from_happi(
+    file: Annotated[Path, Argument(help="A happi database in JSON.")],
+    root: RootName = "Beamline",
+    facility: FacilityCode = None,
+    output: OutputFile = None,
+) -> None:
+    """Import the active devices of a happi database."""
+    from baton.beamline.importers.happi_database import import_happi
+    from baton.beamline.importers.sources import UnreadableSourceError
+
+    try:
+        drafts = import_happi(file)
+    except UnreadableSourceError as error:
+        refuse(str(error), code=REFUSED)
+    write_review(drafts, root, facility, output)
+
+
+@app.command("csv")
+def import_from_csv(
+    file: Annotated[Path, Argument(help="An inventory with a heading; cells parted by commas, semicolons or tabs.")],
+    mapping: Annotated[
+        Path | None, Option(help="YAML or JSON that says which column holds which field, such as `name: Device`.")
+    ] = None,
+    root: RootName = "Beamline",
+    facility: FacilityCode = None,
+    output: OutputFile = None,
+) -> None:
+    """Import an inventory. Without a mapping the columns are guessed, and the guess is printed to be saved."""
+    from baton.beamline.importers.csv_inventory import import_csv, read_mapping
+    from baton.beamline.importers.sources import UnreadableSourceError
+
+    try:
+        drafts, used = import_csv(file, None if mapping is None else read_mapping(mapping))
+    except UnreadableSourceError as error:
+        refuse(str(error), code=REFUSED)
+    if mapping is None:
+        print_mapping(used)
+    write_review(drafts, root, facility, output)
+
+
+@app.command("epics-db")
+def import_from_epics(
+    file: Annotated[list[Path], Argument(help="Databases: .db, .template or .substitutions files.")],
+    substitutions: Annotated[list[Path] | None, Option(help="A substitutions file of any name.")] = None,
+    macro: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A macro's value.")] = None,
+    root: RootName = "Beamline",
+    facility: FacilityCode = None,
+    output: OutputFile = None,
+) -> None:
+    """Import EPICS databases: motors and groups of records as devices, DRVL and DRVH as limits of their signals."""
+    from baton.beamline.importers.epics_database import import_epics
+    from baton.beamline.importers.macros import MacroError, read_macros
+    from baton.beamline.importers.sources import UnreadableSourceError
+
+    try:
+        drafts = import_epics(file, substitutions or [], read_macros(macro or []))
+    except (UnreadableSourceError, MacroError) as error:
+        refuse(str(error), code=REFUSED)
+    write_review(drafts, root, facility, output)
+
+
+def print_mapping(mapping: Mapping[str, str]) -> None:
+    """Print which column was taken for which field, as a mapping that can be saved."""
+    print("Columns were guessed; save these lines, mend them and give them with --mapping:", file=sys.stderr)
+    for name, column in mapping.items():
+        print(f"{name}: {json.dumps(column, ensure_ascii=False)}", file=sys.stderr)
+
+
+def write_review(drafts: "Sequence[DeviceDraft]", root: str, facility: str | None, output: Path | None) -> None:
+    """Write or print the file; one that is there already is not written over."""
+    from baton.beamline.importers.review_file import review_text
+
+    text = review_text(drafts, root, facility)
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        refuse(f"{output} is there already; name another file, or remove it.", code=REFUSED)
+    except OSError as error:
+        refuse(f"{output} cannot be written: {error.strerror}.", code=REFUSED)
+    asked = sum(1 for draft in drafts if draft.questions)
+    print(f"{len(drafts)} devices are in {output}; {asked} have a question above them. Then: baton diff -f {output}")

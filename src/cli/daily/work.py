@@ -1,0 +1,177 @@
+"""`run`, `preflight`, `conduct`, `watch` and `ps`: work is started, asked about and followed."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+from typer import Argument, Option, Typer
+
+from baton.cli.daily.calls import parse_value
+from baton.cli.daily.completion import complete_asset, complete_plan, complete_recipe, complete_subject
+from baton.cli.daily.files import apply_files
+from baton.cli.daily.found_work import FoundWork, find_work, live_work
+from baton.cli.daily.session import ServiceSession, service_command
+from baton.cli.daily.steering import DryRunOption, WorkName, dry_run_lines
+from baton.cli.daily.tables import table_lines
+from baton.cli.messages import REFUSED, refuse
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = Typer()
+conduct = Typer()
+PlanName = Annotated[str, Argument(metavar="PLAN", help="A plan: its name or id.", autocompletion=complete_plan)]
+Parameters = Annotated[list[str] | None, Option("-p", "--parameter", metavar="NAME=VALUE", help="One of its parameters.")]
+SubjectName = Annotated[
+    str | None, Option("--subject", help="What is measured: its name or id.", autocompletion=complete_subject)
+]
+WorkTitle = Annotated[str | None, Option("--name", help="What it is to be called; else made of its origin and the time.")]
+WatchOption = Annotated[bool, Option("--watch", help="Follow it to its end; exits with 1 where it did not succeed.")]
+
+
+@service_command(app)
+def run(
+    session: ServiceSession,
+    plan: PlanName,
+    file: Annotated[list[Path] | None, Option("-f", "--file", help="A beamline file that is applied first.")] = None,
+    parameter: Parameters = None,
+    subject: SubjectName = None,
+    recipe: Annotated[
+        list[str] | None,
+        Option(help="A recipe to conduct, in order; else the only one that fits.", autocompletion=complete_recipe),
+    ] = None,
+    name: WorkTitle = None,
+    watch: WatchOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Start a run on a plan, and have it conducted."""
+    given = parse_parameters(parameter)
+    if file:
+        apply_first(session, file, dry_run)
+    options: dict[str, Any] = {"name": name, "subject": subject, "parameters": given}
+    thing = session.client.plans[plan]
+    if dry_run:
+        would = thing.start(**options, dry_run=True)
+        session.show(would, dry_run_lines(would))
+        return
+    started = thing.start(**options, recipes=recipe or None)
+    if watch:
+        watch_to_end(session, started)
+    view = started.get()
+    document = {"kind": "run", "id": started.id, "name": view.name, "status": view.status.value}
+    session.show(document, [f"The run {view.name!r} has started: {started.id}", f"Follow it with: baton watch {started.id}"])
+
+
+@service_command(app)
+def preflight(session: ServiceSession, plan: PlanName, parameter: Parameters = None, subject: SubjectName = None) -> None:
+    """Ask whether a run on a plan could start now; exits with 1 where a gate is closed."""
+    verdict = session.client.plans[plan].preflight(subject=subject, parameters=parse_parameters(parameter))
+    session.show(verdict, verdict_lines(verdict))
+    if not verdict.passed:
+        raise SystemExit(REFUSED)
+
+
+@service_command(conduct, "recipe")
+def conduct_recipe(
+    session: ServiceSession,
+    recipe: Annotated[str, Argument(metavar="RECIPE", help="A recipe: its name or id.", autocompletion=complete_recipe)],
+    on: Annotated[list[str], Option("--on", help="An asset it is done on: its name or id.", autocompletion=complete_asset)],
+    parameter: Parameters = None,
+    name: WorkTitle = None,
+    watch: WatchOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Have a recipe conducted on assets, as a procedure of its own; `recipe` may be left out."""
+    options: dict[str, Any] = {"on": on, "name": name, "parameters": parse_parameters(parameter)}
+    thing = session.client.recipes[recipe]
+    if dry_run:
+        would = thing.conduct(**options, dry_run=True)
+        session.show(would, dry_run_lines(would))
+        return
+    started = thing.conduct(**options)
+    if watch:
+        watch_to_end(session, started)
+    view = started.get()
+    document = {"kind": "procedure", "id": started.id, "name": view.name, "status": view.status.value}
+    lines = [f"The procedure {view.name!r} is conducted: {started.id}", f"Follow it with: baton watch {started.id}"]
+    session.show(document, lines)
+
+
+@service_command(conduct, "watch")
+@service_command(app)
+def watch(session: ServiceSession, name: WorkName) -> None:
+    """Follow a run or procedure to its end and print its result: exits with 0 where it succeeded, 1 where not."""
+    work = find_work(session.client, name)
+    collection = session.client.runs if work.kind == "run" else session.client.procedures
+    watch_to_end(session, collection[work.id])
+
+
+@service_command(app)
+def ps(session: ServiceSession) -> None:
+    """List every run and procedure that is live, and how far it is."""
+    rows = [(work, progress_text(session, work)) for work in in_order(list(live_work(session.client)))]
+    document = [
+        {"kind": work.kind, "id": work.id, "name": work.name, "status": work.status, "since": work.since, "progress": text}
+        for work, text in rows
+    ]
+    shown = [(work.kind, work.name, work.status, work.since, text, work.id) for work, text in rows]
+    session.show(document, table_lines(("KIND", "NAME", "STATUS", "SINCE", "PROGRESS", "ID"), shown, "Nothing is live."))
+
+
+def in_order(works: Sequence[FoundWork]) -> Iterator[FoundWork]:
+    """Yield runs with their phases behind them, then what belongs to none."""
+    runs = [work for work in works if work.kind == "run"]
+    for run_work in runs:
+        yield run_work
+        yield from (work for work in works if work.parent_run_id == run_work.id)
+    known = {work.id for work in runs}
+    yield from (work for work in works if work.kind == "procedure" and work.parent_run_id not in known)
+
+
+def progress_text(session: ServiceSession, work: FoundWork) -> str | None:
+    """Return how far live work is, in words."""
+    if work.kind == "procedure":
+        view = session.client.call("get_procedure_conduct", procedure_id=work.id)
+        return None if view.conduct_id is None else str(view.message)
+    conduct_view = session.client.call("get_run_conduct", run_id=work.id)
+    places = [one.procedure_id for one in conduct_view.phases]
+    if conduct_view.current_procedure_id not in places:
+        return None
+    return f"phase {places.index(conduct_view.current_procedure_id) + 1} of {len(places)}"
+
+
+def watch_to_end(session: ServiceSession, thing: Any, console: "Console | None" = None) -> NoReturn:
+    """Follow a run or a procedure to its end, print its result, and exit with 0 where it succeeded."""
+    following = thing.watch(console=console, lines=not session.as_json)
+    result = following.result()
+    session.show(result, following.work.result_lines())
+    raise SystemExit(0 if result.succeeded else REFUSED)
+
+
+def verdict_lines(verdict: Any) -> Iterator[str]:
+    """Yield what a preflight found: the gates that are closed and why, or that none is."""
+    closed = [gate for gate in verdict.gates if not gate.passed]
+    for gate in closed:
+        yield f"closed: {gate.gate}: {gate.detail or gate.code}" + (f" [{gate.reason}]" if gate.reason else "")
+    for caution in verdict.acknowledged_cautions:
+        yield f"caution, {caution.severity.value}: {caution.text_excerpt}"
+    yield (
+        f"{len(closed)} of {len(verdict.gates)} gates are closed." if closed else f"All {len(verdict.gates)} gates are open."
+    )
+
+
+def parse_parameters(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return parameters by their names; values are JSON, or else text."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            refuse(f"{text!r} is no parameter; write it as NAME=VALUE.")
+        found[name] = parse_value(value, {})
+    return found
+
+
+def apply_first(session: ServiceSession, files: Sequence[Path], dry_run: bool) -> None:
+    """Apply beamline files, or exit as `baton apply` does where they are refused."""
+    if code := apply_files(session, files, dry_run=dry_run):
+        raise SystemExit(code)
