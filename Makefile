@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-package baton-facility
 
-.PHONY: install demo up test quick check unit bench reference transcripts lock clean
+.PHONY: install demo up test quick check unit interop bench reference transcripts lock clean
 
 install: $(INSTALLED)
 
@@ -38,11 +38,21 @@ quick unit: export PYTHONPYCACHEPREFIX := $(CURDIR)/.pytest_cache/bytecode
 unit: install
 	$(BIN)/python -m pytest -n auto --durations=10 $(ARGS)
 
+# Tools and clients that others make, each in an environment of its own under .venv-interop.
+interop: install
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/python -m pip install --quiet openapi-spec-validator "openapi-python-client>=0.29,<0.30"
+	$(PYTHON) -m venv .venv-interop/mcp1
+	.venv-interop/mcp1/bin/python -m pip install --quiet "mcp==1.30.0"
+	npm install --silent --no-audit --no-fund --prefix .venv-interop @modelcontextprotocol/sdk@1.32.2
+	$(BIN)/python -m pytest tests/interop $(ARGS)
+
 bench: install
 	$(BIN)/python -m tests.bench $(ARGS)
 
 reference: install
 	$(BIN)/python -m tests.documents.reference
+	$(BIN)/python -m tests.documents.client_stub
 
 transcripts: install
 	$(BIN)/python -m tests.documents.transcripts $(ARGS)
