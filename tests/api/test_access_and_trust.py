@@ -12,7 +12,8 @@ async def test_an_actor_from_registration_to_erasure(api: Api) -> None:
     mira = await api.create("/actors", {"name": "Mira Okafor", "kind": "human", "email": "m.okafor@example.org"})
     await api.create("/actors", {"name": "Scan bridge 7", "kind": "service_account"})
     shown = (await api.get(f"/actors/{mira}")).json()
-    assert shown == {"id": mira, "name": "Mira Okafor", "kind": "human", "active": True}
+    identity = {"id": mira, "actor_id": mira, "created_at": shown["created_at"]}
+    assert shown == {**identity, "name": "Mira Okafor", "kind": "human", "active": True}
     me = (await api.acting_as(mira).get("/me")).json()
     assert (me["principal_id"], me["kind"], me["name"], me["surface_id"]) == (mira, "human", "Mira Okafor", SYSTEM_HTTP)
     await api.execute(f"/actors/{mira}/deactivate")
@@ -21,7 +22,7 @@ async def test_an_actor_from_registration_to_erasure(api: Api) -> None:
     forgotten = await api.request("DELETE", f"/actors/{mira}/profile")
     assert forgotten.status_code == 204
     assert (await api.get(f"/actors/{mira}")).json() == {
-        "id": mira,
+        **identity,
         "name": "<deleted user>",
         "kind": "human",
         "active": False,

@@ -315,7 +315,7 @@ async def test_a_mark_that_nobody_handed_out_is_malformed(conduct_service: Condu
     foreign = ["seven", "7", ":", "x:1", f"{other}", f"{other}:1"]
     for mark in (*foreign, f"{conduct_id}", f"{conduct_id}:", f"{conduct_id}:-1", f"{conduct_id}:4294967296"):
         refused = await conduct_service.operator.request("GET", path, headers={"Last-Event-ID": mark})
-        assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["header", "Last-Event-ID"]), mark
+        assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["header", "Last-Event-ID"]), mark
 
 
 async def test_there_is_no_stream_of_a_procedure_that_is_not_there(conduct_service: ConductService) -> None:

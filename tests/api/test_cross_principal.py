@@ -1,6 +1,5 @@
 """A caller without permission learns nothing from a query, not even whether an id exists: every query, REST and MCP."""
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +8,13 @@ from uuid import uuid4
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
 
-from baton.api.mcp.tools import tool_of
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from tests.support.api.list_samples import CATALOGUES
-from tests.support.api.mcp_clients import MCP, agent, call_tool_once, document_of, text_of, tool_result
+from tests.support.api.mcp_clients import MCP, agent, call_tool_once, document_of, json_of, text_of, tool_result
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
@@ -35,11 +34,14 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "evaluated_surface_id": "{surface_id}",
     },
     "inspect_plan_binding": {"practice_id": "{practice_id}", "asset_ids": ["{asset_id}"]},
+    "read_assets": {"asset_ids": ["{asset_id}"]},
     "resolve_signals": {"addresses": ["lum:m102"]},
     "read_signals": {"addresses": ["lum:m102"]},
     "preflight_run": {"name": "Load step 2", "plan_id": "{plan_id}"},
 }
 """What some queries must be asked besides the ids in their path."""
+OTHER_MEANINGS = {"get_beamline_now": {"asset_id": "root_asset_id"}}
+"""What some queries mean by an id that others mean differently."""
 OPEN = {"get_my_access"}
 OF_THE_PLANT = {"read_signals"}
 """What a worker answers, of which there is none here."""
@@ -59,14 +61,19 @@ class PolicyService:
     ids: dict[str, str]
 
     def path(self, operation: Operation, ids: dict[str, str] | None = None) -> str:
-        return operation.path.format(**(ids or self.ids))
+        return operation.path.format(**self.meant(operation, ids or self.ids))
+
+    def meant(self, operation: Operation, ids: dict[str, str]) -> dict[str, str]:
+        """Return the ids as an operation means them."""
+        return {**ids, **{name: ids[other] for name, other in OTHER_MEANINGS.get(operation.name, {}).items()}}
 
     def arguments(self, operation: Operation, ids: dict[str, str] | None = None) -> dict[str, Any]:
         return {name: fill_ids(value, ids or self.ids) for name, value in ARGUMENTS.get(operation.name, {}).items()}
 
     def tool_arguments(self, operation: Operation) -> dict[str, Any]:
         named = [name for name in (operation.target, *operation.path_fields) if name]
-        return {**{name: self.ids[name] for name in named}, **self.arguments(operation)}
+        ids = self.meant(operation, self.ids)
+        return {**{name: ids[name] for name in named}, **self.arguments(operation)}
 
 
 def fill_ids(value: Any, ids: dict[str, str]) -> Any:
@@ -131,12 +138,13 @@ async def test_the_tool_answers_and_refuses_as_the_query_does(policy_service: Po
     if operation.media_types:
         assert document_of(permitted).mime_type in operation.media_types
     else:
-        assert json.loads(text_of(permitted)) == permitted.structured_content
-        Draft202012Validator(tool_of(operation.input).output_schema or {}).validate(permitted.structured_content)
+        assert json_of(permitted) == permitted.structured_content
+        form = TypeAdapter(operation.returns).json_schema(mode="serialization")
+        Draft202012Validator(form).validate(permitted.structured_content)
     denied = await call_tool_once(policy_service.stranger, operation.name, **arguments)
     assert denied.is_error, text_of(denied)
     assert denied.structured_content is None
-    body = json.loads(text_of(denied))
+    body = json_of(denied)
     assert (body["code"], body["reason"]) == ("UnauthorizedError", "principal_not_permitted")
     assert body["context"] == operation.context
 
@@ -178,4 +186,5 @@ def assert_denied(response: httpx.Response) -> None:
 
 
 def without_correlation(response: httpx.Response) -> dict[str, Any]:
-    return {name: value for name, value in response.json().items() if name != "correlation_id"}
+    """The body of a response without what names the request itself."""
+    return {name: value for name, value in response.json().items() if name not in ("correlation_id", "instance")}

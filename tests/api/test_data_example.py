@@ -73,8 +73,11 @@ async def test_a_scan_is_kept_promoted_reconstructed_and_outlives_a_disk(line: B
     ]
 
     position = await api.execute(f"/datasets/{rec}/assign-external-id", {"external_id": "10.0000/ds-b12"})
-    assert (await api.get(f"/datasets/{raw}")).json() == {
+    shown = (await api.get(f"/datasets/{raw}")).json()
+    assert shown == {
         "id": raw,
+        "dataset_id": raw,
+        "created_at": shown["created_at"],
         "name": "scan_001.h5",
         **content,
         "producing_run_id": scan_run,

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 import structlog
 
+from baton.api.errors import Problem
 from baton.api.parsing import repeatable_fields
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
@@ -39,19 +40,19 @@ def assert_error(
     body: dict[str, Any] = response.json()
     assert (response.status_code, body["code"], body["context"], body.get("reason")) == (status, code, context, reason)
     assert body["correlation_id"] == response.headers["X-Correlation-Id"]
-    assert body.keys() <= {"detail", "code", "context", "reason", "facts", "correlation_id"}
-    assert response.headers["content-type"] == "application/json"
-    if code == "RequestValidationError":
-        assert all(fault.keys() == {"loc", "msg", "type"} for fault in body["detail"])
-    else:
-        assert isinstance(body["detail"], str)
-        assert body["detail"].endswith(".")
+    assert body.keys() <= Problem.model_fields.keys()
+    assert response.headers["content-type"] == "application/problem+json"
+    assert (body["type"], body["status"]) == (f"/refusals/{code}", status)
+    assert body["instance"] == f"urn:uuid:{body['correlation_id']}"
+    assert all(body[sentence].endswith(".") for sentence in ("title", "detail")), body
+    assert ("errors" in body) is (code == "RequestValidationError")
+    assert all(fault.keys() == {"loc", "msg", "type"} for fault in body.get("errors", ()))
     return body
 
 
 def assert_malformed(response: httpx.Response, context: str, *loc: str) -> None:
     body = assert_error(response, 422, "RequestValidationError", context)
-    assert list(loc) in [fault["loc"][: len(loc)] for fault in body["detail"]], body
+    assert list(loc) in [fault["loc"][: len(loc)] for fault in body["errors"]], body
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ async def test_a_body_that_is_no_json_object_is_malformed(api: Api, content: byt
 )
 async def test_a_key_stands_once_in_an_object(api: Api, content: bytes) -> None:
     body = assert_error(await api.request("POST", "/zones", content=content), 422, "RequestValidationError", "trust")
-    assert body["detail"] == [{"loc": ["body"], "msg": "An object names a key twice; give it once", "type": "repeated"}]
+    assert body["errors"] == [{"loc": ["body"], "msg": "An object names a key twice; give it once", "type": "repeated"}]
 
 
 async def test_a_key_stands_once_also_where_the_path_names_fields(api: Api) -> None:
@@ -147,7 +148,7 @@ async def test_no_answer_is_taken_for_something_else_and_pages_reach_nothing_out
     assert "unsafe" not in str(policy)
     (script,) = re.findall(r"<script>(.*?)</script>", page.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert policy["script-src"] == f"'sha256-{digest}'"
+    assert policy["script-src"] == f"'self' 'sha256-{digest}'"
     assert page.headers["Referrer-Policy"] == "no-referrer"
 
 
@@ -216,7 +217,7 @@ async def test_a_parameter_is_given_once_unless_any_of_its_values_may_match(api:
 
 
 async def test_there_is_an_error_body_where_nothing_is(api: Api) -> None:
-    for path in ("/nothing", "/zones/", f"/zones/{uuid4()}/nothing", "/"):
+    for path in ("/nothing", "/zones/", f"/zones/{uuid4()}/nothing", "/docs/nothing"):
         assert_error(await api.get(path), 404, "RouteNotFoundError", "edge")
 
 

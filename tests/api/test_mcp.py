@@ -18,7 +18,7 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 
 @ERAS
 async def test_every_operation_is_a_tool_under_its_own_name(api: Api, era: str) -> None:
-    async with agent(api, era) as client:
+    async with agent(api, era, toolset="all") as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
     assert tools == {operation.name for operation in REGISTRY if operation.mcp} | FINDERS
     assert "stream_events" not in tools
@@ -30,7 +30,7 @@ async def test_what_an_agent_does_is_what_rest_shows(api: Api, era: str) -> None
         mira = (await tool_result(client, "register_actor", name="Mira Okafor", kind="human"))["actor_id"]
         assert await tool_result(client, "get_actor", actor_id=mira) == (await api.get(f"/actors/{mira}")).json()
         left = await client.call_tool("deactivate_actor", {"actor_id": mira})
-        assert (left.structured_content, text_of(left)) == ({}, "{}")
+        assert (left.structured_content, text_of(left)) == ({}, "Done: deactivate_actor.\n{}")
         assert left.meta is not None
         listed = await tool_result(client, "list_actors", actor_id=[mira], min_position=left.meta["baton/position"])
         assert listed == (await api.get("/actors", actor_id=mira)).json()
@@ -38,7 +38,7 @@ async def test_what_an_agent_does_is_what_rest_shows(api: Api, era: str) -> None
         history = await tool_result(client, "get_actor_history", actor_id=mira)
         assert history == (await api.get(f"/actors/{mira}/history")).json()
         past = await tool_result(client, "get_actor", actor_id=mira, as_of_version=1)
-        assert past == {"id": mira, "kind": "human", "active": True}
+        assert past.items() >= {"id": mira, "kind": "human", "active": True}.items()
 
 
 async def test_a_command_answers_in_meta_what_rest_answers_in_headers(api: Api) -> None:
@@ -72,6 +72,7 @@ async def test_refusals_have_the_body_that_rest_gives_them(api: Api) -> None:
             assert answer.status_code == status
             said, expected = await refusal(client, tool, **arguments), answer.json()
             assert said.pop("correlation_id") != expected.pop("correlation_id")
+            assert said.pop("instance") != expected.pop("instance")
             assert said == expected
 
 
@@ -101,7 +102,7 @@ async def test_arguments_of_the_wrong_form_are_refused(api: Api) -> None:
         for tool, arguments, loc, kind in WRONG_FORMS:
             body = await refusal(client, tool, **arguments)
             assert body["code"] == "RequestValidationError"
-            assert (tool, body["detail"][0]["loc"], body["detail"][0]["type"]) == (tool, ["arguments", *loc], kind)
+            assert (tool, body["errors"][0]["loc"], body["errors"][0]["type"]) == (tool, ["arguments", *loc], kind)
 
 
 async def test_numbers_that_no_store_holds_are_refused(api: Api) -> None:
@@ -112,7 +113,7 @@ async def test_numbers_that_no_store_holds_are_refused(api: Api) -> None:
         answer = await api.request("POST", "/mcp", content=frame.replace("7", number), headers=FRAME)
         result = answer.json()["result"]
         assert result["isError"], number
-        assert json.loads(result["content"][0]["text"])["code"] == "RequestValidationError"
+        assert json.loads(result["content"][0]["text"].split("\n", 1)[1])["code"] == "RequestValidationError"
 
 
 async def test_a_repeated_idempotency_key_is_answered_from_the_first_call(api: Api) -> None:
@@ -177,24 +178,15 @@ async def test_operations_are_found_by_words_and_called_by_name(api: Api) -> Non
         unknown = await refusal(client, "call_operation", name="stream_events")
         assert unknown["code"] == "UnknownOperationError"
         twice = {"name": "define_zone", "arguments": {"name": "A", "idempotency_key": "a"}, "idempotency_key": "b"}
-        assert (await refusal(client, "call_operation", **twice))["detail"][0]["type"] == "repeated"
-
-
-async def test_the_essential_toolset_lists_less_and_calls_as_much(database_url: str) -> None:
-    async with running_api(database_url, mcp_toolset="essential") as api, agent(api) as client:
-        tools = {tool.name for tool in (await client.list_tools()).tools}
-        assert tools == {operation.name for operation in REGISTRY if operation.mcp and operation.essential} | FINDERS
-        assert "define_zone" not in tools
-        zone = await tool_result(client, "define_zone", name="Hall")
-        found = (await tool_result(client, "search_operations", words="get zone", limit=1))["operations"]
-        assert (await tool_result(client, "call_operation", name=found[0]["name"], arguments=zone))["name"] == "Hall"
+        assert (await refusal(client, "call_operation", **twice))["errors"][0]["type"] == "repeated"
 
 
 async def test_a_principal_is_shown_the_tools_its_policies_permit_and_no_verdict_is_written(
     database_url: str, eventually: Any
 ) -> None:
     admin = str(uuid4())
-    async with running_api(database_url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
+    policy_mode = {"authorization_mode": "policy", "bootstrap_principal_id": admin, "mcp_toolset": "all"}
+    async with running_api(database_url, **policy_mode) as api:
         boss = api.acting_as(admin)
         helper = await boss.create("/actors", {"name": "Helper", "kind": "service_account"})
         grant = {

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import uuid4
 
 from mcp import Client, StdioServerParameters
@@ -21,11 +22,13 @@ run_mcp(Settings())
 
 
 @asynccontextmanager
-async def running_mcp_process(database_url: str, mode: str = "auto", **environment: str) -> AsyncIterator[Client]:
+async def running_mcp_process(
+    database_url: str, mode: str = "auto", hear: Any = None, **environment: str
+) -> AsyncIterator[Client]:
     """A client of a process of its own."""
-    environment |= {"DATABASE_URL": database_url, "APP_ENV": "test"}
+    environment = {"DATABASE_URL": database_url, "APP_ENV": "test", "MCP_TOOLSET": "all", **environment}
     server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
-    async with Client(server, mode=mode) as client:
+    async with Client(server, mode=mode, message_handler=hear) as client:
         yield client
 
 

@@ -185,7 +185,7 @@ async def test_a_header_that_could_mean_two_things_stands_once(api: Api, name: s
     host = "" if name == "Host" else f"Host: {place}\r\n"
     status, headers, body = await raw(api, f"POST /zones HTTP/1.1\r\n{host}{line}{line.lower()}Content-Length: 0\r\n\r\n")
     answer: dict[str, Any] = json.loads(body)
-    assert (status, answer["code"], headers["content-type"]) == (400, "RepeatedHeaderError", "application/json")
+    assert (status, answer["code"], headers["content-type"]) == (400, "RepeatedHeaderError", "application/problem+json")
     assert name in answer["detail"]
 
 

@@ -1,8 +1,7 @@
-"""A run from its preflight to its end as an agent sees it whose list shows the essential tools only."""
+"""A run from its preflight to its end as an agent sees it whose list shows the tools of an operator."""
 
 from typing import Any
 
-from baton.domain.contexts import REGISTRY
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.callers import AGENT, register_agent
 from tests.support.api.mcp_clients import agent, refusal, tool_result
@@ -15,17 +14,17 @@ FIRST = {
     "hold_run",
     "resume_run",
     "adjust_run",
-    "complete_run",
     "stop_run",
+    "abort_run",
     "list_runs",
-    "list_run_channels",
+    "get_run",
     "append_run_logbook_entries",
 }
 
 
 async def test_a_run_from_its_preflight_to_its_end(database_url: str) -> None:
     await register_agent(database_url, AGENT)
-    async with running_api(database_url, mcp_toolset="essential") as api:
+    async with running_api(database_url, mcp_toolset="operator") as api:
         line = await beamline(api)
         asked: dict[str, Any] = {"name": "Load step 1", "plan_id": line.plan_id}
         async with agent(api.acting_as(AGENT)) as client:
@@ -50,7 +49,3 @@ async def test_a_run_from_its_preflight_to_its_end(database_url: str) -> None:
             assert (listed["run_id"], listed["status"], listed["adjustment_count"]) == (run_id, "Completed", 1)
         shown = (await api.get(f"/runs/{run_id}/history")).json()["items"]
         assert {item["principal_id"] for item in shown} == {str(AGENT)}
-
-
-def test_the_essential_tools_are_few() -> None:
-    assert len([operation for operation in REGISTRY if operation.mcp and operation.essential]) <= 30

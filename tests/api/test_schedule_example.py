@@ -52,6 +52,8 @@ async def test_a_schedule_from_its_definition_to_its_retirement(api: Api) -> Non
     assert shown == {
         **asked,
         "id": id,
+        "schedule_id": id,
+        "created_at": shown["created_at"],
         "target": {**asked["target"], **filled_in},
         "run_as": owner,
         "surface_id": "00000000-0000-0000-0000-000000000020",

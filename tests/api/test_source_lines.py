@@ -41,18 +41,11 @@ def test_generated_refusals_lead_to_the_declaration_of_their_aggregate_or_comman
     assert "class ActivateAsset(" in cannot
 
 
-def test_every_code_that_a_response_lists_has_an_entry() -> None:
+def test_every_code_that_an_operation_lists_has_an_entry_and_its_status_a_response() -> None:
     entries = document()["components"]["x-refusals"]
-    for operations in document()["paths"].values():
-        for operation in operations.values():
-            for status, response in operation["responses"].items():
-                for code in codes_of(response):
-                    assert entries[code]["status"] == int(status)
-
-
-def codes_of(response: dict[str, Any]) -> list[str]:
-    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-    return schema["allOf"][1]["properties"]["code"]["enum"] if "allOf" in schema else []
+    for operation in REGISTRY:
+        entry = document()["paths"][operation.path][operation.method.lower()]
+        assert {str(entries[code]["status"]) for code in entry["x-refusals"]} <= entry["responses"].keys()
 
 
 def test_the_document_has_the_version_of_the_package() -> None:

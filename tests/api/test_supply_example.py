@@ -27,9 +27,13 @@ async def test_a_nitrogen_drop_through_an_outage(database_url: str, issuer: Issu
         assert list(created.json()) == ["supply_id"]
         supply_id = created.json()["supply_id"]
         supply = f"/supplies/{supply_id}"
-        shown = {"id": supply_id, **drop, "containing_asset_id": beamline}
-        assert (await operator.get(supply)).json() == {
-            **shown,
+        shown = (await operator.get(supply)).json()
+        assert shown == {
+            "id": supply_id,
+            "supply_id": supply_id,
+            "created_at": shown["created_at"],
+            **drop,
+            "containing_asset_id": beamline,
             "status": "Unknown",
             "monitored": False,
             "last_contact_at": None,

@@ -1,20 +1,27 @@
-"""Loading the starter catalog as a client: once, again, twice at once, and where it is refused."""
+"""Loading the starter catalog as a client: once, again, twice at once, and beside what is there already."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from baton.cli.catalog import load_catalog
-from baton.domain.equipment.catalog import STARTER_ASSEMBLIES, STARTER_FAMILIES, STARTER_MODELS
-from tests.support.service import Api, running_api
+from baton.beamline.catalog import load_catalog, starter_catalog
+from baton.client import Baton
+from tests.support.service import Api
 
-EVERYTHING = len(STARTER_FAMILIES) + len(STARTER_MODELS) + len(STARTER_ASSEMBLIES)
+CATALOG = starter_catalog().content
+EVERYTHING = len(CATALOG.families) + len(CATALOG.models) + len(CATALOG.assemblies)
+
+
+def load(api: Api) -> int:
+    """Load the catalog by a client of its own."""
+    with Baton(api.base_url) as client:
+        return load_catalog(client)
 
 
 async def load_summary(api: Api, capsys: pytest.CaptureFixture[str]) -> str:
     """Load the catalog, and return the counts that are printed at its end."""
-    await asyncio.to_thread(load_catalog, api.base_url, None)
+    assert await asyncio.to_thread(load, api) == 0
     return capsys.readouterr().out.strip().rpartition(": ")[2]
 
 
@@ -31,8 +38,8 @@ async def test_a_load_defines_everything_and_the_next_one_nothing(api: Api, caps
     families = await items_by_name(api, "/families")
     roles = {role["role_id"]: name for name, role in (await items_by_name(api, "/roles")).items()}
     presented = {name: {roles[id] for id in family["presented_role_ids"]} for name, family in families.items()}
-    assert presented == {family.name: set(family.presents) for family in STARTER_FAMILIES}
-    assert set(await items_by_name(api, "/models")) == {model.name for model in STARTER_MODELS}
+    assert presented == {family.name: set(family.presents or ()) for family in CATALOG.families}
+    assert set(await items_by_name(api, "/models")) == {model.name for model in CATALOG.models}
     assemblies = await items_by_name(api, "/assemblies")
     microscope = (await api.get(f"/assemblies/{assemblies['Microscope']['assembly_id']}")).json()
     assert [
@@ -40,15 +47,15 @@ async def test_a_load_defines_everything_and_the_next_one_nothing(api: Api, caps
     ] == [("optics", assemblies["Optics"]["assembly_id"], assemblies["Optics"]["content_hash"])]
 
     assert await load_summary(api, capsys) == f"0 defined, {EVERYTHING} found and left alone."
-    assert len(await items_by_name(api, "/assemblies")) == len(STARTER_ASSEMBLIES)
+    assert len(await items_by_name(api, "/assemblies")) == len(CATALOG.assemblies)
 
 
 async def test_two_loads_at_once_define_nothing_twice(api: Api) -> None:
-    await asyncio.gather(*(asyncio.to_thread(load_catalog, api.base_url, None) for _ in "12"))
+    await asyncio.gather(*(asyncio.to_thread(load, api) for _ in "12"))
     for path, entries in {
-        "/families": STARTER_FAMILIES,
-        "/models": STARTER_MODELS,
-        "/assemblies": STARTER_ASSEMBLIES,
+        "/families": CATALOG.families,
+        "/models": CATALOG.models,
+        "/assemblies": CATALOG.assemblies,
     }.items():
         assert len(await items_by_name(api, path)) == len(entries)
 
@@ -57,40 +64,9 @@ async def test_what_is_there_already_is_left_alone_and_what_was_cut_off_is_compl
     api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = await api.create("/families", {"name": "camera", "affordances": ["Reportable"]})
-    cut_off = await api.create("/families", {"name": "Slit", "affordances": ["Translatable", "Homeable", "Limitable"]})
+    [slit] = [family for family in CATALOG.families if family.name == "Slit"]
+    cut_off = await api.create("/families", {"name": "Slit", "affordances": list(slit.affordances or ())})
     assert await load_summary(api, capsys) == f"{EVERYTHING - 2} defined, 2 found and left alone."
     camera = (await api.get(f"/families/{own}")).json()
     assert (camera["affordances"], camera["presented_role_ids"]) == (["Reportable"], [])
     assert len((await api.get(f"/families/{cut_off}")).json()["presented_role_ids"]) == 1
-
-
-async def load_refusal(url: str, capsys: pytest.CaptureFixture[str], token: str | None = None) -> str:
-    """Return the one sentence that a load is refused with."""
-    with pytest.raises(SystemExit) as refused:
-        await asyncio.to_thread(load_catalog, url, token)
-    assert refused.value.code == 2
-    [sentence] = capsys.readouterr().err.splitlines()
-    return sentence
-
-
-async def test_nobody_at_the_address_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    sentence = await load_refusal("http://127.0.0.1:1", capsys)
-    assert sentence.startswith("baton: No service answers at http://127.0.0.1:1")
-    assert sentence.endswith("start it with `baton up`, or name its address with --url.")
-    assert (await load_refusal("nonsense", capsys)).startswith("baton: nonsense is no URL")
-
-
-async def test_a_service_that_wants_a_token_is_told_apart_from_one_that_forbids(
-    database_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    provider = {
-        "issuer": "https://id.example.org",
-        "jwks_url": "https://127.0.0.1:1/keys",
-        "audiences": {"00000000-0000-0000-0000-000000000020": "baton"},
-    }
-    async with running_api(database_url, require_authenticated_principal=True, identity_providers=(provider,)) as api:
-        assert (await load_refusal(api.base_url, capsys)).endswith("Put a bearer token into BATON_TOKEN.")
-        assert "wants to know who asks" in await load_refusal(api.base_url, capsys, "not-a-token")
-    async with running_api(database_url, authorization_mode="policy") as api:
-        sentence = await load_refusal(api.base_url, capsys)
-        assert sentence.startswith("baton: This principal may not load the catalog: ")

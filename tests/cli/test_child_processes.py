@@ -8,7 +8,8 @@ import pytest
 
 from baton.cli.child_processes import MAX_STARTS, Restarter, ServiceProcess
 from baton.cli.embedded.process import KEPT_LOGS, LogFile, StartError, wait_until
-from baton.cli.startup import DATABASE_FAULT, MESSAGE_PREFIX
+from baton.cli.messages import MESSAGE_PREFIX
+from baton.cli.startup import DATABASE_FAULT
 
 pytestmark = pytest.mark.server
 DEADLINE = 60.0
@@ -70,7 +71,7 @@ def test_a_piece_gets_its_environment_on_top_of_ours_and_writes_a_log_of_its_own
 @pytest.mark.parametrize(
     ("script", "objection"),
     [
-        ("from baton.cli.startup import refuse; refuse('It is May; wait.', 'It rains.')", "It is May; wait.\nIt rains."),
+        ("from baton.cli.messages import refuse; refuse('It is May; wait.', 'It rains.')", "It is May; wait.\nIt rains."),
         ("raise SystemError('oil')", "The piece ended while it was starting (exit code 1); the end of "),
     ],
 )

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from baton.cli.conduct_watch import watch_conduct
+from baton.cli.daily.session import ServiceSession, reported_errors
+from baton.cli.daily.work import watch_to_end
 from baton.cli.main import app
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, ConductService
@@ -25,8 +26,10 @@ def start_watch(url: str, procedure_id: UUID, console: Console | None = None) ->
     code: asyncio.Future[Any] = loop.create_future()
 
     def run() -> None:
+        session = ServiceSession(url)
         try:
-            watch_conduct(url, None, procedure_id, console)
+            with reported_errors(session):
+                watch_to_end(session, session.client.procedures[procedure_id], console)
         except SystemExit as result:
             loop.call_soon_threadsafe(code.set_result, result.code)
 
@@ -209,11 +212,11 @@ async def test_nobody_at_the_address_is_said_and_exits_with_2(
     assert capsys.readouterr().err.startswith(f"baton: {sentence}")
 
 
-async def test_a_procedure_that_is_not_there_is_said_and_exits_with_2(
+async def test_a_procedure_that_is_not_there_is_said_and_exits_with_1(
     conduct_service: ConductService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = uuid4()
-    assert await start_service_watch(conduct_service, nothing) == 2
+    assert await start_service_watch(conduct_service, nothing) == 1
     assert capsys.readouterr().err.startswith(f"baton: There is no procedure {nothing}")
 
 

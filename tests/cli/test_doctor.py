@@ -22,7 +22,7 @@ from baton.cli.doctor.examination import CHECKS, examine
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.process import OwnedDirectory
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.cli.startup import write_note
+from baton.cli.stack_note import write_note
 from baton.domain.enclosure.enclosure import NAMES, RegisterEnclosure, enclosure_key
 from baton.domain.kernel import Command
 from baton.domain.operation.schedule.schedule import DefineSchedule

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from baton.cli.embedded.process import OwnedDirectory
-from baton.cli.startup import stack_address, write_note
+from baton.cli.stack_note import stack_address, write_note
 from tests.support.stack import DEADLINE, clean_environment, run_baton
 
 pytestmark = pytest.mark.server

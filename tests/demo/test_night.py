@@ -1,11 +1,13 @@
 """The parts of the night: recipes that the service takes, programs that print what they found, and an honest narrator."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
 import h5py
 import httpx
@@ -14,6 +16,8 @@ import pytest
 from rich.console import Console
 
 from baton.cli.embedded.process import StartError
+from baton.client.watched_work import ConductFrame, WatchedConduct
+from baton.client.watching import Watch
 from baton.demo import beamline_records, programs
 from baton.demo.beamline_processes import BeamlineProcesses
 from baton.demo.ioc import save
@@ -22,7 +26,10 @@ from baton.demo.night import Night
 from baton.demo.optics import AXIS_AT, FOCUS_AT, Beamline
 from baton.demo.staff import BEAMLINE, Staff, StageError
 from baton.domain.equipment.signals import owning_identifiers
+from baton.domain.operation.conduct.frames import EndFrame
+from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.conduct.touched import touched_signals
+from baton.domain.operation.conduct.views import ConductView
 from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.infrastructure.plugins import installed_actions
 
@@ -46,7 +53,8 @@ def test_the_service_can_read_every_recipe(steps: list[beamline_records.Step]) -
 
 
 def test_devices_own_what_the_recipes_write_and_the_beamline_the_rest() -> None:
-    devices = {signal for model in BEAMLINE["devices"].values() for signal in model["signals"]}
+    [unit] = beamline_records.shipped_file("beamline.yaml").content.assets
+    devices = {one.value for device in unit.children or () for one in device.identifiers or ()}
     recipes = (
         *beamline_records.DARKS_AND_FLATS,
         *beamline_records.centring_steps(HERE),
@@ -120,45 +128,60 @@ def test_projections_without_beam_are_left_out_of_the_slice(tmp_path: Path, give
         assert list(file["angles"]) == [0, 30, 90, 120, 150]
 
 
+PROCEDURE, CONDUCT = uuid4(), uuid4()
+
+
 @dataclass(frozen=True)
 class Onlooker:
     """A user to whom a conduct always looks the same."""
 
-    view: dict[str, Any]
+    frames: list[ConductFrame]
 
-    def get(self, path: str) -> dict[str, Any]:
-        return self.view
+    @property
+    def procedures(self) -> "dict[UUID, Onlooker]":
+        return {PROCEDURE: self}
+
+    def watch(self, console: Console) -> Watch[Any, Any, WatchedConduct]:
+        return Watch(self, iter(self.frames), WatchedConduct(), {"console": console, "lines": False})  # type: ignore[arg-type]
+
+    def follow(self, frames: Iterator[ConductFrame]) -> Iterator[ConductFrame]:
+        return frames
 
 
-def open_night(tmp_path: Path, **view: Any) -> Night:
-    """A night in which a conduct looks like this."""
+def open_night(tmp_path: Path, result: ConductResult | None = None) -> Night:
+    """A night in which a conduct is at its third step, or has this result."""
     processes = BeamlineProcesses(tmp_path)
     processes.stop()
-    night = Night(processes, httpx.Client(), Narrator(Console(file=StringIO())))
-    shown = {"step_index": 3, "step_count": 10, "message": "step 4 of 10", "result": None, **view}
-    night.staff = Staff(*[Onlooker(shown)] * 3, agent_token="")  # type: ignore[arg-type]
+    night = Night(processes, Narrator(Console(file=StringIO())))
+    view = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT, "status": "Running", "message": "step 4 of 10"}
+    frames: list[ConductFrame] = [ConductView(**view, step_index=3, step_count=10, result=result)]
+    if result is not None:
+        frames.append(EndFrame(conduct_id=CONDUCT, result=result, occurred_at=datetime.now(UTC)))
+    night.staff = Staff(*[Onlooker(frames)] * 3, agent_token="")  # type: ignore[arg-type]
     return night
 
 
-ENDED = {"succeeded": True, "closing_failures": [], "failure": None}
-FAILED = {**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}
+def conduct_result(**fields: Any) -> ConductResult:
+    known = {"procedure_id": PROCEDURE, "conduct_id": CONDUCT, "command_name": "ConductProcedure", "succeeded": True}
+    return ConductResult(**known | fields)
+
+
+BROKEN = Failure(source_kind="setpoint", target="bl7:rot", error_class="StepInterrupted", message="stuck")
+ENDED, FAILED = conduct_result(), conduct_result(succeeded=False, failure=BROKEN)
 
 
 @pytest.mark.parametrize("result", [ENDED, FAILED])
-def test_a_conduct_that_is_over_does_not_go_on(tmp_path: Path, result: dict[str, Any]) -> None:
-    assert open_night(tmp_path).wait_for_share("scan", "p", 0.3)["step_index"] == 3
+def test_a_conduct_that_is_over_does_not_go_on(tmp_path: Path, result: ConductResult) -> None:
+    open_night(tmp_path).wait_for_share("scan", PROCEDURE, 0.3)
     with pytest.raises(StageError, match="should still go on"):
-        open_night(tmp_path, result=result).wait_for_share("scan", "p", 0.3)
+        open_night(tmp_path, result).wait_for_share("scan", PROCEDURE, 0.3)
 
 
-@pytest.mark.parametrize(
-    "result",
-    [{**ENDED, "succeeded": False, "failure": {"error_class": "StepInterrupted"}}, {**ENDED, "closing_failures": [1]}],
-)
-def test_only_a_conduct_that_closed_well_has_succeeded(tmp_path: Path, result: dict[str, Any]) -> None:
-    assert open_night(tmp_path, result=ENDED).wait_for_success("scan", "p") == ENDED
+@pytest.mark.parametrize("result", [FAILED, conduct_result(closing_failures=[BROKEN])])
+def test_only_a_conduct_that_closed_well_has_succeeded(tmp_path: Path, result: ConductResult) -> None:
+    assert open_night(tmp_path, ENDED).wait_for_success("scan", PROCEDURE) == ENDED
     with pytest.raises(StageError, match="should succeed"):
-        open_night(tmp_path, result=result).wait_for_success("scan", "p")
+        open_night(tmp_path, result).wait_for_success("scan", PROCEDURE)
 
 
 def test_a_directory_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

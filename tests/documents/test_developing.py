@@ -13,7 +13,7 @@ import pytest
 
 from baton.api.authentication import Authentication
 from baton.api.edge import Edge
-from baton.api.mcp.server import Toolbox
+from baton.api.mcp.toolbox import Toolbox
 from baton.api.mcp.tools import tool_of
 from baton.api.openapi import openapi_document
 from baton.api.rest import OperationEndpoint
@@ -100,8 +100,11 @@ async def test_the_aggregate_and_its_verb_are_there_over_rest_and_mcp(memory_ser
     renamed = await memory_service.rest.post(f"/shifts/{shift_id}/rename", json={"name": "Night"})
     assert renamed.status_code == 204
     await memory_service.call("begin_shift", shift_id=shift_id)
-    assert (await memory_service.rest.get(f"/shifts/{shift_id}")).json() == {
+    shown = (await memory_service.rest.get(f"/shifts/{shift_id}")).json()
+    assert shown == {
         "id": shift_id,
+        "shift_id": shift_id,
+        "created_at": shown["created_at"],
         "name": "Night",
         "leader_id": leader_id,
         "hours": 8,
@@ -141,7 +144,7 @@ def test_surfaces_permissions_and_documentation_follow_from_the_declarations(reg
     only = Registry()
     only.operations = {name: registry.operations[name] for name in names}
     paths = openapi_document(only, Settings(app_env="test"))["paths"]
-    assert "ShiftCannotRenameError" in paths["/shifts/{shift_id}/rename"]["post"]["responses"]["409"]["description"]
+    assert "ShiftCannotRenameError" in paths["/shifts/{shift_id}/rename"]["post"]["x-refusals"]
     assert "proj_shift_shift_summary" in registry.projections
 
 

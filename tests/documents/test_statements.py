@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -13,7 +14,7 @@ from baton.application.conduct.step_effects import NOT_REACHED
 from baton.application.control import ControlError
 from baton.application.settings import Settings
 from baton.cli.doctor.examination import CHECKS
-from baton.cli.main import app
+from baton.cli.main import RecipeGroup, app
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
 from tests.support.documents.document_player import PLANT
@@ -35,7 +36,7 @@ DEFAULT = re.compile(r" \(`?([\w.]+)`?\)(?:$|[.,:;])")
 INLINE_DEFAULT = re.compile(r"`([A-Z_]+)` \(`?([\w.]+)`?\)")
 DEFAULTS = [(name, found) for name, said in ROWS for found in DEFAULT.findall(said)] + INLINE_DEFAULT.findall(DOCUMENTS)
 REQUEST = re.compile(r"\b(GET|POST|PATCH|PUT|DELETE) (/[\w{}/.-]*)")
-COMMAND = re.compile(r"`(?:\.venv/bin/)?baton ([a-z]+)(?: ([a-z]+))?")
+COMMAND = re.compile(r"`(?:\.venv/bin/)?baton ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
 CHECK = re.compile(r"baton doctor --only ([a-z]+)")
 CODE = re.compile(r"`(\w+Error)`")
 FOREIGN = {"NonDeterministicError"}
@@ -83,19 +84,18 @@ def without_names(path: str) -> str:
     return re.sub(r"{\w+}", "{}", path)
 
 
-def command_names(group: typer.Typer, *above: str) -> Iterator[tuple[str, ...]]:
-    """Yield every command of the command line, with the names of its groups."""
-    for command in group.registered_commands:
-        assert command.callback is not None
-        yield (*above, command.name or command.callback.__name__)
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        yield from command_names(inner.typer_instance, *above, str(inner.name))
+def command_names(command: Any, *above: str) -> Iterator[tuple[str, ...]]:
+    """Yield every command of the command line, with the names of its groups; `conduct` also takes a recipe by itself."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield (*above, name, "")
+        if not hasattr(inner, "commands") or isinstance(inner, RecipeGroup):
+            yield (*above, name)
+        yield from command_names(inner, *above, name)
 
 
 @for_each("words", sorted(set(COMMAND.findall(DOCUMENTS))))
 def test_a_command_can_be_given(words: tuple[str, str]) -> None:
-    known = set(command_names(app))
+    known = set(command_names(typer.main.get_command(app)))
     assert words in known or words[:1] in known
 
 

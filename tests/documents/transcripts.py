@@ -26,11 +26,11 @@ PLACE = re.compile(r"x-baton-position: (\d+)")
 
 def main(names: Sequence[str]) -> None:
     pages = [Path(page) for page in names] or [page for page in documents() if any(map(is_played, blocks_of(page)))]
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
-        running_reader_directory(Path(directory)) as reader_directory,
-    ):
-        for page in pages:
+    for page in pages:
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory,
+            running_reader_directory(Path(directory)) as reader_directory,
+        ):
             rewrite_page(reader_directory, page)
             print(page)
 

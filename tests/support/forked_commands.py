@@ -10,9 +10,9 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-COMMANDS = ("api_server", "doctor.examination", "projector", "up", "worker", "catalog", "conduct_watch")
+COMMANDS = ("api_server", "doctor.examination", "projector", "up", "worker", "daily.device_login")
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([*(f"baton.cli.{module}" for module in COMMANDS), "pytest", __name__])
+FORKS.set_forkserver_preload([*(f"baton.cli.{module}" for module in COMMANDS), "baton.client", "pytest", __name__])
 
 
 @contextmanager

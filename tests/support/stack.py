@@ -19,14 +19,16 @@ from tests.support.forked_commands import run_command
 
 DEADLINE = 60.0
 PIECES = {"api": "cli api", "worker": "cli worker", "projector": "cli projector", "temporal": "temporal server"}
+NO_PROFILES = str(Path(__file__).parent)
 PORTS = ("port", "temporal-port", "temporal-ui-port")
 T = TypeVar("T")
 
 
 def clean_environment(**chosen: str) -> dict[str, str]:
-    """Return our environment with none of the service's settings but these."""
-    settings = {name.upper() for name in Settings.model_fields} | {"BATON_TOKEN"}
-    return {name: value for name, value in os.environ.items() if name not in settings} | chosen
+    """Return our environment with none of the service's settings and none of our profiles, but these."""
+    settings = {name.upper() for name in Settings.model_fields}
+    inherited = {name: value for name, value in os.environ.items() if name not in settings and name[:6] != "BATON_"}
+    return {**inherited, "XDG_CONFIG_HOME": NO_PROFILES, **chosen}
 
 
 def run_baton(*arguments: str, timeout: float = DEADLINE, **environment: str) -> "subprocess.CompletedProcess[str]":

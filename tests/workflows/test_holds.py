@@ -517,7 +517,7 @@ async def test_a_search_is_held_while_it_waits_for_advice(database_url: str, tem
             "ProcedureConducted",
             "ProcedureHeld",
         ]
-        given = begun.model_dump(by_alias=True, exclude={"wait"})
+        given = begun.model_dump(by_alias=True, exclude={"wait", "first_point"})
         await stack.do(ConductUntilAdvisedFrom(**given, wait=0), conduct.id)
         assert (await until(asked_view)).iteration_index == 2, (
             "what was measured is known, and where to go on is asked at once"

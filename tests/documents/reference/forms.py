@@ -10,6 +10,7 @@ Schema = Mapping[str, Any]
 REF = "{model}"
 INLINE_CHOICES = 4
 """The most choices that are listed in place; longer lists have a name."""
+FIELD_HEAD = ("field", "is", "left out", "means")
 
 
 class Forms:
@@ -39,16 +40,17 @@ class Forms:
                 return scalar(kind, schema)
         return "any JSON"
 
-    def fields(self, schema: Schema, without: Iterable[str] = ()) -> Iterator[tuple[str, str, str]]:
-        """Each field: its name, what it must be, and what holds when it is left out."""
+    def fields(self, schema: Schema, without: Iterable[str] = ()) -> Iterator[tuple[str, str, str, str]]:
+        """Each field: its name, what it must be, what holds when it is left out, and what it means."""
         required = schema.get("required", ())
         for name, form in schema.get("properties", {}).items():
             if name not in without:
-                yield name, self.words(form), "required" if name in required else left_out(form)
+                left = "required" if name in required else left_out(form)
+                yield name, self.words(form), left, paragraph(form.get("description", ""))
 
     def field_list(self, schema: Schema, without: Iterable[str] = ()) -> str:
         """Return the fields in one line."""
-        return ", ".join(f"`{name}` {words}" for name, words, _ in self.fields(schema, without))
+        return ", ".join(f"`{name}` {words}" for name, words, *_ in self.fields(schema, without))
 
     def resolve(self, schema: Schema) -> Schema:
         """Return the schema that a reference names, or the schema itself."""
@@ -64,7 +66,7 @@ class Forms:
             if not form.get("properties"):
                 yield f"Is {self.words(form)}."
             elif name in self._given:
-                yield table(("field", "is", "left out"), self.fields(form))
+                yield table(FIELD_HEAD, self.fields(form))
             else:
                 yield f"Has {self.field_list(form)}."
 

@@ -6,14 +6,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from baton.api.openapi import STREAM_ID_SCHEMAS, operation_source
+from baton.api.openapi import STREAM_ID_SCHEMAS
 from baton.domain.kernel import Aggregate, Event, History, TimeTravel
 from baton.domain.registry import Operation, Registry
+from baton.domain.shared.field_meanings import describe
 from baton.domain.shared.listing import ListQuery
-from tests.documents.reference.forms import REF, Forms, Schema, paragraph, table
+from baton.domain.shared.sources import operation_source
+from tests.documents.reference.forms import FIELD_HEAD, REF, Forms, Schema, code, paragraph, table
 from tests.documents.reference.lives import OF_AGGREGATE, recorded_events, states_table
 from tests.documents.reference.order import aggregates_in_order, classes_in_order, operations_in_order
-from tests.documents.reference.refusals import meaning, page_of, refusals_of, refusals_page, source_link
+from tests.documents.reference.refusals import page_of, refusals_of, refusals_page, sentence, source_link
 
 GENERATED = "<!-- Written by `make reference` from the declarations; a change here is lost. -->"
 OTHERS = "service.md"
@@ -57,6 +59,7 @@ READING = (
     "arguments beside them, and so is `idempotency_key`.",
     "*left out* is the value that holds when a field is not given. A length counts what is sent; texts are stored trimmed. "
     "*free text* may name persons: events show it only to who holds `ReadEventTexts`.",
+    "In an example, `<asset_id>` stands for the id of an asset, and so on; the tests carry every example out.",
     "In a table of states a cell says where the verb leads from there, *stays* that the state remains, *as given* "
     "that the input names it, nothing that the verb is refused. Where something else of the input decides between several "
     "states, one of them is shown.",
@@ -136,7 +139,8 @@ def verb(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[str]:
     yield f"### {operation.name}"
     yield paragraph(operation.input.__doc__ or "")
     yield f"{address(operation)} {' '.join(remarks(operation))}".strip()
-    yield table(("field", "is", "left out"), input_rows(operation, schemas, forms, operation.internal))
+    yield table(FIELD_HEAD, input_rows(operation, schemas, forms, operation.internal))
+    yield example(operation)
     yield answer(operation, schemas, forms)
     assert operation.aggregate is not None, "a verb belongs to an aggregate"
     if events := recorded_events(operation.aggregate.name).get(operation.name):
@@ -146,10 +150,16 @@ def verb(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[str]:
 
 def input_rows(
     operation: Operation, schemas: Schemas, forms: Forms, without: Iterable[str]
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[tuple[str, str, str, str]]:
     """The fields of an input; what stands in the path over REST is an argument over MCP."""
-    for name, words, left in forms.fields(schemas[operation.name], without):
-        yield name, words, IN_THE_PATH if name in operation.path_fields else left
+    for name, words, left, means in forms.fields(schemas[operation.name], without):
+        yield name, words, IN_THE_PATH if name in operation.path_fields else left, means
+
+
+def example(operation: Operation) -> str:
+    """Return the fields of an example call, without the ids of its path."""
+    given = {name: part for name, part in (operation.example or {}).items() if name not in operation.placeholders}
+    return f"Example: {code(given)}." if given else ""
 
 
 def address(operation: Operation) -> str:
@@ -178,11 +188,12 @@ def question(operation: Operation, schemas: Schemas, forms: Forms) -> Iterator[s
     common = next((kind for kind in (ListQuery, TimeTravel, History) if issubclass(operation.input, kind)), None)
     known = common.model_fields if common else ()
     fields = list(input_rows(operation, schemas, forms, known))
-    if operation.has_body or any(left in ("required", IN_THE_PATH) for *_, left in fields):
-        yield table(("field", "is", "left out"), fields)
+    if operation.has_body or any(left in ("required", IN_THE_PATH) for _, _, left, _ in fields):
+        yield table(FIELD_HEAD, fields)
     elif fields:
-        filters = ", ".join(f"`{name}` {words.removesuffix(' or null')}" for name, words, _ in fields)
+        filters = ", ".join(f"`{name}` {words.removesuffix(' or null')}" for name, words, *_ in fields)
         yield f"{'Filters' if common is ListQuery else 'Takes'}: {filters}."
+    yield example(operation)
     yield answer(operation, schemas, forms)
     yield refused_by(operation)
 
@@ -208,7 +219,7 @@ def refused_by(operation: Operation) -> str:
 def refusals_section(operations: list[Operation]) -> Iterator[str]:
     """The refusals of a page, with their meaning."""
     found = {refusal: refusal for operation in operations for refusal in refusals_of(operation)}
-    rows = sorted((one.__name__, str(one.status), meaning(one, operations)) for one in found)
+    rows = sorted((one.__name__, str(one.status), sentence(one, operations)) for one in found)
     if rows:
         yield "## Refusals"
         yield table(("class", "status", "meaning"), ((f"`{name}`", status, means) for name, status, means in rows))
@@ -237,5 +248,5 @@ def schemas_of(operations: list[Operation], events: list[type[Event]]) -> tuple[
             wanted.append(((operation.name, "answer"), "serialization", TypeAdapter(operation.returns)))
     generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=REF)
     given = [schema for (_, mode), schema in generated.items() if mode == "validation"]
-    forms = Forms(definitions.get("$defs", {}), given)
-    return {key: forms.resolve(schema) for (key, _), schema in generated.items()}, forms
+    forms = Forms(describe(definitions.get("$defs", {})), given)
+    return {key: describe(forms.resolve(schema)) for (key, _), schema in generated.items()}, forms

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from baton.api import errors
-from baton.api.mcp.server import UnknownOperationError
-from baton.api.openapi import ALWAYS_POSSIBLE, COMMAND_REFUSALS, common_refusals, refusal_source
+from baton.api.mcp.toolbox import UnknownOperationError
+from baton.api.refusal_catalogue import ALWAYS_POSSIBLE, COMMAND_REFUSALS, common_refusals
 from baton.application.ports import EngineUnavailableError
 from baton.domain.registry import Operation, Registry, snake_case
 from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.sources import refusal_source
 from tests.documents.reference.forms import paragraph, table
 from tests.documents.reference.lives import OF_AGGREGATE
 from tests.documents.reference.order import operations_in_order
@@ -37,7 +38,7 @@ def refusals_of(operation: Operation) -> tuple[type[Refusal], ...]:
     return tuple(refusal for refusal in own if refusal not in OF_THE_EDGE)
 
 
-def meaning(refusal: type[Refusal], operations: Iterable[Operation]) -> str:
+def sentence(refusal: type[Refusal], operations: Iterable[Operation]) -> str:
     """What a refusal says; the one that a verb has of its own says when that verb is possible."""
     verbs = [operation for operation in operations if is_own(refusal, operation)]
     return " ".join(map(own_meaning, verbs)) if verbs else paragraph(refusal.__doc__ or "")
@@ -82,7 +83,7 @@ def refusals_page(registry: Registry, link: dict[str, str]) -> Iterator[str]:
     yield "## Of any request"
     yield table(
         ("class", "status", "meaning", "declared in"),
-        ((f"`{one.__name__}`", str(one.status), meaning(one, ()), source_link(refusal_source(one))) for one in OF_THE_EDGE),
+        ((f"`{one.__name__}`", str(one.status), sentence(one, ()), source_link(refusal_source(one))) for one in OF_THE_EDGE),
     )
     yield "## Of single operations"
     found = raisers(registry)
@@ -92,7 +93,7 @@ def refusals_page(registry: Registry, link: dict[str, str]) -> Iterator[str]:
             (
                 f"`{one.__name__}`",
                 str(one.status),
-                meaning(one, found[one]),
+                sentence(one, found[one]),
                 answered_by(one, found[one], link),
                 source_link(refusal_source(one)),
             )

@@ -30,7 +30,7 @@ Prepare = Callable[[Api, Ids], Awaitable[Body | None]]
 """Brings objects into a state, and returns a body that the command accepts there."""
 
 WHY = {"reason": "shift change"}
-STEPS = [
+STEPS: list[Body] = [
     {"kind": "setpoint", "address": "lum:m102", "value": 20.0},
     {"kind": "check", "address": "lum:m102", "criterion": {"kind": "equals", "expected": 20.0}},
 ]
@@ -494,6 +494,12 @@ async def conducted_run(api: Api, ids: Ids) -> Body:
     body = await run_to_conduct(api, ids)
     await post_accepted(api, f"/runs/{ids['run_id']}/conduct", body)
     return WHY
+
+
+@preparation_of("hold_everything", "with a conducted run")
+async def another_conducted_run(api: Api, ids: Ids) -> Body:
+    ids["run_id"] = await api.create("/runs", {"name": "Load step 2", "plan_id": ids["plan_id"]})
+    return await conducted_run(api, ids)
 
 
 @preparation_of("recheck_received_artifact", "of an unknown key")

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from baton.domain.registry import Operation
+from baton.domain.shared.listing import NamedListQuery
 
 Item = dict[str, Any]
 Asked = dict[str, Any]
@@ -242,3 +245,46 @@ MEANT: dict[str, dict[str, Filter]] = {
     "list_received_artifacts": equals("source_facility_id", "status"),
 }
 """The filters of each list by name; those that go together, or exclude each other, share one."""
+
+
+def time_filters(time: str) -> dict[str, Filter]:
+    """The filters that every list has by the time its items are listed under."""
+
+    def around(name: str, item: Item) -> list[Asked]:
+        return [{name: item[time]}, {name: (instant(item[time]) + timedelta(microseconds=1)).isoformat()}]
+
+    return {
+        "created_from": Filter(
+            lambda item: around("created_from", item),
+            lambda item, asked: instant(item[time]) >= instant(asked["created_from"]),
+        ),
+        "created_to": Filter(
+            lambda item: around("created_to", item), lambda item, asked: instant(item[time]) < instant(asked["created_to"])
+        ),
+    }
+
+
+def name_filters(name: str) -> dict[str, Filter]:
+    """The filters that every list of things with names has."""
+    return {
+        "name": Filter(
+            lambda item: [{"name": item[name]}, {"name": item[name].swapcase()}],
+            lambda item, asked: item[name] == asked["name"],
+        ),
+        "q": Filter(
+            lambda item: [{"q": item[name][1:6].swapcase()}, {"q": f"{item[name][:3]}%"}, {"q": "_"}],
+            lambda item, asked: asked["q"].lower() in item[name].lower(),
+        ),
+    }
+
+
+def standing_filters(operation: Operation) -> dict[str, Filter]:
+    """The filters that a list has because every list has them."""
+    query: Any = operation.input
+    named = name_filters(query.name_column()) if issubclass(query, NamedListQuery) else {}
+    return time_filters(query.summary.time) | named
+
+
+def filters_of(operation: Operation) -> dict[str, Filter]:
+    """All filters of a list."""
+    return standing_filters(operation) | MEANT[operation.name]

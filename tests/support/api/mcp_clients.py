@@ -17,20 +17,21 @@ FRAME = {"Content-Type": "application/json", "Accept": "application/json, text/e
 
 
 @asynccontextmanager
-async def agent(api: Api, mode: str = "auto", **headers: str) -> AsyncIterator[Client]:
-    """A client connected to `/mcp` as the principal of `api`."""
+async def agent(api: Api, mode: str = "auto", toolset: str = "", **headers: str) -> AsyncIterator[Client]:
+    """A client connected to `/mcp` as the principal of `api`, with this toolset."""
+    address = f"{api.base_url}/mcp" + (f"?toolset={toolset}" if toolset else "")
     async with (
         httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30, verify=False) as http,
-        Client(streamable_http_client(f"{api.base_url}/mcp", http_client=http), mode=mode) as client,
+        Client(streamable_http_client(address, http_client=http), mode=mode) as client,
     ):
         yield client
 
 
 async def tool_result(client: Client, tool: str, **arguments: Any) -> Any:
-    """What a tool that must succeed answers; its text says the same."""
+    """What a tool that must succeed answers; its text says the same, after a sentence."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
-    assert json.loads(text_of(result)) == result.structured_content
+    assert json_of(result) == result.structured_content
     return result.structured_content
 
 
@@ -39,7 +40,8 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     result = await client.call_tool(tool, arguments)
     assert result.is_error, text_of(result)
     assert result.structured_content is None
-    return dict(json.loads(text_of(result)))
+    assert sentence_of(result).startswith("Refused: ")
+    return dict(json_of(result))
 
 
 def text_of(result: CallToolResult) -> str:
@@ -48,9 +50,20 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
+def sentence_of(result: CallToolResult) -> str:
+    """The sentence that an answer begins with."""
+    return text_of(result).split("\n", 1)[0]
+
+
+def json_of(result: CallToolResult) -> Any:
+    """The JSON that follows the sentence of an answer."""
+    return json.loads(text_of(result).split("\n", 1)[1])
+
+
 def document_of(result: CallToolResult) -> ResourceContents:
-    """The file that a tool answered."""
-    (content,) = result.content
+    """The file that a tool answered, after a sentence."""
+    sentence, content = result.content
+    assert sentence.type == "text"
     assert content.type == "resource"
     return content.resource
 

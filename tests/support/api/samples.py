@@ -79,13 +79,14 @@ async def create_equipment_samples(api: Api, ids: Ids, mark: str) -> None:
     ids["model_id"] = await api.create(
         "/models", {"name": "acme_r250", **described, "declared_family_ids": [ids["family_id"]]}
     )
-    beamline = await api.create("/assets", {"name": "Tomography", "tier": "Unit", "facility_code": "facility"})
+    unit = {"name": "Tomography", "tier": "Unit", "facility_code": "facility"}
+    ids["root_asset_id"] = await api.create("/assets", unit)
     ids["asset_id"] = await api.create(
         "/assets",
         {
             "name": "Rotary",
             "tier": "Device",
-            "parent_id": beamline,
+            "parent_id": ids["root_asset_id"],
             "model_id": ids["model_id"],
             "alternate_identifiers": [{"kind": "EPICS_PV", "value": f"lum:{mark}"}],
             "owners": [{"name": "Lumen Light Source"}],

@@ -43,7 +43,7 @@ class ReaderDirectory:
     @property
     def environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(self.directory / ".venv" / "bin"), os.environ.get("PATH", os.defpath)])
-        return clean_environment(PATH=path, PYTHONPATH=SOURCES)
+        return clean_environment(PATH=path, PYTHONPATH=SOURCES, XDG_CONFIG_HOME=str(self.directory / "config"))
 
     def with_local_address(self, text: str) -> str:
         """Return a text of a document with the address that the service has here."""
@@ -62,6 +62,8 @@ def running_reader_directory(directory: Path) -> Iterator[ReaderDirectory]:
         programs = directory / ".venv" / "bin"
         programs.mkdir(parents=True)
         install(programs / "baton", "baton.cli")
+        (directory / "docs").mkdir()
+        shutil.copy(ROOT / "docs" / "first-beamline.yaml", directory / "docs")
         if shutil.which("curl") is None:
             install(programs / "curl", "tests.support.documents.curl")
         yield reader_directory

@@ -12,9 +12,12 @@ VARYING_TEXT = re.compile(
     r"|(?P<time>\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))"
     rf"|(?P<hash>\b{HEX}{{64}}\b)"
     r"|(?:position|transaction_id|last-event-id|^id)\W{1,3}(?P<place>\d+)\b(?!-)"
-    r"|(?:\bin |\bafter )(?P<span>\d+:\d\d:\d\d|\d+\.\d s\b)",
+    r"|(?:\bin |\bafter )(?P<span>\d+:\d\d:\d\d|\d+\.\d s\b)"
+    r"|(?P<row>^ *\d+(?=  \d\d:\d\d:\d\d))|(?P<clock>\b\d\d:\d\d:\d\d\b)|(?P<age>\b\d+ (?:s|min))(?= ago)",
     re.MULTILINE | re.IGNORECASE,
 )
+UNRELATED = frozenset({"span", "row", "clock", "age"})
+"""What may be the same in one run and differ in another."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class TranscriptMatch:
         pairs = [
             (here, there)
             for here, there in zip(varying_texts(document), varying_texts(run), strict=True)
-            if here.kind != "span"
+            if here.kind not in UNRELATED
         ]
         return [found for here, there in pairs for found in self._pair(here.kind, here.value, there.value)]
 

@@ -17,6 +17,7 @@ from baton.domain.shared.logbooks import Entry
 from baton.domain.shared.reads import (
     AllMembers,
     AskPort,
+    Descendants,
     Grants,
     Holders,
     LatestEvents,
@@ -100,7 +101,7 @@ class World:
     def given(self, id: UUID, *events: Event) -> Self:
         for event in events:
             event.stamp(id, self.now)
-            event.attribute(event.own_id or new_id(), self.principal_id)
+            event.attribute(event.own_id or new_id(), self.principal_id, self.surface_id)
             self.streams[event.aggregate.name, id].append(event)
         return self
 
@@ -171,6 +172,11 @@ class World:
                 return {key: tuple(sorted(ids)) for key in keys if (ids := self.members.get((kind, key)))}
             case AllMembers(kind):
                 return tuple(sorted({id for (among, _), ids in self.members.items() if among == kind for id in ids}))
+            case Descendants(kind, id, max_depth):
+                levels = [(id,)]
+                while len(levels) <= max_depth and (level := self._members_of(kind, levels[-1])):
+                    levels.append(level)
+                return tuple(levels[1:])
             case Records(record, where):
                 return tuple(row for row in self.records.values() if isinstance(row, record) and _matches(row, where))
             case Permission(command_name):
@@ -186,6 +192,9 @@ class World:
                 return answer(*arguments) if callable(answer) else answer
             case Rows():
                 raise AssertionError("lists are tested against a projection")
+
+    def _members_of(self, kind: str, ids: tuple[UUID, ...]) -> tuple[UUID, ...]:
+        return tuple(sorted({member for id in ids for member in self.members.get((kind, str(id)), ())}))
 
     def apply(self, outcome: Outcome, id: UUID) -> list[Event]:
         """Write what was decided about one stream, and what goes with it."""

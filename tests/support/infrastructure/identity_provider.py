@@ -97,19 +97,22 @@ class Issuer:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
         self.port = listener.getsockname()[1]
-        routes = [
-            Route("/keys", self._keys),
-            Route("/introspect", self._introspect, methods=["POST"]),
-            Route("/moved/keys", self._key_set),
-            Route("/moved/introspect", self._answer, methods=["POST"]),
-        ]
         config = uvicorn.Config(
-            Starlette(routes=routes), log_config=None, lifespan="off", timeout_graceful_shutdown=1, ws="none"
+            Starlette(routes=self.routes()), log_config=None, lifespan="off", timeout_graceful_shutdown=1, ws="none"
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
         self._thread.start()
         wait_until(lambda: self._server is not None and self._server.started)
+
+    def routes(self) -> list[Route]:
+        """Return what it serves."""
+        return [
+            Route("/keys", self._keys),
+            Route("/introspect", self._introspect, methods=["POST"]),
+            Route("/moved/keys", self._key_set),
+            Route("/moved/introspect", self._answer, methods=["POST"]),
+        ]
 
     def stop(self) -> None:
         """Go down: from now on connections are refused."""

@@ -1,0 +1,53 @@
+"""What a client of the last release relies on is still there."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.documents.released import released_document
+from tests.support.api.compatibility import breaking_changes
+from tests.support.api.openapi_document import document
+
+
+def test_nothing_of_the_last_release_is_removed_or_narrowed() -> None:
+    assert list(breaking_changes(released_document(), document())) == []
+
+
+def schema(changed: dict[str, Any], name: str) -> dict[str, Any]:
+    part: dict[str, Any] = changed["components"]["schemas"][name]
+    return part
+
+
+Change = Callable[[dict[str, Any]], object]
+BREAKS: dict[str, Change] = {
+    "GET /zones is gone": lambda new: new["paths"]["/zones"].pop("get"),
+    "GET /zones/{zone_id} is gone": lambda new: new["paths"].pop("/zones/{zone_id}"),
+    "GET /zones takes no parameter limit any more": lambda new: new["paths"]["/zones"]["get"].update(
+        parameters=[one for one in new["paths"]["/zones"]["get"]["parameters"] if one.get("name") != "limit"]
+    ),
+    "POST /zones body takes no name any more": lambda new: schema(new, "DefineZoneRequest")["properties"].pop("name"),
+    "POST /zones body needs colour": lambda new: schema(new, "DefineZoneRequest")["required"].append("colour"),
+    "POST /zones body.name has a narrower maxLength": lambda new: schema(new, "DefineZoneRequest")["properties"][
+        "name"
+    ].update(maxLength=3),
+    "GET /zones 200.items[] has no name any more": lambda new: schema(new, "ZoneItem")["properties"].pop("name"),
+    "GET /zones 200.items[] may come without name": lambda new: schema(new, "ZoneItem")["required"].remove("name"),
+    "GET /zones order takes 'desc' no more": lambda new: schema(new, "Order")["enum"].remove("desc"),
+}
+
+
+@pytest.mark.parametrize("said", BREAKS)
+def test_each_kind_of_break_is_seen(said: str) -> None:
+    changed = copy.deepcopy(document())
+    BREAKS[said](changed)
+    assert said in list(breaking_changes(document(), changed))
+
+
+def test_additions_break_nothing() -> None:
+    changed = copy.deepcopy(document())
+    changed["paths"]["/new"] = changed["paths"]["/zones"]
+    schema(changed, "ZoneItem")["properties"]["colour"] = {"type": "string"}
+    schema(changed, "DefineZoneRequest")["properties"]["colour"] = {"type": "string"}
+    assert list(breaking_changes(document(), changed)) == []

@@ -1,0 +1,161 @@
+"""The sentence that an answer to an agent begins with, and the size of an answer."""
+
+from typing import Any
+
+import pytest
+
+from baton.api.mcp import sentences
+from baton.api.mcp.toolbox import LARGEST_PAGE
+from baton.domain.contexts import REGISTRY
+from tests.support.api.mcp_clients import agent, refusal, sentence_of, text_of, tool_result
+from tests.support.service import Api
+from tests.support.workflows.conduct_service import ConductService
+from tests.support.workflows.step_json import setpoint
+
+FAILURE = {"step_index": 6, "source_kind": "check", "target": "bl7:shutter", "error_class": "CheckError", "message": "Shut."}
+QUERIES: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "get_run",
+        {"name": "R", "status": "Held", "held_at": "2026-11-17T03:00:00Z"},
+        "Run R is Held since 2026-11-17T03:00:00Z.",
+    ),
+    ("get_run", {"name": "R", "status": "Running"}, "Run R is Running."),
+    ("list_runs", {"items": [], "next_cursor": None}, "0 runs on this page."),
+    (
+        "list_runs",
+        {"items": [{"status": "Held"}, {"status": "Completed"}, {"status": "Held"}], "next_cursor": "x"},
+        "3 runs on this page (2 Held, 1 Completed); there are more: go on with cursor.",
+    ),
+    ("get_run_history", {"items": [{}], "next_cursor": None}, "1 event on this page."),
+    ("preflight_run", {"passed": True, "gates": [{"passed": True}]}, "It may start or go on now: 1 of 1 gates are open."),
+    (
+        "preflight_run",
+        {"passed": False, "gates": [{"passed": True}, {"gate": "beam", "passed": False, "detail": "No beam."}]},
+        "1 gate of 2 closed, first beam: No beam.",
+    ),
+    (
+        "get_procedure_conduct",
+        {"conduct_id": "c", "status": "Running", "message": "step 2 of 3", "result": None},
+        "The procedure is Running: step 2 of 3.",
+    ),
+    (
+        "get_procedure_conduct",
+        {"conduct_id": "c", "status": "Aborted", "message": "", "result": {"succeeded": False, "failure": FAILURE}},
+        "The conduct did not succeed at step 7: Shut.",
+    ),
+    ("get_procedure_steering", {"waiting": False, "evidence": None}, "The conduct does not wait for advice."),
+    (
+        "get_work",
+        {"work_id": "w", "state": "failed", "error": {"detail": "No space left."}},
+        "The work came to nothing: No space left.",
+    ),
+    ("get_work", {"work_id": "w", "state": "running", "message": "step 1 of 2"}, "The work is running: step 1 of 2."),
+]
+COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
+    ("hold_run", {}, 204, "Done: hold_run."),
+    ("register_asset", {"asset_id": "a"}, 201, "Done: register_asset made asset a."),
+    (
+        "conduct_procedure",
+        {"work_id": "w"},
+        202,
+        "conduct_procedure goes on and is not done yet; get_work with work_id w tells how it stands.",
+    ),
+    ("conduct_procedure", {"succeeded": True, "completed_count": 3}, 200, "The conduct succeeded: 3 parts completed."),
+    (
+        "conduct_procedure",
+        {"succeeded": False, "held": True, "failure": {**FAILURE, "step_index": 0}},
+        200,
+        "The conduct was held at step 1: Shut.",
+    ),
+    (
+        "conduct_run",
+        {"succeeded": False, "failure": None, "phases": [{"failure": None}, {"failure": FAILURE}]},
+        200,
+        "The conduct did not succeed at step 7: Shut.",
+    ),
+    ("hold_everything", {"held": [], "refused": []}, 200, "Nothing was live, so nothing had to be held."),
+    (
+        "hold_everything",
+        {"held": [{}, {}], "refused": [{"name": "Scan 2", "detail": "You may not."}]},
+        200,
+        "2 held or asked to hold, 1 refused, first Scan 2: You may not.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "answer", "sentence"), QUERIES)
+def test_what_was_read_is_said_in_a_sentence(name: str, answer: dict[str, Any], sentence: str) -> None:
+    assert sentences.query_sentence(REGISTRY.operations[name], answer) == sentence
+
+
+@pytest.mark.parametrize(("name", "answer", "status", "sentence"), COMMANDS)
+def test_what_came_of_a_command_is_said_in_a_sentence(name: str, answer: dict[str, Any], status: int, sentence: str) -> None:
+    assert sentences.command_sentence(REGISTRY.operations[name], answer, status) == sentence
+
+
+def test_a_sentence_is_one_line_of_bounded_length() -> None:
+    said = sentences.refusal_sentence({"detail": "Two\nlines, and " + "more " * 1000})
+    assert said.startswith("Refused: Two lines, and more")
+    assert "\n" not in said
+    assert len(said) < 700
+
+
+async def test_a_conduct_that_did_not_succeed_says_so_first(conduct_service: ConductService) -> None:
+    procedure_id = str(await conduct_service.stack.register_procedure())
+    steps = [setpoint("a", 1), {"kind": "check", "address": "a", "criterion": {"kind": "equals", "expected": 5}}]
+    async with agent(conduct_service.operator) as client:
+        arguments = {"procedure_id": procedure_id, "steps": steps, "wait": 30}
+        answer = await client.call_tool("conduct_procedure", arguments)
+        assert answer.structured_content is not None
+        assert not answer.structured_content["succeeded"]
+        failure = answer.structured_content["failure"]
+        assert sentence_of(answer) == f"The conduct did not succeed at step 2: {failure['message']}"
+        looked = await client.call_tool("get_procedure_conduct", {"procedure_id": procedure_id})
+        assert sentence_of(looked) == sentence_of(answer)
+
+
+async def test_a_dry_run_says_what_would_be_recorded_and_records_nothing(api: Api) -> None:
+    async with agent(api) as client:
+        answer = await client.call_tool("define_zone", {"name": "Hall", "dry_run": True})
+        assert sentence_of(answer) == "Nothing was done: define_zone would be accepted and record ZoneDefined."
+        assert (answer.meta or {})["baton/dry_run"] is True
+        assert not (await tool_result(client, "list_zones", name="Hall"))["items"]
+        blank = await refusal(client, "define_zone", name=" ", dry_run=True)
+        assert blank["code"] == "InvalidZoneNameError"
+        wrong = await refusal(client, "define_zone", name="Hall", dry_run="yes")
+        assert wrong["errors"][0]["loc"] == ["arguments", "dry_run"]
+
+
+async def test_wrong_arguments_are_answered_with_what_is_needed_and_an_example(api: Api, eventually: Any) -> None:
+    asset_id = await api.create("/assets", {"name": "Tour camera", "tier": "Unit", "facility_code": "facility"})
+    async with agent(api) as client:
+
+        async def candidates() -> Any:
+            return (await refusal(client, "get_asset", asset_id="Tour camera")).get("facts")
+
+        facts = await eventually(candidates)
+        assert facts["candidates"] == [{"field": "asset_id", "id": asset_id, "name": "Tour camera"}]
+        missing = await refusal(client, "call_operation", name="register_asset", arguments={})
+        assert {field["name"] for field in missing["needed"]} >= {"name", "tier"}
+        assert missing["example"] == REGISTRY.operations["register_asset"].example
+        unknown = await refusal(client, "call_operation", name="pause_run")
+        assert "did you mean hold_run" in unknown["detail"]
+
+
+async def test_a_page_is_bounded_in_bytes_and_says_how_to_go_on(api: Api) -> None:
+    for number in range(110):
+        await api.create("/zones", {"name": f"{number} {'x' * 190}"})
+    whole = (await api.get("/events", limit=100, stream_type="Zone")).content
+    assert len(whole) > LARGEST_PAGE, "a page of this size is not cut"
+    names, asked = [], {"limit": 100, "stream_type": ["Zone"]}
+    async with agent(api) as client:
+        while True:
+            answer = await client.call_tool("list_events", asked)
+            assert answer.structured_content is not None
+            assert len(text_of(answer).encode()) <= LARGEST_PAGE + 1000
+            names += [event["payload"]["name"].split()[0] for event in answer.structured_content["items"]]
+            if (cursor := answer.structured_content["next_cursor"]) is None:
+                break
+            assert "go on with cursor" in sentence_of(answer)
+            asked["cursor"] = cursor
+    assert names == ["System", *(str(number) for number in range(110))]

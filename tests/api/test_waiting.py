@@ -1,0 +1,191 @@
+"""What waits for a person, over REST: each thing with why, since when, and the commands that resolve it."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
+from baton.domain.kernel import SYSTEM_CONDUIT, Command
+from baton.domain.operation.conduct.results import ConductResult
+from baton.domain.operation.procedure.endings import HoldProcedure
+from baton.domain.operation.procedure.procedure import HoldCause
+from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
+from baton.domain.trust.surface import SYSTEM_HTTP
+from tests.support.api.example_reads import refusal
+from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.api.sample_parts.agent import proposal
+from tests.support.domain.caution_proposals import TITLE
+from tests.support.service import Api, running_api
+
+STEP = {"kind": "setpoint", "address": "bl7:energy", "value": 25}
+
+
+@pytest.fixture
+async def line(api: Api) -> Beamline:
+    return await beamline(api)
+
+
+async def list_waiting(api: Api, **filters: Any) -> list[dict[str, Any]]:
+    """Everything that waits, once the lists show all that was recorded."""
+    mark = await api.post("/zones", {"name": f"Mark {uuid4()}"})
+    answer = await api.get("/waiting", min_position=mark.headers["X-Baton-Position"], **filters)
+    assert answer.status_code == 200, answer.text
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
+
+
+async def execute_as_service(api: Api, command: Command, target_id: str) -> None:
+    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
+        await runtime.service.execute(command, Caller.system(uuid4()), target_id=UUID(target_id))
+
+
+def commands(item: dict[str, Any]) -> list[str]:
+    return [command["name"] for command in item["commands"]]
+
+
+async def hold_with_unknown_outcome(api: Api, asset_id: str) -> str:
+    """A procedure that is held since nobody knows whether its first step was done."""
+    procedure = await api.create("/procedures", {"name": "Expose", "kind": "flats", "target_asset_ids": [asset_id]})
+    accepted = await api.post(f"/procedures/{procedure}/conduct", {"steps": [STEP], "wait": 0})
+    own = {"procedure_id": procedure, "conduct_id": accepted.json()["conduct_id"], "command_name": "ConductProcedure"}
+    lost = {"step_index": 0, "source_kind": "action", "target": "expose", "error_class": "ActionOutcomeUnknown"}
+    result = ConductResult.model_validate({**own, "succeeded": False, "held": True, "failure": {**lost, "message": "Lost."}})
+    hold = HoldProcedure(reason="lost", cause=HoldCause.OUTCOME_UNKNOWN, conducted=result)
+    await execute_as_service(api, hold, procedure)
+    return procedure
+
+
+async def test_everything_that_waits_is_listed_the_newest_last_with_what_resolves_it(line: Beamline) -> None:
+    api = line.api
+    run = await line.start_run()
+    await api.execute(f"/runs/{run}/hold", {"reason": "top-up"})
+    by_hand = await api.create("/procedures", {"name": "Align", "kind": "alignment", "target_asset_ids": [line.camera_id]})
+    await api.execute(f"/procedures/{by_hand}/start")
+    await api.execute(f"/procedures/{by_hand}/hold", {"reason": "lunch"})
+    unknown = await hold_with_unknown_outcome(api, line.camera_id)
+    await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+    await api.execute(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "ramping"})
+    clearance = await submit_clearance(api, line.rotary_id)
+    proposed = await proposal(api, uuid4().hex[:8], UUID(line.rotary_id), "ProposeWarning")
+    schedule = await refuse_firing(api, line.camera_id)
+
+    listed = await list_waiting(api)
+    assert [(one["kind"], one["id"], one["name"], one["asset_id"]) for one in listed] == [
+        ("refused_firing", schedule, "Nightly darks", line.camera_id),  # It was due in the past.
+        ("held_run", run, "Load step 1", None),
+        ("held_procedure", by_hand, "Align", line.camera_id),
+        ("unknown_outcome", unknown, "Expose", line.camera_id),
+        ("supply_recovering", line.supply_id, listed[4]["name"], None),
+        ("clearance_in_review", clearance, "Lasers", line.rotary_id),
+        ("caution_proposal", proposed, TITLE, line.rotary_id),
+    ]
+    whys = ["Mira Okafor may not do this any more.", "top-up", "lunch", "lost", "ramping"]
+    assert [one["why"] for one in listed[:5]] == whys
+    assert list(map(commands, listed)) == [
+        ["trigger_schedule", "hold_schedule", "retire_schedule"],
+        ["resume_run", "stop_run", "abort_run"],
+        ["resume_procedure", "abort_procedure"],
+        ["resolve_procedure_step", "abort_procedure"],
+        ["restore_supply", "degrade_supply", "mark_supply_unavailable"],
+        ["start_clearance_review"],
+        ["promote_caution_proposal", "rate_decision"],
+    ]
+    resume = {"name": "resume_run", "permitted": True, "method": "POST", "path": f"/runs/{run}/resume"}
+    assert listed[1]["commands"][0] == resume
+    times = [one["since"] for one in listed]
+    assert times == sorted(times)
+
+
+async def submit_clearance(api: Api, asset_id: str) -> str:
+    template = {"code": f"ESAF-{uuid4().hex[:8]}", "title": "Safety form", "facility_code": "facility"}
+    template_id = await api.create("/clearance-templates", template)
+    await api.execute(f"/clearance-templates/{template_id}/activate")
+    form = {"template_id": template_id, "facility_code": "facility", "bindings": [{"kind": "Asset", "id": asset_id}]}
+    clearance = await api.create("/clearances", {**form, "title": "Lasers"})
+    await api.execute(f"/clearances/{clearance}/submit")
+    return clearance
+
+
+async def refuse_firing(api: Api, asset_id: str) -> str:
+    shapes = {"required_affordances": [], "executor_shapes": ["PROCEDURE"]}
+    capability = await api.create("/capabilities", {"code": f"baton.capability.{uuid4().hex}", "name": "Darks", **shapes})
+    recipe = await api.create("/recipes", {"name": "darks", "capability_id": capability, "steps": [STEP]})
+    target = {"kind": "ConductRecipe", "recipe_id": recipe, "name": "Darks", "target_asset_ids": [asset_id]}
+    asked = {"name": "Nightly darks", "calendar": {"cron": ["0 2 * * *"]}, "target": target}
+    schedule = await api.create("/schedules", asked)
+    why = {"code": "UnauthorizedError", "detail": "Mira Okafor may not do this any more."}
+    refused = RecordScheduleFiringRefusal(firing_id=uuid4(), scheduled_at=datetime(2025, 7, 1, 2, tzinfo=UTC), **why)
+    await execute_as_service(api, refused, schedule)
+    return schedule
+
+
+async def test_what_is_resolved_waits_no_more(line: Beamline) -> None:
+    api = line.api
+    run = await line.start_run()
+    await api.execute(f"/runs/{run}/hold", {"reason": "top-up"})
+    procedure = await hold_with_unknown_outcome(api, line.camera_id)
+    rated, promoted = [await proposal(api, uuid4().hex[:8], UUID(line.rotary_id)) for _ in range(2)]
+    clearance = await submit_clearance(api, line.rotary_id)
+    assert len(await list_waiting(api)) == 5
+
+    await api.execute(f"/runs/{run}/resume")
+    lost = (await api.get(f"/procedures/{procedure}")).json()["unknown_step"]
+    await api.execute(f"/procedures/{procedure}/conduct/resolve", {**lost, "outcome": "done", "reason": "seen"})
+    await api.execute(f"/decisions/{rated}/rate", {"rating": "ignored"})
+    await api.create(f"/decisions/{promoted}/promote", {})
+    await api.execute(f"/clearances/{clearance}/start-review", {"first_reviewer_role": "Safety"})
+    left = await list_waiting(api)
+    assert [(one["kind"], one["id"]) for one in left] == [("held_procedure", procedure), ("clearance_in_review", clearance)]
+    assert commands(left[0]) == ["conduct_from_procedure", "abort_procedure"]
+    assert commands(left[1]) == ["append_clearance_review_step", "approve_clearance", "reject_clearance"]
+
+
+async def test_the_list_is_filtered_by_asset_and_kind_and_comes_in_pages(line: Beamline) -> None:
+    api, other = line.api, await beamline(line.api)
+    for place in (line, other):
+        for _ in range(2):
+            run = await place.start_run()
+            await api.execute(f"/runs/{run}/hold", {"reason": "top-up"})
+    await api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
+    await api.execute(f"/supplies/{line.supply_id}/mark-recovering", {"reason": "ramping"})
+    everything = await list_waiting(api)
+    assert len(everything) == 5
+    runs = await list_waiting(api, kind="held_run")
+    assert len(runs) == 4
+    for place, own in ((line, runs[:2]), (other, runs[2:])):
+        assert await list_waiting(api, kind="held_run", asset_id=place.camera_id) == own
+        shown = await list_waiting(api, asset_id=place.unit_id)
+        assert [one["kind"] for one in shown] == ["held_run", "held_run", "supply_recovering"], "it is of the whole facility"
+    paged: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await api.get("/waiting", limit=2, **({"cursor": cursor} if cursor else {}))).json()
+        assert len(page["items"]) <= 2
+        paged += page["items"]
+        cursor = page["next_cursor"]
+    assert paged == everything
+    assert refusal(await api.get("/waiting", cursor="nonsense")) == (422, "InvalidCursorError")
+    assert refusal(await api.get("/waiting", kind="nonsense")) == (422, "RequestValidationError")
+    assert refusal(await api.get("/waiting", asset_id=str(uuid4()))) == (404, "AssetNotFoundError")
+
+
+async def test_each_command_says_whether_the_caller_holds_it(line: Beamline) -> None:
+    run = await line.start_run()
+    await line.api.execute(f"/runs/{run}/hold", {"reason": "top-up"})
+    await list_waiting(line.api)
+    admin, operator = str(uuid4()), str(uuid4())
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
+    async with running_api(line.api.database_url, projecting=False, **enforced) as guarded:
+        grant = {"conduit_id": str(SYSTEM_CONDUIT), "surface_id": str(SYSTEM_HTTP), "permitted_principal_ids": [operator]}
+        permitted = {"name": "Looking", **grant, "permitted_commands": ["ListWaiting", "ResumeRun"]}
+        await guarded.acting_as(admin).create("/policies", permitted)
+        (held,) = (await guarded.acting_as(operator).get("/waiting")).json()["items"]
+        assert {one["name"]: one["permitted"] for one in held["commands"]} == {
+            "resume_run": True,
+            "stop_run": False,
+            "abort_run": False,
+        }

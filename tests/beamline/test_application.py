@@ -1,0 +1,189 @@
+"""Beamline files applied to a real service: made once, unchanged the second time, changed by the verbs there are."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton.beamline.commands import DIFFERENT, DONE, REFUSED, apply_files, diff_files, export_record
+from baton.client import Baton
+
+WHOLE = Path(__file__).parents[1] / "data" / "beamline" / "whole.yaml"
+Apply = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def apply(baton: Baton, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Apply:
+    """Apply the text of a file; return the exit code and what was printed."""
+
+    def apply_text(text: str, **options: Any) -> tuple[int, list[str]]:
+        file = tmp_path / "file.yaml"
+        file.write_text(text)
+        code = apply_files(baton, [file], **options)
+        printed = capsys.readouterr()
+        return code, (printed.out + printed.err).splitlines()
+
+    return apply_text
+
+
+def asset(baton: Baton, name: str) -> Any:
+    """Return an asset by its name."""
+    return baton.assets[name].get()
+
+
+def test_a_file_is_applied_once_and_an_export_of_it_changes_nothing(
+    empty_baton: Baton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert diff_files(empty_baton, [WHOLE]) == DIFFERENT
+    capsys.readouterr()
+    code = apply_files(empty_baton, [WHOLE])
+    output = capsys.readouterr().out
+    assert code == DONE, output
+    before = empty_baton.session.position
+    assert diff_files(empty_baton, [WHOLE]) == DONE, capsys.readouterr().out
+    assert apply_files(empty_baton, [WHOLE]) == DONE
+    assert capsys.readouterr().out.splitlines()[-1] == "The record says what the file says."
+    assert export_record(empty_baton) == DONE
+    exported = tmp_path / "exported.yaml"
+    exported.write_text(capsys.readouterr().out)
+    assert apply_files(empty_baton, [exported]) == DONE, capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines()[-1] == "The record says what the file says."
+    assert empty_baton.session.position == before, "nothing was recorded"
+    assert export_record(empty_baton) == DONE
+    assert capsys.readouterr().out == exported.read_text(), "an export is the same text again"
+    assert export_record(empty_baton, "rotary") == DONE
+    part = capsys.readouterr().out
+    assert "rotary" in part
+    assert "camera" not in part.lower()
+    assert export_record(empty_baton, "nothing") == REFUSED
+
+
+def test_what_differs_is_changed_by_its_verb_and_back_again(apply: Apply, baton: Baton) -> None:
+    family = "families: [{name: Lift, affordances: [Translatable, Homeable, Limitable]}]\n"
+    file = family + (
+        "assets:\n- name: lift bench\n  children:\n  - name: lift\n    families: [Lift]\n"
+        "    identifiers: [{kind: EPICS_PV, value: 'lift:z'}]\n    signal_limits: {'lift:z': {low: 0, high: %d}}\n"
+    )
+    assert apply(file % 10)[0] == DONE
+    for high in (20, 10, 20):
+        code, lines = apply(file % high)
+        assert (code, lines[0][:2]) == (DONE, "~ ")
+        assert asset(baton, "lift").signal_limits["lift:z"].high == high
+        assert apply(file % high)[1] == ["The record says what the file says."]
+    without = file.replace("families: [Lift]", "families: []").replace("signal_limits: {'lift:z': {low: 0, high: %d}}", "")
+    assert apply(without)[0] == DONE
+    assert (asset(baton, "lift").family_ids, len(asset(baton, "lift").signal_limits)) == (frozenset(), 1), (
+        "left out, left alone"
+    )
+    assert apply(f"{without}    signal_limits: {{}}\n")[0] == DONE
+    assert asset(baton, "lift").signal_limits == {}
+
+
+def test_a_new_version_is_made_once_however_often_content_goes_back_and_forth(apply: Apply, baton: Baton) -> None:
+    head = "capabilities: [{code: baton.capability.shine, name: Shine, executor_shapes: [PROCEDURE]}]\n"
+    recipe = head + (
+        "recipes: [{name: Shine once, capability: Shine, steps: [{kind: setpoint, address: 'lamp:on', value: %d}]}]\n"
+    )
+    assert apply(recipe % 1)[0] == DONE
+    for count, value in enumerate((2, 1, 2), 2):
+        assert apply(recipe % value)[0] == DONE
+        assert len(list(baton.recipes["Shine once"].history())) == count
+        assert baton.recipes["Shine once"].get().steps[0].value == value
+
+
+def test_what_cannot_be_changed_is_said_and_the_rest_is_done(apply: Apply, baton: Baton) -> None:
+    assert apply("assets: [{name: fixed, tier: Unit}]\n")[0] == DONE
+    code, lines = apply("assets: [{name: fixed, tier: Component, children: [{name: new part}]}]\n")
+    assert code == REFUSED
+    assert lines[0].startswith("! asset fixed: tier Unit -> Component: no command changes it")
+    assert asset(baton, "new part").lifecycle == "Active"
+
+
+def test_references_that_lead_nowhere_or_to_several_change_nothing(apply: Apply, baton: Baton) -> None:
+    assert apply("assets: [{name: left, children: [{name: twin}]}, {name: right, children: [{name: twin}]}]\n")[0] == DONE
+    before = baton.session.position
+    code, lines = apply("supplies: [{name: gas, kind: gas, asset: twin}, {name: oil, kind: oil, asset: nowhere}]\n")
+    assert code == REFUSED
+    assert lines == [
+        f"baton: {lines[0].split(' ')[1]} asset: 'twin' may be left/twin, right/twin; write it out.",
+        f"baton: {lines[1].split(' ')[1]} asset: there is no asset 'nowhere', neither in the file nor on record.",
+    ]
+    assert lines[0].split(" ")[1].endswith("file.yaml:1:12:")
+    assert baton.session.position == before
+    assert apply("supplies: [{name: gas, kind: gas, asset: left/twin}]\n")[0] == DONE
+
+
+def test_an_asset_is_renamed_and_moved_with_what_is_below_it(apply: Apply, baton: Baton) -> None:
+    assert (
+        apply("assets: [{name: old bench, children: [{name: arm, children: [{name: tip}]}]}, {name: new bench}]\n")[0]
+        == DONE
+    )
+    tip = asset(baton, "tip").id
+    moved = "assets: [{name: new bench, children: [{name: long arm, formerly: old bench/arm, children: [{name: tip}]}]}]\n"
+    code, lines = apply(moved)
+    assert (code, lines[:2]) == (
+        DONE,
+        ["~ asset new bench/long arm: name arm -> long arm", "~ asset new bench/long arm: below old bench -> new bench"],
+    )
+    assert asset(baton, "tip").id == tip
+    assert asset(baton, "long arm").parent_id == asset(baton, "new bench").id
+    assert apply(moved)[1] == ["The record says what the file says."]
+
+
+def test_nothing_is_retired_without_prune_and_a_word(apply: Apply, baton: Baton) -> None:
+    both = "assets: [{name: tree, children: [{name: kept}, {name: gone, children: [{name: leaf}]}]}, {name: other tree}]\n"
+    less = "assets: [{name: tree, children: [{name: kept}]}]\n"
+    assert apply(both)[0] == DONE
+    assert apply(less)[1] == ["The record says what the file says."]
+    code, lines = apply(less, prune=True)
+    assert (code, lines[:2]) == (
+        REFUSED,
+        ["- asset tree/gone/leaf: decommission_asset", "- asset tree/gone: decommission_asset"],
+    )
+    assert asset(baton, "leaf").lifecycle == "Active", "nobody said yes"
+    assert apply(less, prune=True, yes=True)[0] == DONE
+    assert asset(baton, "gone").lifecycle == "Decommissioned"
+    assert asset(baton, "other tree").lifecycle == "Active", "the file does not have this tree"
+    assert apply(both)[0] == DONE, "what was retired is made anew, not found by the key of its first making"
+    names = [row.lifecycle for row in baton.every("list_assets", name="gone")]
+    assert sorted(names) == ["Active", "Decommissioned"]
+
+
+def test_two_things_of_one_name_are_never_guessed_at(apply: Apply, baton: Baton, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in "12":
+        baton.register_actor(name="Namesake")
+    code, lines = apply("actors: [{name: Namesake}]\n")
+    assert code == REFUSED
+    assert "several of actors are called Namesake on record" in lines[0]
+    assert export_record(baton) == DONE
+    assert "# left out: 2 of actors are called Namesake" in capsys.readouterr().out
+
+
+def test_a_caller_who_may_not_is_refused_and_what_needs_it_is_left(apply: Apply, baton: Baton) -> None:
+    code, lines = apply(
+        "supplies: [{name: beam, kind: photon_beam, facility: facility}]\n"
+        "clearances: [{title: Past, template: ESAF, assets: [], in_force: true}]\n"
+    )
+    assert code == REFUSED
+    assert [line for line in lines if line.startswith("!")] == [
+        "! clearances: facility/Past: register_clearance is refused: The clearance covers nothing; bind it to at least one "
+        "subject, asset, run, procedure or outside reference."
+    ]
+    assert apply("supplies: [{name: beam, kind: photon_beam}]\n")[1] == ["The record says what the file says."]
+
+
+def test_a_status_that_somebody_reported_since_is_left_alone(apply: Apply, baton: Baton) -> None:
+    file = "supplies: [{name: air, kind: air, status: Available}]\n"
+    assert apply(file)[0] == DONE
+    baton.supplies["air"].mark_unavailable(reason="a leak")
+    code, lines = apply(file)
+    assert code == REFUSED
+    assert "somebody has reported it since" in lines[0]
+
+
+def test_a_dry_run_changes_nothing(apply: Apply, baton: Baton) -> None:
+    for _ in "12":
+        code, lines = apply("enclosures: [{name: Nowhere}]\n", dry_run=True)
+        assert (code, lines[0], lines[-1]) == (DONE, "+ enclosure Nowhere", "Nothing was changed: this was a dry run.")
+    assert not list(baton.every("list_enclosures", name="Nowhere"))
