@@ -12,13 +12,13 @@ from uuid import UUID
 
 from baton.beamline.file import SECTIONS, FileEntry, RefersTo
 from baton.beamline.kinds import KINDS
-from baton.beamline.kinds.kind import Names, RecordedThing, UnnamedError, nested_forms, part, suffixes
+from baton.beamline.kinds.kind import Names, RecordedThing, ReferredKind, UnnamedError, nested_forms, part, suffixes
 from baton.beamline.kinds.lookups import LOOKUPS
 from baton.client import Baton
 from baton.domain.federation.facility import FacilityKind, FacilityStatus
 from baton.domain.shared.refusals import Forbidden
 
-ALL_KINDS = LOOKUPS | KINDS
+ALL_KINDS: dict[str, ReferredKind[Any]] = {**LOOKUPS, **KINDS}
 AT_ONCE = 8  # requests under way at the same time
 ASSETS_AT_ONCE = 250  # assets that one request reads whole
 FIRST_START_SECONDS = 15.0  # how long a service that has just begun may take to fill its lists

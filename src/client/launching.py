@@ -57,15 +57,6 @@ def preflight_plan(
     return verdict
 
 
-def try_plan(
-    session: ClientSession, plan: Reference, options: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> Exchange[DryRun]:
-    """Return what starting a run on a plan would record; its phases, which need the run, are not tried."""
-    request = yield from run_request(session, plan, options, parameters)
-    would: DryRun = yield from session.call(REGISTRY.operations["start_run"], request, dry_run=True)
-    return would
-
-
 def start_plan(
     session: ClientSession,
     plan: Reference,
@@ -153,17 +144,9 @@ def conduct_recipe(
     return procedure_id
 
 
-def try_recipe(
-    session: ClientSession,
-    recipe: Reference,
-    assets: Sequence[Reference],
-    options: Mapping[str, Any],
-    bindings: Mapping[str, Any],
-) -> Exchange[DryRun]:
-    """Return what registering a procedure of a recipe would record; its conduct, which needs it, is not tried."""
-    request = yield from procedure_request(session, recipe, assets, options, bindings)
-    operation = REGISTRY.operations["register_procedure_from_recipe"]
-    would: DryRun = yield from session.call(operation, request, dry_run=True)
+def try_request(session: ClientSession, operation: str, request: Exchange[dict[str, Any]]) -> Exchange[DryRun]:
+    """Return what the first command of a launch would record; what follows needs what it makes, and is not tried."""
+    would: DryRun = yield from session.call(REGISTRY.operations[operation], (yield from request), dry_run=True)
     return would
 
 

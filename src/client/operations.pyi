@@ -1254,9 +1254,6 @@ class RunItem(BaseModel):
     updated_at: datetime
 
 class RunView(BaseModel):
-    started_at: datetime
-    started_by: UUID
-    started_by_name: str | None
     held_at: datetime | None
     held_by: UUID | None
     held_by_name: str | None
@@ -1266,6 +1263,9 @@ class RunView(BaseModel):
     ended_at: datetime | None
     ended_by: UUID | None
     ended_by_name: str | None
+    started_at: datetime
+    started_by: UUID
+    started_by_name: str | None
     phases: tuple[RunPhaseView, ...] | None
     id: UUID
     created_at: datetime
@@ -1342,12 +1342,6 @@ class ProcedureItem(BaseModel):
     iteration_count: int
 
 class ProcedureView(BaseModel):
-    registered_at: datetime
-    registered_by: UUID
-    registered_by_name: str | None
-    started_at: datetime | None
-    started_by: UUID | None
-    started_by_name: str | None
     held_at: datetime | None
     held_by: UUID | None
     held_by_name: str | None
@@ -1357,6 +1351,12 @@ class ProcedureView(BaseModel):
     ended_at: datetime | None
     ended_by: UUID | None
     ended_by_name: str | None
+    registered_at: datetime
+    registered_by: UUID
+    registered_by_name: str | None
+    started_at: datetime | None
+    started_by: UUID | None
+    started_by_name: str | None
     parent_run: Reference | None
     recipe: Reference | None
     id: UUID

@@ -105,7 +105,8 @@ class PlanThing(Thing):
         given = {**(parameters or {}), **more_parameters}
         session = self.client.session
         if dry_run:
-            return self.client.carry_out(launching.try_plan(session, self.reference, options, given))
+            request = launching.run_request(session, self.reference, options, given)
+            return self.client.carry_out(launching.try_request(session, "start_run", request))
         return self.client.carry_out(self._start(recipes, options, given))
 
     def _start(
@@ -146,8 +147,10 @@ class RecipeThing(Thing):
         leaves open is given by its name."""
         assets = [on] if isinstance(on, str | UUID) else on
         options, given = {"name": name, "kind": kind}, {**(parameters or {}), **more_parameters}
+        session = self.client.session
         if dry_run:
-            return self.client.carry_out(launching.try_recipe(self.client.session, self.reference, assets, options, given))
+            request = launching.procedure_request(session, self.reference, assets, options, given)
+            return self.client.carry_out(launching.try_request(session, "register_procedure_from_recipe", request))
         return self.client.carry_out(self._conduct(assets, options, given))
 
     def _conduct(

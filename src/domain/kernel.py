@@ -2,6 +2,7 @@
 name, documentation and the table of states and verbs are all derived from them; the registry collects them."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -347,9 +348,9 @@ class FurtherView(Value):
     """What `get_<aggregate>` shows besides the state."""
 
     @classmethod
+    @abstractmethod
     def load(cls, query: TimeTravel, state: Any) -> Reads[dict[str, Any]]:
         """Return its fields for a state."""
-        raise NotImplementedError
 
 
 C = TypeVar("C", bound=Command)

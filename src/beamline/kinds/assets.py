@@ -40,6 +40,9 @@ class AssetThings(Kind[AssetEntry]):
     section, label, lists, id_name, axis = "assets", "asset", "list_assets", "asset_id", "lifecycle"
     nullable = frozenset({"enclosure", "partition_rule", "drawing", "model", "controller"})
 
+    def identity(self, row: Any, names: Names) -> AssetEntry:
+        return AssetEntry(name=row.name)
+
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> AssetEntry:
         lifecycle = str(view.lifecycle)
         return AssetEntry(

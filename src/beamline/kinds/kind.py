@@ -2,6 +2,7 @@
 change it and retire it. All of it is pure; commands refer to things by name until they are issued."""
 
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -103,18 +104,15 @@ class Names:
         return tuple(sorted(self.key(id) for id in ids))
 
 
-class Kind(Generic[E]):
-    """What all kinds share; a kind says what is its own."""
+class ReferredKind(ABC, Generic[E]):
+    """A kind of thing that entries refer to: where it is listed and what a file calls it."""
 
     section: ClassVar[str]
     label: ClassVar[str]
     lists: ClassVar[str]
-    gets: ClassVar[str | None] = None  # The query of one whole thing; None where its row in the list says everything.
     id_name: ClassVar[str]
     retired: ClassVar[frozenset[str]] = frozenset({"Deprecated", "Decommissioned", "Retired"})
     axis: ClassVar[str] = "status"
-    nullable: ClassVar[frozenset[str]] = frozenset()  # Fields whose null asks for none, rather than for nothing.
-    ordered: ClassVar[frozenset[str]] = frozenset()  # Lists whose order counts.
 
     def texts(self, entry: E) -> tuple[str, ...]:
         """Return what a file may call a thing, from the shortest to the one that tells it from all others, its key."""
@@ -124,25 +122,33 @@ class Kind(Generic[E]):
         """Return a reference in the form in which texts are compared."""
         return normal(text)
 
+    @abstractmethod
     def identity(self, row: Any, names: Names) -> E:
         """Return the entry of a row as far as its texts need it."""
-        raise NotImplementedError
 
     def is_live(self, row: Any) -> bool:
         """Return whether a row is of a thing that is in use; retired ones are passed over."""
         return str(getattr(row, self.axis, "")) not in self.retired
 
+
+class Kind(ReferredKind[E]):
+    """A kind of thing that files hold; it says what is its own."""
+
+    gets: ClassVar[str | None] = None  # The query of one whole thing; None where its row in the list says everything.
+    nullable: ClassVar[frozenset[str]] = frozenset()  # Fields whose null asks for none, rather than for nothing.
+    ordered: ClassVar[frozenset[str]] = frozenset()  # Lists whose order counts.
+
     def is_own(self, row: Any) -> bool:
         """Return whether a thing belongs into a file; those of the service itself do not."""
         return True
 
+    @abstractmethod
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> E:
         """Return a thing on record as a file would say it, references by key; raise where a file cannot."""
-        raise NotImplementedError
 
+    @abstractmethod
     def creation(self, entry: E) -> tuple[str, dict[str, Any]]:
         """Return the command that makes the thing of an entry."""
-        raise NotImplementedError
 
     def initial(self, entry: E) -> E:
         """Return the entry as its creation alone leaves it."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from baton.beamline.file import FileEntry
-from baton.beamline.kinds.kind import Kind, Names, path_of
+from baton.beamline.kinds.kind import Names, ReferredKind, path_of
 
 
 class NamedThing(FileEntry):
@@ -13,21 +13,21 @@ class NamedThing(FileEntry):
     facility: str | None = None
 
 
-class SurfaceThings(Kind[NamedThing]):
+class SurfaceThings(ReferredKind[NamedThing]):
     section, label, lists, id_name = "surfaces", "surface", "list_surfaces", "surface_id"
 
     def identity(self, row: Any, names: Names) -> NamedThing:
         return NamedThing(name=row.name)
 
 
-class ConduitThings(Kind[NamedThing]):
+class ConduitThings(ReferredKind[NamedThing]):
     section, label, lists, id_name = "conduits", "conduit", "list_conduits", "conduit_id"
 
     def identity(self, row: Any, names: Names) -> NamedThing:
         return NamedThing(name=row.name)
 
 
-class TemplateThings(Kind[NamedThing]):
+class TemplateThings(ReferredKind[NamedThing]):
     section, label, lists, id_name = "templates", "clearance template", "list_clearance_templates", "template_id"
     retired = frozenset({"Withdrawn"})
 
@@ -38,4 +38,4 @@ class TemplateThings(Kind[NamedThing]):
         return NamedThing(name=row.code, facility=row.facility_code)
 
 
-LOOKUPS: dict[str, Kind[Any]] = {kind.section: kind for kind in (SurfaceThings(), ConduitThings(), TemplateThings())}
+LOOKUPS: dict[str, ReferredKind[Any]] = {kind.section: kind for kind in (SurfaceThings(), ConduitThings(), TemplateThings())}

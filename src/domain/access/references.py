@@ -3,11 +3,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from baton.domain.access.actor import Actor, names_of
-from baton.domain.kernel import Aggregate, Event, TimeTravel, Value
+from baton.domain.kernel import Aggregate, Event, FurtherView, TimeTravel, Value
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import NamedListQuery, Page, Where
 from baton.domain.shared.naming import name_field, name_member, referred_aggregate
@@ -16,6 +17,20 @@ from baton.domain.shared.reads import Reads, Rows, find_all, latest_events, perm
 References = dict[str, set[UUID]]  # Ids by the name of their aggregate.
 ReferredNames = Mapping[tuple[str, UUID], str | None]
 Acts = Mapping[str, tuple[type[Event], ...]]  # Events by what was done: started, held, ended.
+
+
+class ActsByTurns(FurtherView):
+    """When work was last held and resumed, and ended, and by whom."""
+
+    held_at: datetime | None
+    held_by: UUID | None
+    held_by_name: str | None
+    resumed_at: datetime | None
+    resumed_by: UUID | None
+    resumed_by_name: str | None
+    ended_at: datetime | None
+    ended_by: UUID | None
+    ended_by_name: str | None
 
 
 class Reference(Value):

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.domain.access.references import Acts, acts_of
-from baton.domain.kernel import FurtherView, TimeTravel, Value
+from baton.domain.access.references import Acts, ActsByTurns, acts_of
+from baton.domain.kernel import TimeTravel, Value
 from baton.domain.operation.procedure.procedure import ProcedureStatus
 from baton.domain.run.run import ENDINGS, Run, RunHeld, RunResumed, RunStarted, phases_of, run
 from baton.domain.shared.reads import Reads, permitted_commands
@@ -22,7 +22,7 @@ class RunPhaseView(Value):
     ended_at: datetime | None
 
 
-class RunCourse(FurtherView):
+class RunCourse(ActsByTurns):
     """When a run was started, last held and resumed, and ended, by whom, and its phases in order of registration.
 
     The past of a run does not have the phases as they were then, so it has none.
@@ -31,15 +31,6 @@ class RunCourse(FurtherView):
     started_at: datetime
     started_by: UUID
     started_by_name: str | None
-    held_at: datetime | None
-    held_by: UUID | None
-    held_by_name: str | None
-    resumed_at: datetime | None
-    resumed_by: UUID | None
-    resumed_by_name: str | None
-    ended_at: datetime | None
-    ended_by: UUID | None
-    ended_by_name: str | None
     phases: tuple[RunPhaseView, ...] | None
 
     @classmethod

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from baton.domain.access.references import Acts, Reference, acts_of, reference_to
-from baton.domain.kernel import FurtherView, TimeTravel
+from baton.domain.access.references import Acts, ActsByTurns, Reference, acts_of, reference_to
+from baton.domain.kernel import TimeTravel
 from baton.domain.operation.procedure import procedure as events
 from baton.domain.operation.procedure.procedure import Procedure, procedure
 from baton.domain.recipe.recipe import recipe
@@ -14,7 +14,7 @@ from baton.domain.run.run import run
 from baton.domain.shared.reads import Reads
 
 
-class ProcedureCourse(FurtherView):
+class ProcedureCourse(ActsByTurns):
     """When a procedure was registered, started, last held and resumed, and ended, by whom, its run and its recipe."""
 
     registered_at: datetime
@@ -23,15 +23,6 @@ class ProcedureCourse(FurtherView):
     started_at: datetime | None
     started_by: UUID | None
     started_by_name: str | None
-    held_at: datetime | None
-    held_by: UUID | None
-    held_by_name: str | None
-    resumed_at: datetime | None
-    resumed_by: UUID | None
-    resumed_by_name: str | None
-    ended_at: datetime | None
-    ended_by: UUID | None
-    ended_by_name: str | None
     parent_run: Reference | None
     recipe: Reference | None
 
