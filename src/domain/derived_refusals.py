@@ -29,7 +29,8 @@ def reasons_of(command: type[Any]) -> tuple[str, ...]:
 
 def _rules_of(command: type[Any]) -> Iterator[FunctionType]:
     """Yield the functions that judge a command: its own methods and the domain functions they call."""
-    pending = [value for name in dir(command) if _is_rule(value := getattr(command, name))]
+    methods = (getattr(command, name) for name in dir(command))
+    pending = [rule for method in methods if _is_rule(rule := getattr(method, "__func__", method))]
     rules = dict.fromkeys(pending)
     while pending:
         for called in _globals_named(pending.pop()):

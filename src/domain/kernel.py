@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, create_model
 from baton.domain import registry
 from baton.domain.registry import REGISTRY, Operation, snake_case
 from baton.domain.shared.annotations import marks
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.event_view import EventView
 from baton.domain.shared.reads import Reads
@@ -77,7 +78,7 @@ IdSet = SortedSet[UUID]
 class Value(BaseModel):
     """Immutable data with a checked shape; unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]  # From the stored payload of one version of an event to the next one.
@@ -87,7 +88,7 @@ class Event(BaseModel):
     """Something that happened to one aggregate. Its stream and time are stamped on it when it is decided.
     A stored payload is read for ever: a change of shape raises `version` and brings an upcaster from each older version."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, defer_build=True)
     __slots__ = ("_own_id", "caller_id", "caller_surface_id", "occurred_at", "stored_id", "stream_id")
     if TYPE_CHECKING:
 
@@ -387,7 +388,7 @@ class Aggregate(Generic[S]):
         REGISTRY.aggregates[name] = self
         history = self._query_class(f"Get{name}History", History, f"Every event of one {self.label}, oldest first.")
         items: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
-        events = create_model(f"{name}History", **{self.id_name: (UUID, ...), **items})
+        events = create_model(f"{name}History", __base__=AnswerForm, **{self.id_name: (UUID, ...), **items})
         self.query(get=f"/{{{self.id_name}}}/history", returns=events)(history)
 
     def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
@@ -474,7 +475,7 @@ class Aggregate(Generic[S]):
     def creation(self, **options: Unpack[registry.CreationOptions]) -> Callable[[type[C]], type[C]]:
         """Declare a command that begins a stream."""
         if "returns" not in options:
-            options["returns"] = create_model(f"{self.name}Created", **{self.id_name: (UUID, ...)})  # type: ignore[call-overload]
+            options["returns"] = create_model(f"{self.name}Created", __base__=AnswerForm, **{self.id_name: (UUID, ...)})  # type: ignore[call-overload]
         return self._command("POST", "", creates=True, status=201, **options)
 
     def command(self, **options: Unpack[registry.CommandOptions]) -> Callable[[type[C]], type[C]]:
@@ -543,7 +544,7 @@ class Aggregate(Generic[S]):
         names = shown or tuple(f.name for f in fields(self.state) if f.name not in hidden)
         types = self.types_of(names)
         form = {name: (types[name], ...) for name in names}
-        view: type[BaseModel] = create_model(f"{self.name}View", __base__=also, **form)  # type: ignore[call-overload]
+        view: type[BaseModel] = create_model(f"{self.name}View", __base__=also or AnswerForm, **form)  # type: ignore[call-overload]
 
         def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
             further = {} if also is None else (yield from also.load(query, state))

@@ -22,7 +22,6 @@ MOST_TOOLS, MOST_BYTES = 40, 45_000
 STARTING = ("start_", "conduct_", "resume_", "trigger_", "advise_")
 WANTED_RATE = 0.9
 FEWEST_PHRASES = 3
-HELD_OUT_RATE = 0.85  # of a hundred questions that were never used to improve the search; 0.87 when measured first
 
 
 def hit_rate(file: str) -> tuple[float, list[str]]:
@@ -87,7 +86,7 @@ def test_the_wanted_operation_is_among_the_first_three_for_most_questions() -> N
 
 def test_questions_that_the_search_was_not_made_for_are_mostly_answered_too() -> None:
     rate, missed = hit_rate("mcp_questions_held_out.json")
-    assert rate >= HELD_OUT_RATE, missed
+    assert rate >= WANTED_RATE, missed
 
 
 def test_the_words_of_the_field_lead_to_operations() -> None:

@@ -8,8 +8,6 @@ from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from baton.domain.data.dataset import PRODUCTS, Dataset, DatasetStatus
 from baton.domain.data.distribution import AccessProtocol
 from baton.domain.data.values import GivenChecksum, GivenEncoding, scheme_of
@@ -19,6 +17,7 @@ from baton.domain.operation.procedure.activity_logbook import StepKind
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureStatus, procedure
 from baton.domain.recipe.plan import DataRegistration, Plan
 from baton.domain.run.run import Run
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, find_all, members_of, record_of
@@ -169,7 +168,7 @@ def products_of(procedure: Procedure) -> Reads[ProcedureProducts]:
     return ProcedureProducts(run, None if plan is None else plan.data_registration)
 
 
-class LeftFile(BaseModel):
+class LeftFile(AnswerForm):
     """A file that did not become a dataset, and why."""
 
     step_index: int
@@ -177,7 +176,7 @@ class LeftFile(BaseModel):
     detail: Annotated[str, MayContainPersonalData()]
 
 
-class RegisteredProducts(BaseModel):
+class RegisteredProducts(AnswerForm):
     """What became of a procedure's files."""
 
     procedure_id: UUID
@@ -192,7 +191,7 @@ class FileRegistrationFacts(NamedTuple):
     earlier: Task | None
 
 
-class RegistrationAccepted(BaseModel):
+class RegistrationAccepted(AnswerForm):
     """The files are being registered; the work is found under its id."""
 
     procedure_id: UUID
@@ -235,7 +234,7 @@ def begin_registration(procedure: Procedure, earlier: Task | None, call: Call) -
     return begin_or_join_task(DATASET_REGISTRATION, registration_id(procedure), {}, ids, earlier, call)
 
 
-class FileView(BaseModel):
+class FileView(AnswerForm):
     """A file of a procedure; `dataset_id` is null while it is not registered."""
 
     uri: FreeText
@@ -246,7 +245,7 @@ class FileView(BaseModel):
     dataset_id: UUID | None
 
 
-class ProcedureFilesView(BaseModel):
+class ProcedureFilesView(AnswerForm):
     """The files of a procedure, and how far their registration is; `status` is null where none was begun."""
 
     files: tuple[FileView, ...]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Query, Value, omittable
 from baton.domain.operation.conduct import progress as records
@@ -35,6 +35,7 @@ from baton.domain.operation.procedure.procedure import COMPLETED, DEFINED, UNDER
 from baton.domain.operation.procedure.start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
 from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, find_all, latest_events, record_of, require_all
 from baton.domain.shared.refusals import Conflict, Invalid, NotFound, Refusal, Unprocessable
@@ -56,7 +57,7 @@ class Phase(Value):
     conduct: ArrangementInput | None = None
 
 
-class RunConductAccepted(BaseModel):
+class RunConductAccepted(AnswerForm):
     """A conduct that is still under way; `get_work` and `get_run_conduct` tell how it goes."""
 
     run_id: UUID
@@ -277,7 +278,7 @@ class RecordRunConductEnd(JudgedVerb[Run, tuple[RunConductProgress | None, Phase
         return [RunConducted(conduct_id=self.conduct_id, succeeded=result.succeeded, result=result), *over]
 
 
-class PhaseView(BaseModel):
+class PhaseView(AnswerForm):
     """A phase of a conduct as it stands now."""
 
     procedure_id: UUID
@@ -286,7 +287,7 @@ class PhaseView(BaseModel):
     conduct_id: UUID | None
 
 
-class RunConductView(BaseModel):
+class RunConductView(AnswerForm):
     """The latest conduct of a run; one that never was conducted has none."""
 
     conduct_id: UUID | None = None

@@ -6,14 +6,13 @@ from enum import StrEnum
 from typing import Annotated, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, related_asset_ids
 from baton.domain.kernel import Call, JudgedCreation, Outcome
 from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
 from baton.domain.run.live_work import LiveWork, load_live_work
 from baton.domain.run.run import HELD, HoldRun, Run, run
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask
 from baton.domain.shared.refusals import Refusal
@@ -26,7 +25,7 @@ class LiveKind(StrEnum):
     PROCEDURE = "procedure"
 
 
-class HeldWork(BaseModel):
+class HeldWork(AnswerForm):
     """A run, or a procedure that is conducted, that was asked to hold; `already` where it was before.
 
     A phase whose run holds is held with it, and needs nothing but its run to be resumed.
@@ -39,7 +38,7 @@ class HeldWork(BaseModel):
     run_id: UUID | None = None
 
 
-class UnheldWork(BaseModel):
+class UnheldWork(AnswerForm):
     """A run or procedure that goes on: its hold was refused like this."""
 
     kind: LiveKind
@@ -50,7 +49,7 @@ class UnheldWork(BaseModel):
     reason: str | None
 
 
-class HeldEverything(BaseModel):
+class HeldEverything(AnswerForm):
     """Everything that was live in scope: what was asked to hold, and what goes on. A conduct finishes its step first."""
 
     held: tuple[HeldWork, ...]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from baton.domain.calibration.calibration import CalibrationRevisionNotFoundError, require_revisions
 from baton.domain.campaign.campaign import OPEN, Campaign, CampaignRunAdded
@@ -22,6 +22,7 @@ from baton.domain.recipe.practice import Practice
 from baton.domain.run import gates
 from baton.domain.run.gates import RESUME_GATES, Preconditions, load_plan, run_preconditions
 from baton.domain.run.run import HELD, LIVE, LIVE_RUNS, Parameters, Run, RunAdjusted, RunResumed, RunStarted, run
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import CommandVerdict, Gate, GateReport, GateVerdict, pass_gates
 from baton.domain.shared.identifiers import trimmed_refs
 from baton.domain.shared.reads import Reads, require_if_given
@@ -202,7 +203,7 @@ NAMED = (Plan, Practice, Method, Asset, Subject, Campaign, Decision)
 REFUSALS = (*(state.aggregate.NotFound for state in NAMED), CalibrationRevisionNotFoundError, AncestorWalkDepthExceededError)
 
 
-class RunStartedAnswer(BaseModel):
+class RunStartedAnswer(AnswerForm):
     """The new run, the parameters that govern it, and the cautions it was started under."""
 
     run_id: UUID
@@ -236,7 +237,7 @@ class StartRun(RunRequest, JudgedCreation[RunStart]):
 CONDUCTING = ("ConductRun", *RUN_ISSUED, *needed_grants("ConductProcedure"))  # For phases that walk their steps once.
 
 
-class Preflight(BaseModel):
+class Preflight(AnswerForm):
     """Every gate's verdict in order; `passed` is that of start_run, and parameters that no run could have are null.
 
     Of conduct_run, which may follow, only the permissions are asked for here; its phases are judged when they are given.

@@ -4,10 +4,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from baton.domain.shared.answer_form import AnswerForm
 
 
-class EventView(BaseModel):
+class EventView(AnswerForm):
     """One event with its envelope; texts that may hold personal data are null without `ReadEventTexts`, and its payload is
     where payloads are not asked for.
 

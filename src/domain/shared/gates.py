@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel
-
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import Refusal
 
@@ -55,7 +54,7 @@ def pass_gates(gates: Iterable[Gate[T]], facts: T) -> None:
         gate.rule(facts)
 
 
-class GateVerdict(BaseModel):
+class GateVerdict(AnswerForm):
     """Whether a gate lets pass the commands that must pass it and, if not, the refusal that they would get."""
 
     gate: str
@@ -68,7 +67,7 @@ class GateVerdict(BaseModel):
     asked_by: tuple[str, ...]
 
 
-class CommandVerdict(BaseModel):
+class CommandVerdict(AnswerForm):
     """Whether a command would pass all its gates and, if not, the first that refuses it."""
 
     command: str

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from baton.domain.kernel import Aggregate, Call, CursorText, LogPosition, NamesOnRequest, PageLimit, State
 from baton.domain.shared.annotations import marks
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.naming import NAMES
 from baton.domain.shared.reads import Reads, Rows
 from baton.domain.shared.refusals import InvalidCursorError
@@ -45,7 +46,7 @@ class Where:
     value: Any
 
 
-class Summary(BaseModel):
+class Summary(AnswerForm):
     """One row of a relation that can be listed; the first column is its id. In a projection, one stream's row."""
 
     model_config = ConfigDict(frozen=True)
@@ -80,7 +81,7 @@ class Summary(BaseModel):
             for name, info in cls.model_fields.items()
             if name not in cls.hidden()
         }
-        form: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), **columns)  # type: ignore[call-overload]
+        form: type[BaseModel] = create_model(cls.__name__.replace("Summary", "Item"), __base__=AnswerForm, **columns)  # type: ignore[call-overload]
         return form
 
     @classmethod
@@ -98,7 +99,7 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
-class Cursor(BaseModel):
+class Cursor(AnswerForm):
     """Where a page ended: the order it was read in, and the last item's time and id."""
 
     model_config = ConfigDict(frozen=True)

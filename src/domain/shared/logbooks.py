@@ -7,9 +7,10 @@ from enum import Enum, StrEnum
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args
 from uuid import UUID
 
-from pydantic import UUID7, AliasChoices, BaseModel, Field, WithJsonSchema
+from pydantic import UUID7, AliasChoices, Field, WithJsonSchema
 
 from baton.domain.kernel import Call, Command, Event
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.listing import Summary
 
 TYPES = {str: "string", UUID: "uuid", datetime: "datetime", bool: "bool", int: "int", float: "float"}
@@ -66,7 +67,7 @@ class Entry(Summary):
         return {"fields": {name: {"type": _type_of(info.annotation)} for name, info in own.items()}}
 
 
-class Appended(BaseModel):
+class Appended(AnswerForm):
     """How many entries the request held, repeated ones included."""
 
     event_count: int

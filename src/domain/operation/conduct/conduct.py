@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.decision.decision import Decision
@@ -36,6 +36,7 @@ from baton.domain.recipe.step_checks import DocumentedForm
 from baton.domain.recipe.steps import PlainCriterion, RecipeStep, Step
 from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import pass_gates
 from baton.domain.shared.logbooks import open_logbook
 from baton.domain.shared.ports import Ports
@@ -53,7 +54,7 @@ SkipReason = Annotated[str, Text(500, start.InvalidProcedureReEstablishmentBound
 Rivals = Mapping[UUID, Procedure]  # The procedures whose live conducts have judged assets to themselves, by asset.
 
 
-class ConductAccepted(BaseModel):
+class ConductAccepted(AnswerForm):
     """A conduct under way, with the cautions it began under; `get_work` and `get_procedure_conduct` show its progress."""
 
     procedure_id: UUID

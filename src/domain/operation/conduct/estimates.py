@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from baton.domain.operation.conduct.conduct import first_undone_step
 from baton.domain.operation.conduct.messages import MAX_PASSES, target_of
@@ -16,6 +16,7 @@ from baton.domain.operation.conduct.progress import ConductPhase, ConductProgres
 from baton.domain.operation.procedure.procedure import HELD, ConductMode, PendingRequest, Procedure
 from baton.domain.operation.steering.steering import SteeringBudget
 from baton.domain.recipe.steps import RecipeStep
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask
 
@@ -42,7 +43,7 @@ class EstimateBasis(StrEnum):
     NONE = "none"  # None is, or nothing limits the number of passes.
 
 
-class Estimate(BaseModel):
+class Estimate(AnswerForm):
     """How long the rest takes if every step takes its median over the last hundred outcomes on the same target."""
 
     remaining_seconds: Annotated[

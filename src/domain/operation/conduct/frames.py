@@ -16,6 +16,7 @@ from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.steering.steering import Point
+from baton.domain.shared.answer_form import AnswerForm
 
 MOMENTS = {Mark.IN_FLIGHT: 0, Mark.OUTCOME: 1, Mark.DEPOSIT: 2}  # The order of the rows of a step.
 PER_STEP = len(MOMENTS)
@@ -135,7 +136,7 @@ class StreamRow:
     measurement: MeasuredObjective | None = None
 
 
-class StepFrame(BaseModel):
+class StepFrame(AnswerForm):
     """A step was begun or ended; a beginning is shown only for steps that may change something."""
 
     iteration_index: int | None
@@ -151,7 +152,7 @@ class StepFrame(BaseModel):
     recorded_at: datetime
 
 
-class IterationFrame(BaseModel):
+class IterationFrame(AnswerForm):
     """A pass was begun, or ended with this measurement."""
 
     iteration_index: int
@@ -164,7 +165,7 @@ class IterationFrame(BaseModel):
     occurred_at: datetime
 
 
-class EndFrame(BaseModel):
+class EndFrame(AnswerForm):
     """The conduct came to its end, and this came of it."""
 
     conduct_id: UUID

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from baton.domain.kernel import Call, Event, Query
 from baton.domain.operation.conduct.conduct import options_of
@@ -17,6 +17,7 @@ from baton.domain.operation.conduct.progress import ConductPhase, ConductProgres
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import ConductMode, PendingRequest, Procedure, ProcedureStatus, procedure
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of
 
@@ -31,7 +32,7 @@ class WorkerContact(StrEnum):
     """Nothing was heard of its worker for longer than one can be silent; another one takes over, if there is any."""
 
 
-class MeasuredObjective(BaseModel):
+class MeasuredObjective(AnswerForm):
     """What a loop is judged by, as the pass that came this far last measured it."""
 
     name: str
@@ -39,7 +40,7 @@ class MeasuredObjective(BaseModel):
     iteration_index: int
 
 
-class StepInProgress(BaseModel):
+class StepInProgress(AnswerForm):
     """The step that a conduct is at."""
 
     step_index: int
@@ -48,7 +49,7 @@ class StepInProgress(BaseModel):
     label: str  # What it does, in words.
 
 
-class PendingRequestView(BaseModel):
+class PendingRequestView(AnswerForm):
     """A request that a live conduct has not served yet: since when, which step it waits for, and how long at the most."""
 
     request: PendingRequest
@@ -63,7 +64,7 @@ class PendingRequestView(BaseModel):
     ] = None
 
 
-class ConductView(BaseModel):
+class ConductView(AnswerForm):
     """The latest conduct of a procedure; `conduct_id` is null where there was none, `result` while it has not ended."""
 
     procedure_id: UUID

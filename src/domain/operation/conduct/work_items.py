@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from baton.domain.kernel import Call, Query
 from baton.domain.registry import question
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, is_permitted
 from baton.domain.shared.refusals import NotFound, Refusal, kept_form
@@ -38,7 +37,7 @@ class WorkFound:
     message: str | None = None
 
 
-class WorkError(BaseModel):
+class WorkError(AnswerForm):
     """Why work came to nothing: the body that its command would have been refused with."""
 
     detail: str
@@ -49,7 +48,7 @@ class WorkError(BaseModel):
     correlation_id: UUID
 
 
-class WorkView(BaseModel):
+class WorkView(AnswerForm):
     """A piece of long work: its ids while it runs, besides its answer once it is done, or its error."""
 
     work_id: UUID

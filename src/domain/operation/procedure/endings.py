@@ -6,8 +6,6 @@ from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.operation.conduct.conduct import CONDUCTED_ASSETS, Rivals, judged_assets, open_conduct, rivals_of
@@ -20,6 +18,7 @@ from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import RUNNING, UNDER_WAY, PendingRequest, Procedure, procedure
 from baton.domain.operation.procedure.start import live_conduct_refusal
 from baton.domain.registry import Internal
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
 from baton.domain.shared.refusals import Invalid, Refusal
@@ -33,7 +32,7 @@ class InvalidProcedureInterruptedAtError(Invalid, context="operation"):
     """A procedure cannot have been interrupted in the future."""
 
 
-class RequestAccepted(BaseModel):
+class RequestAccepted(AnswerForm):
     """A request that a live conduct serves at its next step, or a conduct of the closing steps alone."""
 
     procedure_id: UUID

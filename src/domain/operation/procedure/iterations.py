@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, get_args
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from baton.domain.decision.decision import ConfidenceSource
 from baton.domain.kernel import Call, Outcome, Query, Verb
@@ -16,6 +16,7 @@ from baton.domain.operation.procedure.start import live_conduct_refusal
 from baton.domain.operation.steering.steering import Point, SteeringAdvice
 from baton.domain.registry import Internal
 from baton.domain.shared.annotations import Seconds
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, events_of
 from baton.domain.shared.refusals import Conflict
 
@@ -82,7 +83,7 @@ class EndProcedureIteration(Verb[Procedure]):
         return [procedures.ProcedureIterationEnded(**{name: value for name, value in self if name != "conduct_id"})]
 
 
-class Iteration(BaseModel):
+class Iteration(AnswerForm):
     """One pass from beginning to end, with what a decider made of it."""
 
     iteration_index: int
@@ -102,7 +103,7 @@ class Iteration(BaseModel):
     advised_by: UUID | None = None
 
 
-class Iterations(BaseModel):
+class Iterations(AnswerForm):
     """Every pass of a procedure."""
 
     items: tuple[Iteration, ...]

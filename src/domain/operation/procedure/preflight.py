@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from baton.domain.caution.caution import AcknowledgedCaution
 from baton.domain.kernel import Call, Query
@@ -47,6 +47,7 @@ from baton.domain.recipe.expansion import Expansion
 from baton.domain.registry import REGISTRY
 from baton.domain.run.gates import Preconditions
 from baton.domain.run.run import Run
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.gates import Commands, CommandVerdict, GateReport, GateVerdict
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, record_of, require_if_given
@@ -56,7 +57,7 @@ FIRST_CONDUCTS = ("conduct_procedure", "conduct_or_hold_procedure", "conduct_unt
 STEERED_CONDUCTS = (*FIRST_CONDUCTS, "conduct_until_advised")  # The conducts that begin a procedure with a recipe.
 
 
-class ProcedurePreflight(BaseModel):
+class ProcedurePreflight(AnswerForm):
     """Every gate's verdict in order, and what that means for beginning or going on by hand and by a conduct.
 
     A command that is not listed would be refused for the procedure's status, for how it was conducted, or for want of a

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Call, Event, JudgedVerb, Outcome, Query
@@ -23,6 +23,7 @@ from baton.domain.operation.steering.steering import (
     SteeringSpace,
 )
 from baton.domain.recipe.steps import RecipeStep, SteeringRef, declared_capture, declared_output, references
+from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, events_of, latest_events, record_of, require, require_if_given
 from baton.domain.shared.refusals import Conflict, Unprocessable
@@ -261,7 +262,7 @@ def load_question_number(procedure: Procedure) -> Reads[int]:
     return len(outcomes) + sum(one.conduct_id is not None for one in resumptions)
 
 
-class SteeringView(BaseModel):
+class SteeringView(AnswerForm):
     """Whether a conduct waits for advice and, if so, everything needed to give it."""
 
     procedure_id: UUID
@@ -297,7 +298,7 @@ class AdviceFollowed(SteeringView):
     result: ConductResult | None = None
 
 
-class AdviceAccepted(BaseModel):
+class AdviceAccepted(AnswerForm):
     """An advice that the conduct follows; it has not asked again yet. `get_procedure_steering` shows when it does."""
 
     procedure_id: UUID
