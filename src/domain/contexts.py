@@ -1,6 +1,5 @@
 """Every context of the service: importing this module fills the registry."""
 
-import gc
 from importlib import import_module
 
 from baton.domain.registry import REGISTRY
@@ -44,12 +43,8 @@ CONTEXTS = {
 }  # The modules of each context that declare something, in the order a reader meets them.
 MODULES = [f"baton.domain.{context}.{module}" for context, modules in CONTEXTS.items() for module in modules]
 
-_collects = gc.isenabled()
-gc.disable()  # What is declared stays: to look for garbage meanwhile only takes time.
 for name in MODULES:
     import_module(name)
-if _collects:
-    gc.enable()
 
 # Listings follow this order, whichever module was imported first; the operations of the edge, declared elsewhere, come last.
 _places = {module: place for place, module in enumerate(MODULES)}

@@ -286,6 +286,8 @@ def given(**arguments: Any) -> dict[str, Any]:
 
 def members_changed(old: Iterable[Any] | None, new: Iterable[Any] | None) -> tuple[list[Any], list[Any]]:
     """Return what a list gains and what it loses."""
+    if tuple(old or ()) == tuple(new or ()):
+        return [], []
     before = {canonical_json(plain(one)): one for one in old or ()}
     after = {canonical_json(plain(one)): one for one in new or ()}
     return [one for at, one in after.items() if at not in before], [one for at, one in before.items() if at not in after]

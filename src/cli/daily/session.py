@@ -75,7 +75,8 @@ class ServiceSession:
         """The client of the service."""
         from baton.client import Baton
 
-        gc.enable()  # everything is loaded: see `main`
+        gc.freeze()
+        gc.enable()  # everything is loaded, and stays: see `main`
         return Baton(self.url, self.token, give_up_seconds=GIVE_UP_SECONDS)
 
     def show(self, document: Any, lines: Iterable[str]) -> None:
