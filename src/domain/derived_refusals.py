@@ -29,7 +29,7 @@ def reasons_of(command: type[Any]) -> tuple[str, ...]:
 
 def _rules_of(command: type[Any]) -> Iterator[FunctionType]:
     """Yield the functions that judge a command: its own methods and the domain functions they call."""
-    methods = (getattr(command, name) for name in dir(command))
+    methods = (getattr(command, name) for name in dir(command) if not name.startswith("__"))
     pending = [rule for method in methods if _is_rule(rule := getattr(method, "__func__", method))]
     rules = dict.fromkeys(pending)
     while pending:

@@ -25,6 +25,7 @@ from schemathesis.core.transport import Response
 from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.client.exchanges import is_id
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History
 from baton.domain.registry import Operation, snake_case
@@ -345,11 +346,3 @@ def choose_id(generated: Any, known: str) -> Any:
         return known if UUID(generated).int % 4 else generated
     except (AttributeError, TypeError, ValueError):
         return generated
-
-
-def is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

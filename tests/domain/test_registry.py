@@ -175,9 +175,9 @@ def test_a_command_documents_every_reason_it_can_be_refused_for(operation: Opera
 def functions_of(command: type[Any]) -> Iterator[Callable[..., Any]]:
     """The functions a command's judgement consists of, and the ones of the domain they call, each once."""
     own = [
-        getattr(command, name)
-        for name, value in inspect.getmembers(command, inspect.isfunction)
-        if value.__module__.startswith("baton.domain.")
+        getattr(value, "__func__", value)
+        for name, value in inspect.getmembers(command, inspect.isroutine)
+        if (getattr(value, "__module__", None) or "").startswith("baton.domain.")
         and value.__module__ != "baton.domain.kernel"
         and name not in vars(Command)
     ]

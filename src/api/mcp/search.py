@@ -86,17 +86,20 @@ class Postings(Generic[Key]):
             for word, weight in words.items():
                 self._entries[word].append((key, weight * telling.get(word, 1.0)))
 
-    def hits(self, wanted: Iterable[Reading]) -> dict[Key, list[float]]:
-        """Return for each text that has any of the words how well it fits each reading that it fits."""
-        found: dict[Key, list[float]] = defaultdict(list)
+    def hits(self, wanted: Iterable[Reading]) -> tuple[dict[Key, float], dict[Key, int]]:
+        """Return for each text that has any of the words how well it fits the readings together, and how many it fits."""
+        worth: dict[Key, float] = defaultdict(float)
+        count: dict[Key, int] = defaultdict(int)
         for words in wanted:
             best: dict[Key, float] = {}
             for word, share in words.items():
                 for key, weight in self._entries.get(word, ()):
-                    best[key] = max(best.get(key, 0.0), weight * share)
+                    if (value := weight * share) > best.get(key, 0.0):
+                        best[key] = value
             for key, value in best.items():
-                found[key].append(value)
-        return found
+                worth[key] += value
+                count[key] += 1
+        return worth, count
 
 
 class Index:
@@ -107,12 +110,15 @@ class Index:
         fields = {operation.name: words_of(operation) for operation in operations}
         self._rarity = rarity([word for word, weight in words.items() if weight >= SUMMARY] for words in fields.values())
         self._fields = Postings(fields, self._rarity)
-        phrases = {(one.name, phrase): phrase_words(phrase) for one in operations for phrase in phrases_of(one)}
+        self._name_stems = {name: stems(name) for name in fields}
+        phrases = [(one.name, phrase) for one in operations for phrase in phrases_of(one)]
         self._telling = rarity({*all_stems(" ".join(phrases_of(one)))} for one in operations)
-        self._phrases = Postings(phrases, self._telling)
-        lengths = {key: sum(self._telling[word] for word in set(all_stems(key[1]))) for key in phrases}
-        usual = sum(lengths.values()) / max(len(lengths), 1)
-        self._lengths = {key: 1 - LENGTH + LENGTH * length / usual for key, length in lengths.items()}
+        self._phrases = Postings({place: phrase_words(said) for place, (_, said) in enumerate(phrases)}, self._telling)
+        lengths = [sum(self._telling[word] for word in set(all_stems(said))) for _, said in phrases]
+        usual = sum(lengths) / max(len(lengths), 1)
+        self._said_for = [
+            (name, 1 - LENGTH + LENGTH * length / usual) for (name, _), length in zip(phrases, lengths, strict=True)
+        ]
         self._known = sorted(self._rarity.keys() | self._telling.keys())
         self._verbs = frozenset(stem(one.name.split("_")[0]) for one in operations if one.kind == "command")
 
@@ -135,9 +141,12 @@ class Index:
         """Return the worth of each operation's best phrase: many phrases are worth no more than one that fits."""
         whole = sum(max(self._telling.get(word, 1.0) * share for word, share in words.items()) for words in wanted)
         scores: dict[str, float] = defaultdict(float)
-        for key, hits in self._phrases.hits(wanted).items():
-            covered = 1 - COVERAGE + COVERAGE * sum(hits) / whole
-            scores[key[0]] = max(scores[key[0]], PHRASE * sum(hits) * covered / self._lengths[key])
+        worth, _ = self._phrases.hits(wanted)
+        for place, hits in worth.items():
+            name, length = self._said_for[place]
+            score = PHRASE * hits * (1 - COVERAGE + COVERAGE * hits / whole) / length
+            if score > scores[name]:
+                scores[name] = score
         return scores
 
     def _field_scores(self, wanted: list[Reading]) -> dict[str, float]:
@@ -145,9 +154,10 @@ class Index:
         asked = {word for words in wanted for word in words}
         count = sum(not asked_words.keys() <= stop_stems() for asked_words in wanted)
         scores = {}
-        for name, hits in self._fields.hits(wanted).items():
-            unasked = sum(self._rarity.get(word, 0) for word in stems(name) if word not in asked)
-            scores[name] = max(sum(hits) * (1 + len(hits) / count) / 2 - UNASKED * unasked, 0.001)
+        worth, fitting = self._fields.hits(wanted)
+        for name, hits in worth.items():
+            unasked = sum(self._rarity.get(word, 0) for word in self._name_stems[name] if word not in asked)
+            scores[name] = max(hits * (1 + fitting[name] / count) / 2 - UNASKED * unasked, 0.001)
         return scores
 
     def _is_order(self, text: str) -> bool:

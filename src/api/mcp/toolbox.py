@@ -73,6 +73,10 @@ class Toolbox:
     def _index(self) -> Index:
         return Index(self._operations.values())
 
+    async def _rank(self, words: str, among: Iterable[Operation]) -> list[Operation]:
+        """Return the operations that a text may mean, best first; in a thread, because the first search makes the index."""
+        return await asyncio.to_thread(lambda: self._index.rank(words, among))
+
     async def list_tools(self, caller: Caller, toolset: McpToolset | None = None) -> list[dict[str, Any]]:
         """Return the tools of a set that this caller may use; the first two reach every other one."""
         chosen = toolset or self._toolset
@@ -109,7 +113,7 @@ class Toolbox:
     async def _search(self, arguments: Mapping[str, Any], caller: Caller) -> CallToolResult:
         search = tools.validate_arguments(SearchOperations, arguments)
         among = [op for op in await self._permitted_operations(caller) if search.kind in (None, op.kind)]
-        best = self._index.rank(search.words, among)[: search.limit]
+        best = (await self._rank(search.words, among))[: search.limit]
         found = FoundOperations(operations=tuple(self._summary(operation, search.input_schemas) for operation in best))
         said = f"The best match is {best[0].name}: {best[0].summary}" if best else "No operation that you may call matches."
         return tool_answer(said, found.model_dump_json(exclude_unset=True).encode(), caller)
@@ -128,7 +132,7 @@ class Toolbox:
             return self._operations[name], arguments
         call = tools.validate_arguments(CallOperation, arguments)
         if call.name not in self._operations:
-            best = self._index.rank(call.name, await self._permitted_operations(caller))[:SUGGESTIONS]
+            best = (await self._rank(call.name, await self._permitted_operations(caller)))[:SUGGESTIONS]
             meant = f"; did you mean {' or '.join(one.name for one in best)}?" if best else "."
             raise UnknownOperationError(f"There is no operation of this name{meant} Find others with {SEARCH.name}.")
         if tools.KEY not in call.model_fields_set:

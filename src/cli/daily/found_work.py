@@ -39,6 +39,8 @@ class FoundWork:
 def find_work(client: "Baton", name: str, states: Collection[str] = LIVE) -> FoundWork:
     """Return the run or procedure of this name or id: of several with one name the only one in these states. Exit where
     there is none, or where the name leaves open which."""
+    from baton.client.exchanges import is_id
+
     found = list(with_id(client, UUID(name)) if is_id(name) else with_name(client, name))
     fitting = [one for one in found if one.status in states]
     match fitting or found:
@@ -88,12 +90,3 @@ def found_procedure(row: Any) -> FoundWork:
     """Return a procedure of a list."""
     since = row.last_status_changed_at or row.registered_at
     return FoundWork("procedure", row.procedure_id, row.name, row.status.value, since, row.parent_run_id)
-
-
-def is_id(text: str) -> bool:
-    """Return whether a text is an id rather than a name."""
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
