@@ -62,13 +62,16 @@ async def test_a_worker_whose_lines_nobody_reads_leads_again_after_it_lost_its_s
             await until(lambda: is_leading(connection), 30)
             assert process.poll() is None
             await until(lambda: drops_lines(connection))
-            finding = await examine_processes(connection)
-            assert f"worker {process.pid} on " in finding.sentence
-            assert "reactions was started again" in finding.sentence
+            await until(lambda: is_said(connection, "reactions was started again"), 30)
+            assert await is_said(connection, f"worker {process.pid} on ")
 
 
 async def is_troubled(connection: Connection) -> bool:
     return any(process.troubles for process in await running_processes(connection))
+
+
+async def is_said(connection: Connection, words: str) -> bool:
+    return words in (await examine_processes(connection)).sentence
 
 
 async def drops_lines(connection: Connection) -> bool:

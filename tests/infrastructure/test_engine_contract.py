@@ -189,7 +189,11 @@ class TestStalling:
     ) -> None:
         await machine.engine.start(job)
         await machine.stall(job.id)
-        assert await machine.engine.look(job.id) is EngineView.STALLED
+
+        async def is_stalled() -> bool:
+            return await machine.engine.look(job.id) is EngineView.STALLED  # not while another attempt is just under way
+
+        await until(is_stalled, within=60)
         assert not await machine.engine.start(job), "it is open nevertheless"
         await machine.engine.terminate(job.id, "given up")
         assert await machine.engine.look(job.id) is EngineView.ABSENT
