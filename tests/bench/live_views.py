@@ -21,7 +21,7 @@ from tests.support.service import Api
 LOOKS = 30
 
 
-async def timed(request: httpx.Request, client: httpx.AsyncClient) -> tuple[float, httpx.Response]:
+async def send_timed(request: httpx.Request, client: httpx.AsyncClient) -> tuple[float, httpx.Response]:
     """The answer to a request, and in how many milliseconds it came."""
     begun = time.perf_counter()
     answer = await client.send(request)
@@ -38,13 +38,15 @@ async def measure(url: str, runs: int, assets: int) -> None:
             await api.create("/assets", {"name": f"motor {number}", "tier": "Device", "parent_id": line.unit_id})
         for number in range(runs):
             await line.start_run(name=f"Scan {number}")
-        looks = [await timed(client.build_request("GET", f"/assets/{line.unit_id}/now"), client) for _ in range(LOOKS)]
+        looks = [await send_timed(client.build_request("GET", f"/assets/{line.unit_id}/now"), client) for _ in range(LOOKS)]
         times, answer = [one for one, _ in looks], looks[-1][1]
         assert len(answer.json()["runs"]) == runs, len(answer.json()["runs"])
         said = f"p50 {percentile(times, 0.5):.0f} ms, p95 {percentile(times, 0.95):.0f} ms, {len(answer.content):,} bytes"
         print(f"{runs} live runs, {assets} devices: get_beamline_now {said}")
         for title in ("hold_everything", "hold_everything again"):
-            held, answer = await timed(client.build_request("POST", "/hold-everything", json={"reason": "alarm"}), client)
+            held, answer = await send_timed(
+                client.build_request("POST", "/hold-everything", json={"reason": "alarm"}), client
+            )
             assert len(answer.json()["held"]) == runs, answer.text
             print(f"{title}: {held:.0f} ms")
 
