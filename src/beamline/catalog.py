@@ -4,9 +4,8 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
-from baton.beamline.application import PlanApplication
-from baton.beamline.changes import ChangePlan, ThingChange
-from baton.beamline.commands import DONE, REFUSED, compare, print_line, progress
+from baton.beamline.changes import ThingChange
+from baton.beamline.commands import DONE, REFUSED, Comparison, compare, issue, print_line
 from baton.beamline.reading import LoadedFile, Source, read_text
 from baton.client import Baton
 
@@ -19,10 +18,9 @@ def starter_catalog() -> LoadedFile:
 
 def load_catalog(client: Baton) -> int:
     """Define what is missing, and say how much that was; what exists under the same name is left alone."""
-    compared = compare(client, [starter_catalog()])
-    plan = missing_only(compared.plan)
-    with progress("loading", plan.commands) as advance:
-        results = PlanApplication(client, plan, compared.record, advance).run()
+    compared = compare_missing(client)
+    plan = compared.plan
+    results = issue(client, compared, lambda: compare_missing(client))
     for (section, key), why in (*results.refused.items(), *results.skipped.items()):
         print_line("!", f"{section}: {key}: {why}")
     content = starter_catalog().content
@@ -34,9 +32,11 @@ def load_catalog(client: Baton) -> int:
     return REFUSED if lost else DONE
 
 
-def missing_only(plan: ChangePlan) -> ChangePlan:
-    """Return a plan without changes of what is on record, except roles of a family that a load was cut off at."""
-    return replace(plan, changes=tuple(kept for one in plan.changes if (kept := load_part(one)).updates))
+def compare_missing(client: Baton) -> Comparison:
+    """Compare without changes of what is on record, except roles of a family that a load was cut off at."""
+    compared = compare(client, [starter_catalog()])
+    kept = tuple(part for one in compared.plan.changes if (part := load_part(one)).updates)
+    return replace(compared, plan=replace(compared.plan, changes=kept))
 
 
 def load_part(change: ThingChange) -> ThingChange:

@@ -61,10 +61,7 @@ def apply_content(
     if plan.retirements and not yes and not confirm(len(plan.retirements)):
         print("Nothing was changed.")
         return REFUSED
-    results = issue(client, compared)
-    if results.refused:
-        forgive_done(client, files, results)
-    return say(plan, results)
+    return say(plan, issue(client, compared, lambda: compare(client, files, prune=prune)))
 
 
 def diff_files(client: Baton, paths: Sequence[Path], *, prune: bool = False) -> int:
@@ -119,17 +116,23 @@ def compare(client: Baton, files: Sequence[LoadedFile], *, prune: bool = False) 
     return Comparison(record, changes(record, files, prune=prune))
 
 
-def issue(client: Baton, compared: Comparison) -> Results:
-    """Issue the commands of a plan."""
-    with progress("applying", compared.plan.commands) as advance:
-        return PlanApplication(client, compared.plan, compared.record, advance).run()
-
-
-def forgive_done(client: Baton, files: Sequence[LoadedFile], results: Results) -> None:
-    """Drop refusals of what is on record all the same: somebody did it meanwhile, or an application that was cut off."""
-    left = {(one.section, one.key) for one in compare(client, files).plan.changes}
-    for key in [key for key in results.refused if key not in left]:
-        del results.refused[key]
+def issue(client: Baton, compared: Comparison, look_again: Callable[[], Comparison]) -> Results:
+    """Issue the commands of a plan. Where some are refused, somebody may do the same at this moment, or have done it: look
+    again, and try what is left as long as each round leaves less."""
+    done = 0
+    while True:
+        plan = compared.plan
+        with progress("applying", plan.commands) as advance:
+            results = PlanApplication(client, plan, compared.record, advance).run()
+        results.done = done = done + results.done
+        if not results.refused:
+            return results
+        compared = look_again()
+        left = {(one.section, one.key) for one in (*compared.plan.changes, *compared.plan.retirements)}
+        results.refused = {key: why for key, why in results.refused.items() if key in left}
+        results.skipped = {key: why for key, why in results.skipped.items() if key in left}
+        if not 0 < compared.plan.commands < plan.commands:
+            return results
 
 
 def say(plan: ChangePlan, results: Results) -> int:
