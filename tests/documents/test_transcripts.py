@@ -9,7 +9,7 @@ from tests.support.documents.block_kinds import is_played
 from tests.support.documents.document_player import DocumentRun, compared_answers, running_reader_directory
 from tests.support.documents.fenced_blocks import blocks_of, documents
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.server
 
 
 @pytest.mark.parametrize("page", [page for page in documents() if any(map(is_played, blocks_of(page)))], ids=str)
