@@ -1,18 +1,34 @@
 """Commands of `baton` as processes that start at once: each is forked from one server that has loaded every command."""
 
+import json
 import multiprocessing
 import os
+import shlex
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
 
 COMMANDS = ("api_server", "doctor.examination", "projector", "up", "worker", "daily.device_login")
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([*(f"baton.cli.{module}" for module in COMMANDS), "baton.client", "pytest", __name__])
+PROGRAM = """\
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect("\\0" + sys.argv[1])
+    asked = {"arguments": sys.argv[2:], "environment": dict(os.environ), "directory": os.getcwd(), "process": os.getpid()}
+    server.sendall(json.dumps(asked).encode() + b"\\n")
+    sys.exit(int(server.makefile().readline()))
+"""
+"""What the program `baton` of a shell does: it has a process forked with its own streams, and ends as that one ends."""
 
 
 @contextmanager
@@ -43,17 +59,70 @@ def run_command(
         return subprocess.CompletedProcess(arguments, code, stdout.read_text(), stderr.read_text())
 
 
-def execute(arguments: tuple[str, ...], environment: dict[str, str], directory: Path, stdout: Path, stderr: Path) -> None:
-    """Run the command line in a process that was just forked, as a shell would have started it."""
+@contextmanager
+def forking_program(program: Path) -> Iterator[None]:
+    """A program `baton` for shells, which works until the end of the block."""
+    name = f"baton-{uuid4()}"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("\0" + name)
+        listening.listen()
+        program.with_suffix(".py").write_text(PROGRAM)
+        command = [sys.executable, "-I", "-S", str(program.with_suffix(".py")), name]
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        program.chmod(0o755)
+        threading.Thread(target=answer_shells, args=(listening,), daemon=True).start()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+
+
+def answer_shells(listening: socket.socket) -> None:
+    """Run what the programs of shells ask for, each on its own, until nobody listens any more."""
+    while True:
+        try:
+            shell, _ = listening.accept()
+        except OSError:
+            return
+        threading.Thread(target=answer_shell, args=(shell,), daemon=True).start()
+
+
+def answer_shell(shell: socket.socket) -> None:
+    """Run one command with the streams of the program that asks for it, as long as that lives, and tell it the exit code."""
+    with shell, shell.makefile() as lines:
+        asked: dict[str, Any] = json.loads(lines.readline())
+        streams = [Path(f"/proc/{asked['process']}/fd/{number}") for number in range(3)]
+        arguments = (tuple(asked["arguments"]), asked["environment"], Path(asked["directory"]), *streams[1:], streams[0])
+        process = FORKS.Process(target=execute, args=arguments, daemon=True)
+        process.start()
+        wait([process.sentinel, shell])
+        if process.exitcode is None:  # the program was killed, and nobody waits for an answer
+            process.kill()
+        else:
+            shell.sendall(f"{process.exitcode}\n".encode())
+        process.join()
+
+
+def execute(
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    directory: Path,
+    stdout: Path,
+    stderr: Path,
+    stdin: Path = Path(os.devnull),
+) -> None:
+    """Run the command line in a process that was just forked, as a terminal would have started it: lines come at once."""
     from baton.cli.main import main
 
-    for path, descriptor in ((stdout, 1), (stderr, 2)):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    for descriptor, (path, mode) in enumerate(((stdin, os.O_RDONLY), (stdout, writing), (stderr, writing))):
+        file = os.open(path, mode)
         os.dup2(file, descriptor)
         os.close(file)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
     sys.argv[:] = ["baton", *arguments]
-    sys.stdout, sys.stderr = (open(descriptor, "w", closefd=False) for descriptor in (1, 2))  # noqa: SIM115
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = (open(descriptor, "w", buffering=1, closefd=False) for descriptor in (1, 2))  # noqa: SIM115
     main()

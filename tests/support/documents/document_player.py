@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.support.documents.fenced_blocks import ROOT, Block, Exchange, exchanges
 from tests.support.documents.printed_answers import MisfitError, Part, fit_answer, one_line, page_lines, parts_of
 from tests.support.documents.transcript_comparison import TranscriptMatch, are_alike
+from tests.support.forked_commands import forking_program
 from tests.support.stack import clean_environment, running_stack
 
 PLANT = ROOT / "docs" / "plant.json"
@@ -61,12 +62,12 @@ def running_reader_directory(directory: Path) -> Iterator[ReaderDirectory]:
         reader_directory = ReaderDirectory(directory, stack.address("url").removeprefix("http://"))
         programs = directory / ".venv" / "bin"
         programs.mkdir(parents=True)
-        install(programs / "baton", "baton.cli")
         (directory / "docs").mkdir()
         shutil.copy(ROOT / "docs" / "first-beamline.yaml", directory / "docs")
         if shutil.which("curl") is None:
             install(programs / "curl", "tests.support.documents.curl")
-        yield reader_directory
+        with forking_program(programs / "baton"):
+            yield reader_directory
 
 
 def install(program: Path, module: str) -> None:
