@@ -20,6 +20,9 @@ from baton.cli.messages import refuse
 from baton.cli.startup import limit_stop_time, start_garbage_collection
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
 
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection stays open: longer than clients keep theirs, or a request on its way would meet its end."""
+
 
 def serve_api(settings: Settings, host: str, port: int, descriptor: int | None = None, *, any_host: bool = False) -> None:
     """Serve until SIGTERM or SIGINT, on this port or on a socket that the parent opened."""
@@ -37,6 +40,7 @@ def serve_api(settings: Settings, host: str, port: int, descriptor: int | None =
         log_level="warning",
         access_log=False,
         proxy_headers=False,  # TRUSTED_PROXIES decides
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=5,
     )
     try:

@@ -1,14 +1,16 @@
-"""The API as a process of its own: which addresses it listens on, and how it stops."""
+"""The API as a process of its own: which addresses it listens on, how it goes on after a pause, and how it stops."""
 
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from tests.support.api.mcp_clients import FRAME
 from tests.support.forked_commands import forked_command
@@ -16,6 +18,8 @@ from tests.support.stack import DEADLINE, clean_environment, eventually, run_bat
 from tests.support.waiting import until
 
 ANY_HOST = "--host=0.0.0.0"
+PAUSE_SECONDS = 6
+"""Longer than the server beneath keeps an idle connection, where it is not told otherwise."""
 
 
 @contextmanager
@@ -78,6 +82,22 @@ async def wait_until_conducted(client: httpx.AsyncClient, procedure_id: str) -> 
         return bool((await client.get(f"/procedures/{procedure_id}")).json()["status"] != "Defined")
 
     await until(has_conduct, within=DEADLINE)
+
+
+def test_an_api_that_was_suspended_answers_what_came_meanwhile(database_url: str, tmp_path: Path) -> None:
+    """What else is due after the pause, such as closing what is idle, must not come before the request that waits."""
+    with (
+        running_api_process(tmp_path, database_url) as (process, url),
+        httpx.Client(base_url=url, timeout=DEADLINE) as client,
+        ThreadPoolExecutor() as threads,
+    ):
+        assert client.get("/health").status_code == 200
+        suspended = psutil.Process(process.pid)
+        suspended.suspend()
+        answer = threads.submit(client.get, "/health")
+        wait([answer], PAUSE_SECONDS)
+        suspended.resume()
+        assert answer.result(DEADLINE).status_code == 200
 
 
 def test_nobody_else_is_listened_to_without_tokens_unless_that_is_meant(database_url: str, tmp_path: Path) -> None:
