@@ -93,16 +93,18 @@ async def test_a_registry_that_fails_leaves_the_edition_as_it_was(facility: Publ
     edition_id = await facility.sealed_edition()
     path, doi = f"/editions/{edition_id}", f"{PREFIX}/{edition_id}"
     for failure, reason in (((500, b""), "failed"), ("lost", "unreachable")):
-        registry.failures.append(failure)
+        registry.failure = failure
         refused = await api.post(f"{path}/publish", {"wait": 60})
         assert (refused.status_code, refused.json()["code"]) == (502, "PersistentIdentifierMintError")
         assert refused.json()["reason"] == reason
         assert (await facility.read(path))["status"] == "Sealed"
+    registry.failure = None
     published = await api.post(f"{path}/publish", {"wait": 60})
     assert (published.status_code, published.json()["external_id"]) == (200, doi)
-    registry.failures.append((503, b""))
+    registry.failure = (503, b"")
     withdrawal = {"withdrawal_reason": "wrong sample", "wait": 60}
     refused = await api.post(f"{path}/withdraw", withdrawal)
+    registry.failure = None
     assert (refused.status_code, refused.json()["code"]) == (502, "PersistentIdentifierTombstoneError")
     assert (await facility.read(path))["status"] == "Published"
     assert (await api.post(f"{path}/withdraw", withdrawal)).status_code == 204

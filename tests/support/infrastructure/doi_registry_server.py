@@ -25,6 +25,8 @@ class Registry:
     failures: list[Answer | str] = field(default_factory=list)
     """What happens to the next requests instead: an answer, or `silent`, `lost` after it was carried out, `stalled` after it
     was carried out until released, `twice`."""
+    failure: Answer | str | None = None
+    """What happens to every request instead, as long as it is set: work that is taken up again meets it again."""
     released: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
@@ -58,7 +60,7 @@ def handler_of(registry: Registry) -> type[JsonHandler]:
         def carry_out(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             registry.asked.append((self.command, self.path))
-            failure = registry.failures.pop(0) if registry.failures else None
+            failure = registry.failures.pop(0) if registry.failures else registry.failure
             if isinstance(failure, tuple):
                 return self.say(*failure)
             if failure == "silent":

@@ -18,7 +18,8 @@ class JsonHandler(BaseHTTPRequestHandler):
         """Answer with bytes as they are, or with anything else as JSON."""
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.begin(status, len(body), **headers)
-        self.wfile.write(body)
+        if body:  # without one the answer is whole already, and its reader may be gone
+            self.wfile.write(body)
 
     def begin(self, status: int, length: int, **headers: str) -> None:
         """Begin an answer of so many bytes."""
