@@ -49,11 +49,7 @@ class Writers:
         """The answer to a command sent once more, as often as it takes."""
         deadline = asyncio.get_running_loop().time() + DEADLINE
         while True:
-            try:
-                answer = await self.send(key)
-            except httpx.TransportError:
-                assert asyncio.get_running_loop().time() < deadline
-                continue
+            answer = await self.send(key)
             if answer.status_code == 201:
                 assert key not in self.acknowledged or answer.headers["Idempotency-Replayed"] == "true"
                 return str(answer.json()["actor_id"])

@@ -57,10 +57,10 @@ def test_a_refused_dataset_is_retried_by_a_person_and_answers_with_what_came_of_
     eventually(lambda: entries(stack).get(id, {}).get("status") == "Refused", what=lambda: entries(stack))
     assert "datasetName is not allowed here" in entries(stack, dataset_id=id)[id]["last_error"]
     retry = f"/datasets/{id}/retry-catalogue-entry"
-    again = stack.client.post(retry, json={"catalogue": "SciCat", "wait": 60}, timeout=70)
+    again = stack.client.post(retry, json={"catalogue": "SciCat", "wait": 30}, timeout=40)
     assert (again.status_code, again.json()["refused_count"]) == (200, 1), again.text
     scicat.refused_names.clear()
-    mended = stack.client.post(retry, json={"catalogue": "SciCat", "wait": 60}, timeout=70)
+    mended = stack.client.post(retry, json={"catalogue": "SciCat", "wait": 30}, timeout=40)
     assert mended.json() == {"catalogue": "SciCat", "entered_count": 1, "refused_count": 0}
     assert entries(stack, dataset_id=id)[id]["status"] == "Entered"
 

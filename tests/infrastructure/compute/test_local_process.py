@@ -90,12 +90,8 @@ def wait_for_path(path: Path) -> None:
 
 
 async def kill_worker(pid: int) -> None:
-    """Kill a worker and wait until it is reaped: until its last thread is gone, it holds the locks that it had.
-
-    One whose job has ended may have gone by itself.
-    """
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    """Kill a worker and wait until it is reaped: until its last thread is gone, it holds the locks that it had."""
+    os.kill(pid, signal.SIGKILL)
     await until(lambda: not Path(f"/proc/{pid}").exists())
 
 

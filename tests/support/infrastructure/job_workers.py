@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -55,6 +56,9 @@ def fork_workers() -> None:
             continue
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         asyncio.run(submit(**json.loads(line)))
+        hangup = select.poll()
+        hangup.register(sys.stdin, 0)
+        hangup.poll()  # a worker outlives its job, until it is killed, or nobody asks for workers any more
         os._exit(0)
 
 
