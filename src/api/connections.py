@@ -13,6 +13,9 @@ from baton.api.metrics import observe
 
 CHECKS_PER_LIMIT = 4
 LINGER_SECONDS = 2.0  # for the client to read a refusal while it is still sending
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection stays open: far longer than the Python client keeps it (5 s). Were it as long, or shorter than
+a pause of this process, a connection would be closed while a request already waits in it."""
 
 
 class TimedConnection(HttpToolsProtocol):

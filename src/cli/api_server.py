@@ -10,7 +10,7 @@ import uvicorn
 import uvloop
 
 from baton.api.app import create_app
-from baton.api.connections import timed_connection
+from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
 from baton.api.mcp.transports import serve_stdio
 from baton.application.settings import Settings
 from baton.cli.child_processes import open_listener, require_loopback, url_of
@@ -19,9 +19,6 @@ from baton.cli.embedded.process import StartError
 from baton.cli.messages import refuse
 from baton.cli.startup import limit_stop_time, start_garbage_collection
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
-
-KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection stays open: longer than clients keep theirs, or a request on its way would meet its end."""
 
 
 def serve_api(settings: Settings, host: str, port: int, descriptor: int | None = None, *, any_host: bool = False) -> None:

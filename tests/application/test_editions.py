@@ -28,6 +28,7 @@ from baton.domain.data.edition import (
     EditionManifest,
     EditionPublished,
     EditionWithdrawn,
+    PersistentIdentifierMintError,
     PublishEdition,
     RegisterEdition,
     SealEdition,
@@ -38,7 +39,8 @@ from baton.domain.kernel import Command
 from baton.domain.shared.ports import Deployment
 from baton.domain.shared.tasks import Task
 from baton.domain.supply.supply import RegisterSupply
-from baton.infrastructure.minting import DeterministicMinter
+from baton.infrastructure.minting import DataCiteMinter, DeterministicMinter
+from tests.support.infrastructure.doi_registry_server import ACCOUNT, PASSWORD, PREFIX, running_registry
 
 SYSTEM = Caller.system(UUID(int=7))
 CONTENT: dict[str, Any] = {
@@ -51,7 +53,8 @@ CONTENT: dict[str, Any] = {
 
 @pytest.fixture
 async def runtime(database_url: str) -> AsyncIterator[Runtime]:
-    async with Runtime(Settings(database_url=database_url, pid_minter="development")) as runtime:
+    settings = Settings(database_url=database_url, pid_minter="development", public_base_url="https://data.lumen.example")
+    async with Runtime(settings) as runtime:
         await runtime.plant_seeds()
         yield runtime
 
@@ -147,6 +150,23 @@ async def test_attempts_that_overlap_publish_once(products: Products) -> None:
         assert kept is not None
         assert sha256(kept.content.encode()).hexdigest() == content_hash
     assert await publications.unfinished_ids() == []
+
+
+async def test_a_registry_that_fails_is_asked_once_and_its_failure_is_the_answer(products: Products) -> None:
+    id = await products.sealed_edition()
+    work_id = await products.begin(PublishEdition(), id)
+    with running_registry() as registry:
+        registry.failures.append((500, b""))
+        minter = DataCiteMinter(registry.url, PREFIX, ACCOUNT, PASSWORD)
+        publications = EditionPublications(products.runtime.commands, minter)
+        await publications.run(work_id)
+        await publications.run(work_id)
+        await minter.aclose()
+        assert registry.asked == [("POST", "/dois")]
+    with pytest.raises(PersistentIdentifierMintError) as refused:
+        await publications.answer(work_id)
+    assert refused.value.reason == "failed"
+    assert (await products.state(id)).status == "Sealed"
 
 
 async def test_a_request_that_comes_late_is_answered_with_what_was_published(products: Products) -> None:

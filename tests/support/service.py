@@ -11,7 +11,7 @@ import httpx
 import uvicorn
 
 from baton.api.app import create_app
-from baton.api.connections import timed_connection
+from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.infrastructure.background import Supervisor
@@ -67,6 +67,7 @@ async def running_api(
         port=0,
         log_level="error",
         http=timed_connection(chosen.client_timeout_seconds),
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         ws="none",
         proxy_headers=False,
         access_log=False,

@@ -1,7 +1,8 @@
 """Playing a document from top to bottom: its commands in a shell, its programs in one interpreter, on a running service.
 
-A shell runs what the reader would type; where the machine has no curl, `tests/support/documents/curl.py` is used. Ids, times
-and positions in a command are those of the document, and are exchanged for those that this run had in their place.
+A shell runs what the reader would type. Its `baton` is a process forked from one that has the modules loaded; where the
+machine has no curl, `tests/support/documents/curl.py` is used. Ids, times and positions in a command are those of the
+document, and are exchanged for those that this run had in their place.
 """
 
 import json
