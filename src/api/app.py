@@ -1,8 +1,9 @@
 """The API application: every operation of the registry behind the edge, with health, documentation, metrics and MCP."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
@@ -65,8 +66,21 @@ class ServiceHost(Protocol):
     async def unsettled_enclosures(self) -> Sequence[str]: ...
 
 
-def create_app(host: ServiceHost, *, any_host: bool = False) -> Edge | TraceContinuation:
-    """Return the ASGI application; streams and waiting requests end once the service is stopping."""
+@dataclass(frozen=True)
+class ApiParts:
+    """What the pages of the service are built on."""
+
+    host: ServiceHost
+    edge: Edge
+    authentication: Authentication
+    streams: OpenStreams
+
+
+def create_app(
+    host: ServiceHost, *, any_host: bool = False, add_pages: Callable[[ApiParts], None] = lambda parts: None
+) -> Edge | TraceContinuation:
+    """Return the ASGI application, with the pages that are added to it; streams and waiting requests end once the service
+    is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
     streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
@@ -88,6 +102,7 @@ def create_app(host: ServiceHost, *, any_host: bool = False) -> Edge | TraceCont
         endpoint = special.get(operation.input) or OperationEndpoint(operation, service)
         helpful = HelpfulEndpoint(endpoint, operation, service)
         edge.add(operation.method, operation.path, helpful, operation.name, operation.context)
+    add_pages(ApiParts(host, edge, authentication, streams))
     return edge if host.tracing is None else TraceContinuation(edge)
 
 

@@ -126,7 +126,6 @@ class Documentation:
         edge.add("GET", "/openapi.json", self._document, "openapi", open=True)
         edge.add("GET", "/docs", self._page, "docs", open=True)
         edge.add("GET", REDIRECT_PATH, self._redirect, "docs", open=True)
-        edge.add("GET", "/", redirect_to_docs, "docs", open=True)
         for name, content_type in ASSETS.items():
             edge.add("GET", f"/docs/{name}", StoredFile(asset_reader(name), content_type), "docs", open=True)
 
@@ -183,8 +182,3 @@ def html_response(page: str, headers: dict[str, str]) -> Any:
         return Response(200, page.encode(), list(encoded), content_type=b"text/html; charset=utf-8")
 
     return endpoint
-
-
-async def redirect_to_docs(request: Request, caller: Caller) -> Response:
-    """Answer `GET /`: the page of the operations is the front door."""
-    return Response(307, headers=[(b"location", b"/docs")])

@@ -4,7 +4,7 @@ Paths are matched segment by segment, so hundreds of routes cost as much as one;
 import asyncio
 import errno
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -18,7 +18,15 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from baton.api.authentication import Authentication, challenge
 from baton.api.compression import compress
-from baton.api.errors import PROBLEM, InternalError, MethodNotAllowedError, ServiceStoppingError, error_body, refusal_meaning
+from baton.api.errors import (
+    PROBLEM,
+    InternalError,
+    MethodNotAllowedError,
+    RouteNotFoundError,
+    ServiceStoppingError,
+    error_body,
+    refusal_meaning,
+)
 from baton.api.http import (
     STANDARD_HEADERS,
     ClientDisconnected,
@@ -110,6 +118,26 @@ class Edge:
     def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge", open: bool = False) -> None:
         """Route an endpoint; an open one needs no principal."""
         self._routes.add(method, path, (endpoint, name, context, open))
+
+    async def answer(
+        self, method: str, path: str, query: bytes, headers: Mapping[str, str], body: bytes, caller: Caller
+    ) -> Response:
+        """Answer a request that this process makes itself for a caller it knows, as one that came from outside."""
+        named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        scope = {"type": "http", "method": method, "path": path, "query_string": query, "headers": named}
+        context = "edge"
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        try:
+            match = self._routes.match(method, path)
+            if not isinstance(match, tuple):
+                raise RouteNotFoundError("There is nothing at this path; /docs lists every operation.")
+            (endpoint, _, context, _), values = match
+            return await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
+        except Exception as error:
+            return refusal_response(error, context, caller.correlation_id, scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

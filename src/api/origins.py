@@ -18,6 +18,9 @@ FETCH_MARKS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-
 ONCE = (b"authorization", b"idempotency-key", b"host", b"origin", b"content-type", b"x-principal-id")
 """Headers that may not repeat: a proxy could act on one value and this service on another."""
 JSON = b"application/json"
+FORM = b"application/x-www-form-urlencoded"
+PAGES = "/console"
+"""The path of the service's own pages: they send forms, each with a token that no other page knows."""
 
 
 class ForeignRequestError(Forbidden):
@@ -46,7 +49,7 @@ class OriginRule:
                 remedy = "use localhost, or set PUBLIC_BASE_URL to the address it is reached under"
                 detail = f"While no token is required, the service answers under loopback names only; {remedy}."
                 raise ForeignRequestError(detail, reason="foreign_host")
-            if headers.get(b"sec-fetch-site", b"none") not in OWN_SITES:
+            if headers.get(b"sec-fetch-site", b"none") not in OWN_SITES and not opens_page(scope):
                 raise foreign_page("cross_site")
         if FETCH_MARKS.isdisjoint(headers):
             return
@@ -54,7 +57,8 @@ class OriginRule:
         own_origins = (self._public_origin, self._requested_url(scope).lower())
         if is_checked and origin is not None and origin.lower() not in own_origins:
             raise foreign_page("foreign_origin")
-        if has_body(scope) and headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != JSON:
+        expected = (JSON, FORM) if is_page(scope["path"]) else (JSON,)
+        if has_body(scope) and headers.get(b"content-type", b"").partition(b";")[0].strip().lower() not in expected:
             raise UnsupportedMediaTypeError("A page must send its body as application/json; say so in Content-Type.")
 
     def base_url(self, scope: Scope) -> str:
@@ -98,6 +102,20 @@ def refuse_repeated(scope: Scope) -> None:
     for name in ONCE:
         if names.count(name) > 1:
             raise RepeatedHeaderError(f"The header {name.decode().title()} stands more than once; send it once.")
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is that of a page of the service."""
+    return path == PAGES or path.startswith(f"{PAGES}/")
+
+
+def opens_page(scope: Scope) -> bool:
+    """Return whether a person follows a link to a page of the service; it is shown on its own, so nothing can read it."""
+    headers = headers_of(scope)
+    marks = headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")
+    return (
+        scope["method"] == "GET" and marks == (b"navigate", b"document") and (scope["path"] == "/" or is_page(scope["path"]))
+    )
 
 
 def has_body(scope: Scope) -> bool:

@@ -49,6 +49,11 @@ class Queries:
         operation = query.operation
         if not operation.open:
             refuse_denied(operation, await self.authorizer.authorize(caller, operation.command_name))
+        return await self.answer(query, caller, target_id=target_id)
+
+    async def answer(self, query: Query, caller: Caller, *, target_id: UUID | None = None) -> Any:
+        """Answer a query of a caller whose permission for it is known."""
+        operation = query.operation
         if query.reads_projections and (position := getattr(query, "min_position", None)):
             await self.wait_for_projections(position)
         if isinstance(query, History) and target_id is not None:

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -50,6 +51,12 @@ class TraceExporter(StrEnum):
     NONE = "none"
     CONSOLE = "console"
     OTLP = "otlp"
+
+
+def _time_zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError("there is no such time zone; give an IANA name such as Europe/Berlin")
+    return name
 
 
 def _base_url(url: str) -> str:
@@ -139,6 +146,8 @@ class Settings(BaseSettings):
     """The networks whose proxies are believed in `X-Forwarded-Host` and `X-Forwarded-Proto`, as a JSON list."""
     self_facility_code: plant.FacilityCode = "facility"
     """The code of the facility this deployment serves."""
+    facility_time_zone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
+    """The time zone whose clock the console shows, by its IANA name, as in Europe/Berlin."""
     clearance_template_codes: tuple[TemplateCode, ...] = tuple(SEEDED_TITLES)
     """The safety forms the own site starts with, as a JSON list; one that was withdrawn comes back while it is listed."""
     unowned_signals: UnownedSignals | None = None

@@ -18,6 +18,7 @@ from baton.cli.composition.runtime import BootRefused, Runtime
 from baton.cli.embedded.process import StartError
 from baton.cli.messages import refuse
 from baton.cli.startup import limit_stop_time, start_garbage_collection
+from baton.console.console import add_console
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
 
 
@@ -26,7 +27,7 @@ def serve_api(settings: Settings, host: str, port: int, descriptor: int | None =
     configure_sdk_logging()
     stopping = asyncio.Event()
     try:
-        app = Startup(create_app(Runtime(settings, stopping=stopping), any_host=any_host))
+        app = Startup(create_app(Runtime(settings, stopping=stopping), any_host=any_host, add_pages=add_console))
     except BootRefused as refused:
         refuse(*refused.sentences)
     config = uvicorn.Config(

@@ -425,6 +425,8 @@ def _holds(row: Summary, condition: Where) -> bool:
             return _contains(row.model_dump(mode="json")[condition.column], value)
         case "after_or_null":
             return found is None or found > value
+        case "is_null":
+            return (found is None) is value
     return found is not None and bool(COMPARISONS[condition.test](found, value))
 
 

@@ -161,9 +161,9 @@ async def test_the_document_is_fetched_again_only_when_it_has_changed(api: Api) 
     assert (other.status_code, other.content) == (200, first.content)
 
 
-async def test_the_front_door_leads_to_the_operations(api: Api) -> None:
+async def test_the_front_door_leads_to_the_console(api: Api) -> None:
     door = await api.get("/")
-    assert (door.status_code, door.headers["Location"]) == (307, "/docs")
+    assert (door.status_code, door.headers["Location"]) == (303, "/console")
 
 
 async def test_people_sign_in_on_the_page_where_a_provider_says_how(database_url: str, issuer: Issuer) -> None:

@@ -14,6 +14,7 @@ from baton.api.app import create_app
 from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
+from baton.console.console import add_console
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.projections import Projector
 from tests.support.workflows.step_json import PROGRAMS
@@ -63,7 +64,7 @@ async def running_api(
     settings = {"pid_minter": "development", "compute_programs": PROGRAMS, **settings}
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
     config = uvicorn.Config(
-        create_app(Runtime(chosen), any_host=any_host),
+        create_app(Runtime(chosen), any_host=any_host, add_pages=add_console),
         port=0,
         log_level="error",
         http=timed_connection(chosen.client_timeout_seconds),

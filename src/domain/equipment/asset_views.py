@@ -33,13 +33,14 @@ AssetSummary = Summary.from_state(
 
 @asset.listing(AssetSummary)
 class ListAssets(NamedListQuery):
-    """Assets in order of registration; a parent's id lists what is right below it."""
+    """Assets in order of registration; a parent's id lists what is right below it, and `root` those below none."""
 
     indexed: ClassVar[tuple[str, ...]] = ("alternate_identifiers",)
     tier: AssetTier | None = None
     lifecycle: AssetLifecycle | None = None
     condition: AssetCondition | None = None
     parent_id: UUID | None = None
+    root: bool | None = None
     family_id: UUID | None = None
     model_id: UUID | None = None
     facility_code: Annotated[str, Field(min_length=1, max_length=32)] | None = None
@@ -55,6 +56,8 @@ class ListAssets(NamedListQuery):
 
     def where(self) -> Iterator[Where]:
         yield from super().where()
+        if self.root is not None:
+            yield Where("parent_id", "is_null", self.root)
         if self.alternate_identifier_kind is not None:
             named = {"kind": self.alternate_identifier_kind.value, "value": self.alternate_identifier_value}
             yield Where("alternate_identifiers", "contains", [named])

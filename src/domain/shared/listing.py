@@ -41,7 +41,19 @@ class Where:
 
     column: str
     test: Literal[
-        "is", "in", "not_in", "has", "has_any", "contains", "part", "from", "to", "before", "after", "after_or_null"
+        "is",
+        "in",
+        "not_in",
+        "has",
+        "has_any",
+        "contains",
+        "part",
+        "from",
+        "to",
+        "before",
+        "after",
+        "after_or_null",
+        "is_null",
     ]
     value: Any
 

@@ -335,4 +335,5 @@ TESTS: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
     "before": ("{} < %s", None),
     "after": ("{} > %s", None),
     "after_or_null": ("({0} IS NULL OR {0} > %s)", None),
+    "is_null": ("({} IS NULL) = %s", None),
 }

@@ -1,0 +1,306 @@
+"""Actions: the form of any command, its rehearsal, and its submission through the command path. What is
+refused comes back beside the field or the button it is about."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
+from uuid import UUID, uuid4
+
+import orjson
+
+from baton.api.errors import RequestValidationError, RouteNotFoundError
+from baton.api.http import Request, Response
+from baton.client.refusals import ClientError
+from baton.console.desk import Desk
+from baton.console.display import href_of, words_of
+from baton.console.forms import (
+    CONTROLS,
+    FieldFaults,
+    FormField,
+    FormReader,
+    Option,
+    change_rows,
+    errors_by_place,
+    flatten,
+    input_schema,
+    read_fields,
+)
+from baton.console.in_process import InProcessClient
+from baton.console.rendering import html_response, redirect
+from baton.console.sessions import FORM_TOKEN, ConsoleSession
+from baton.console.verbs import verb_label
+from baton.domain.contexts import REGISTRY
+from baton.domain.registry import Operation
+from baton.domain.shared.naming import name_field
+from baton.domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from baton.console.console import Console
+
+KEY, BACK, CHECK = "_key", "back", "_check"
+OWN = frozenset({FORM_TOKEN, KEY, BACK, CHECK, "said", "position", *CONTROLS})
+"""What a form carries besides the fields of its command."""
+MOST_OPTIONS = 100
+LONG_WORK = {"wait": "0"}  # the console does not wait for long work; its page shows how far it is
+
+
+@dataclass(frozen=True)
+class FilledForm:
+    """A form as it was filled in: its fields with what was typed, and what was read from them."""
+
+    operation: Operation
+    target: str | None
+    typed: Mapping[str, str]
+    fields: Sequence[FormField]
+
+    @property
+    def place_of(self) -> dict[str, str]:
+        return {one.name: one.place for one in self.fields}
+
+
+class Actions:
+    """Shows and submits the forms of commands."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+
+    async def show(self, request: Request, session: ConsoleSession) -> Response:
+        """Answer `GET /console/do/{operation}`: the form, filled in as far as the address says."""
+        operation = command_of(request)
+        typed = typed_in(request.query)
+        return await self._page(request, session, operation, typed)
+
+    async def submit(self, request: Request, session: ConsoleSession) -> Response:
+        """Answer `POST /console/do/{operation}`: give the command, rehearse it, or change the form."""
+        operation = command_of(request)
+        typed = {**typed_in(request.query), **typed_in(await request.body())}
+        session.check_form(typed)
+        if any(control in typed for control in CONTROLS) and CHECK not in typed:
+            change_rows(typed)
+            return await self._page(request, session, operation, typed)
+        form = self._form(operation, typed)
+        try:
+            arguments = self._arguments(form, typed)
+            if CHECK in typed:
+                return await self._rehearse(request, session, form, arguments)
+            return await self._give(request, session, form, arguments, typed)
+        except FieldFaults as faults:
+            errors = {place: [text] for place, text in faults.faults.items()}
+            return await self._page(request, session, operation, typed, errors=errors, status=422)
+        except Refusal as refusal:
+            return await self._refused(request, session, form, refusal)
+        except ClientError as error:
+            problem = {"detail": str(error), "code": type(error).__name__, "title": "", "status": 422}
+            return await self._page(request, session, operation, typed, problem=problem, status=422)
+
+    async def _give(
+        self,
+        request: Request,
+        session: ConsoleSession,
+        form: FilledForm,
+        arguments: Mapping[str, Any],
+        typed: Mapping[str, str],
+    ) -> Response:
+        operation = form.operation
+        client = InProcessClient.of(self._console.parts.edge, session.caller)
+        answer = await client.carry_out(client.session.call(operation, arguments, key=typed.get(KEY) or None))
+        said = told_of(operation, answer)
+        to = destination(form, answer, typed, said, client.session.position)
+        if request.header(b"x-fragment") is not None:
+            return Response(200, orjson.dumps({"to": to, "said": said}), [(b"cache-control", b"no-store")])
+        return redirect(to)
+
+    async def _rehearse(
+        self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, Any]
+    ) -> Response:
+        """Answer what a command would do, and give it not."""
+        client = InProcessClient.of(self._console.parts.edge, session.caller)
+        would = await client.carry_out(client.session.call(form.operation, arguments, dry_run=True))
+        events = [{"event": words_of(one.event_type), "stream": one.stream} for one in would.would]
+        return await self._page(request, session, form.operation, form.typed, would=events)
+
+    async def _refused(self, request: Request, session: ConsoleSession, form: FilledForm, refusal: Refusal) -> Response:
+        problem: dict[str, Any] = getattr(refusal, "problem", None) or {
+            "detail": refusal.detail,
+            "code": refusal.code,
+            "title": "",
+            "status": refusal.status,
+            "reason": refusal.reason,
+        }
+        errors = errors_by_place(problem, form.fields)
+        if (field := named_field(form, problem.get("code", ""))) is not None:
+            errors.setdefault(field, []).append(problem["detail"])
+        return await self._page(
+            request, session, form.operation, form.typed, errors=errors, problem=problem, status=refusal.status
+        )
+
+    def _form(
+        self, operation: Operation, typed: Mapping[str, str], errors: Mapping[str, Sequence[str]] | None = None
+    ) -> FilledForm:
+        schema = input_schema(operation)
+        reader = FormReader(schema.get("$defs", {}), self._console.zone, errors or {})
+        hidden = [*operation.path_fields, *(["wait"] if operation.work else [])]
+        shown = reader.fields(schema, typed, operation.aggregate, hidden)
+        return FilledForm(operation, typed.get(operation.target or ""), typed, shown)
+
+    def _arguments(self, form: FilledForm, typed: Mapping[str, str]) -> dict[str, Any]:
+        operation = form.operation
+        arguments: dict[str, Any] = read_fields(form.fields, typed, self._console.zone)
+        for name in (operation.target, *operation.path_fields):
+            if name is not None and name in typed:
+                arguments[name] = typed[name]
+        if operation.work and "wait" in operation.input.model_fields:
+            arguments["wait"] = 0
+        return arguments
+
+    async def _page(
+        self,
+        request: Request,
+        session: ConsoleSession,
+        operation: Operation,
+        typed: Mapping[str, str],
+        *,
+        errors: Mapping[str, Sequence[str]] | None = None,
+        problem: Mapping[str, Any] | None = None,
+        would: Sequence[Mapping[str, str]] | None = None,
+        status: int = 200,
+    ) -> Response:
+        """Return the form, as a page of its own or, to a script, as the part of one."""
+        console, desk = self._console, self._console.desk_of(request, session)
+        form = self._form(operation, typed, errors)
+        fields = await with_options(form.fields, desk)
+        context = {
+            "operation": operation,
+            "label": verb_label(operation),
+            "about": await subject_of(operation, form.target, desk),
+            "fields": [one for one in fields if one.required or one.value or one.errors or one.children],
+            "more": [one for one in fields if not (one.required or one.value or one.errors or one.children)],
+            "hidden": {name: typed[name] for name in (operation.target, *operation.path_fields) if name and name in typed},
+            "key": typed.get(KEY) or uuid4().hex,
+            "back": safe_path(typed.get(BACK)) or referring_page(request),
+            "may": desk.may(operation),
+            "problem": problem,
+            "unplaced": None if problem and errors and problem.get("errors") else problem,
+            "would": would,
+            "zone": console.zone.key,
+        }
+        if request.header(b"x-fragment") is not None:
+            html = console.templates.render("form.html", {**context, "form_token": session.form_token})
+            return html_response(html, status)
+        shell = await console.shell(request, session, None, title=words_of(operation.name))
+        return html_response(console.templates.render("form_page.html", {**shell, **context}), status)
+
+
+def command_of(request: Request) -> Operation:
+    """Return the command that an address names."""
+    operation = REGISTRY.operations.get(request.path["operation"])
+    if operation is None or operation.kind != "command":
+        raise RouteNotFoundError("No command has this name; /console/records leads to every thing and its verbs.")
+    return operation
+
+
+def typed_in(content: bytes) -> dict[str, str]:
+    """Return what a form or an address holds; several values of one field stand on lines of their own."""
+    found: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=5000, errors="strict")
+    except (UnicodeDecodeError, ValueError):
+        raise RequestValidationError.at("body", msg="The form cannot be read", type="form_parsing") from None
+    for name, value in pairs:
+        found[name] = f"{found[name]}\n{value}" if found.get(name) else value
+    return found
+
+
+async def with_options(fields: Sequence[FormField], desk: Desk) -> list[FormField]:
+    """Return the fields with what can be chosen for those that refer to other things."""
+    shown = []
+    for one in fields:
+        children = tuple(await with_options(one.children, desk))
+        options = one.options
+        if one.refers_to is not None:
+            options = await options_of(one.refers_to, desk)
+        shown.append(replace(one, children=children, options=options))
+    return shown
+
+
+async def options_of(aggregate_name: str, desk: Desk) -> tuple[Option, ...]:
+    """Return the newest things of a kind as options; none where they have no list that the person may read."""
+    aggregate = REGISTRY.aggregates[aggregate_name]
+    column = name_field(aggregate)
+    listing = REGISTRY.operations.get(f"list_{aggregate.path.rsplit('/', 1)[-1].replace('-', '_')}")
+    if listing is None or not desk.may(listing):
+        return ()
+    page = await desk.ask(listing.input, limit=MOST_OPTIONS, order="desc")  # type: ignore[arg-type]
+    named = ((item[aggregate.id_name], item.get(column or "") or item[aggregate.id_name], item) for item in page["items"])
+    return tuple(Option(str(id), label_with_state(str(name), aggregate.axis, item)) for id, name, item in named)
+
+
+def label_with_state(name: str, axis: str, item: Mapping[str, Any]) -> str:
+    """Return the name of a thing with its state, as an option says it."""
+    state = item.get(axis)
+    return f"{name} ({words_of(state)})" if state else name
+
+
+async def subject_of(operation: Operation, target: str | None, desk: Desk) -> dict[str, Any] | None:
+    """Return the thing that a command is about: its name and its page, as far as the person may see it."""
+    aggregate = operation.aggregate
+    if target is None or aggregate is None or operation.target != aggregate.id_name:
+        return None
+    getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
+    view = None if getting is None else await desk.find(getting.input, target)  # type: ignore[arg-type]
+    name = (view or {}).get(name_field(aggregate) or "") or target
+    return {
+        "label": aggregate.label,
+        "name": name,
+        "href": href_of(aggregate, target),
+        "state": (view or {}).get(aggregate.axis),
+    }
+
+
+def named_field(form: FilledForm, code: str) -> str | None:
+    """Return the field that a class of refusal is named for: `InvalidRunHoldReasonError` is about `reason`."""
+    aggregate = form.operation.aggregate
+    if aggregate is None or not code.startswith(f"Invalid{aggregate.name}"):
+        return None
+    stem = code.removeprefix(f"Invalid{aggregate.name}").removesuffix("Error")
+    fitting = [one for one in flatten(form.fields) if stem.endswith(one.name.title().replace("_", "")) and one.name]
+    return max(fitting, key=lambda one: len(one.name)).place if fitting else None
+
+
+def told_of(operation: Operation, answer: Any) -> str:
+    """Return what to say when a command was accepted."""
+    held, refused = getattr(answer, "held", None), getattr(answer, "refused", None)
+    if held is not None and refused is not None:
+        return (
+            f"{len(held)} held, {len(refused)} refused" if refused else f"{len(held)} held" if held else "Nothing was live"
+        )
+    return f"{words_of(operation.name)}: done"
+
+
+def destination(form: FilledForm, answer: Any, typed: Mapping[str, str], said: str, position: int) -> str:
+    """Return where a person goes after a command: to what it made, or back."""
+    operation, to = form.operation, safe_path(typed.get(BACK))
+    made = getattr(answer, operation.aggregate.id_name, None) if operation.creates and operation.aggregate else None
+    if isinstance(made, UUID) and operation.aggregate is not None and to is None:
+        to = href_of(operation.aggregate, made)
+    elif to is None and form.target and operation.aggregate is not None:
+        to = href_of(operation.aggregate, form.target)
+    path, _, query = (to or "/console").partition("?")
+    kept = [(name, value) for name, value in parse_qsl(query) if name not in ("said", "position")]
+    return f"{path}?{urlencode([*kept, ('said', said), ('position', str(position))])}"
+
+
+def safe_path(path: str | None) -> str | None:
+    """Return a path of the console that a form may lead back to; anything else is none."""
+    return (
+        path if path and (path == "/console" or path.startswith(("/console/", "/console?"))) and "\\" not in path else None
+    )
+
+
+def referring_page(request: Request) -> str | None:
+    """Return the page of the console that a person came from."""
+    referrer = request.header(b"referer") or ""
+    host = request.header(b"host") or ""
+    _, found, path = referrer.partition(f"://{host}")
+    return safe_path(path) if found and not path.startswith("/console/do/") else None

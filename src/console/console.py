@@ -1,0 +1,247 @@
+"""The console: pages are rendered for the person who asks, kept live while they are looked at, and every form leads to the
+declared command it is the form of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from zoneinfo import ZoneInfo
+
+from baton.api.app import ApiParts
+from baton.api.edge import Routes, as_refusal
+from baton.api.errors import RequestValidationError, RouteNotFoundError, error_body
+from baton.api.http import Request, Response
+from baton.application.identity import InvalidTokenError, UnauthenticatedError
+from baton.application.ports import Caller
+from baton.console.actions import Actions
+from baton.console.desk import Desk
+from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
+from baton.console.page import PAGES, MenuGroup, Page, Region
+from baton.console.rendering import Templates, html_response, redirect, serve_static
+from baton.console.sessions import ConsoleSession, Sessions
+from baton.console.sign_in import SignIn
+from baton.domain.access.edge_queries import GetMyAccess
+from baton.domain.contexts import REGISTRY
+from baton.domain.shared.refusals import Refusal
+from baton.infrastructure.wall_clock import clock
+
+NAVIGATION = (b"sec-fetch-site", b"sec-fetch-mode")
+
+
+@dataclass
+class Console:
+    """Serves every page of the console."""
+
+    parts: ApiParts
+    zone: ZoneInfo
+    pages: Routes[Page] = field(default_factory=Routes)
+
+    def __post_init__(self) -> None:
+        host = self.parts.host
+        self.templates = Templates(self.zone)
+        self.sessions = Sessions(self.parts.authentication, host.authorizer)
+        self.live = LiveViews(host.feed, host.listener, self.render_live, self.parts.streams)
+        self.actions = Actions(self)
+        self.sign_in = SignIn(self)
+        for page in PAGES:
+            self.pages.add("GET", page.path, page)
+
+    def add_routes(self) -> None:
+        """Route every page, the forms, the live stream and the files."""
+        add = self.parts.edge.add
+        add("GET", "/", lead_to_console, "console_root", "console", open=True)
+        for page in PAGES:
+            add("GET", page.path, self.guard(PageEndpoint(self, page)), f"console{page.path}", "console", open=True)
+        add("GET", "/console/live", self.guard(self.stream), "console_live", "console", open=True)
+        add("GET", "/console/do/{operation}", self.guard(self.actions.show), "console_form", "console", open=True)
+        add("POST", "/console/do/{operation}", self.guard(self.actions.submit), "console_action", "console", open=True)
+        add("GET", "/console/login", self.sign_in.show, "console_login", "console", open=True)
+        add("POST", "/console/login", self.sign_in.submit, "console_login", "console", open=True)
+        add("POST", "/console/logout", self.guard(self.sign_in.leave), "console_logout", "console", open=True)
+        add("GET", "/console/static/{name}", serve_static, "console_static", "console", open=True)
+
+    def guard(self, endpoint: Any) -> Any:
+        """Return an endpoint that knows who asks, and whose refusals are pages."""
+
+        async def guarded(request: Request, caller: Caller) -> Response:
+            session = None
+            try:
+                session = await self.sessions.open(request, caller.correlation_id)
+                response: Response = await endpoint(request, session)
+            except (UnauthenticatedError, InvalidTokenError) as refusal:
+                return self._ask_to_sign_in(request, refusal)
+            except Exception as error:
+                return await self.refusal_page(request, session, as_refusal(error, caller.correlation_id), caller)
+            response.headers += session.new_cookies
+            return response
+
+        return guarded
+
+    def _ask_to_sign_in(self, request: Request, refusal: Refusal) -> Response:
+        """Lead to the sign-in; a person who followed a link of another site is asked to come once more, with the cookies."""
+        address = address_of(request)
+        if request.header(NAVIGATION[0]) in ("cross-site", "same-site") and request.header(NAVIGATION[1]) == "navigate":
+            return html_response(self.templates.render("again.html", {"address": address}))
+        if request.header(b"accept") == "text/event-stream":
+            return Response(401, b"", [(b"cache-control", b"no-store")])
+        reason = {} if isinstance(refusal, UnauthenticatedError) else {"refused": refusal.reason or ""}
+        return redirect("/console/login?" + urlencode({"next": address, **reason}))
+
+    async def refusal_page(
+        self, request: Request, session: ConsoleSession | None, refusal: Refusal, caller: Caller
+    ) -> Response:
+        """Return a page that says why something was refused."""
+        problem = error_body(refusal, "console", caller.correlation_id)
+        shell = await self.shell(request, session, None, title="Refused")
+        return html_response(self.templates.render("refused.html", {**shell, "problem": problem}), refusal.status)
+
+    def desk(self, session_caller: Caller, permitted: frozenset[str], **options: Any) -> Desk:
+        """Return a desk for one rendering."""
+        host = self.parts.host
+        return Desk(host.service, session_caller, permitted, self.zone, clock(), **options)
+
+    def desk_of(self, request: Request, session: ConsoleSession) -> Desk:
+        """Return the desk of a request."""
+        return self.desk(
+            session.caller, session.permitted, path=request.path, query=query_of(request), position=seen_position(request)
+        )
+
+    async def shell(
+        self, request: Request, session: ConsoleSession | None, page: Page | None, title: str, **more: Any
+    ) -> dict[str, Any]:
+        """Return what every page shows around its own content."""
+        name = None
+        if session is not None:
+            me = await self.desk(session.caller, session.permitted).ask(GetMyAccess)
+            name = me["name"] or (
+                "Local operator" if me["principal_id"] == str(session.caller.principal_id) and me["kind"] is None else None
+            )
+        return {
+            "title": title,
+            "page": page,
+            "menu": PAGES.menu(),
+            "groups": MenuGroup,
+            "person": name,
+            "form_token": session.form_token if session else "",
+            "signed_in": session is not None and self.sign_in.needed,
+            "zone": self.zone.key,
+            "address": address_of(request),
+            "facility": self.parts.host.settings.self_facility_code,
+            "said": query_of(request).get("said"),
+            "halt_href": more.pop("halt_href", None),
+            **more,
+        }
+
+    async def render_regions(self, page: Page, desk: Desk, names: frozenset[str]) -> dict[str, str]:
+        """Return these regions of a page, each rendered as the person may see it."""
+        return {name: await self._region(page.regions[name], page, desk) for name in page.regions if name in names}
+
+    async def _region(self, region: Region, page: Page, desk: Desk) -> str:
+        try:
+            desk.require(region.asks)
+            context = await region.load(desk)
+        except Refusal as refusal:
+            if refusal.status >= 500 or (refusal.status == 404 and not desk.query.get("live")):
+                raise
+            return self.templates.render("region_refused.html", {"refusal": refusal, "region": region})
+        return self.templates.render(
+            region.template, {"desk": desk, "page": page, "path": desk.path, "query": desk.query, **context}
+        )
+
+    async def render_live(self, view: LiveView, names: frozenset[str], position: int) -> Mapping[str, str]:
+        """Render regions of a view for all who share it."""
+        turns = self.parts.streams.reading
+        desk = self.desk(
+            view.caller, view.key.permitted, path=view.path, query=view.query, position=position, turns=turns, recorded=False
+        )
+        return await self.render_regions(view.page, desk, names)
+
+    async def stream(self, request: Request, session: ConsoleSession) -> Response:
+        """Answer `GET /console/live`: the page at an address, as it changes."""
+        parts = urlsplit(query_of(request).get("at", ""))
+        match = self.pages.match("GET", parts.path)
+        if not isinstance(match, tuple):
+            raise RouteNotFoundError("There is no page at this address.")
+        page, path = match
+        caller, address = session.caller, f"{parts.path}?{parts.query}"
+        query = dict(parse_qsl(parts.query))
+
+        async def make_view() -> LiveView:
+            permitted = await self.sessions.permitted(caller)
+            return LiveView(ViewKey(page.path, address, permitted), page, caller, path, query)
+
+        reader = LiveReader(self.live, request, caller, make_view)
+        return self.parts.streams.respond(reader.frames())
+
+
+@dataclass(frozen=True)
+class PageEndpoint:
+    """Serves one page."""
+
+    console: Console
+    page: Page
+
+    async def __call__(self, request: Request, session: ConsoleSession) -> Response:
+        console, page = self.console, self.page
+        desk = console.desk_of(request, session)
+        about = page.title
+        if page.name is not None and all(desk.may(operation) for operation in page.asks[:1]):
+            about = await page.name(desk)
+        regions = await console.render_regions(page, desk, frozenset(page.regions))
+        shell = await console.shell(request, session, page, title=about, halts=halting(page, desk))
+        context = {**shell, "regions": regions, "path": desk.path, "query": desk.query, "desk": desk}
+        return html_response(console.templates.render(page.template, context))
+
+
+def halting(page: Page, desk: Desk) -> dict[str, str]:
+    """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live."""
+    kind = page.halts
+    if kind is None:
+        scope = {"asset_id": desk.query["beamline"]} if desk.query.get("beamline") else {}
+        fields = urlencode({**scope, "reason": HELD_HERE})
+        choose = urlencode({"back": page.path, **scope})
+        return {
+            "hold": f"/console/do/hold_everything?{fields}",
+            "stop": f"/console/halt?verb=stop&{choose}",
+            "abort": f"/console/halt?verb=abort&{choose}",
+        }
+    id_name, label = REGISTRY.aggregates[kind].id_name, kind.lower()
+    target = {id_name: desk.path[id_name]}
+    stop = f"/console/do/stop_run?{urlencode(target)}" if kind == "Run" else "/console/halt?verb=stop"
+    hold, abort = urlencode({**target, "reason": HELD_HERE}), urlencode(target)
+    return {"hold": f"/console/do/hold_{label}?{hold}", "stop": stop, "abort": f"/console/do/abort_{label}?{abort}"}
+
+
+HELD_HERE = "Held from the console."
+
+
+def query_of(request: Request) -> dict[str, str]:
+    """Return the parameters of an address; the last of each name counts."""
+    try:
+        return dict(parse_qsl(request.query.decode("ascii"), keep_blank_values=True, max_num_fields=1000, errors="strict"))
+    except (UnicodeDecodeError, ValueError):
+        raise RequestValidationError.at("query", msg="The query string cannot be read", type="query_parsing") from None
+
+
+def address_of(request: Request) -> str:
+    """Return the address of a page within this service."""
+    query = request.query.decode("latin-1")
+    return quote(request.scope["path"], safe="/") + (f"?{query}" if query else "")
+
+
+def seen_position(request: Request) -> int:
+    """Return the place of the log that the person's last command was recorded at."""
+    text = query_of(request).get("position", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+async def lead_to_console(request: Request, caller: Caller) -> Response:
+    """Answer `GET /`."""
+    return redirect("/console")
+
+
+def add_console(parts: ApiParts) -> None:
+    """Add the console to an API application."""
+    from baton.console import pages  # noqa: F401  # every page declares itself
+
+    Console(parts, ZoneInfo(parts.host.settings.facility_time_zone)).add_routes()

@@ -1,0 +1,110 @@
+"""The desk: what the loader of a region works with. It asks the service as the person who looks, once for each question."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import ValidationError
+
+from baton.api.errors import RequestValidationError
+from baton.application.ports import Caller
+from baton.application.queries import plain_answer
+from baton.application.service import Service
+from baton.domain.kernel import NamesOnRequest, Query
+from baton.domain.registry import Operation
+from baton.domain.shared.refusals import Forbidden, Refusal
+
+T = TypeVar("T")
+MOST_AT_ONCE = 4  # questions of one rendering that the database answers at a time
+
+
+class MissingPermissionError(Forbidden):
+    """The person who looks holds no permission for what a page asks."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        self.needed = tuple(dict.fromkeys(operation.command_name for operation in operations))
+        named = " and ".join(self.needed)
+        super().__init__(
+            f"This takes the permission {named}; ask an administrator for it.", reason="principal_not_permitted"
+        )
+
+
+@dataclass
+class Desk:
+    """The questions of one rendering, as one person; the same question is asked once."""
+
+    service: Service
+    caller: Caller
+    permitted: frozenset[str]
+    zone: ZoneInfo
+    now: datetime
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    position: int = 0  # lists show everything up to this place of the log
+    recorded: bool = True  # whether each question is a verdict on record; a rendering that repeats itself is not
+    facility: str = ""
+    _answers: dict[Any, "asyncio.Task[Any]"] = field(default_factory=dict)
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
+
+    def may(self, *inputs: "type[Query] | Operation") -> bool:
+        """Return whether the person may ask or do all of these."""
+        operations = (one if isinstance(one, Operation) else one.operation for one in inputs)
+        return all(one.open or one.command_name in self.permitted for one in operations)
+
+    def require(self, operations: Iterable[Operation]) -> None:
+        """Raise where the person may not ask all of these."""
+        if missing := [one for one in operations if not self.may(one)]:
+            raise MissingPermissionError(missing)
+
+    def id(self, name: str) -> UUID:
+        """Return the id at a place of the path, or of the query."""
+        text = self.path.get(name) or self.query.get(name, "")
+        try:
+            return UUID(text)
+        except ValueError:
+            raise RequestValidationError.at("path", name, msg="Input should be a valid UUID", type="uuid_parsing") from None
+
+    async def ask(self, query: type[Query], target: UUID | str | None = None, **fields: Any) -> Any:
+        """Return the answer to a query as plain data, with the names of what it refers to."""
+        self.require([query.operation])
+        target_id = UUID(str(target)) if target is not None else None
+        request = self._input(query, fields)
+        key = (query, target_id, request.model_dump_json())
+        if key not in self._answers:
+            self._answers[key] = asyncio.create_task(self._answer(request, target_id))
+        return await self._answers[key]
+
+    async def ask_if_permitted(self, query: type[Query], target: UUID | str | None = None, **fields: Any) -> Any:
+        """Return the answer to a query, or None where the person may not ask it."""
+        return await self.ask(query, target, **fields) if self.may(query) else None
+
+    async def find(self, query: type[Query], target: UUID | str, **fields: Any) -> Any:
+        """Return the answer about one thing, or None where there is no such thing or the person may not see it."""
+        if not self.may(query):
+            return None
+        try:
+            return await self.ask(query, target, **fields)
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            return None
+
+    def _input(self, query: type[Query], fields: Mapping[str, Any]) -> Query:
+        given = {name: value for name, value in fields.items() if value is not None}
+        if issubclass(query, NamesOnRequest):
+            given.setdefault("include", "names")
+        if self.position and query.operation.reads_own_writes:
+            given.setdefault("min_position", self.position)
+        try:
+            return query.model_validate(given)
+        except ValidationError as error:
+            raise RequestValidationError.of(error, "query") from None
+
+    async def _answer(self, request: Query, target_id: UUID | None) -> Any:
+        ask = self.service.ask if self.recorded else self.service.queries.answer
+        async with self.turns:
+            return plain_answer(await ask(request, self.caller, target_id=target_id))

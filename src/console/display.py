@@ -1,0 +1,195 @@
+"""How values look: times on the facility's clock, durations, numbers, and the sign and colour of each state."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup, escape
+
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate
+from baton.domain.shared.naming import referred_aggregate
+
+GOOD, LOOK, STOP, LIVE, PLAIN = "good", "look", "stop", "live", "plain"
+SIGNS = {GOOD: "✓", LOOK: "▲", STOP: "✗", LIVE: "●", PLAIN: "○"}
+LOOKS = {
+    GOOD: "Active Approved Available Arrived Attested Built Completed Converged Granted InForce Healthy Installed Measured "
+    "Mounted Nominal Permitted Production Published Sealed Succeeded Trusted Usable Verified Versioned Present Valid ok",
+    LOOK: "Caution Degraded Draft Held Maintenance OnHold Pending Planned Proposed Recovering Rotating Stale Submitted "
+    "Suspended Trial UnderReview Unknown Warning Notice RetirementAnnounced Republishing Expiring awaited warning",
+    STOP: "Aborted Abandoned Blocked Cancelled Danger Decommissioned Deregistered Discarded Expired Failed Faulted Invalid "
+    "Lost NotPermitted Rejected Retired Revoked Unavailable Unreachable Voided Withdrawn lost wrong Forbidden Mismatch",
+    LIVE: "InProgress Running Started Conducting Live Ongoing heard",
+}  # The states of every aggregate by how they look; a state that stands nowhere is shown plainly.
+LOOK_OF = {state: look for look, states in LOOKS.items() for state in states.split()}
+WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
+DAY, HOUR, MINUTE = 86400, 3600, 60
+
+
+def look_of(state: Any) -> str:
+    """Return how a state looks."""
+    return LOOK_OF.get(str(getattr(state, "value", state)), PLAIN)
+
+
+def sign_of(state: Any) -> str:
+    """Return the sign of a state, which says without colour how it looks."""
+    return SIGNS[look_of(state)]
+
+
+def words_of(name: Any) -> str:
+    """Return a name of the code as words: `NotPermitted` -> `Not permitted`, `hold_run` -> `Hold run`."""
+    text = WORD.sub(" ", str(getattr(name, "value", name))).strip()
+    rest = [part if part.isupper() and len(part) > 1 else part.lower() for part in text.split(" ")]
+    return " ".join(rest)[:1].upper() + " ".join(rest)[1:]
+
+
+def instant_of(value: Any) -> datetime | None:
+    """Return a time that plain data holds."""
+    if isinstance(value, datetime) or value is None:
+        return value
+    return datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as people say it, in its two largest units."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min {whole % MINUTE} s" if whole % MINUTE else f"{whole // MINUTE} min"
+    if whole < DAY:
+        return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
+    return f"{whole // DAY} d {whole % DAY // HOUR} h"
+
+
+def number_text(value: float) -> str:
+    """Return a number in as many figures as are worth reading."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+        return f"{int(value):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return f"{value:.6g}"
+
+
+class Display:
+    """The filters of the templates, on the clock of one facility."""
+
+    def __init__(self, zone: ZoneInfo) -> None:
+        self.zone = zone
+
+    def clock(self, value: Any, now: datetime | None = None) -> Markup:
+        """Return a time on the facility's clock; a page shows how long ago that is beside it."""
+        at = instant_of(value)
+        if at is None:
+            return Markup('<span class="none">none</span>')
+        local = at.astimezone(self.zone)
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(
+            at.isoformat(), local.strftime("%Y-%m-%d %H:%M:%S %Z"), local.strftime("%Y-%m-%d %H:%M:%S")
+        )
+
+    def age(self, value: Any) -> Markup:
+        """Return a time as an age, which the page counts on."""
+        at = instant_of(value)
+        if at is None:
+            return Markup('<span class="none">never</span>')
+        local = at.astimezone(self.zone)
+        return Markup('<time datetime="{}" title="{}" data-age>{}</time>').format(
+            at.isoformat(), local.strftime("%Y-%m-%d %H:%M:%S %Z"), local.strftime("%d %b %H:%M:%S")
+        )
+
+    def hour(self, value: Any) -> Markup:
+        """Return the time of day."""
+        at = instant_of(value)
+        if at is None:
+            return Markup("")
+        local = at.astimezone(self.zone)
+        title = local.strftime("%Y-%m-%d %H:%M:%S %Z")
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), title, local.strftime("%H:%M"))
+
+    def chip(self, state: Any) -> Markup:
+        """Return a state as a sign, a colour and a word."""
+        return Markup('<span class="chip {}"><span aria-hidden="true">{}</span> {}</span>').format(
+            look_of(state), sign_of(state), words_of(state)
+        )
+
+    def thing(self, aggregate: str | Aggregate[Any], id: Any, name: Any = None) -> Markup:
+        """Return a link to the page of a thing, by its name where that is known."""
+        if not id:
+            return Markup('<span class="none">none</span>')
+        return Markup('<a href="{}">{}</a>').format(href_of(aggregate, id), name or short_id(id))
+
+    def value(self, value: Any, field: str = "", beside: Mapping[str, Any] | None = None) -> Markup:
+        """Return any value of plain data as it is best read."""
+        match value:
+            case None | "" | [] | {} | ():
+                return Markup('<span class="none">none</span>')
+            case bool():
+                return Markup("yes" if value else "no")
+            case int() | float():
+                return Markup("{}").format(number_text(value))
+            case datetime():
+                return self.clock(value)
+            case timedelta():
+                return Markup("{}").format(duration_text(value.total_seconds()))
+            case Enum():
+                return self.chip(value)
+            case UUID():
+                return self._reference(str(value), field, beside)
+            case str() if is_uuid(value):
+                return self._reference(value, field, beside)
+            case str() if is_instant(value, field):
+                return self.clock(value)
+            case str() if field in ("status", "lifecycle", "condition", "permit_status", "severity", "phase", "intent"):
+                return self.chip(value)
+            case str():
+                return Markup("{}").format(value)
+            case dict() if set(value) == {"id", "name"}:
+                aggregate = referred_aggregate(f"{field}_id") or referred_aggregate(f"{field.removesuffix('s')}_id")
+                named = value["name"] or short_id(value["id"])
+                return self.thing(aggregate, value["id"], named) if aggregate else escape(named)
+            case dict():
+                rows = (
+                    Markup("<dt>{}</dt><dd>{}</dd>").format(words_of(k), self.value(v, k, value)) for k, v in value.items()
+                )
+                return Markup('<dl class="inner">{}</dl>').format(Markup("").join(rows))
+            case list() | tuple():
+                if all(not isinstance(one, dict) or set(one) == {"id", "name"} for one in value):
+                    return Markup(", ").join(self.value(one, field, beside) for one in value)
+                items = Markup("").join(Markup("<li>{}</li>").format(self.value(one, field, beside)) for one in value)
+                return Markup('<ul class="values">{}</ul>').format(items)
+        return Markup("{}").format(str(value))
+
+    def _reference(self, id: str, field: str, beside: Mapping[str, Any] | None) -> Markup:
+        aggregate = referred_aggregate(field) if field and field != "id" else None
+        known = (beside or {}).get(f"{field}_name")
+        return self.thing(aggregate, id, known) if aggregate else Markup("<code>{}</code>").format(id)
+
+
+def href_of(aggregate: str | Aggregate[Any], id: Any) -> str:
+    """Return the address of a thing's page."""
+    kind = REGISTRY.aggregates[aggregate] if isinstance(aggregate, str) else aggregate
+    return f"/console{kind.path}/{id}"
+
+
+def short_id(id: Any) -> str:
+    """Return the part of an id that tells it from others at a glance: its end, as its beginning is a time."""
+    return f"…{str(id)[-8:]}"
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether a text is an id."""
+    return len(text) == 36 and text[8] == text[13] == "-" and all(part.isalnum() for part in text.split("-"))
+
+
+def is_instant(text: str, field: str) -> bool:
+    """Return whether a field holds a time."""
+    named = field.endswith(("_at", "_until", "_from")) or field in ("since", "until", "at")
+    return named and len(text) >= 19 and text[10:11] == "T"

@@ -1,0 +1,53 @@
+"""The client's own exchanges, carried out inside the process as the person who is signed in: the same calls, the same
+command path and the same refusals as from outside."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from baton.api.edge import Edge
+from baton.application.ports import Caller
+from baton.client.exchanges import ClientSession, Exchange, Pause
+from baton.client.requests import HttpRequest, HttpResponse
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class InProcessClient:
+    """Carries out exchanges as one caller."""
+
+    edge: Edge
+    caller: Caller
+    session: ClientSession
+
+    @classmethod
+    def of(cls, edge: Edge, caller: Caller, position: int = 0) -> "InProcessClient":
+        return cls(
+            edge, caller, ClientSession("the service", give_up_seconds=PATIENCE_SECONDS, position=position, answered=True)
+        )
+
+    async def carry_out(self, exchange: Exchange[T]) -> T:
+        """Return the result of an exchange."""
+        answer: Any = None
+        while True:
+            try:
+                request = exchange.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(request, Pause):
+                await asyncio.sleep(request.seconds)
+                answer = None
+            else:
+                answer = await self._answer(request)
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        query = urlencode(request.query).encode()
+        response = await self.edge.answer(
+            request.method, request.path, query, request.headers, request.body or b"", self.caller
+        )
+        headers = {name.decode(): value.decode() for name, value in response.headers}
+        return HttpResponse(response.status, headers, response.body)

@@ -1,0 +1,222 @@
+"""Live pages: while somebody looks at a page, its regions are rendered again when the log or the clock gives reason to, and
+what has changed is pushed. People who may see the same share one rendering, however many tabs show it."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2s
+from typing import Protocol
+
+import orjson
+import structlog
+
+from baton.api.authentication import is_expired
+from baton.api.http import Request
+from baton.api.streams import AppendListener, OpenStreams
+from baton.application.ports import Bookmark, Caller
+from baton.application.queries import Feed
+from baton.application.telemetry import error_location
+from baton.console.page import Page
+
+log = structlog.get_logger()
+SHORTEST_SECONDS = 0.5  # between two renderings of one view
+SHARE = 10  # of the time of this process, renderings take one part in so many
+PULSE_SECONDS = 2.0
+SIGHT_SECONDS = 30.0  # between two checks of a reader's permissions
+SCANNED = 500  # events that one look at the log takes
+TROUBLE = "The record cannot be read at the moment; what is shown is as old as it says."
+
+
+class Render(Protocol):
+    """Renders regions of a page as a caller with these permissions sees them; each by its name."""
+
+    async def __call__(self, view: "LiveView", names: frozenset[str], position: int) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True)
+class ViewKey:
+    """What a rendering depends on: the page, its address, and what those who look at it may do."""
+
+    page: str
+    address: str
+    permitted: frozenset[str]
+
+
+@dataclass(eq=False)
+class LiveView:
+    """A page that somebody looks at, as it was last rendered."""
+
+    key: ViewKey
+    page: Page
+    caller: Caller
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    shown: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, str] = field(default_factory=dict)
+    rendered_at: dict[str, float] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
+    trouble: bool = False
+    readers: "set[asyncio.Event]" = field(default_factory=set)
+
+    def due(self, now: float) -> frozenset[str]:
+        """Return the regions that are to be rendered now."""
+        if now - max(self.rendered_at.values(), default=0.0) < SHORTEST_SECONDS:
+            return frozenset()
+        waited = {
+            name
+            for name, region in self.page.regions.items()
+            if region.every is not None and now - self.rendered_at.get(name, 0.0) >= region.every
+        }
+        return frozenset(self.stale | waited)
+
+    def note_events(self, streams: frozenset[str]) -> None:
+        """Mark the regions that events of these streams may change."""
+        self.stale |= {name for name, region in self.page.regions.items() if region.watches & streams}
+
+    def keep(self, rendered: Mapping[str, str], now: float) -> bool:
+        """Keep what was rendered; return whether any of it has changed."""
+        before = dict(self.marks)
+        for name, html in rendered.items():
+            self.shown[name] = html
+            self.marks[name] = mark_of(html)
+            self.rendered_at[name] = now
+            self.stale.discard(name)
+        return before != self.marks
+
+    def wake(self) -> None:
+        """Wake everybody who looks."""
+        for reader in self.readers:
+            reader.set()
+
+
+def mark_of(html: str) -> str:
+    """Return what tells one rendering from another."""
+    return blake2s(html.encode(), digest_size=8).hexdigest()
+
+
+class LiveViews:
+    """The views of this process. One task follows the log and renders what is due, a small part of the time."""
+
+    def __init__(self, feed: Feed, listener: AppendListener, render: Render, streams: OpenStreams) -> None:
+        self._feed, self._listener, self._render, self._streams = feed, listener, render, streams
+        self._views: dict[ViewKey, LiveView] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self, view: LiveView, reader: asyncio.Event) -> LiveView:
+        """Have somebody look at a view; return the one that all who see the same share."""
+        shared = self._views.setdefault(view.key, view)
+        shared.readers.add(reader)
+        if not shared.shown:
+            shared.stale |= set(shared.page.regions)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        return shared
+
+    def close(self, view: LiveView, reader: asyncio.Event) -> None:
+        """Let somebody look away; a view that nobody looks at is forgotten."""
+        view.readers.discard(reader)
+        if not view.readers:
+            self._views.pop(view.key, None)
+
+    async def _run(self) -> None:
+        """Render what is due until nobody looks at anything."""
+        bookmark, position = None, 0
+        while self._views:
+            begun = time.monotonic()
+            try:
+                if bookmark is None:
+                    bookmark = await self._end_of_log()
+                else:
+                    bookmark, position = await self._follow(bookmark, position)
+                await self._render_due(position)
+            except Exception as error:  # the views stay, and are tried again
+                log.warning("console_rendering_failed", **error_location(error))
+                self._note_trouble()
+                await asyncio.sleep(1.0)
+            spent = time.monotonic() - begun
+            await asyncio.sleep(min(spent * (SHARE - 1), 2.0))
+            await self._listener.wait(0.25)
+
+    async def _end_of_log(self) -> Bookmark:
+        position = await self._feed.store.last_position()
+        return await self._feed.start(position)
+
+    async def _follow(self, bookmark: Bookmark, position: int) -> tuple[Bookmark, int]:
+        """Mark what new events may have changed; return the place behind them."""
+        async with self._streams.reading:
+            rows = await self._feed.behind(bookmark, SCANNED)
+        if not rows:
+            return bookmark, position
+        streams = frozenset(row.stream_type for row in rows)
+        for view in self._views.values():
+            view.note_events(streams)
+        return Bookmark(rows[-1].transaction_id, rows[-1].position), max(position, *(row.position for row in rows))
+
+    async def _render_due(self, position: int) -> None:
+        for view in tuple(self._views.values()):
+            if names := view.due(time.monotonic()):
+                rendered = await self._render(view, names, position)
+                view.trouble = False
+                if view.keep(rendered, time.monotonic()):
+                    view.wake()
+
+    def _note_trouble(self) -> None:
+        for view in self._views.values():
+            if not view.trouble:
+                view.trouble = True
+                view.wake()
+
+
+@dataclass(frozen=True)
+class LiveReader:
+    """One open tab: sends what has changed since it last sent it, and a pulse that says that it is alive."""
+
+    views: LiveViews
+    request: Request
+    caller: Caller
+    make_view: Callable[[], Awaitable[LiveView]]
+
+    async def frames(self) -> AsyncGenerator[bytes, None]:
+        """Yield the frames of a live page until the person is gone, signed out or may no longer see it."""
+        over, reader = asyncio.create_task(self.request.wait_for_end()), asyncio.Event()
+        view = self.views.open(await self.make_view(), reader)
+        sent: dict[str, str] = {}
+        checked_at, trouble = time.monotonic(), False
+        try:
+            yield b"retry: 1000\n\n"
+            while not over.done():
+                if is_expired(self.caller):
+                    yield frame("signed-out", {})
+                    return
+                for name, mark in tuple(view.marks.items()):
+                    if sent.get(name) != mark:
+                        sent[name] = mark
+                        region = view.page.regions[name]
+                        yield frame("region", {"id": region.element_id, "mark": mark, "html": view.shown[name]})
+                if view.trouble != trouble:
+                    trouble = view.trouble
+                    yield frame("trouble", {"text": TROUBLE if trouble else ""})
+                yield frame("pulse", {"at": time.time()})
+                await self._wait(over, reader)
+                if time.monotonic() - checked_at >= SIGHT_SECONDS:
+                    checked_at, seen = time.monotonic(), await self.make_view()
+                    if seen.key != view.key:
+                        self.views.close(view, reader)
+                        view, sent = self.views.open(seen, reader), {}
+        finally:
+            over.cancel()
+            self.views.close(view, reader)
+
+    async def _wait(self, over: "asyncio.Task[None]", reader: asyncio.Event) -> None:
+        woken = asyncio.create_task(reader.wait())
+        try:
+            await asyncio.wait({over, woken}, timeout=PULSE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+        reader.clear()
+
+
+def frame(event: str, data: Mapping[str, object]) -> bytes:
+    """Return one server-sent event."""
+    return b"event: %b\ndata: %b\n\n" % (event.encode(), orjson.dumps(data))

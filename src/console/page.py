@@ -1,0 +1,126 @@
+"""Pages as declarations: a path, what is asked for it, and the regions that it is made of. The menu, the permissions that a
+page takes, its live stream and its documentation follow from them; a region is rendered anew while somebody looks at it."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from baton.domain.kernel import Query
+from baton.domain.registry import Operation
+
+if TYPE_CHECKING:
+    from baton.console.desk import Desk
+
+Context = dict[str, Any]
+"""What a template is filled with."""
+Loader = Callable[["Desk"], Awaitable[Context]]
+SECOND = 1.0  # the interval of what is not on the log: progress of conducts, contacts of workers
+
+
+class MenuGroup(StrEnum):
+    """The parts of the menu, in order."""
+
+    WORK = "work"
+    RECORD = "record"
+    HOUSE = "house"
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a page that is rendered and replaced as a whole. It is shown to those who may ask everything in `asks`; it
+    changes with events of the streams it watches, and every so many seconds where `every` says so."""
+
+    name: str
+    template: str
+    load: Loader
+    asks: tuple[Operation, ...]
+    watches: frozenset[str]
+    every: float | None
+
+    @property
+    def element_id(self) -> str:
+        return f"region-{self.name}"
+
+
+@dataclass
+class Page:
+    """A page of the console. Its template lays out the regions; those of the sheet stand in the menu."""
+
+    path: str
+    title: str
+    doc: str
+    template: str = "page.html"
+    menu: MenuGroup | None = None
+    halts: str | None = None  # the aggregate whose verbs the halt bar has; None for everything that is live
+    regions: dict[str, Region] = field(default_factory=dict)
+    name: Callable[["Desk"], Awaitable[str]] | None = None  # what the page is about, for its title
+
+    def region(
+        self,
+        name: str,
+        *,
+        asks: Sequence[type[Query] | Operation],
+        watches: Sequence[str] = (),
+        every: float | None = None,
+        template: str | None = None,
+    ) -> Callable[[Loader], Loader]:
+        """Declare a region by the function that loads what its template shows. The streams of the aggregates that it asks
+        about are watched, and those named besides."""
+        operations = tuple(one if isinstance(one, Operation) else one.operation for one in asks)
+        own = {one.aggregate.name for one in operations if one.aggregate is not None}
+
+        def declare(load: Loader) -> Loader:
+            stem = self.template.removesuffix(".html")
+            chosen = template or f"{stem}/{name}.html"
+            self.regions[name] = Region(name, chosen, load, operations, frozenset({*own, *watches}), every)
+            return load
+
+        return declare
+
+    def titled(self, load: Callable[["Desk"], Awaitable[str]]) -> Callable[["Desk"], Awaitable[str]]:
+        """Declare what the page is about, as its title says it."""
+        self.name = load
+        return load
+
+    @property
+    def asks(self) -> tuple[Operation, ...]:
+        """Everything that the page asks, each once."""
+        return tuple(dict.fromkeys(operation for region in self.regions.values() for operation in region.asks))
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The names of what stands in the path."""
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+
+class Pages:
+    """Every page by its path; the one place that the menu and the routes are derived from."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, Page] = {}
+
+    def declare(self, page: Page) -> Page:
+        """Add a page; its path must be free."""
+        if page.path in self._pages:
+            raise TypeError(f"the page {page.path} is declared twice")
+        self._pages[page.path] = page
+        return page
+
+    def __iter__(self) -> Iterator[Page]:
+        return iter(self._pages.values())
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._pages
+
+    def menu(self) -> Mapping[MenuGroup, list[Page]]:
+        """Return the pages of each part of the menu, in the order of declaration."""
+        return {group: [page for page in self if page.menu is group] for group in MenuGroup}
+
+
+PAGES = Pages()
+
+
+def page(path: str, title: str, doc: str, **options: Any) -> Page:
+    """Declare a page under /console."""
+    return PAGES.declare(Page(f"/console{path}", title, doc, **options))

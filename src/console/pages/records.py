@@ -1,0 +1,209 @@
+"""Records: pages for any aggregate from its declaration alone. A list with its filters, one thing with its verbs, and its
+history with a slider through its versions; the pages made by hand stand in their place where there are any."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, get_type_hints
+
+from baton.console.desk import Desk
+from baton.console.display import words_of
+from baton.console.page import PAGES, Context, MenuGroup, Page, page
+from baton.console.verbs import creations_of, verbs_of
+from baton.domain.access.edge_queries import GetMyAccess
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Aggregate, Query
+from baton.domain.registry import Operation
+from baton.domain.shared.listing import ListQuery
+from baton.domain.shared.naming import name_field
+
+COMMON = frozenset(ListQuery.model_fields)
+"""The fields of every list that are no filters of its own."""
+MOST_COLUMNS = 7
+SHOWN_EVENTS = 50
+IDENTIFYING = frozenset({"created_at", "updated_at"})
+MENU = {"Run": "Runs"}
+"""The lists that stand in the menu by their own."""
+
+records = page("/records", "Records", "Every kind of thing on record.", template="records.html", menu=MenuGroup.HOUSE)
+
+
+@records.region("kinds", asks=[GetMyAccess])
+async def load_kinds(desk: Desk) -> Context:
+    contexts: dict[str, list[dict[str, Any]]] = {}
+    for aggregate in REGISTRY.aggregates.values():
+        listing = listing_of(aggregate)
+        if listing is not None:
+            row = {"label": words_of(plural_label(aggregate)), "href": f"/console{aggregate.path}", "may": desk.may(listing)}
+            contexts.setdefault(aggregate.context, []).append(row)
+    return {"contexts": {name: sorted(rows, key=lambda row: row["label"]) for name, rows in sorted(contexts.items())}}
+
+
+def listing_of(aggregate: Aggregate[Any]) -> Operation | None:
+    """Return the operation that lists the things of an aggregate."""
+    return next((one for one in aggregate.operations if one.path == aggregate.path and one.method == "GET"), None)
+
+
+def getting_of(aggregate: Aggregate[Any]) -> Operation | None:
+    """Return the operation that gets one thing of an aggregate."""
+    return REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
+
+
+def history_of(aggregate: Aggregate[Any]) -> Operation:
+    """Return the operation that reads the events of one thing."""
+    return next(one for one in aggregate.operations if one.path == f"{aggregate.path}/{{{aggregate.id_name}}}/history")
+
+
+def plural_label(aggregate: Aggregate[Any]) -> str:
+    """Return what the things of an aggregate are called together."""
+    return aggregate.path.rsplit("/", 1)[-1].replace("-", " ")
+
+
+def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> list[str]:
+    """Return the columns of a list that are worth a place: its name, its state, what else is short, and its time."""
+    if not items:
+        return []
+    first, named = items[0], name_field(aggregate)
+    skipped = {aggregate.id_name, named, aggregate.axis, "id"}
+    plain = [
+        name
+        for name in first
+        if name not in skipped and not name.endswith(("_id", "_ids", "_hash")) and not isinstance(first[name], dict | list)
+    ]
+    linked = [name for name in first if isinstance(first[name], dict) and set(first[name]) == {"id", "name"}]
+    times = [name for name in plain if name.endswith("_at")]
+    others = [name for name in (*linked, *plain) if name not in times and not name.endswith("_by")]
+    chosen = [name for name in (aggregate.axis,) if name in first]
+    return [*chosen, *others[: MOST_COLUMNS - len(chosen) - 1], *times[:1]]
+
+
+def list_page(aggregate: Aggregate[Any], listing: Operation) -> Page:
+    """Declare the page that lists the things of an aggregate."""
+    title = words_of(plural_label(aggregate))
+    menu = MenuGroup.RECORD if aggregate.name in MENU else None
+    made = page(aggregate.path, title, f"Every {aggregate.label} on record.", template="list.html", menu=menu)
+    query: type[Query] = listing.input  # type: ignore[assignment]
+    own = [name for name in query.model_fields if name not in COMMON or name in ("name", "q", "created_from", "created_to")]
+
+    async def load_rows(desk: Desk) -> Context:
+        given = {name: desk.query[name] for name in own if desk.query.get(name)}
+        paged: dict[str, Any] = {"limit": 50} if "limit" in query.model_fields else {}
+        if "order" in query.model_fields:
+            paged["order"] = desk.query.get("order") or "desc"
+        answer = await desk.ask(query, **given, **paged, cursor=desk.query.get("cursor") or None)
+        items = answer["items"]
+        return {
+            "aggregate": aggregate,
+            "items": items,
+            "named": name_field(aggregate),
+            "columns": columns_of(aggregate, items),
+            "next_cursor": answer.get("next_cursor"),
+            "filters": {name: desk.query.get(name, "") for name in own},
+            "creations": creations_of(aggregate, desk),
+            "states": states_of(aggregate),
+        }
+
+    made.region("rows", asks=[listing], template="list/rows.html")(load_rows)
+    return made
+
+
+def states_of(aggregate: Aggregate[Any]) -> list[str]:
+    """Return the states that a thing of an aggregate may be in; none where it has no such axis."""
+    declared = get_type_hints(aggregate.state).get(aggregate.axis)
+    return [str(one.value) for one in declared] if isinstance(declared, type) and issubclass(declared, Enum) else []
+
+
+def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> Page:
+    """Declare the page of one thing: everything on record about it, and its verbs."""
+    title, query = words_of(aggregate.label), getting.input
+    made = page(path, title, f"One {aggregate.label}: what is on record about it, and its verbs.", template="thing.html")
+    made.titled(namer(aggregate, getting))
+
+    async def load_thing(desk: Desk) -> Context:
+        view = await desk.ask(query, desk.id(aggregate.id_name))  # type: ignore[arg-type]
+        return {"aggregate": aggregate, "view": view, **thing_context(aggregate, view, desk)}
+
+    made.region("thing", asks=[getting], template="thing/thing.html")(load_thing)
+    return made
+
+
+def namer(aggregate: Aggregate[Any], getting: Operation) -> Any:
+    """Return the function that says what a page of this aggregate is about."""
+
+    async def name(desk: Desk) -> str:
+        view = await desk.ask(getting.input, desk.id(aggregate.id_name))  # type: ignore[arg-type]
+        return str(view.get(name_field(aggregate) or "") or words_of(aggregate.label))
+
+    return name
+
+
+def thing_context(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> Context:
+    """Return what the page of a thing shows besides its fields: its name, state, verbs and history."""
+    hidden = {aggregate.id_name, "id", name_field(aggregate), aggregate.axis}
+    beside = {name for name in view if f"{name}_id" in view or f"{name.removesuffix('s')}_ids" in view}
+    named = {f"{name}_id" for name in beside} | {f"{name.removesuffix('s')}_ids" for name in beside}
+    named |= {name.removesuffix("_name") for name in view if name.endswith("_by_name") and view[name]}
+    shown = {label_key(name): (name, value) for name, value in view.items() if name not in hidden and name not in named}
+    return {
+        "name": view.get(name_field(aggregate) or "") or words_of(aggregate.label),
+        "state": view.get(aggregate.axis),
+        "fields": list(shown.values()),
+        "verbs": verbs_of(aggregate, view, desk),
+        "id": view[aggregate.id_name],
+        "href": f"/console{aggregate.path}/{view[aggregate.id_name]}",
+    }
+
+
+def label_key(name: str) -> str:
+    """Return what tells a field from others: `held_by_name` stands for `held_by`."""
+    return name.removesuffix("_name") if name.endswith("_by_name") else name
+
+
+def history_page(aggregate: Aggregate[Any], getting: Operation) -> Page:
+    """Declare the page of a thing's history: its events, and the state it had after any of them."""
+    reading = history_of(aggregate)
+    path = f"{aggregate.path}/{{{aggregate.id_name}}}/history"
+    made = page(
+        path, "History", f"The events of one {aggregate.label}, and its state after any of them.", template="history.html"
+    )
+    made.titled(namer(aggregate, getting))
+
+    async def load_events(desk: Desk) -> Context:
+        id = desk.id(aggregate.id_name)
+        answer = await desk.ask(reading.input, id, limit=SHOWN_EVENTS, cursor=desk.query.get("cursor"))  # type: ignore[arg-type]
+        items = answer["items"]
+        chosen = desk.query.get("version", "")
+        last = items[-1]["version"] if items else 0
+        version = int(chosen) if chosen.isdigit() and chosen != "0" else last
+        past = await desk.ask(getting.input, id, as_of_version=version)  # type: ignore[arg-type]
+        before = await desk.ask(getting.input, id, as_of_version=version - 1) if version > 1 else {}  # type: ignore[arg-type]
+        changed = [name for name, value in past.items() if before.get(name) != value]
+        return {
+            "aggregate": aggregate,
+            "items": items,
+            "next_cursor": answer["next_cursor"],
+            "version": version,
+            "first": items[0]["version"] if items else 1,
+            "last": last,
+            "changed": changed,
+            "before": before,
+            **thing_context(aggregate, past, desk),
+        }
+
+    made.region("events", asks=[reading, getting], template="history/events.html")(load_events)
+    return made
+
+
+def declare_generic_pages() -> None:
+    """Declare a list, a page of one thing and a history for every aggregate that has them and no page of its own."""
+    for aggregate in REGISTRY.aggregates.values():
+        listing, getting = listing_of(aggregate), getting_of(aggregate)
+        if listing is not None and f"/console{aggregate.path}" not in PAGES:
+            list_page(aggregate, listing)
+        if getting is None:
+            continue
+        path = f"{aggregate.path}/{{{aggregate.id_name}}}"
+        thing_page(aggregate, getting, path if f"/console{path}" not in PAGES else f"{path}/record")
+        history_page(aggregate, getting)
+
+
+declare_generic_pages()

@@ -1,0 +1,62 @@
+"""Waiting for a person: everything that nobody but a person can take on, each with the verbs that do."""
+
+from baton.console.desk import Desk
+from baton.console.display import words_of
+from baton.console.page import Context, MenuGroup, page
+from baton.console.verbs import form_href, verb_label
+from baton.domain.contexts import REGISTRY
+from baton.domain.run.waiting import ListWaiting, WaitingKind
+
+KINDS = {
+    WaitingKind.HELD_RUN: "Run",
+    WaitingKind.HELD_PROCEDURE: "Procedure",
+    WaitingKind.UNKNOWN_OUTCOME: "Procedure",
+    WaitingKind.SUPPLY_RECOVERING: "Supply",
+    WaitingKind.CLEARANCE_IN_REVIEW: "Clearance",
+    WaitingKind.CAUTION_PROPOSAL: "Decision",
+    WaitingKind.REFUSED_FIRING: "Schedule",
+}  # What each kind of item is about.
+SENTENCES = {
+    WaitingKind.HELD_RUN: "A run is held; it goes on when somebody resumes it.",
+    WaitingKind.HELD_PROCEDURE: "A procedure is held; it goes on when somebody resumes it.",
+    WaitingKind.UNKNOWN_OUTCOME: "A step may or may not have been done; look at the hardware and say which.",
+    WaitingKind.SUPPLY_RECOVERING: "A supply is coming back; somebody must declare it good.",
+    WaitingKind.CLEARANCE_IN_REVIEW: "A clearance is on its way into force.",
+    WaitingKind.CAUTION_PROPOSAL: "An agent proposes a caution.",
+    WaitingKind.REFUSED_FIRING: "A schedule fired and was refused.",
+}
+
+waiting = page(
+    "/waiting",
+    "Waiting",
+    "Everything that waits for a person, with the verbs that resolve it.",
+    template="waiting.html",
+    menu=MenuGroup.WORK,
+)
+
+
+@waiting.region(
+    "items",
+    asks=[ListWaiting],
+    watches=("Run", "Procedure", "Supply", "Clearance", "Decision", "Schedule", "Caution"),
+    every=10.0,
+)
+async def load_items(desk: Desk) -> Context:
+    kind = desk.query.get("kind")
+    page = await desk.ask(
+        ListWaiting, kind=[kind] if kind else None, cursor=desk.query.get("cursor"), asset_id=desk.query.get("beamline")
+    )
+    items = []
+    for item in page["items"]:
+        buttons = [
+            {
+                "label": verb_label(operation),
+                "href": form_href(operation, item["id"], back="/console/waiting"),
+                "why_not": None if command["permitted"] else f"It takes the permission {operation.command_name}.",
+            }
+            for command in item["commands"]
+            if (operation := REGISTRY.operations[command["name"]])
+        ]
+        items.append({**item, "about": KINDS[item["kind"]], "sentence": SENTENCES[item["kind"]], "buttons": buttons})
+    kinds = [(one.value, words_of(one.value)) for one in WaitingKind]
+    return {"items": items, "next_cursor": page["next_cursor"], "kinds": kinds, "kind": kind}

@@ -1,0 +1,220 @@
+// What a page does besides showing: it stays live, opens forms in place, counts ages on, and knows a few keys.
+// Without it everything still works, by loading pages.
+"use strict";
+
+const root = document.documentElement;
+const one = (selector, from = document) => from.querySelector(selector);
+const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+root.classList.add("scripted");
+
+// The theme: the system's, or the one chosen here.
+const themes = ["light", "dark"];
+const theme = localStorage.getItem("theme");
+if (themes.includes(theme)) root.dataset.theme = theme;
+const themeSwitch = one("[data-theme-switch]");
+if (themeSwitch) {
+  themeSwitch.hidden = false;
+  themeSwitch.addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem("theme", root.dataset.theme);
+  });
+}
+
+// Ages and the clock, by the time of the service.
+let skew = 0;
+const zone = document.body.dataset.zone || "UTC";
+const clock = new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+const now = () => Date.now() + skew;
+function ageText(seconds) {
+  if (seconds < 0) return `in ${spanText(-seconds)}`;
+  return `${spanText(seconds)} ago`;
+}
+function spanText(seconds) {
+  const whole = Math.floor(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
+  if (whole < 86400) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  return `${Math.floor(whole / 86400)} d`;
+}
+function showTimes(from = document) {
+  for (const time of all("time[data-age]", from)) {
+    const text = ageText((now() - Date.parse(time.dateTime)) / 1000);
+    if (time.textContent !== text) time.textContent = text;
+  }
+  const shown = one("[data-clock]");
+  if (shown && from === document) shown.textContent = clock.format(now());
+}
+setInterval(showTimes, 1000);
+showTimes();
+
+// Live regions. A tab that nobody looks at is not live; it is brought up to date when it is looked at again.
+const pulse = one("[data-pulse]");
+const live = document.body.dataset.live;
+let source = null;
+let heardAt = 0;
+let trouble = "";
+function showPulse() {
+  if (!pulse) return;
+  const silence = heardAt ? (Date.now() - heardAt) / 1000 : Infinity;
+  const lost = !source || silence > 6;
+  const age = Number.isFinite(silence) ? spanText(silence) : "";
+  const text = trouble || (lost ? (heardAt ? `connection lost ${age} ago; trying again` : "connecting") : `live, ${silence.toFixed(1)} s`);
+  const look = trouble || (lost && heardAt) ? "stop" : lost ? "" : "good";
+  if (pulse.dataset.shown === text) return;
+  pulse.dataset.shown = text;
+  pulse.className = `pulse ${look}`;
+  one("span", pulse).textContent = look === "good" ? "●" : look === "stop" ? "✗" : "○";
+  one("[data-pulse-text]", pulse).textContent = text;
+  document.body.classList.toggle("stale-page", look === "stop");
+}
+function replaceRegion({ id, mark, html }) {
+  const region = document.getElementById(id);
+  if (!region || region.dataset.mark === mark) return;
+  if (region.contains(document.activeElement) && one("input, select, textarea", region) === document.activeElement) return;
+  const focused = region.contains(document.activeElement) ? document.activeElement : null;
+  const at = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") ? `[href="${CSS.escape(focused.getAttribute("href"))}"]` : null);
+  const open = all("details", region).map((part) => part.open);
+  const scrolled = all(".scroll", region).map((part) => [part.scrollTop, part.scrollLeft]);
+  region.innerHTML = html;
+  region.dataset.mark = mark;
+  all("details", region).forEach((part, index) => { if (open[index]) part.open = true; });
+  all(".scroll", region).forEach((part, index) => { if (scrolled[index]) [part.scrollTop, part.scrollLeft] = scrolled[index]; });
+  if (at) one(at, region)?.focus({ preventScroll: true });
+  showTimes(region);
+  region.dispatchEvent(new CustomEvent("replaced", { bubbles: true }));
+}
+function connect() {
+  if (!live || source || document.hidden) return;
+  source = new EventSource(`/console/live?at=${encodeURIComponent(live)}`);
+  source.addEventListener("region", (event) => { heardAt = Date.now(); replaceRegion(JSON.parse(event.data)); });
+  source.addEventListener("pulse", (event) => { heardAt = Date.now(); skew = JSON.parse(event.data).at * 1000 - Date.now(); showPulse(); });
+  source.addEventListener("trouble", (event) => { trouble = JSON.parse(event.data).text; showPulse(); });
+  source.addEventListener("signed-out", () => location.reload());
+  source.addEventListener("error", () => {
+    if (source && source.readyState === EventSource.CLOSED) {
+      source = null;
+      setTimeout(connect, 1500);
+    }
+    showPulse();
+  });
+}
+function disconnect() {
+  if (source) source.close();
+  source = null;
+}
+document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", connect);
+setInterval(showPulse, 500);
+connect();
+
+// Forms in a dialog, submitted in place.
+const dialog = one("[data-form-dialog]");
+const said = one("[data-said]");
+function say(text, wrong = false) {
+  if (!said) return;
+  said.className = wrong ? "said stop" : "said";
+  said.textContent = `${wrong ? "✗" : "✓"} ${text}`;
+}
+async function openForm(href) {
+  const back = location.pathname + location.search;
+  const address = new URL(href, location.href);
+  if (!address.searchParams.has("back")) address.searchParams.set("back", back);
+  const answer = await fetch(address, { headers: { "X-Fragment": "1" } }).catch(() => null);
+  if (!answer) return say("The service cannot be reached; try again in a moment.", true);
+  if (answer.redirected || !answer.headers.get("content-type")?.startsWith("text/html")) return location.assign(href);
+  const html = await answer.text();
+  if (html.trimStart().startsWith("<!doctype")) return location.assign(href);
+  dialog.innerHTML = html;
+  if (!dialog.open) dialog.showModal();
+  (one("[aria-invalid], input:not([type=hidden]), textarea, select", dialog) || one("button:not(.default)", dialog))?.focus();
+}
+async function submitForm(form, submitter) {
+  const body = new URLSearchParams(new FormData(form));
+  if (submitter?.name) body.append(submitter.name, submitter.value);
+  const action = submitter?.getAttribute("formaction") || form.getAttribute("action");
+  const buttons = all("button", form);
+  buttons.forEach((button) => (button.disabled = true));
+  const answer = await fetch(action, { method: "POST", body, headers: { "X-Fragment": "1" } }).catch(() => null);
+  buttons.forEach((button) => (button.disabled = false));
+  if (!answer) return say("The service cannot be reached; nothing is known to have been done. Try again.", true);
+  if (answer.headers.get("content-type")?.startsWith("application/json")) {
+    const { to, said: text } = await answer.json();
+    dialog.close();
+    const target = new URL(to, location.href);
+    if (target.pathname === location.pathname) return say(text);
+    return location.assign(to);
+  }
+  const html = await answer.text();
+  if (html.trimStart().startsWith("<!doctype")) return location.reload();
+  dialog.innerHTML = html;
+  if (!dialog.open) dialog.showModal();
+  (one("[aria-invalid]", dialog) || one(".refusal, .rehearsed", dialog) || one("input:not([type=hidden])", dialog))?.focus?.();
+}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-dialog]");
+  if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0 && link.pathname.startsWith("/console/do/")) {
+    event.preventDefault();
+    openForm(link.href);
+  }
+  if (event.target.closest("[data-cancel]") && dialog.open) {
+    event.preventDefault();
+    dialog.close();
+  }
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.matches("[data-command], [data-act]")) {
+    event.preventDefault();
+    submitForm(form, event.submitter);
+  }
+});
+document.addEventListener("change", (event) => {
+  const show = event.target.closest("[data-reshow]");
+  if (show) submitForm(show.form, { name: "_show", value: "1", getAttribute: () => null });
+});
+
+// The slider through versions shows each one as it is passed.
+document.addEventListener("input", (event) => {
+  const slider = event.target.closest("[data-slider]");
+  if (slider) one("output", slider).textContent = `${event.target.value} of ${event.target.max}`;
+});
+document.addEventListener("change", (event) => {
+  const slider = event.target.closest("[data-slider]");
+  if (slider) location.search = new URLSearchParams(new FormData(slider));
+});
+
+// Forms that are judged while they are filled in: what comes back replaces the place they name.
+const judging = new Map();
+async function judge(form) {
+  const place = document.getElementById(form.dataset.judge);
+  judging.get(form)?.abort();
+  const controller = new AbortController();
+  judging.set(form, controller);
+  const body = new URLSearchParams(new FormData(form));
+  const answer = await fetch(form.dataset.judgeAt, { method: "POST", body, headers: { "X-Fragment": "1" }, signal: controller.signal }).catch(() => null);
+  if (!answer || !place || judging.get(form) !== controller) return;
+  const html = await answer.text();
+  if (!html.trimStart().startsWith("<!doctype")) place.innerHTML = html;
+  form.dispatchEvent(new CustomEvent("judged"));
+}
+let judgeSoon = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (form?.dataset.judge) {
+    clearTimeout(judgeSoon);
+    judgeSoon = setTimeout(() => judge(form), 250);
+  }
+});
+all("form[data-judge]").forEach(judge);
+
+// Keys: H holds, S stops, Shift+A aborts; never while something is typed.
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  const button = one(`[data-key="${CSS.escape(event.key)}"]`);
+  if (button) {
+    event.preventDefault();
+    button.click();
+  }
+});
