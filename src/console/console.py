@@ -16,7 +16,7 @@ from baton.application.ports import Caller
 from baton.console.actions import Actions
 from baton.console.desk import Desk
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
-from baton.console.page import PAGES, MenuGroup, Page, Region
+from baton.console.page import PAGES, Handler, MenuGroup, Page, Region
 from baton.console.rendering import Templates, html_response, redirect, serve_static
 from baton.console.sessions import ConsoleSession, Sessions
 from baton.console.sign_in import SignIn
@@ -52,6 +52,8 @@ class Console:
         add("GET", "/", lead_to_console, "console_root", "console", open=True)
         for page in PAGES:
             add("GET", page.path, self.guard(PageEndpoint(self, page)), f"console{page.path}", "console", open=True)
+        for (method, path), handler in PAGES.handlers.items():
+            add(method, path, self.guard(HandlerEndpoint(self, handler)), f"console{path}", "console", open=True)
         add("GET", "/console/live", self.guard(self.stream), "console_live", "console", open=True)
         add("GET", "/console/do/{operation}", self.guard(self.actions.show), "console_form", "console", open=True)
         add("POST", "/console/do/{operation}", self.guard(self.actions.submit), "console_action", "console", open=True)
@@ -191,6 +193,18 @@ class PageEndpoint:
         shell = await console.shell(request, session, page, title=about, halts=halting(page, desk))
         context = {**shell, "regions": regions, "path": desk.path, "query": desk.query, "desk": desk}
         return html_response(console.templates.render(page.template, context))
+
+
+@dataclass(frozen=True)
+class HandlerEndpoint:
+    """Serves what a page sends besides the forms of commands."""
+
+    console: Console
+    handler: Handler
+
+    async def __call__(self, request: Request, session: ConsoleSession) -> Response:
+        response: Response = await self.handler(self.console, request, session)
+        return response
 
 
 def halting(page: Page, desk: Desk) -> dict[str, str]:

@@ -94,11 +94,16 @@ class Page:
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
 
+Handler = Callable[[Any, Any, Any], Awaitable[Any]]
+"""Answers what a page sends besides the forms of commands: gets the console, the request and the session."""
+
+
 class Pages:
     """Every page by its path; the one place that the menu and the routes are derived from."""
 
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}
+        self.handlers: dict[tuple[str, str], Handler] = {}
 
     def declare(self, page: Page) -> Page:
         """Add a page; its path must be free."""
@@ -119,6 +124,16 @@ class Pages:
 
 
 PAGES = Pages()
+
+
+def handles(method: str, path: str) -> Callable[[Handler], Handler]:
+    """Declare what answers a request of a page under /console that is no form of a command; what it posts is checked."""
+
+    def declare(handler: Handler) -> Handler:
+        PAGES.handlers[method, f"/console{path}"] = handler
+        return handler
+
+    return declare
 
 
 def page(path: str, title: str, doc: str, **options: Any) -> Page:

@@ -103,11 +103,10 @@ def line_plot(
         text = " ".join(
             part for part in (one.name if len(drawn) > 1 else "", number_text(one.points[-1][1]), one.unit or "") if part
         )
-        anchor = "end" if x > WIDTH * 0.8 else "start"
+        anchor, beside = ("end", x - 8) if x > WIDTH * 0.8 else ("start", x + 8)
         parts.append(f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="4"/>')
-        parts.append(
-            f'<text class="latest" x="{x + (8 if anchor == "start" else -8)}" y="{max(y - 8, 12)}" text-anchor="{anchor}">{escape(text)}</text>'
-        )
+        above = max(y - 8, 12)
+        parts.append(f'<text class="latest" x="{beside}" y="{above}" text-anchor="{anchor}">{escape(text)}</text>')
     if x_label:
         parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - BOTTOM - 6}" text-anchor="end">{escape(x_label)}</text>')
     return Markup(
