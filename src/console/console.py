@@ -14,7 +14,8 @@ from baton.api.http import Request, Response
 from baton.application.identity import InvalidTokenError, UnauthenticatedError
 from baton.application.ports import Caller
 from baton.console.actions import Actions
-from baton.console.desk import Desk
+from baton.console.desk import Desk, HouseRules
+from baton.console.health import Examine, ServiceHealth
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import PAGES, Handler, MenuGroup, Page, Region
 from baton.console.rendering import Templates, html_response, redirect, serve_static
@@ -34,11 +35,13 @@ class Console:
 
     parts: ApiParts
     zone: ZoneInfo
+    examine: Examine | None = None
     pages: Routes[Page] = field(default_factory=Routes)
 
     def __post_init__(self) -> None:
         host = self.parts.host
         self.templates = Templates(self.zone)
+        self.rules, self.health = HouseRules.of(host.settings), ServiceHealth(host, self.parts.streams, self.examine)
         self.sessions = Sessions(self.parts.authentication, host.authorizer)
         self.live = LiveViews(host.feed, host.listener, self.render_live, self.parts.streams)
         self.actions = Actions(self)
@@ -99,8 +102,8 @@ class Console:
 
     def desk(self, session_caller: Caller, permitted: frozenset[str], **options: Any) -> Desk:
         """Return a desk for one rendering."""
-        host = self.parts.host
-        return Desk(host.service, session_caller, permitted, self.zone, clock(), **options)
+        known: dict[str, Any] = {"rules": self.rules, "health": self.health, **options}
+        return Desk(self.parts.host.service, session_caller, permitted, self.zone, clock(), **known)
 
     def desk_of(self, request: Request, session: ConsoleSession) -> Desk:
         """Return the desk of a request."""
@@ -143,7 +146,7 @@ class Console:
             desk.require(region.asks)
             context = await region.load(desk)
         except Refusal as refusal:
-            if refusal.status >= 500 or (refusal.status == 404 and not desk.query.get("live")):
+            if refusal.status >= 500 or (refusal.status == 404 and desk.recorded):
                 raise
             return self.templates.render("region_refused.html", {"refusal": refusal, "region": region})
         return self.templates.render(
@@ -254,8 +257,8 @@ async def lead_to_console(request: Request, caller: Caller) -> Response:
     return redirect("/console")
 
 
-def add_console(parts: ApiParts) -> None:
-    """Add the console to an API application."""
+def add_console(parts: ApiParts, examine: Examine | None = None) -> None:
+    """Add the console to an API application, with what examines the service where this process can."""
     from baton.console import pages  # noqa: F401  # every page declares itself
 
-    Console(parts, ZoneInfo(parts.host.settings.facility_time_zone)).add_routes()
+    Console(parts, ZoneInfo(parts.host.settings.facility_time_zone), examine).add_routes()

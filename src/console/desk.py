@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -14,9 +14,13 @@ from baton.api.errors import RequestValidationError
 from baton.application.ports import Caller
 from baton.application.queries import plain_answer
 from baton.application.service import Service
+from baton.application.settings import Settings
 from baton.domain.kernel import NamesOnRequest, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Forbidden, Refusal
+
+if TYPE_CHECKING:
+    from baton.console.health import ServiceHealth
 
 T = TypeVar("T")
 MOST_AT_ONCE = 4  # questions of one rendering that the database answers at a time
@@ -33,6 +37,20 @@ class MissingPermissionError(Forbidden):
         )
 
 
+@dataclass(frozen=True)
+class HouseRules:
+    """What pages must know of the deployment's settings to say what counts here."""
+
+    policies_enforced: bool = False
+    four_eyes: bool = False
+    observation_seconds: int = 120  # how old the observation of a permit may be
+
+    @classmethod
+    def of(cls, settings: Settings) -> "HouseRules":
+        """Return the rules that these settings make."""
+        return cls(settings.enforced, settings.four_eyes, settings.enclosure_observation_ttl_seconds)
+
+
 @dataclass
 class Desk:
     """The questions of one rendering, as one person; the same question is asked once."""
@@ -47,6 +65,8 @@ class Desk:
     position: int = 0  # lists show everything up to this place of the log
     recorded: bool = True  # whether each question is a verdict on record; a rendering that repeats itself is not
     facility: str = ""
+    rules: HouseRules = HouseRules()
+    health: "ServiceHealth | None" = None
     _answers: dict[Any, "asyncio.Task[Any]"] = field(default_factory=dict)
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 

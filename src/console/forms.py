@@ -10,6 +10,8 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from uuid_utils.compat import uuid7
+
 from baton.console.display import words_of
 from baton.console.units import UnitError, parse_quantity
 from baton.domain.kernel import Aggregate
@@ -22,6 +24,9 @@ CONTROLS = (ADD, REMOVE, SHOW)
 """The buttons of a form that change the form itself and send nothing on."""
 LONG_TEXT = 300
 MISSING = object()
+EMPTY: tuple[Any, ...] = ("", False, [], {})
+OWN_KINDS = frozenset({"constant", "new_id"})
+"""The kinds of field that fill themselves in."""
 Schema = dict[str, Any]
 Typed = Mapping[str, str]
 """What was typed, by the place of each field; several choices of one field stand on lines of their own."""
@@ -133,43 +138,111 @@ class FormReader:
             return replace(shown, kind=kind, refers_to=aggregate.name)
         return self._of_type(shown, schema, typed, owner)
 
-    def _of_type(self, shown: FormField, schema: Schema, typed: Typed, owner: Aggregate[Any] | None) -> FormField:
-        place = shown.place
-        if "const" in schema:
-            return replace(shown, kind="constant", value=str(schema["const"]))
-        if "enum" in schema:
-            options = tuple(Option(str(one), words_of(one)) for one in schema["enum"])
-            return replace(shown, kind="choice", options=options)
-        if (tagged := self._alternatives(schema)) is not None:
-            return self._alternative_fields(shown, tagged, typed, owner)
+    def kind(self, schema: Schema) -> str:
+        """Return the kind of field that a schema without references takes."""
+        items = self.resolve(schema.get("items", {}))[0] if schema.get("type") == "array" else {}
         match schema.get("type"):
+            case _ if "const" in schema:
+                return "constant"
+            case _ if "enum" in schema:
+                return "choice"
+            case _ if self.alternatives(schema):
+                return "variants"
             case "boolean":
-                default = "on" if schema.get("default") is True and f"{place}.{FLAG}" not in typed else ""
-                return replace(shown, kind="flag", value=typed.get(place, default))
+                return "flag"
             case "integer" | "number":
-                return replace(shown, kind="number")
+                return "number"
             case "object" if schema.get("properties"):
-                parts = self._object_fields(place, schema, typed, owner)
-                return replace(shown, kind="group", children=parts)
+                return "group"
             case "object" if isinstance(schema.get("additionalProperties"), dict):
                 values, _ = self.resolve(schema["additionalProperties"])
-                return replace(shown, kind="pairs" if values.get("type") == "string" else "json")
-            case "array":
-                items, _ = self.resolve(schema.get("items", {}))
-                if "enum" in items:
-                    options = tuple(Option(str(one), words_of(one)) for one in items["enum"])
-                    return replace(shown, kind="choices", options=options)
-                if items.get("type") in ("string", "integer", "number") and "enum" not in items:
-                    return replace(shown, kind="lines", unit=unit_code(items) or shown.unit)
-                count = int(typed.get(f"{place}.{COUNT}", "") or row_count(place, typed))
-                rows = (self._field(str(i), f"{place}.{i}", schema["items"], False, typed, owner) for i in range(count))
-                return replace(shown, kind="rows", children=tuple(rows))
+                return "pairs" if values.get("type") == "string" else "json"
+            case "array" if "enum" in items:
+                return "choices"
+            case "array" if items.get("type") in ("string", "integer", "number"):
+                return "lines"
+            case "array" if items.get("properties") or self.alternatives(items):
+                return "rows"
             case "string" if schema.get("format") == "date-time":
-                return replace(shown, kind="time")
+                return "time"
+            case "string" if schema.get("format") == "uuid7":
+                return "new_id"
             case "string":
-                return replace(shown, kind="area" if (shown.max_length or 0) > LONG_TEXT else "text")
-            case _:
-                return replace(shown, kind="json")
+                return "area" if schema.get("maxLength", 0) > LONG_TEXT else "text"
+        return "json"
+
+    def _of_type(self, shown: FormField, schema: Schema, typed: Typed, owner: Aggregate[Any] | None) -> FormField:
+        place, kind = shown.place, self.kind(schema)
+        match kind:
+            case "constant":
+                return replace(shown, kind=kind, value=str(schema["const"]))
+            case "new_id":
+                return replace(shown, kind=kind, value=shown.value or str(uuid7()))
+            case "choice":
+                return replace(shown, kind=kind, options=options_in(schema))
+            case "choices":
+                return replace(shown, kind=kind, options=options_in(self.resolve(schema["items"])[0]))
+            case "variants":
+                return self._alternative_fields(shown, self.alternatives(schema), typed, owner)
+            case "flag":
+                default = "on" if schema.get("default") is True and f"{place}.{FLAG}" not in typed else ""
+                return replace(shown, kind=kind, value=typed.get(place, default))
+            case "group":
+                return replace(shown, kind=kind, children=self._object_fields(place, schema, typed, owner))
+            case "lines":
+                return replace(shown, kind=kind, unit=unit_code(self.resolve(schema["items"])[0]) or shown.unit)
+            case "rows":
+                count = int(typed.get(f"{place}.{COUNT}", "") or row_count(place, typed))
+                rows = (self._field(str(i), f"{place}.{i}", schema["items"], True, typed, owner) for i in range(count))
+                return replace(shown, kind=kind, children=tuple(rows))
+        return replace(shown, kind=kind)
+
+    def typed(self, schema: Schema, value: Any, place: str = "") -> dict[str, str]:
+        """Return JSON as it would be typed into the fields of a schema."""
+        schema, _ = self.resolve(schema)
+        if value is None:
+            return {}
+        kind = self.kind(schema) if place else "group"
+        match kind:
+            case "group":
+                return self._typed_members(schema, value, place)
+            case "variants":
+                tag, chosen = self._chosen_alternative(schema, value)
+                return {f"{place}.{SHOW}": tag, **self._typed_members(self.resolve(chosen)[0], value, place)}
+            case "rows":
+                rows = [self.typed(schema["items"], one, f"{place}.{i}") for i, one in enumerate(value)]
+                return {f"{place}.{COUNT}": str(len(rows)), **{name: text for row in rows for name, text in row.items()}}
+            case "lines" | "choices" | "references":
+                return {place: "\n".join(plain_text(one) for one in value)}
+            case "pairs":
+                return {place: "\n".join(f"{name} = {text}" for name, text in value.items())}
+            case "flag":
+                return {f"{place}.{FLAG}": "1", **({place: "on"} if value else {})}
+            case "time":
+                at = datetime.fromisoformat(str(value).replace("Z", "+00:00")).astimezone(self.zone)
+                return {place: at.replace(tzinfo=None).isoformat()}
+            case "json":
+                return {place: json.dumps(value, ensure_ascii=False)}
+        return {place: plain_text(value)}
+
+    def _typed_members(self, schema: Schema, value: Mapping[str, Any], place: str) -> dict[str, str]:
+        known = schema.get("properties", {})
+        parts = {name: (known[name], part) for name, part in value.items() if name in known}
+        found: dict[str, str] = {}
+        for name, (form, part) in parts.items():
+            found |= self.typed(form, part, f"{place}.{name}" if place else name)
+        return found
+
+    def _chosen_alternative(self, schema: Schema, value: Mapping[str, Any]) -> tuple[str, Schema]:
+        """Return the alternative that a value is of."""
+        tagged = self.alternatives(schema)
+        if "discriminator" in schema:
+            tag = str(value[schema["discriminator"]["propertyName"]])
+            return tag, tagged[tag]
+        for tag, one in tagged.items():
+            if value.keys() <= one["properties"].keys() and set(one.get("required", ())) <= value.keys():
+                return tag, one
+        return next(iter(tagged.items()))
 
     def _object_fields(
         self, place: str, schema: Schema, typed: Typed, owner: Aggregate[Any] | None
@@ -181,29 +254,38 @@ class FormReader:
             for name in names
         )
 
-    def _alternatives(self, schema: Schema) -> dict[str, Schema] | None:
-        """Return the alternatives of a schema by what chooses them; None where it has none that can be told apart."""
+    def alternatives(self, schema: Schema) -> dict[str, Schema]:
+        """Return the alternatives of a schema by what chooses them; none where it has none that can be told apart."""
         if "discriminator" in schema:
             return {tag: {"$ref": ref} for tag, ref in schema["discriminator"]["mapping"].items()}
-        options = [self.resolve(one)[0] for one in schema.get("oneOf", ())]
+        listed: list[Schema] = schema.get("oneOf") or schema.get("anyOf") or []
+        options = [self.resolve(one)[0] for one in listed]
         if options and all(one.get("type") == "object" and one.get("properties") for one in options):
             return {str(one.get("title", number)): one for number, one in enumerate(options)}
-        return None
+        return {}
 
     def _alternative_fields(
         self, shown: FormField, tagged: Mapping[str, Schema], typed: Typed, owner: Aggregate[Any] | None
     ) -> FormField:
-        chosen = typed.get(f"{shown.place}.{SHOW}") or next(iter(tagged))
-        schema, _ = self.resolve(tagged.get(chosen, next(iter(tagged.values()))))
-        parts = self._object_fields(shown.place, schema, typed, owner)
-        parts = tuple(replace(part, kind="constant", value=chosen) if is_tag(part, tagged) else part for part in parts)
         options = tuple(Option(tag, words_of(tag)) for tag in tagged)
+        chosen = typed.get(f"{shown.place}.{SHOW}", "")
+        if chosen not in tagged and not shown.required:
+            return replace(shown, kind="variants", options=options, value="")
+        chosen = chosen if chosen in tagged else next(iter(tagged))
+        schema, _ = self.resolve(tagged[chosen])
+        parts = self._object_fields(shown.place, schema, typed, owner)
+        parts = tuple(replace(part, kind="constant", value=chosen) if is_tag(part, chosen) else part for part in parts)
         return replace(shown, kind="variants", options=options, value=chosen, children=parts)
 
 
-def is_tag(part: FormField, tagged: Mapping[str, Schema]) -> bool:
-    """Return whether a field is the one that says which alternative it is."""
-    return {option.value for option in part.options} >= {part.value} and bool(part.options) and part.name == "kind"
+def is_tag(part: FormField, chosen: str) -> bool:
+    """Return whether a field says which alternative it is in."""
+    return part.value == chosen or chosen in {option.value for option in part.options}
+
+
+def options_in(schema: Schema) -> tuple[Option, ...]:
+    """Return the values that a schema allows as options."""
+    return tuple(Option(str(one), words_of(one)) for one in schema["enum"])
 
 
 def label_of(name: str) -> str:
@@ -312,13 +394,15 @@ def read_field(shown: FormField, typed: Typed, zone: ZoneInfo, faults: dict[str,
         match shown.kind:
             case "constant":
                 return shown.value
+            case "new_id":
+                return text or shown.value
             case "flag":
                 return text != "" if f"{shown.place}.{FLAG}" in typed or text else MISSING
             case "group" | "variants":
                 parts = {part.name: read_field(part, typed, zone, faults) for part in shown.children}
                 inner = {name: value for name, value in parts.items() if value is not MISSING}
-                given = any(part.kind != "constant" and part.name in inner for part in shown.children)
-                return inner if given or shown.required or shown.kind == "variants" else MISSING
+                given = any(inner.get(part.name, "") not in EMPTY for part in shown.children if part.kind not in OWN_KINDS)
+                return inner if given or shown.required or shown.value else MISSING
             case "rows":
                 rows = [read_field(row, typed, zone, faults) for row in shown.children]
                 kept = [{} if row is MISSING else row for row in rows]
@@ -361,24 +445,6 @@ def instant_in(text: str, zone: ZoneInfo) -> str:
     """Return a time of the facility's clock in UTC."""
     at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def typed_of(value: Any, place: str = "", zone: ZoneInfo | None = None) -> dict[str, str]:
-    """Return JSON as it would be typed into the fields of a form."""
-    match value:
-        case dict() if value:
-            return {n: v for key, one in value.items() for n, v in typed_of(one, f"{place}.{key}" if place else key).items()}
-        case list() if value and all(isinstance(one, dict) for one in value):
-            return {n: v for i, one in enumerate(value) for n, v in typed_of(one, f"{place}.{i}").items()}
-        case list():
-            return {place: "\n".join(plain_text(one) for one in value)}
-        case True:
-            return {place: "on", f"{place}.{FLAG}": "1"}
-        case False:
-            return {f"{place}.{FLAG}": "1"}
-        case None:
-            return {}
-    return {place: plain_text(value)}
 
 
 def errors_by_place(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:

@@ -22,6 +22,7 @@ from baton.console.page import Page
 log = structlog.get_logger()
 SHORTEST_SECONDS = 0.5  # between two renderings of one view
 SHARE = 10  # of the time of this process, renderings take one part in so many
+LONGEST_REST_SECONDS = 5.0
 PULSE_SECONDS = 2.0
 SIGHT_SECONDS = 30.0  # between two checks of a reader's permissions
 SCANNED = 500  # events that one look at the log takes
@@ -129,13 +130,12 @@ class LiveViews:
                     bookmark = await self._end_of_log()
                 else:
                     bookmark, position = await self._follow(bookmark, position)
-                await self._render_due(position)
             except Exception as error:  # the views stay, and are tried again
-                log.warning("console_rendering_failed", **error_location(error))
-                self._note_trouble()
-                await asyncio.sleep(1.0)
+                log.warning("console_cannot_follow", **error_location(error))
+            for view in tuple(self._views.values()):
+                await self._render_view(view, position)
             spent = time.monotonic() - begun
-            await asyncio.sleep(min(spent * (SHARE - 1), 2.0))
+            await asyncio.sleep(min(spent * (SHARE - 1), LONGEST_REST_SECONDS))
             await self._listener.wait(0.25)
 
     async def _end_of_log(self) -> Bookmark:
@@ -153,19 +153,21 @@ class LiveViews:
             view.note_events(streams)
         return Bookmark(rows[-1].transaction_id, rows[-1].position), max(position, *(row.position for row in rows))
 
-    async def _render_due(self, position: int) -> None:
-        for view in tuple(self._views.values()):
-            if names := view.due(time.monotonic()):
-                rendered = await self._render(view, names, position)
-                view.trouble = False
-                if view.keep(rendered, time.monotonic()):
-                    view.wake()
-
-    def _note_trouble(self) -> None:
-        for view in self._views.values():
-            if not view.trouble:
-                view.trouble = True
-                view.wake()
+    async def _render_view(self, view: LiveView, position: int) -> None:
+        """Render what is due of a view; where that fails, say so there and try again later."""
+        begun = time.monotonic()
+        if not (names := view.due(begun)):
+            return
+        try:
+            changed = view.keep(await self._render(view, names, position), time.monotonic())
+            trouble = False
+        except Exception as error:  # one view that fails keeps no other from being rendered
+            log.warning("console_rendering_failed", page=view.page.path, **error_location(error))
+            view.rendered_at |= dict.fromkeys(names, time.monotonic() + PULSE_SECONDS)
+            changed, trouble = False, True
+        if changed or trouble != view.trouble:
+            view.trouble = trouble
+            view.wake()
 
 
 @dataclass(frozen=True)

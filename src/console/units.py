@@ -3,6 +3,7 @@ on request. What is stored is always in the declared unit."""
 
 import re
 from functools import cache
+from math import isfinite
 from typing import Any
 
 QUANTITY = re.compile(
@@ -17,8 +18,8 @@ OFFERED = {
     "[mass] / [length] / [time] ** 2": ("Pa", "mbar", "bar"),
     "[mass] * [length] / [time] ** 2": ("N", "mN", "kN"),
     "[length] / [time]": ("m/s", "mm/s", "um/s"),
-    "dimensionless": ("degree", "mrad", "rad"),
 }  # What a number of each dimension may be shown in.
+ANGLES = ("degree", "mrad", "rad")
 OTHER_NAMES = {"deg": "degree", "°": "degree", "µm": "um", "μm": "um", "µs": "us", "Å": "angstrom", "%": "percent"}
 
 
@@ -64,6 +65,8 @@ def parse_quantity(text: str, unit: str | None) -> float:
         number = float(digits)
     except ValueError:
         raise UnitError("this is no number") from None
+    if not isfinite(number):
+        raise UnitError("this number is too large")
     written = (found["unit"] or "").strip()
     if not written or written == unit:
         return number
@@ -78,6 +81,8 @@ def other_units(code: str | None) -> tuple[str, ...]:
     unit = known_unit(code) if code else None
     if unit is None or code is None:
         return ()
-    angle = str(unit.dimensionality) == "dimensionless" and not unit.is_compatible_with("degree")
-    offered = () if angle else OFFERED.get(str(unit.dimensionality), ())
+    plain = unit.dimensionless and OTHER_NAMES.get(code, code) not in ANGLES  # counts are no angles, though both are plain
+    if plain:
+        return ()
+    offered = ANGLES if unit.dimensionless else OFFERED.get(str(unit.dimensionality), ())
     return (code, *(one for one in offered if known_unit(one) != unit and unit.is_compatible_with(known_unit(one))))

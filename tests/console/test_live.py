@@ -1,0 +1,151 @@
+"""Live pages: what changes is pushed while somebody looks, to all who may see the same from one rendering, and trouble is
+said and passes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from baton.api.http import Request
+from baton.api.streams import OpenStreams
+from baton.application.ports import Caller
+from baton.application.settings import Settings
+from baton.cli.composition.runtime import Runtime
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.console.desk import Desk
+from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
+from baton.console.page import Page
+from baton.domain.access.edge_queries import GetMyAccess
+from baton.domain.kernel import NIL
+from baton.domain.supply.supply import ListSupplies
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+
+PERMITTED = frozenset({"ListSupplies"})
+
+
+@pytest.fixture(scope="module")
+async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
+    with fresh_database(postgres, template) as url:
+        async with running_api(url) as api:
+            yield api
+
+
+class Frames:
+    """The frames of one open stream."""
+
+    def __init__(self, lines: AsyncIterator[str]) -> None:
+        self._lines = lines
+
+    async def next(self, event: str) -> dict[str, Any]:
+        """Return the next frame of this kind."""
+        async with asyncio.timeout(20):
+            async for line in self._lines:
+                if line == f"event: {event}":
+                    found: dict[str, Any] = json.loads((await anext(self._lines)).removeprefix("data: "))
+                    return found
+        raise AssertionError("the stream has ended")
+
+
+@asynccontextmanager
+async def open_stream(api: Api, address: str) -> AsyncIterator[Frames]:
+    async with api.client.stream("GET", "/console/live", params={"at": address}) as answer:
+        assert answer.status_code == 200, await answer.aread()
+        async with aclosing(answer.aiter_lines()) as lines:
+            yield Frames(lines)
+
+
+async def test_a_page_is_brought_up_to_date_and_then_told_what_changes(api: Api) -> None:
+    async with open_stream(api, "/console/supplies") as frames:
+        first = await frames.next("region")
+        assert first["id"] == "region-rows"
+        assert "Liquid nitrogen" not in first["html"]
+        await api.create("/supplies", {"kind": "liquid_nitrogen", "name": "Liquid nitrogen", "facility_code": "facility"})
+        changed = await frames.next("region")
+        assert "Liquid nitrogen" in changed["html"]
+        assert changed["mark"] != first["mark"]
+        assert "at" in await frames.next("pulse")
+
+
+async def test_a_stream_is_refused_where_there_is_no_page(api: Api) -> None:
+    answer = await api.client.get("/console/live", params={"at": "/console/nowhere"})
+    assert answer.status_code == 404
+    assert (await api.client.get("/console/live")).status_code == 404
+
+
+async def test_a_thing_that_does_not_exist_is_said_in_its_region(api: Api) -> None:
+    async with open_stream(api, f"/console/supplies/{uuid4()}") as frames:
+        region = await frames.next("region")
+    assert "There is no supply" in region["html"] or "no supply" in region["html"].lower()
+
+
+class CountedRendering:
+    """Counts how often a page is rendered, and fails while it is told to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.failing = False
+
+    async def __call__(self, view: LiveView, names: frozenset[str], position: int) -> Mapping[str, str]:
+        self.count += 1
+        if self.failing:
+            raise ConnectionError("the database is away")
+        return {name: f"<p>{self.count}</p>" for name in names}
+
+
+async def load_nothing(desk: Desk) -> dict[str, Any]:
+    return {}
+
+
+def watched_page() -> Page:
+    page = Page("/console/watched", "Watched", "A page.")
+    page.region("supplies", asks=[ListSupplies])(load_nothing)
+    page.region("me", asks=[GetMyAccess], every=1.0)(load_nothing)
+    return page
+
+
+def reader_of(views: LiveViews, page: Page, permitted: frozenset[str]) -> LiveReader:
+    caller = Caller(uuid4(), NIL, uuid4())
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    async def make_view() -> LiveView:
+        return LiveView(ViewKey(page.path, "/console/watched", permitted), page, caller, {}, {})
+
+    return LiveReader(views, Request({"headers": []}, receive, {}, 1000), caller, make_view)
+
+
+async def test_those_who_may_see_the_same_share_one_rendering(database_url: str) -> None:
+    async with Runtime(Settings(database_url=database_url, app_env="test")) as runtime:
+        await runtime.plant_seeds()
+        rendering, page = CountedRendering(), watched_page()
+        views = LiveViews(runtime.feed, runtime.listener, rendering, OpenStreams(100, 8))
+        tabs = [reader_of(views, page, PERMITTED).frames() for _ in range(20)]
+        others = [reader_of(views, page, frozenset()).frames()]
+        try:
+            async with asyncio.timeout(20):
+                for tab in (*tabs, *others):
+                    while b"event: region" not in await anext(tab):
+                        pass
+            assert rendering.count == 2, "one for each set of permissions"
+            rendering.failing = True
+            assert b"cannot be read" in await next_frame(tabs[0], b"event: trouble")
+            rendering.failing = False
+            assert b'"text":""' in await next_frame(tabs[0], b"event: trouble")
+        finally:
+            for tab in (*tabs, *others):
+                await tab.aclose()
+
+
+async def next_frame(tab: Any, wanted: bytes) -> bytes:
+    """Return the next frame of this kind."""
+    async with asyncio.timeout(20):
+        while wanted not in (frame := await anext(tab)):
+            pass
+    return bytes(frame)
