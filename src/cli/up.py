@@ -106,7 +106,7 @@ class Stack:
         self._await_ready(url)
         if not self._stopping:
             print(f"ready in {time.monotonic() - begun:.1f} s")
-            print(f"  API          {url}\n  API docs     {url}/docs\n  MCP          {url}/mcp")
+            print(f"  Console      {url}/console\n  API          {url}\n  API docs     {url}/docs\n  MCP          {url}/mcp")
             print(f"  Temporal     {self._temporal_address}\n  Temporal UI  {ui_url or 'that of your server'}")
             print(f"  Data, logs   {self._data_dir}", flush=True)
 

@@ -28,6 +28,7 @@ def main(once: Once = False, data_dir: DataDir = Path(".baton-demo")) -> None:
         try:
             narrator.say("A beamline behind EPICS, PostgreSQL, Temporal and Baton are coming up ...")
             processes.start()
+            narrator.say(f"Watch it: {processes.url}/console (sign in at {processes.provider.host} as Mira Okafor)")
             succeeded = run_night(Night(processes, narrator))
             if not once:
                 narrator.say("Everything stays up until Ctrl-C.")

@@ -14,7 +14,8 @@ from baton.cli.child_processes import ServiceProcess
 from baton.cli.embedded.process import Escalation, OwnedDirectory, StartError, available_ports, wait_until, write_private
 from baton.cli.stack_note import stack_address
 from baton.demo.beamline_records import PROGRAM
-from baton.demo.staff import ADMINISTRATOR, BEAMLINE, LOOPBACK, DemoIdentityProvider
+from baton.demo.identity_provider import LOOPBACK, DemoIdentityProvider
+from baton.demo.staff import ADMINISTRATOR, BEAMLINE
 
 START_SECONDS = 120.0
 STOPPING: Escalation = ((signal.SIGTERM, 150.0), (signal.SIGKILL, 5.0))  # `baton up` stops several servers
@@ -94,7 +95,7 @@ class BeamlineProcesses:
     @property
     def links(self) -> list[str]:
         lines = self._output().splitlines()
-        links = lines[next(number for number, line in enumerate(lines) if "ready in" in line) + 1 :][:5]
+        links = lines[next(number for number, line in enumerate(lines) if "ready in" in line) + 1 :][:6]
         return [*links, f"  Pictures     {self.pictures}"]
 
     def example_command(self, token: str) -> str:

@@ -1,75 +1,25 @@
-"""The people of the demonstration, each a client with their own token and permissions, and who signs their tokens."""
+"""The people of the demonstration, each a client with their own token and permissions."""
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from threading import Thread
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import Any, TypeVar
 from uuid import UUID
 
-import jwt
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from baton.client import Baton
+from baton.demo.identity_provider import MCP, REST, DemoIdentityProvider
 from baton.domain.operation.procedure.start import needed_grants
 from baton.domain.shared.refusals import Refusal
 
 BEAMLINE: dict[str, Any] = json.loads(files(__package__).joinpath("beamline.json").read_bytes())
-LOOPBACK = "127.0.0.1"
-REST, MCP = "00000000-0000-0000-0000-000000000020", "00000000-0000-0000-0000-000000000022"
-AUDIENCES = {REST: "baton-rest", MCP: "baton-mcp"}  # the audience of a token on each surface
-TOKEN_SECONDS = 12 * 3600
 POLL_SECONDS = 0.1
 WAIT_SECONDS = 90.0  # how long anything may take
 CONDUIT = "00000000-0000-0000-0000-000000000010"
 ADMINISTRATOR = "administrator"
 FOCUS_COMMANDS = ("AdviseProcedure", "GetProcedure", "GetProcedureSteering", *needed_grants("ConductUntilAdvised"))
 T = TypeVar("T")
-
-
-class DemoIdentityProvider:
-    """Publishes a key, and signs tokens with it."""
-
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        public = jwt.get_algorithm_by_name("ES256").to_jwk(self._key.public_key(), as_dict=True)
-        keys = json.dumps({"keys": [{**public, "kid": "night", "use": "sig"}]}).encode()
-
-        class KeyHandler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(keys)))
-                self.end_headers()
-                self.wfile.write(keys)
-
-            def log_message(self, *_: Any) -> None:
-                """Log nothing."""
-
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), KeyHandler)
-        self.issuer = f"http://{LOOPBACK}:{self._server.server_address[1]}"
-        Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def as_setting(self, **bindings: str) -> dict[str, Any]:
-        return {
-            "issuer": self.issuer,
-            "jwks_url": f"{self.issuer}/keys",
-            "allow_insecure_jwks_url": True,
-            "audiences": AUDIENCES,
-            "subject_bindings": [{"subject": subject, "actor_id": actor_id} for subject, actor_id in bindings.items()],
-        }
-
-    def token(self, subject: str, surface: str = REST) -> str:
-        now = int(time())
-        claims = {"iss": self.issuer, "sub": subject, "aud": AUDIENCES[surface], "iat": now, "exp": now + TOKEN_SECONDS}
-        return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": "night", "typ": "at+jwt"})
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class StageError(Exception):
@@ -137,7 +87,9 @@ class StaffOffice:
     def register_person(self, name: str, *contexts: str) -> StaffMember:
         """Register somebody who may query everything, and command in these contexts."""
         actor_id = self.administrator.register_actor(name=name).actor_id
-        token = self.bind_subject(actor_id, name.split()[0].lower(), REST)  # before they may do more than the administrator
+        subject = name.split()[0].lower()
+        token = self.bind_subject(actor_id, subject, REST)  # before they may do more than the administrator
+        self.provider.people[subject] = name
         self.permit(actor_id, REST, sets=["queries", *(f"{context}.commands" for context in contexts)])
         return StaffMember(self.url, name, actor_id, token)
 
