@@ -1,0 +1,104 @@
+"""A whole stack with a small beamline on a simulated plant, people who sign in, and permissions that are enforced."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from baton.client import Baton
+from baton.demo.identity_provider import REST, DemoIdentityProvider
+from tests.support.stack import Stack, run_baton, running_stack
+
+BEAMLINE = Path(__file__).parents[2] / "data" / "console" / "beamline.yaml"
+ADMINISTRATOR = "01900000-0000-7000-8000-0000000000ad"
+CONDUIT = "00000000-0000-0000-0000-000000000010"
+PLANT = [
+    {"kind": "motor", "address": "bl7:rotary", "velocity": 60, "units": "deg"},
+    {"kind": "detector", "address": "bl7:cam1"},
+    {"kind": "peak", "address": "bl7:sharpness", "centres": {"bl7:rotary.RBV": 120}, "width": 90, "height": 100},
+    {"kind": "signal", "address": "bl7:door", "value": 0},
+]
+MIRA, LENA = "Mira Okafor", "Lena Brandt"
+
+
+@dataclass(frozen=True)
+class ConsoleStack:
+    """A running stack, the provider its people sign in at, and a client with every permission."""
+
+    stack: Stack
+    provider: DemoIdentityProvider
+    client: Baton
+
+    @property
+    def url(self) -> str:
+        return self.stack.address("url")
+
+    def cookies(self, subject: str) -> list[dict[str, Any]]:
+        """Return the cookies of a session of somebody who has signed in."""
+        token = self.provider.token(subject)
+        own = {"url": self.url, "httpOnly": True, "sameSite": "Strict"}
+        return [
+            {
+                "name": "baton_session",
+                "value": token,
+                "path": "/console",
+                **{k: v for k, v in own.items() if k != "url"},
+                "domain": "127.0.0.1",
+            }
+        ]
+
+
+@contextmanager
+def running_console_stack(directory: Path) -> Iterator[ConsoleStack]:
+    """The stack with its beamline on record, until the end of the block: Mira may do everything, Lena nothing."""
+    provider = DemoIdentityProvider()
+    settings = {
+        "IDENTITY_PROVIDERS": json.dumps([provider.as_setting(administrator=ADMINISTRATOR)]),
+        "AUTHORIZATION_MODE": "policy",
+        "REQUIRE_AUTHENTICATED_PRINCIPAL": "true",
+        "BOOTSTRAP_PRINCIPAL_ID": ADMINISTRATOR,
+        "SIMULATED_DEVICES": json.dumps(PLANT),
+        "SIMULATION_JOURNAL": str(directory / "plant.jsonl"),
+        "FACILITY_TIME_ZONE": "Europe/Berlin",
+        "CONDUCT_RESTART_LIMIT_SECONDS": "120",
+    }
+    try:
+        with running_stack(directory / "data", **settings) as stack:
+            url = stack.address("url")
+            with Baton(url, provider.token("administrator")) as administrator:
+                permit_everything(administrator, ADMINISTRATOR)
+                register_person(administrator, provider, LENA, permitted=False)
+                register_person(administrator, provider, MIRA, permitted=True)
+            token = provider.token(MIRA.split()[0].lower())
+            applied = run_baton("apply", "-f", str(BEAMLINE), BATON_URL=url, BATON_TOKEN=token)
+            assert applied.returncode == 0, applied.stdout + applied.stderr
+            with Baton(url, token) as client:
+                client.register_subject(name="Bar 7")
+                yield ConsoleStack(stack, provider, client)
+    finally:
+        provider.close()
+
+
+def register_person(administrator: Baton, provider: DemoIdentityProvider, name: str, *, permitted: bool) -> None:
+    """Put somebody on record who can sign in, with every permission or none."""
+    subject = name.split()[0].lower()
+    actor_id = administrator.register_actor(name=name).actor_id
+    administrator.bind_actor_subject(actor_id, issuer=provider.issuer, subject=subject)
+    provider.people[subject] = name
+    if permitted:
+        permit_everything(administrator, actor_id)
+
+
+def permit_everything(administrator: Baton, actor_id: UUID | str) -> None:
+    """Permit somebody every command and query."""
+    administrator.define_policy(
+        name="Everything",
+        conduit_id=CONDUIT,
+        surface_id=REST,
+        permitted_principal_ids=[actor_id],
+        permitted_commands=[],
+        permitted_command_sets=["all"],
+    )
