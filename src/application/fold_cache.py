@@ -1,4 +1,4 @@
-"""The states of long streams, kept between requests: what is newer is read and folded on."""
+"""The states of long streams, and of streams read by the hundred, kept between requests: what is newer is folded on."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
@@ -9,7 +9,8 @@ from uuid import UUID
 from baton.domain.kernel import State, StoredEvent
 
 LONG = 64  # streams of more events are kept
-MAX_EVENTS = 500_000  # in all streams that are kept together; a state may grow with its stream
+MANY = 32  # streams that are read together with so many others are kept too: a tree of equipment is read again and again
+MAX_EVENTS = 500_000  # in all streams that are kept together; a short one counts as long, as its state takes room too
 
 
 class FoldedStream(NamedTuple):
@@ -39,13 +40,19 @@ class FoldCache:
         """Return those of these streams that are kept."""
         return {id: kept for id in ids if (kept := self._streams.get((stream_type, id))) is not None}
 
-    def keep(self, stream_type: str, stream: FoldedStream) -> None:
-        """Keep a stream that is long, in place of what was kept of it; those that were used longest ago make room."""
+    def keep(self, stream_type: str, stream: FoldedStream, *, among: int = 1) -> None:
+        """Keep a stream that is long, or was read among many, in place of what was kept of it; those that were used longest
+        ago make room."""
         if (replaced := self._streams.pop((stream_type, stream.state.id), None)) is not None:
-            self._events -= replaced.version
-        if LONG < stream.version <= self._max_events:
+            self._events -= weight_of(replaced)
+        if (stream.version > LONG or among >= MANY) and stream.version <= self._max_events:
             self._streams[stream_type, stream.state.id] = stream
-            self._events += stream.version
+            self._events += weight_of(stream)
         while self._events > self._max_events:
             _, forgotten = self._streams.popitem(last=False)
-            self._events -= forgotten.version
+            self._events -= weight_of(forgotten)
+
+
+def weight_of(stream: FoldedStream) -> int:
+    """Return how many events a stream counts as; its state takes room however short it is."""
+    return max(stream.version, LONG)

@@ -118,7 +118,7 @@ class UnitOfWork:
 
 
 async def load_streams(session: Session, aggregate: Aggregate[Any], ids: Sequence[UUID]) -> dict[UUID, FoldedStream]:
-    """Return the present states of the streams that exist, by id; of a long one, what was not seen before is read."""
+    """Return the present states of the streams that exist, by id; of one that is kept, what was not seen before is read."""
     known = session.folds.find(aggregate.name, ids)
     rows = by_stream(await session.load(aggregate.name, ids, {id: kept.version for id, kept in known.items()}))
     if unlike := [id for id, kept in known.items() if not kept.precedes(rows.get(id, ()))]:  # a restored database, or a past
@@ -129,7 +129,7 @@ async def load_streams(session: Session, aggregate: Aggregate[Any], ids: Sequenc
         kept, last = known.get(id), stream[-1]
         state: Any = aggregate.replay(stream) if kept is None else aggregate.replay(stream[1:], kept.state)
         folded[id] = FoldedStream(state, last.version, last.position, last.occurred_at)
-        session.folds.keep(aggregate.name, folded[id])
+        session.folds.keep(aggregate.name, folded[id], among=len(ids))
     return folded
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.commands import execute_with_retry
-from baton.application.fold_cache import LONG, FoldCache, FoldedStream
+from baton.application.fold_cache import LONG, MANY, FoldCache, FoldedStream
 from baton.application.ports import Batch, Session, StreamAppend
 from baton.application.unit_of_work import load_state, load_streams
 from baton.domain.contexts import REGISTRY
@@ -88,6 +88,19 @@ async def test_streams_that_are_kept_and_others_are_loaded_together(store: Postg
     async with store.session() as session:
         found = await load_streams(session, asset, [short, missing, kept, unread])
     assert {id: stream.version for id, stream in found.items()} == {kept: 2 * LONG + 1, unread: 2 * LONG + 2, short: 4}
+
+
+async def test_short_streams_are_kept_where_many_are_read_together(store: PostgresStore) -> None:
+    ids = await asyncio.gather(*(register_long_stream(store, 2) for _ in range(MANY)))
+    async with store.session() as session:
+        await load_streams(session, asset, ids[:-1])
+        assert not session.folds.find(asset.name, ids), "these were too few"
+        await load_streams(session, asset, ids)
+        assert len(session.folds.find(asset.name, ids)) == MANY
+        await append_names(session, ids[0], 3, "Renamed since")
+        found = await load_streams(session, asset, ids)
+    assert (found[ids[0]].version, name_of(found[ids[0]])) == (4, "Renamed since")
+    assert name_of(found[ids[1]]) == "Stage 1"
 
 
 async def test_rivals_on_a_long_stream_lose_no_command(client: CommandCaller, store: PostgresStore) -> None:
