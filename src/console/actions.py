@@ -1,6 +1,7 @@
 """Actions: the form of any command, its rehearsal, and its submission through the command path. What is
 refused comes back beside the field or the button it is about."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import orjson
 
 from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
+from baton.api.parsing import refuse_nul
 from baton.client.refusals import ClientError
 from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 KEY, BACK, CHECK = "_key", "back", "_check"
 OWN = frozenset({FORM_TOKEN, KEY, BACK, CHECK, "said", "position", *CONTROLS})
 """What a form carries besides the fields of its command."""
+OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
 MOST_OPTIONS = 100
 LONG_WORK = {"wait": "0"}  # the console does not wait for long work; its page shows how far it is
 
@@ -68,13 +71,12 @@ class Actions:
     async def show(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `GET /console/do/{operation}`: the form, filled in as far as the address says."""
         operation = command_of(request)
-        typed = typed_in(request.query)
-        return await self._page(request, session, operation, typed)
+        return await self._page(request, session, operation, prefilled(request))
 
     async def submit(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `POST /console/do/{operation}`: give the command, rehearse it, or change the form."""
         operation = command_of(request)
-        typed = {**typed_in(request.query), **typed_in(await request.body())}
+        typed = {**prefilled(request), **typed_in(await request.body())}
         session.check_form(typed)
         if any(control in typed for control in CONTROLS) and CHECK not in typed:
             change_rows(typed)
@@ -106,7 +108,7 @@ class Actions:
         client = InProcessClient.of(self._console.parts.edge, session.caller)
         answer = await client.carry_out(client.session.call(operation, arguments, key=typed.get(KEY) or None))
         said = told_of(operation, answer)
-        to = destination(form, answer, typed, said, client.session.position)
+        to = destination(form, answer, typed, session.sign_message(said), client.session.position)
         if request.header(b"x-fragment") is not None:
             return Response(200, orjson.dumps({"to": to, "said": said}), [(b"cache-control", b"no-store")])
         return redirect(to)
@@ -172,7 +174,7 @@ class Actions:
         fields = await with_options(form.fields, desk)
         context = {
             "operation": operation,
-            "label": verb_label(operation),
+            "label": words_of(operation.name) if operation.target is None else verb_label(operation),
             "about": await subject_of(operation, form.target, desk),
             "fields": [one for one in fields if one.required or one.value or one.errors or one.children],
             "more": [one for one in fields if not (one.required or one.value or one.errors or one.children)],
@@ -200,6 +202,11 @@ def command_of(request: Request) -> Operation:
     return operation
 
 
+def prefilled(request: Request) -> dict[str, str]:
+    """Return what an address fills into a form; what makes the form a person's own cannot come from a link."""
+    return {name: value for name, value in typed_in(request.query).items() if name not in (FORM_TOKEN, KEY, CHECK)}
+
+
 def typed_in(content: bytes) -> dict[str, str]:
     """Return what a form or an address holds; several values of one field stand on lines of their own."""
     found: dict[str, str] = {}
@@ -209,6 +216,7 @@ def typed_in(content: bytes) -> dict[str, str]:
         raise RequestValidationError.at("body", msg="The form cannot be read", type="form_parsing") from None
     for name, value in pairs:
         found[name] = f"{found[name]}\n{value}" if found.get(name) else value
+    refuse_nul(found, "body")
     return found
 
 
@@ -293,9 +301,7 @@ def destination(form: FilledForm, answer: Any, typed: Mapping[str, str], said: s
 
 def safe_path(path: str | None) -> str | None:
     """Return a path of the console that a form may lead back to; anything else is none."""
-    return (
-        path if path and (path == "/console" or path.startswith(("/console/", "/console?"))) and "\\" not in path else None
-    )
+    return path if path and OWN_PATH.fullmatch(path) else None
 
 
 def referring_page(request: Request) -> str | None:

@@ -4,29 +4,28 @@ declared command it is the form of."""
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo
 
 from baton.api.app import ApiParts
 from baton.api.edge import Routes, as_refusal
 from baton.api.errors import RequestValidationError, RouteNotFoundError, error_body
-from baton.api.http import Request, Response
+from baton.api.http import ClientDisconnected, Receive, Request, Response
+from baton.api.parsing import refuse_nul
 from baton.application.identity import InvalidTokenError, UnauthenticatedError
 from baton.application.ports import Caller
-from baton.console.actions import Actions
+from baton.console.actions import Actions, referring_page, typed_in
 from baton.console.desk import Desk, HouseRules
 from baton.console.health import Examine, ServiceHealth
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import PAGES, Handler, MenuGroup, Page, Region
 from baton.console.rendering import Templates, html_response, redirect, serve_static
-from baton.console.sessions import ConsoleSession, Sessions
+from baton.console.sessions import ConsoleSession, Sessions, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.sign_in import SignIn
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
 from baton.infrastructure.wall_clock import clock
-
-NAVIGATION = (b"sec-fetch-site", b"sec-fetch-mode")
 
 
 @dataclass
@@ -71,26 +70,36 @@ class Console:
         async def guarded(request: Request, caller: Caller) -> Response:
             session = None
             try:
+                refuse_foreign_sender(request)
                 session = await self.sessions.open(request, caller.correlation_id)
+                if session.new_cookies and comes_from_elsewhere(request):
+                    return self.come_again(request)
                 response: Response = await endpoint(request, session)
             except (UnauthenticatedError, InvalidTokenError) as refusal:
                 return self._ask_to_sign_in(request, refusal)
+            except ClientDisconnected:
+                raise
             except Exception as error:
-                return await self.refusal_page(request, session, as_refusal(error, caller.correlation_id), caller)
-            response.headers += session.new_cookies
+                response = await self.refusal_page(request, session, as_refusal(error, caller.correlation_id), caller)
+            if session is not None:
+                response.headers += session.new_cookies
             return response
 
         return guarded
 
     def _ask_to_sign_in(self, request: Request, refusal: Refusal) -> Response:
-        """Lead to the sign-in; a person who followed a link of another site is asked to come once more, with the cookies."""
-        address = address_of(request)
-        if request.header(NAVIGATION[0]) in ("cross-site", "same-site") and request.header(NAVIGATION[1]) == "navigate":
-            return html_response(self.templates.render("again.html", {"address": address}))
+        """Lead to the sign-in, and from there back to the page."""
+        if comes_from_elsewhere(request):
+            return self.come_again(request)
         if request.header(b"accept") == "text/event-stream":
             return Response(401, b"", [(b"cache-control", b"no-store")])
+        address = address_of(request) if request.scope["method"] == "GET" else referring_page(request) or "/console"
         reason = {} if isinstance(refusal, UnauthenticatedError) else {"refused": refusal.reason or ""}
         return redirect("/console/login?" + urlencode({"next": address, **reason}))
+
+    def come_again(self, request: Request) -> Response:
+        """Have a person who followed a link of another site come once more: from here, their cookies come along."""
+        return html_response(self.templates.render("again.html", {"address": address_of(request)}))
 
     async def refusal_page(
         self, request: Request, session: ConsoleSession | None, refusal: Refusal, caller: Caller
@@ -107,6 +116,7 @@ class Console:
 
     def desk_of(self, request: Request, session: ConsoleSession) -> Desk:
         """Return the desk of a request."""
+        refuse_nul(request.path, "path")
         return self.desk(
             session.caller, session.permitted, path=request.path, query=query_of(request), position=seen_position(request)
         )
@@ -132,10 +142,22 @@ class Console:
             "zone": self.zone.key,
             "address": address_of(request),
             "facility": self.parts.host.settings.self_facility_code,
-            "said": query_of(request).get("said"),
+            "said": session and session.read_message(said_in(request)),
             "halt_href": more.pop("halt_href", None),
             **more,
         }
+
+    async def page_response(
+        self, request: Request, session: ConsoleSession, page: Page, desk: Desk, own: Mapping[str, Any], status: int = 200
+    ) -> Response:
+        """Return a page: its regions, and what its own template shows besides them."""
+        about = page.title
+        if page.name is not None and all(desk.may(operation) for operation in page.asks[:1]):
+            about = await page.name(desk)
+        regions = await self.render_regions(page, desk, frozenset(page.regions))
+        shell = await self.shell(request, session, page, title=about, halts=halting(page, desk))
+        context = {**shell, "regions": regions, "path": desk.path, "query": desk.query, "desk": desk, **own}
+        return html_response(self.templates.render(page.template, context), status)
 
     async def render_regions(self, page: Page, desk: Desk, names: frozenset[str]) -> dict[str, str]:
         """Return these regions of a page, each rendered as the person may see it."""
@@ -163,13 +185,13 @@ class Console:
 
     async def stream(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `GET /console/live`: the page at an address, as it changes."""
-        parts = urlsplit(query_of(request).get("at", ""))
-        match = self.pages.match("GET", parts.path)
+        at, _, parameters = query_of(request).get("at", "").partition("?")
+        match = self.pages.match("GET", unquote(at))
         if not isinstance(match, tuple):
             raise RouteNotFoundError("There is no page at this address.")
         page, path = match
-        caller, address = session.caller, f"{parts.path}?{parts.query}"
-        query = dict(parse_qsl(parts.query))
+        refuse_nul(path, "path")
+        caller, address, query = session.caller, f"{at}?{parameters}", parameters_in(parameters)
 
         async def make_view() -> LiveView:
             permitted = await self.sessions.permitted(caller)
@@ -187,15 +209,10 @@ class PageEndpoint:
     page: Page
 
     async def __call__(self, request: Request, session: ConsoleSession) -> Response:
-        console, page = self.console, self.page
-        desk = console.desk_of(request, session)
-        about = page.title
-        if page.name is not None and all(desk.may(operation) for operation in page.asks[:1]):
-            about = await page.name(desk)
-        regions = await console.render_regions(page, desk, frozenset(page.regions))
-        shell = await console.shell(request, session, page, title=about, halts=halting(page, desk))
-        context = {**shell, "regions": regions, "path": desk.path, "query": desk.query, "desk": desk}
-        return html_response(console.templates.render(page.template, context))
+        desk = self.console.desk_of(request, session)
+        desk.require(self.page.needs)
+        own = await self.page.load(desk) if self.page.load is not None else {}
+        return await self.console.page_response(request, session, self.page, desk, own)
 
 
 @dataclass(frozen=True)
@@ -206,8 +223,21 @@ class HandlerEndpoint:
     handler: Handler
 
     async def __call__(self, request: Request, session: ConsoleSession) -> Response:
+        if request.scope["method"] != "GET":
+            body = await request.body()
+            session.check_form(typed_in(body))
+            request.receive = receive_again(body)
         response: Response = await self.handler(self.console, request, session)
         return response
+
+
+def receive_again(body: bytes) -> Receive:
+    """Return what lets a body be read once more."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
 
 
 def halting(page: Page, desk: Desk) -> dict[str, str]:
@@ -234,10 +264,22 @@ HELD_HERE = "Held from the console."
 
 def query_of(request: Request) -> dict[str, str]:
     """Return the parameters of an address; the last of each name counts."""
+    return parameters_in(request.query.decode("latin-1"))
+
+
+def parameters_in(query: str) -> dict[str, str]:
+    """Return the parameters of a query string; refuse one that cannot be read."""
     try:
-        return dict(parse_qsl(request.query.decode("ascii"), keep_blank_values=True, max_num_fields=1000, errors="strict"))
-    except (UnicodeDecodeError, ValueError):
+        found = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=1000, errors="strict"))
+    except ValueError:
         raise RequestValidationError.at("query", msg="The query string cannot be read", type="query_parsing") from None
+    refuse_nul(found, "query")
+    return found
+
+
+def said_in(request: Request) -> str:
+    """Return the message that an address carries; none where it cannot be read."""
+    return dict(parse_qsl(request.query.decode("latin-1"))).get("said", "")
 
 
 def address_of(request: Request) -> str:

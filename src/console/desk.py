@@ -11,10 +11,12 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from baton.api.errors import RequestValidationError
+from baton.api.parsing import uuid_from
 from baton.application.ports import Caller
 from baton.application.queries import plain_answer
 from baton.application.service import Service
 from baton.application.settings import Settings
+from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NamesOnRequest, Query
 from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Forbidden, Refusal
@@ -35,6 +37,13 @@ class MissingPermissionError(Forbidden):
         super().__init__(
             f"This takes the permission {named}; ask an administrator for it.", reason="principal_not_permitted"
         )
+
+
+def query_named(name: str) -> type[Query]:
+    """Return the query of an operation that follows from the declaration of its aggregate."""
+    query = REGISTRY.operations[name].input
+    assert issubclass(query, Query), f"{name} is a command"
+    return query
 
 
 @dataclass(frozen=True)
@@ -82,16 +91,12 @@ class Desk:
 
     def id(self, name: str) -> UUID:
         """Return the id at a place of the path, or of the query."""
-        text = self.path.get(name) or self.query.get(name, "")
-        try:
-            return UUID(text)
-        except ValueError:
-            raise RequestValidationError.at("path", name, msg="Input should be a valid UUID", type="uuid_parsing") from None
+        return uuid_from(self.path.get(name) or self.query.get(name, ""), "path", name)
 
     async def ask(self, query: type[Query], target: UUID | str | None = None, **fields: Any) -> Any:
         """Return the answer to a query as plain data, with the names of what it refers to."""
         self.require([query.operation])
-        target_id = UUID(str(target)) if target is not None else None
+        target_id = uuid_from(str(target), "path", query.operation.target or "id") if target is not None else None
         request = self._input(query, fields)
         key = (query, target_id, request.model_dump_json())
         if key not in self._answers:

@@ -18,11 +18,11 @@ GOOD, LOOK, STOP, LIVE, PLAIN = "good", "look", "stop", "live", "plain"
 SIGNS = {GOOD: "✓", LOOK: "▲", STOP: "✗", LIVE: "●", PLAIN: "○"}
 LOOKS = {
     GOOD: "Active Approved Available Arrived Attested Built Completed Converged Granted InForce Healthy Installed Measured "
-    "Mounted Nominal Permitted Production Published Sealed Succeeded Trusted Usable Verified Versioned Present Valid ok",
+    "Mounted Nominal Permitted Production Published Sealed Succeeded Trusted Usable Verified Versioned Present Valid Match Entered ok",
     LOOK: "Caution Degraded Draft Held Maintenance OnHold Pending Planned Proposed Recovering Rotating Stale Submitted "
     "Suspended Trial UnderReview Unknown Warning Notice RetirementAnnounced Republishing Expiring awaited warning",
     STOP: "Aborted Abandoned Blocked Cancelled Danger Decommissioned Deregistered Discarded Expired Failed Faulted Invalid "
-    "Lost NotPermitted Rejected Retired Revoked Unavailable Unreachable Voided Withdrawn lost wrong Forbidden Mismatch",
+    "Lost NotPermitted Refused Rejected Retired Retracted Revoked Unavailable Unreachable Voided Withdrawn lost wrong Forbidden Mismatch",
     LIVE: "InProgress Running Started Conducting Live Ongoing heard",
 }  # The states of every aggregate by how they look; a state that stands nowhere is shown plainly.
 LOOK_OF = {state: look for look, states in LOOKS.items() for state in states.split()}
@@ -129,7 +129,7 @@ class Display:
     def value(self, value: Any, field: str = "", beside: Mapping[str, Any] | None = None) -> Markup:
         """Return any value of plain data as it is best read."""
         match value:
-            case None | "" | [] | {} | ():
+            case _ if value in (None, "", [], {}, ()) and not isinstance(value, bool | int | float):
                 return Markup('<span class="none">none</span>')
             case bool():
                 return Markup("yes" if value else "no")

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from uuid_utils.compat import uuid7
 
+from baton.api.errors import RequestValidationError
 from baton.console.display import words_of
 from baton.console.units import UnitError, parse_quantity
 from baton.domain.kernel import Aggregate
@@ -23,6 +24,8 @@ COUNT, FLAG, ADD, REMOVE, SHOW = "_count", "_flag", "_add", "_remove", "_show"
 CONTROLS = (ADD, REMOVE, SHOW)
 """The buttons of a form that change the form itself and send nothing on."""
 LONG_TEXT = 300
+MOST_ROWS, DEEPEST = 500, 12  # rows of all lists of a form, and how deep they may stand in each other
+ROW_NUMBER = re.compile("[0-9]{1,3}")
 MISSING = object()
 EMPTY: tuple[Any, ...] = ("", False, [], {})
 OWN_KINDS = frozenset({"constant", "new_id"})
@@ -59,6 +62,8 @@ class FormField:
     errors: tuple[str, ...] = ()
     last: str | None = None
     name: str = ""
+    values: tuple[Any, ...] = ()  # what the options stand for, in JSON
+    numeric: bool = False  # whether each line is a number
 
     @property
     def element_id(self) -> str:
@@ -91,6 +96,7 @@ class FormReader:
         self, schema: Schema, typed: Typed, owner: Aggregate[Any] | None, hidden: Iterable[str] = ()
     ) -> list[FormField]:
         """Return the fields of an object's schema, those that are required first."""
+        refuse_too_many_rows(typed)
         schema, _ = self.resolve(schema)
         required = set(schema.get("required", ()))
         names = [name for name in schema.get("properties", {}) if name not in set(hidden)]
@@ -179,9 +185,10 @@ class FormReader:
             case "new_id":
                 return replace(shown, kind=kind, value=shown.value or str(uuid7()))
             case "choice":
-                return replace(shown, kind=kind, options=options_in(schema))
+                return replace(shown, kind=kind, options=options_in(schema), values=tuple(schema["enum"]))
             case "choices":
-                return replace(shown, kind=kind, options=options_in(self.resolve(schema["items"])[0]))
+                items, _ = self.resolve(schema["items"])
+                return replace(shown, kind=kind, options=options_in(items), values=tuple(items["enum"]))
             case "variants":
                 return self._alternative_fields(shown, self.alternatives(schema), typed, owner)
             case "flag":
@@ -190,9 +197,12 @@ class FormReader:
             case "group":
                 return replace(shown, kind=kind, children=self._object_fields(place, schema, typed, owner))
             case "lines":
-                return replace(shown, kind=kind, unit=unit_code(self.resolve(schema["items"])[0]) or shown.unit)
+                items, _ = self.resolve(schema["items"])
+                return replace(
+                    shown, kind=kind, unit=unit_code(items) or shown.unit, numeric=items["type"] in ("integer", "number")
+                )
             case "rows":
-                count = int(typed.get(f"{place}.{COUNT}", "") or row_count(place, typed))
+                count = row_count(place, typed)
                 rows = (self._field(str(i), f"{place}.{i}", schema["items"], True, typed, owner) for i in range(count))
                 return replace(shown, kind=kind, children=tuple(rows))
         return replace(shown, kind=kind)
@@ -339,30 +349,46 @@ def plain_text(value: Any) -> str:
 
 
 def row_count(place: str, typed: Typed) -> int:
-    """Return how many rows of a list something was typed into."""
-    pattern = re.compile(rf"{re.escape(place)}\.(\d+)(?:\.|$)")
+    """Return how many rows a list has: as many as its form says, or as something was typed into."""
+    if ROW_NUMBER.fullmatch(said := typed.get(f"{place}.{COUNT}", "")):
+        return int(said)
+    pattern = re.compile(rf"{re.escape(place)}\.({ROW_NUMBER.pattern})(?:\.|$)")
     numbers = [int(found[1]) for name in typed if (found := pattern.match(name))]
     return max(numbers, default=-1) + 1
 
 
+def refuse_too_many_rows(typed: Typed) -> None:
+    """Raise where a form would have more rows, in all its lists, than one page shows."""
+    rows: dict[str, int] = {}
+    for name, text in typed.items():
+        parts = name.split(".", DEEPEST)[:DEEPEST]
+        for depth, part in enumerate(parts):
+            number = text if part == COUNT else part
+            if depth and number.isascii() and number.isdigit():
+                place, count = ".".join(parts[:depth]), int(number[:9]) + (part != COUNT)
+                rows[place] = max(rows.get(place, 0), count)
+    if sum(rows.values()) > MOST_ROWS:
+        raise RequestValidationError.at("body", msg=f"A form has {MOST_ROWS} rows at most", type="too_long")
+
+
 def change_rows(typed: dict[str, str]) -> None:
     """Apply the button of a form that adds or removes a row."""
+    refuse_too_many_rows(typed)
     if place := typed.pop(ADD, ""):
-        count = int(typed.get(f"{place}.{COUNT}", "") or row_count(place, typed))
-        typed[f"{place}.{COUNT}"] = str(count + 1)
+        typed[f"{place}.{COUNT}"] = str(row_count(place, typed) + 1)
     if removed := typed.pop(REMOVE, ""):
         place, _, number = removed.rpartition(".")
-        at, count = int(number), int(typed.get(f"{place}.{COUNT}", "") or row_count(place, typed))
-        rows = [{n: v for n, v in typed.items() if belongs(n, f"{place}.{i}")} for i in range(count)]
+        rows = [{n: v for n, v in typed.items() if belongs(n, f"{place}.{i}")} for i in range(row_count(place, typed))]
         for row in rows:
             for name in row:
                 del typed[name]
-        for new, row in enumerate(row for i, row in enumerate(rows) if i != at):
+        kept = [row for i, row in enumerate(rows) if str(i) != number]
+        for new, row in enumerate(kept):
             for name, value in row.items():
                 typed[
                     f"{place}.{new}{name[len(place) + 1 :].partition('.')[1]}{name[len(place) + 1 :].partition('.')[2]}"
                 ] = value
-        typed[f"{place}.{COUNT}"] = str(count - 1)
+        typed[f"{place}.{COUNT}"] = str(len(kept))
 
 
 def belongs(name: str, place: str) -> bool:
@@ -409,11 +435,14 @@ def read_field(shown: FormField, typed: Typed, zone: ZoneInfo, faults: dict[str,
                 return kept if kept or shown.required else MISSING
             case "references" | "choices" | "lines":
                 lines = [line.strip() for line in text.splitlines() if line.strip()]
-                values: list[Any] = [number_in(line, shown) for line in lines] if shown.unit else lines
+                read = number_in if shown.numeric else declared_value
+                values = [read(line, shown) for line in lines]
                 return values if values or shown.required else MISSING
         if not text.strip():
             return "" if shown.required and shown.kind in ("text", "area") else MISSING
         match shown.kind:
+            case "choice":
+                return declared_value(text, shown)
             case "number":
                 return number_in(text, shown)
             case "time":
@@ -439,6 +468,11 @@ def number_in(text: str, shown: FormField) -> int | float:
     """Return the number that was typed, in the declared unit."""
     number = parse_quantity(text, shown.unit)
     return int(number) if number == int(number) and abs(number) < 2**53 else number
+
+
+def declared_value(text: str, shown: FormField) -> Any:
+    """Return the value that an option stands for; a text that is none of them stays what it is, and is refused as such."""
+    return next((value for value in shown.values if str(value) == text), text)
 
 
 def instant_in(text: str, zone: ZoneInfo) -> str:

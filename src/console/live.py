@@ -50,7 +50,7 @@ class LiveView:
 
     key: ViewKey
     page: Page
-    caller: Caller
+    caller: Caller  # the person it is rendered as: always one who looks at it, since another one's rights may have changed
     path: Mapping[str, str]
     query: Mapping[str, str]
     shown: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class LiveView:
     rendered_at: dict[str, float] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
     trouble: bool = False
-    readers: "set[asyncio.Event]" = field(default_factory=set)
+    readers: "dict[asyncio.Event, Caller]" = field(default_factory=dict)
 
     def due(self, now: float) -> frozenset[str]:
         """Return the regions that are to be rendered now."""
@@ -107,7 +107,7 @@ class LiveViews:
     def open(self, view: LiveView, reader: asyncio.Event) -> LiveView:
         """Have somebody look at a view; return the one that all who see the same share."""
         shared = self._views.setdefault(view.key, view)
-        shared.readers.add(reader)
+        shared.readers[reader] = view.caller
         if not shared.shown:
             shared.stale |= set(shared.page.regions)
         if self._task is None or self._task.done():
@@ -116,9 +116,11 @@ class LiveViews:
 
     def close(self, view: LiveView, reader: asyncio.Event) -> None:
         """Let somebody look away; a view that nobody looks at is forgotten."""
-        view.readers.discard(reader)
-        if not view.readers:
-            self._views.pop(view.key, None)
+        view.readers.pop(reader, None)
+        if view.readers:
+            view.caller = next(iter(view.readers.values()))
+        elif self._views.get(view.key) is view:
+            del self._views[view.key]
 
     async def _run(self) -> None:
         """Render what is due until nobody looks at anything."""
@@ -181,8 +183,9 @@ class LiveReader:
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames of a live page until the person is gone, signed out or may no longer see it."""
-        over, reader = asyncio.create_task(self.request.wait_for_end()), asyncio.Event()
+        reader = asyncio.Event()
         view = self.views.open(await self.make_view(), reader)
+        over = asyncio.create_task(self.request.wait_for_end())
         sent: dict[str, str] = {}
         checked_at, trouble = time.monotonic(), False
         try:

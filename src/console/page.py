@@ -55,6 +55,8 @@ class Page:
     halts: str | None = None  # the aggregate whose verbs the halt bar has; None for everything that is live
     regions: dict[str, Region] = field(default_factory=dict)
     name: Callable[["Desk"], Awaitable[str]] | None = None  # what the page is about, for its title
+    load: Loader | None = None  # what its template shows besides the regions, made for one person and not live
+    needs: tuple[Operation, ...] = ()  # what is asked for that
 
     def region(
         self,
@@ -78,6 +80,16 @@ class Page:
 
         return declare
 
+    def loads(self, *, asks: Sequence[type[Query] | Operation]) -> Callable[[Loader], Loader]:
+        """Declare what the page's own template shows besides its regions: what is made for one person, such as a form."""
+        self.needs = tuple(one if isinstance(one, Operation) else one.operation for one in asks)
+
+        def declare(load: Loader) -> Loader:
+            self.load = load
+            return load
+
+        return declare
+
     def titled(self, load: Callable[["Desk"], Awaitable[str]]) -> Callable[["Desk"], Awaitable[str]]:
         """Declare what the page is about, as its title says it."""
         self.name = load
@@ -86,7 +98,8 @@ class Page:
     @property
     def asks(self) -> tuple[Operation, ...]:
         """Everything that the page asks, each once."""
-        return tuple(dict.fromkeys(operation for region in self.regions.values() for operation in region.asks))
+        regions = (operation for region in self.regions.values() for operation in region.asks)
+        return tuple(dict.fromkeys((*self.needs, *regions)))
 
     @property
     def placeholders(self) -> tuple[str, ...]:

@@ -3,17 +3,20 @@ the stylesheet, so that a plot fits both themes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from math import floor, log10
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor, log10
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
 from baton.console.display import number_text
 
-WIDTH, HEIGHT = 760, 180
+WIDTH, NARROW, HEIGHT = 760, 560, 180
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 26
 MOST_POINTS = 800
+MOST_TICKS = 20
+TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
+MARGIN = 0.06  # of the height, so that no line runs along the edge
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,24 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
         return [low]
     step = 10 ** floor(log10((high - low) / count))
     step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= count)
-    first = -(-low // step) * step
-    found = []
-    while first <= high + step * 1e-9:
-        found.append(0.0 if abs(first) < step * 1e-9 else first)
-        first += step
-    return found
+    return multiples(step, low, high)
+
+
+def time_ticks(low: float, high: float, zone: ZoneInfo, count: int = 5) -> list[float]:
+    """Return moments between two that are round on the facility's clock."""
+    step = next((one for one in TIME_STEPS if (high - low) / one <= count), None)
+    if step is None:
+        return ticks(low, high, count)
+    ahead = datetime.fromtimestamp(low, UTC).astimezone(zone).utcoffset() or timedelta(0)
+    shift = ahead.total_seconds()
+    return [one - shift for one in multiples(step, low + shift, high + shift)]
+
+
+def multiples(step: float, low: float, high: float) -> list[float]:
+    """Return the multiples of a step between two numbers."""
+    first = ceil(low / step - 1e-9)
+    found = ((first + number) * step for number in range(MOST_TICKS))
+    return [0.0 if abs(one) < step * 1e-9 else one for one in found if one <= high + step * 1e-9]
 
 
 def line_plot(
@@ -60,32 +75,41 @@ def line_plot(
     marks: Sequence[tuple[float, str]] = (),
     x_label: str = "",
     dots: bool = False,
+    counted: bool = False,
+    latest: bool = True,
+    width: int = WIDTH,
 ) -> Markup:
-    """Return a plot of lines with the same unit. With a zone, first coordinates are times in seconds since 1970; a band is
-    the range that is good, marks name moments."""
+    """Return a plot of lines with the same unit. With a zone, first coordinates are times in seconds since 1970; where they
+    are counted, they are whole numbers. A band is the range that is good, marks name moments."""
     drawn = [one for one in series if one.points]
     if not drawn:
         return Markup('<p class="empty">Nothing was measured yet.</p>')
     xs = [x for one in drawn for x, _ in one.points]
     ys = [y for one in drawn for _, y in one.points] + list(band or ())
-    (left, right), (low, high) = widened(min(xs), max(xs)), widened(min(ys), max(ys))
+    (left, right), (low, high) = span_of(min(xs), max(xs)), span_of(min(ys), max(ys), MARGIN)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        across = LEFT + (x - left) / (right - left) * (WIDTH - LEFT - RIGHT)
-        return round(across, 1), round(HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
+        return round(LEFT + (x - left) / (right - left) * (width - LEFT - RIGHT), 1), round(
+            HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - TOP - BOTTOM), 1
+        )
 
-    parts = [f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>']
+    parts = [f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{width - RIGHT}"/>']
     if band is not None:
         (_, top), (_, bottom) = place(left, band[1]), place(left, band[0])
         parts.insert(
-            0, f'<rect class="band" x="{LEFT}" y="{top}" width="{WIDTH - LEFT - RIGHT}" height="{round(bottom - top, 1)}"/>'
+            0, f'<rect class="band" x="{LEFT}" y="{top}" width="{width - LEFT - RIGHT}" height="{round(bottom - top, 1)}"/>'
         )
     for value in ticks(low, high):
         _, y = place(left, value)
-        parts.append(f'<path class="grid" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<path class="grid" d="M{LEFT} {y}H{width - RIGHT}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{escape(number_text(value))}</text>')
-    for value in ticks(left, right, 5):
+    across = ticks(left, right, 5) if zone is None else time_ticks(left, right, zone)
+    for value in across:
+        if counted and value != int(value):
+            continue
         x, _ = place(value, low)
+        if x_label and x > width - RIGHT - 8 * len(x_label):
+            continue
         text = number_text(value) if zone is None else clock_text(value, right - left, zone)
         parts.append(f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="middle">{escape(text)}</text>')
     for x_at, text in marks:
@@ -99,26 +123,28 @@ def line_plot(
         parts.append(f'<path class="line line-{number % 4}" d="{path}"/>')
         if dots:
             parts += [f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="3"/>' for x, y in places]
+        if not latest:
+            continue
         x, y = place(*one.points[-1])
         text = " ".join(
             part for part in (one.name if len(drawn) > 1 else "", number_text(one.points[-1][1]), one.unit or "") if part
         )
-        anchor, beside = ("end", x - 8) if x > WIDTH * 0.8 else ("start", x + 8)
+        anchor, beside = ("end", x - 8) if x > width * 0.8 else ("start", x + 8)
         parts.append(f'<circle class="dot dot-{number % 4}" cx="{x}" cy="{y}" r="4"/>')
         above = max(y - 8, 12)
         parts.append(f'<text class="latest" x="{beside}" y="{above}" text-anchor="{anchor}">{escape(text)}</text>')
     if x_label:
-        parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - BOTTOM - 6}" text-anchor="end">{escape(x_label)}</text>')
+        parts.append(f'<text x="{width - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{escape(x_label)}</text>')
     return Markup(
-        f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+        f'<svg class="plot" viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
 
-def widened(low: float, high: float) -> tuple[float, float]:
-    """Return a range that is not empty."""
-    if high > low:
-        return low, high
-    return low - (abs(low) * 0.05 or 1.0), high + (abs(high) * 0.05 or 1.0)
+def span_of(low: float, high: float, margin: float = 0.0) -> tuple[float, float]:
+    """Return a range that is not empty, with a margin on both sides."""
+    if high <= low:
+        return low - (abs(low) * 0.05 or 1.0), high + (abs(high) * 0.05 or 1.0)
+    return low - (high - low) * margin, high + (high - low) * margin
 
 
 def clock_text(seconds: float, span: float, zone: ZoneInfo) -> str:

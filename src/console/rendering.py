@@ -6,6 +6,7 @@ from functools import cache
 from hashlib import blake2s
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,6 +35,7 @@ PAGE_HEADERS: Headers = [
     (b"cache-control", b"no-store"),
 ]
 HTML = b"text/html; charset=utf-8"
+VISIBLE = "".join(map(chr, range(33, 127)))  # what stays as it is in an address; the rest is quoted, so no header ends early
 STATIC = ("console.css", "console.js", "baton.svg")
 
 
@@ -97,4 +99,5 @@ def html_response(html: str, status: int = 200, headers: Headers | None = None) 
 
 def redirect(to: str, headers: Headers | None = None, status: int = 303) -> Response:
     """Return an answer that leads elsewhere."""
-    return Response(status, b"", [(b"location", to.encode()), (b"cache-control", b"no-store"), *(headers or [])])
+    address = quote(to, safe=VISIBLE).encode()
+    return Response(status, b"", [(b"location", address), (b"cache-control", b"no-store"), *(headers or [])])

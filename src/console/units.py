@@ -51,7 +51,7 @@ def convert(number: float, given: str, wanted: str) -> float:
     source, target = known_unit(given), known_unit(wanted)
     if source is None or target is None or not source.is_compatible_with(target):
         raise UnitError(f"{given} cannot be converted to {wanted}")
-    return float(registry().Quantity(number, source).to(target).magnitude)
+    return float(f"{registry().Quantity(number, source).to(target).magnitude:.15g}")  # without the noise of the last bits
 
 
 def parse_quantity(text: str, unit: str | None) -> float:

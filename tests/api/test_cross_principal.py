@@ -1,7 +1,6 @@
 """A caller without permission learns nothing from a query, not even whether an id exists: every query, REST and MCP."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -13,35 +12,14 @@ from pydantic import TypeAdapter
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from tests.support.api.list_samples import CATALOGUES
-from tests.support.api.mcp_clients import MCP, agent, call_tool_once, document_of, json_of, text_of, tool_result
-from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples
+from tests.support.api.mcp_clients import agent, call_tool_once, document_of, json_of, text_of, tool_result
+from tests.support.api.policy_service import PolicyService, open_policy_service
+from tests.support.api.samples import SYSTEM_CONDUIT
 from tests.support.databases import fresh_database
-from tests.support.service import Api, running_api
+from tests.support.service import Api
 from tests.support.tables import for_each
 from tests.support.waiting import until
 
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "evaluate_policy": {
-        "evaluated_principal_id": "{actor_id}",
-        "evaluated_command_name": "GetVisit",
-        "evaluated_conduit_id": "{conduit_id}",
-        "evaluated_surface_id": "{surface_id}",
-    },
-    "list_permissions": {
-        "evaluated_principal_id": "{actor_id}",
-        "evaluated_conduit_id": "{conduit_id}",
-        "evaluated_surface_id": "{surface_id}",
-    },
-    "inspect_plan_binding": {"practice_id": "{practice_id}", "asset_ids": ["{asset_id}"]},
-    "read_assets": {"asset_ids": ["{asset_id}"]},
-    "resolve_signals": {"addresses": ["lum:m102"]},
-    "read_signals": {"addresses": ["lum:m102"]},
-    "preflight_run": {"name": "Load step 2", "plan_id": "{plan_id}"},
-}
-"""What some queries must be asked besides the ids in their path."""
-OTHER_MEANINGS = {"get_beamline_now": {"asset_id": "root_asset_id"}}
-"""What some queries mean by an id that others mean differently."""
 OPEN = {"get_my_access"}
 OF_THE_PLANT = {"read_signals"}
 """What a worker answers, of which there is none here."""
@@ -52,55 +30,14 @@ BY_ID = [one for one in QUERIES if "{" in one.path or (one.has_body and one.name
 TOOLS = [operation for operation in QUERIES if operation.mcp and operation.name not in OF_THE_PLANT]
 
 
-@dataclass(frozen=True)
-class PolicyService:
-    """A service that enforces policies, with one of everything in it."""
-
-    permitted: Api
-    stranger: Api
-    ids: dict[str, str]
-
-    def path(self, operation: Operation, ids: dict[str, str] | None = None) -> str:
-        return operation.path.format(**self.meant(operation, ids or self.ids))
-
-    def meant(self, operation: Operation, ids: dict[str, str]) -> dict[str, str]:
-        """Return the ids as an operation means them."""
-        return {**ids, **{name: ids[other] for name, other in OTHER_MEANINGS.get(operation.name, {}).items()}}
-
-    def arguments(self, operation: Operation, ids: dict[str, str] | None = None) -> dict[str, Any]:
-        return {name: fill_ids(value, ids or self.ids) for name, value in ARGUMENTS.get(operation.name, {}).items()}
-
-    def tool_arguments(self, operation: Operation) -> dict[str, Any]:
-        named = [name for name in (operation.target, *operation.path_fields) if name]
-        ids = self.meant(operation, self.ids)
-        return {**{name: ids[name] for name in named}, **self.arguments(operation)}
-
-
-def fill_ids(value: Any, ids: dict[str, str]) -> Any:
-    """Return an argument with the ids it names."""
-    return [fill_ids(one, ids) for one in value] if isinstance(value, list) else value.format(**ids)
-
-
 @pytest.fixture(scope="module")
 async def policy_service(
     postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PolicyService]:
     """One person holds every permission on both surfaces; another one is known to the service and holds none."""
-    outbox = tmp_path_factory.mktemp("outbox")
-    admin, enforced = str(uuid4()), {"authorization_mode": "policy", "publication_outbox": outbox, **CATALOGUES}
     with fresh_database(postgres, template) as url:
-        async with running_api(url, bootstrap_principal_id=admin, **enforced) as api:
-            boss = api.acting_as(admin)
-            owner = await boss.create("/actors", {"name": "Owner"})
-            stranger = await boss.create("/actors", {"name": "Stranger"})
-            for surface_id in (SYSTEM_HTTP, MCP):
-                grant = {"name": "Everything", "conduit_id": SYSTEM_CONDUIT, "surface_id": surface_id}
-                holders = {"permitted_principal_ids": [owner], "permitted_commands": [], "permitted_command_sets": ["all"]}
-                await boss.create("/policies", {**grant, **holders})
-            permitted = api.acting_as(owner)
-            ids = await create_samples(permitted)
-            (outbox / f"{ids['receipt_id']}.json").write_text("{}")
-            yield PolicyService(permitted, api.acting_as(stranger), ids)
+        async with open_policy_service(url, tmp_path_factory.mktemp("outbox")) as policy_service:
+            yield policy_service
 
 
 def test_only_what_is_about_the_caller_needs_no_permission() -> None:

@@ -40,7 +40,7 @@ ORDERED = [one for one in PAGED if "order" in one.input.model_fields and one.nam
 PAGING = {"limit", "cursor", "order", "min_position", "include"}
 MOST_ASKED = 6
 """How many values of a filter that every list has are tried with one list."""
-MOST = {"list_procedure_activities": 500}
+MOST = {"list_procedure_activities": 500, "list_run_observations": 500}
 """How many items a page may hold, where it is not 100."""
 
 

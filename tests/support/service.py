@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.console.console import add_console
+from baton.console.health import Examine
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.projections import Projector
 from tests.support.workflows.step_json import PROGRAMS
@@ -58,13 +60,13 @@ class Api:
 
 @asynccontextmanager
 async def running_api(
-    database_url: str, *, projecting: bool = True, any_host: bool = False, **settings: Any
+    database_url: str, *, projecting: bool = True, any_host: bool = False, examine: Examine | None = None, **settings: Any
 ) -> AsyncIterator[Api]:
-    """The API on a free port, and the projector unless not wanted."""
+    """The API on a free port, and the projector unless not wanted; its console can examine it by what is given."""
     settings = {"pid_minter": "development", "compute_programs": PROGRAMS, **settings}
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
     config = uvicorn.Config(
-        create_app(Runtime(chosen), any_host=any_host, add_pages=add_console),
+        create_app(Runtime(chosen), any_host=any_host, add_pages=partial(add_console, examine=examine)),
         port=0,
         log_level="error",
         http=timed_connection(chosen.client_timeout_seconds),

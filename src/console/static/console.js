@@ -71,7 +71,7 @@ function showPulse() {
 function replaceRegion({ id, mark, html }) {
   const region = document.getElementById(id);
   if (!region || region.dataset.mark === mark) return;
-  if (region.contains(document.activeElement) && one("input, select, textarea", region) === document.activeElement) return;
+  if (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) return;
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const at = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") ? `[href="${CSS.escape(focused.getAttribute("href"))}"]` : null);
   const open = all("details", region).map((part) => part.open);
@@ -134,7 +134,7 @@ async function submitForm(form, submitter) {
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.append(submitter.name, submitter.value);
   const action = submitter?.getAttribute("formaction") || form.getAttribute("action");
-  const buttons = all("button", form);
+  const buttons = [...form.elements].filter((part) => part.localName === "button" && !part.disabled);
   buttons.forEach((button) => (button.disabled = true));
   const answer = await fetch(action, { method: "POST", body, headers: { "X-Fragment": "1" } }).catch(() => null);
   buttons.forEach((button) => (button.disabled = false));
@@ -143,11 +143,13 @@ async function submitForm(form, submitter) {
     const { to, said: text } = await answer.json();
     dialog.close();
     const target = new URL(to, location.href);
-    if (target.pathname === location.pathname) return say(text);
-    return location.assign(to);
+    if (target.pathname !== location.pathname) return location.assign(to);
+    all("form[data-judge]").forEach(judge);
+    return say(text);
   }
   const html = await answer.text();
   if (html.trimStart().startsWith("<!doctype")) return location.reload();
+  if (form.dataset.judge) return showJudgement(form, html);
   dialog.innerHTML = html;
   if (!dialog.open) dialog.showModal();
   (one("[aria-invalid]", dialog) || one(".refusal, .rehearsed", dialog) || one("input:not([type=hidden])", dialog))?.focus?.();
@@ -165,7 +167,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.matches("[data-command], [data-act]")) {
+  if (form.matches("[data-command], [data-act]") || event.submitter?.matches("[data-in-place]")) {
     event.preventDefault();
     submitForm(form, event.submitter);
   }
@@ -182,22 +184,39 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("change", (event) => {
   const slider = event.target.closest("[data-slider]");
-  if (slider) location.search = new URLSearchParams(new FormData(slider));
+  if (slider) location.href = `${slider.action.split("?")[0]}?${new URLSearchParams(new FormData(slider))}`;
 });
 
-// Forms that are judged while they are filled in: what comes back replaces the place they name.
+// Forms that are judged while they are filled in: what comes back replaces the place they name, and what it says of single
+// fields stands beside those. They are judged again when something on the page has changed.
 const judging = new Map();
-async function judge(form) {
+function showJudgement(form, html) {
   const place = document.getElementById(form.dataset.judge);
+  const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
+  place.innerHTML = html;
+  if (focused) document.getElementById(focused)?.focus();
+  all(".error", form).forEach((error) => error.remove());
+  all("[aria-invalid]", form).forEach((field) => field.removeAttribute("aria-invalid"));
+  all(".wrong", form).forEach((field) => field.classList.remove("wrong"));
+  for (const error of all("[data-field-error]", place)) {
+    const field = document.getElementById(error.dataset.fieldError);
+    document.getElementById(`${error.dataset.fieldError}-about`)?.append(error);
+    field?.setAttribute("aria-invalid", "true");
+    field?.closest(".field")?.classList.add("wrong");
+  }
+  showTimes(place);
+  form.dispatchEvent(new CustomEvent("judged"));
+}
+async function judge(form) {
   judging.get(form)?.abort();
   const controller = new AbortController();
   judging.set(form, controller);
   const body = new URLSearchParams(new FormData(form));
   const answer = await fetch(form.dataset.judgeAt, { method: "POST", body, headers: { "X-Fragment": "1" }, signal: controller.signal }).catch(() => null);
-  if (!answer || !place || judging.get(form) !== controller) return;
+  if (judging.get(form) !== controller) return;
+  if (!answer) return say("The service cannot be reached; what is typed is not judged.", true);
   const html = await answer.text();
-  if (!html.trimStart().startsWith("<!doctype")) place.innerHTML = html;
-  form.dispatchEvent(new CustomEvent("judged"));
+  if (!html.trimStart().startsWith("<!doctype")) showJudgement(form, html);
 }
 let judgeSoon = 0;
 document.addEventListener("input", (event) => {
@@ -207,7 +226,7 @@ document.addEventListener("input", (event) => {
     judgeSoon = setTimeout(() => judge(form), 250);
   }
 });
-all("form[data-judge]").forEach(judge);
+document.addEventListener("replaced", () => all("form[data-judge]").forEach(judge));
 
 // Keys: H holds, S stops, Shift+A aborts; never while something is typed.
 document.addEventListener("keydown", (event) => {

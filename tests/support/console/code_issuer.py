@@ -1,4 +1,4 @@
-"""An identity provider at which people sign in from a page: codes that are good once, for who proves to have begun (PKCE)."""
+"""An identity provider at which people sign in from a page: codes that are good once, for who began (PKCE)."""
 
 import base64
 import hashlib

@@ -1,22 +1,27 @@
 """The HTML of a page, as far as tests ask about it: its elements, their attributes and its text."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Self
 
 ADDRESSES = ("href", "src", "action", "formaction", "data", "poster", "xlink:href", "srcset", "ping", "background")
 """The attributes that lead somewhere or load something."""
 FOREIGN_ELEMENTS = frozenset({"style", "base", "iframe", "object", "embed", "frame", "applet"})
+HEADING = re.compile("h[1-6]")
 VOID = frozenset({"input", "img", "meta", "link", "br", "hr", "wbr", "source", "col", "area", "track"})
 
 
 @dataclass(frozen=True)
 class Element:
-    """One element: its name, its attributes, and the text inside."""
+    """One element: its name, its attributes, what it stands in, and the text inside."""
 
     tag: str
     attributes: Mapping[str, str]
+    within: frozenset[str]
     texts: list[str] = field(default_factory=list)
 
     @property
@@ -43,13 +48,17 @@ class PageSource(HTMLParser):
         return source
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {name: value or "" for name, value in attrs})
-        self.elements.append(element)
+        element = self._add(tag, attrs)
         if tag not in VOID:
             self._open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(Element(tag, {name: value or "" for name, value in attrs}))
+        self._add(tag, attrs)
+
+    def _add(self, tag: str, attrs: list[tuple[str, str | None]]) -> Element:
+        within = frozenset(element.tag for element in self._open)
+        self.elements.append(Element(tag, {name: value or "" for name, value in attrs}, within))
+        return self.elements[-1]
 
     def handle_endtag(self, tag: str) -> None:
         while self._open and tag in [element.tag for element in self._open]:
@@ -61,8 +70,8 @@ class PageSource(HTMLParser):
             element.texts.append(data)
 
     def all(self, *tags: str) -> list[Element]:
-        """Return every element with one of these names."""
-        return [element for element in self.elements if element.tag in tags]
+        """Return every element with one of these names, but for those of pictures."""
+        return [element for element in self.elements if element.tag in tags and "svg" not in element.within]
 
     def value(self, name: str) -> str:
         """Return the value of the first field with this name."""
@@ -91,21 +100,20 @@ class PageSource(HTMLParser):
         for tag in ("h1", "title", "main"):
             if len(found := self.all(tag)) != 1 or (tag != "main" and not found[0].text):
                 yield f"{len(found)} elements {tag}, or empty"
-        ids = [element.get("id") for element in self.elements if element.get("id")]
-        yield from (f"the id {one} stands twice" for one in sorted({one for one in ids if ids.count(one) > 1}))
+        ids = Counter(element.get("id") for element in self.elements if element.get("id"))
+        yield from (f"the id {one} stands {count} times" for one, count in ids.items() if count > 1)
         for element in self.elements:
             for name in ("for", "aria-labelledby", "aria-describedby", "aria-controls", "list"):
                 yield from (f"{name} names {one!r}, which is nowhere" for one in element.get(name).split() if one not in ids)
         for nav in self.all("nav", "aside"):
             if not nav.get("aria-label") and not nav.get("aria-labelledby"):
                 yield f"a {nav.tag} without a label"
-        levels = [int(element.tag[1]) for element in self.elements if element.tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
-        if any(after > before + 1 for before, after in zip(levels, levels[1:], strict=False)):
+        levels = [int(heading.tag[1]) for heading in self.elements if HEADING.fullmatch(heading.tag)]
+        if any(after > before + 1 for before, after in pairwise(levels)):
             yield f"headings that skip a level: {levels}"
         yield from (f"a th without a scope: {one.text!r}" for one in self.all("th") if not one.get("scope"))
-        yield from (
-            f"an a without text: {one.get('href')}" for one in self.all("a") if not (one.text or one.get("aria-label"))
-        )
+        silent = [link for link in self.all("a") if not (link.text or link.get("aria-label"))]
+        yield from (f"a link without text to {link.get('href')}" for link in silent)
 
 
 def is_own(address: str) -> bool:

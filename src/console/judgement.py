@@ -1,0 +1,139 @@
+"""Judgements: what gates say of something that is to start, in sentences, with links to what opens those that are closed."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.console.desk import Desk
+from baton.console.display import href_of, is_uuid, short_id, words_of
+from baton.console.verbs import form_href
+from baton.domain.contexts import REGISTRY
+from baton.domain.shared.naming import name_field
+
+MOST_LINKS = 4
+ABOUT = {
+    "clearance_present": "Clearance",
+    "clearance_active": "Clearance",
+    "supply_present": "Supply",
+    "supply_available": "Supply",
+    "enclosure_permitted": "Enclosure",
+    "plan_current": "Plan",
+    "subject_mounted": "Subject",
+    "assets_in_service": "Asset",
+    "families_covered": "Family",
+    "wires_connected": "Asset",
+    "roles_played": "Asset",
+    "campaign_open": "Campaign",
+}  # What the ids are of that each gate asks about.
+OPENED_BY = {"subject_mounted": "mount_subject"}
+"""The verb that opens a gate, where one does whatever keeps it closed."""
+WHERE = {
+    "clearance_present": ("Clearances", "/console/clearances"),
+    "supply_present": ("Supplies", "/console/supplies"),
+    "plan_current": ("Other plans", "/console/start"),
+}  # Where to go on where there is no such thing yet.
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A link to what opens a gate; one that leads to a form is opened in place."""
+
+    text: str
+    href: str
+
+    @property
+    def is_form(self) -> bool:
+        return self.href.startswith("/console/do/")
+
+
+@dataclass(frozen=True)
+class ClosedGate:
+    """A gate that is closed: why, and what opens it."""
+
+    name: str
+    sentence: str
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether something may start: the closed gates, the names of the open ones, the cautions that starting acknowledges,
+    and what is wrong with single fields by their places."""
+
+    closed: tuple[ClosedGate, ...] = ()
+    open: tuple[str, ...] = ()
+    cautions: tuple[Mapping[str, Any], ...] = ()
+    errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    remark: str = ""
+
+    @property
+    def count(self) -> int:
+        return len(self.closed) + len(self.open)
+
+    @property
+    def passed(self) -> bool:
+        return not self.closed and not self.errors
+
+
+def gate_words(gate: str) -> str:
+    """Return the name of a gate as people read it."""
+    return "Permissions held" if gate == "grants_present" else words_of(gate)
+
+
+def missing_grants(needed: Iterable[str], desk: Desk) -> ClosedGate | None:
+    """Return the gate that permissions close which the person does not hold; None where none is missing."""
+    missing = [name for name in dict.fromkeys(needed) if name not in desk.permitted]
+    if not missing:
+        return None
+    sentence = f"It takes the permission {' and '.join(missing)}; ask an administrator for it."
+    return ClosedGate(gate_words("grants_present"), sentence, grant_remedies(missing))
+
+
+def grant_remedies(names: Iterable[str]) -> tuple[Remedy, ...]:
+    """Return links to those who hold permissions."""
+    return tuple(Remedy(f"Who holds {name}", f"/console/people?command={name}") for name in names)
+
+
+async def closed_gate(verdict: Mapping[str, Any], desk: Desk) -> ClosedGate:
+    """Return a gate that a preflight found closed, with links to what opens it."""
+    gate, facts = verdict["gate"], verdict["facts"] or {}
+    named, sentence = gate_words(gate), verdict["detail"] or "It is closed."
+    if gate == "grants_present":
+        return ClosedGate(named, sentence, grant_remedies(facts.get("missing", ())))
+    concerned = set(ids_in(facts)) & set(verdict["subjects"]) or set(verdict["subjects"])
+    kind = ABOUT.get(gate)
+    shown = sorted(concerned)[:MOST_LINKS] if kind is not None else []
+    remedies = [one for id in shown for one in await remedies_on(gate, str(kind), id, desk)]
+    if not remedies and gate in WHERE:
+        remedies = [Remedy(*WHERE[gate])]
+    return ClosedGate(named, sentence, tuple(remedies))
+
+
+async def remedies_on(gate: str, kind: str, id: str, desk: Desk) -> list[Remedy]:
+    """Return links to a thing that keeps a gate closed, and to the form of the verb that opens it."""
+    found = [Remedy(await name_of(kind, id, desk), href_of(kind, id))]
+    verb = REGISTRY.operations.get(OPENED_BY.get(gate, ""))
+    if verb is not None and desk.may(verb):
+        found.append(Remedy(f"{words_of(verb.name)}…", form_href(verb, id)))
+    return found
+
+
+async def name_of(kind: str, id: str, desk: Desk) -> str:
+    """Return what a thing is called, as far as the person may see it."""
+    aggregate = REGISTRY.aggregates[kind]
+    getting = REGISTRY.operations.get(f"get_{aggregate.label.replace(' ', '_')}")
+    view = None if getting is None else await desk.find(getting.input, id)  # type: ignore[arg-type]
+    return str((view or {}).get(name_field(aggregate) or "") or f"{words_of(aggregate.label)} {short_id(id)}")
+
+
+def ids_in(value: Any) -> Iterator[str]:
+    """Yield every id that plain data holds."""
+    match value:
+        case str() if is_uuid(value):
+            yield value
+        case dict():
+            for one in value.values():
+                yield from ids_in(one)
+        case list() | tuple():
+            for one in value:
+                yield from ids_in(one)

@@ -1,0 +1,229 @@
+"""Launches: whether something may start as it was typed, and the client's own exchange that starts it. A plan becomes a run
+that is conducted; a recipe becomes a procedure that is."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from baton.api.errors import RequestValidationError
+from baton.client import launching
+from baton.client.exchanges import ClientSession, Exchange
+from baton.client.requests import HttpRequest, HttpResponse
+from baton.console.desk import Desk
+from baton.console.display import href_of
+from baton.console.forms import Schema
+from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
+from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
+from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
+from baton.domain.operation.procedure.start import needed_grants
+from baton.domain.run.start import PreflightRun, StartRun
+from baton.domain.shared.dry_run import DryRun
+from baton.domain.shared.refusals import Refusal
+
+T = TypeVar("T")
+IDEMPOTENCY_KEY = "Idempotency-Key"
+VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration accepted"
+GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
+GATES_NOT_SHOWN = "Its gates are asked when it starts; showing them before takes the permission PreflightRun."
+
+
+class Launch(Protocol):
+    """Something that can be started from a form."""
+
+    @property
+    def shape(self) -> LaunchShape: ...
+
+    async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
+        """Return whether it may start as it was typed."""
+
+    def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
+        """Start it, and return the address of what was started."""
+
+    def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
+        """Return what starting it would record first."""
+
+
+@dataclass(frozen=True)
+class PlanLaunch:
+    """A plan with its method, and the recipes that realise what it is for."""
+
+    plan: Mapping[str, Any]
+    method: Mapping[str, Any]
+    recipes: Sequence[Mapping[str, Any]]
+
+    @cached_property
+    def shape(self) -> LaunchShape:
+        return LaunchShape(
+            name=self.plan["name"],
+            operation=StartRun.operation,
+            hidden=("plan_id", "override_parameters", "decided_by_decision_id"),
+            front=("name", "subject_id", "campaign_id"),
+            parameters=self.method["parameters_schema"],
+            defaults=self.plan["default_parameters"],
+            recipes=self.recipes,
+        )
+
+    def overrides(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters that differ from the plan's own; all, where those were written under another schema."""
+        defaults = self.plan["default_parameters"]
+        if self.plan["parameters_schema_revision"] != self.method["parameters_schema_revision"]:
+            return dict(parameters)
+        return {name: value for name, value in parameters.items() if name not in defaults or defaults[name] != value}
+
+    async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
+        register = RegisterProcedureFromRecipe.operation.command_name
+        own = [gate for gate in (self._unchosen(given), missing_grants([register], desk)) if gate is not None]
+        if not desk.may(PreflightRun):
+            return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN)
+        overrides = self.overrides(given.parameters)
+        try:
+            answer = await desk.ask(
+                PreflightRun, plan_id=self.plan["plan_id"], override_parameters=overrides, **given.options
+            )
+        except Refusal as refusal:
+            return not_judged(refusal, own, given.faults)
+        refused = [one for one in answer["gates"] if not one["passed"]]
+        closed = [*await asyncio.gather(*(closed_gate(one, desk) for one in refused)), *own]
+        errors = given.faults
+        for one in refused:
+            if one["gate"] == "parameters_valid" and not errors:
+                errors = given.place(errors_of(one["facts"], one["detail"]))
+        if errors:
+            closed = [*(one for one in closed if one.name != VALID), closed_by_fields(VALID, errors)]
+        shut = {one.name for one in closed}
+        passed = dict.fromkeys((*(gate_words(one["gate"]) for one in answer["gates"]), CHOSEN))
+        names = tuple(name for name in passed if name not in shut)
+        return Judgement(tuple(closed), names, tuple(answer["acknowledged_cautions"]), errors)
+
+    def _unchosen(self, given: GivenLaunch) -> ClosedGate | None:
+        """Return the gate that a choice of recipes closes which is not made."""
+        if given.phases or len(self.recipes) == 1:
+            return None
+        name = self.shape.name
+        if self.recipes:
+            sentence = f"{len(self.recipes)} recipes realise what {name} is for; choose those to conduct, in order."
+            return ClosedGate(CHOSEN, sentence, (Remedy("Phases", f"#field-{PHASE}-0"),))
+        by_hand = Remedy("Start the run by hand…", f"/console/do/start_run?plan_id={self.plan['plan_id']}")
+        sentence = f"No recipe realises what {name} is for; define one of its capability, or start the run by hand."
+        return ClosedGate(CHOSEN, sentence, (by_hand,))
+
+    def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
+        overrides, chosen = self.overrides(given.parameters), list(given.phases) or None
+        started = yield from launching.start_plan(session, self.plan["plan_id"], chosen, given.options, overrides)
+        return href_of("Run", started.run_id)
+
+    def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
+        overrides = self.overrides(given.parameters)
+        request = launching.run_request(session, self.plan["plan_id"], given.options, overrides)
+        return (yield from launching.try_request(session, "start_run", request))
+
+
+@dataclass(frozen=True)
+class RecipeLaunch:
+    """A recipe with the capability that it realises."""
+
+    recipe: Mapping[str, Any]
+    capability: Mapping[str, Any]
+
+    @cached_property
+    def shape(self) -> LaunchShape:
+        return LaunchShape(
+            name=self.recipe["name"],
+            operation=RegisterProcedureFromRecipe.operation,
+            hidden=("recipe_id", "bindings", "parent_run_id"),
+            front=("name", "target_asset_ids"),
+            parameters=self._bound_parameters(),
+        )
+
+    def _bound_parameters(self) -> Schema | None:
+        """Return the schema of the parameters that the steps leave open, in the order that the capability has them."""
+        declared = (self.capability["parameters_schema"] or {}).get("properties", {})
+        wanted = set(bindings_in((self.recipe["steps"], self.recipe["closing_steps"])))
+        names = [*(name for name in declared if name in wanted), *sorted(wanted - declared.keys())]
+        fields = {name: declared.get(name, {}) for name in names}
+        return {"type": "object", "properties": fields, "required": names, "additionalProperties": False} if names else None
+
+    async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
+        register = self.shape.operation
+        gate = missing_grants((register.command_name, *needed_grants("ConductProcedure")), desk)
+        closed, names = ([gate], []) if gate is not None else ([], [gate_words("grants_present")])
+        errors = given.faults
+        if errors:
+            closed.append(closed_by_fields(VALID, errors))
+        elif desk.may(register):
+            try:
+                await self._try(desk, given)
+                names.append(REGISTERED)
+            except RequestValidationError as refusal:
+                return not_judged(refusal, closed, errors)
+            except Refusal as refusal:
+                errors = given.place(errors_of(refusal.facts, refusal.detail))
+                closed.append(closed_by_fields(REGISTERED, errors) if errors else ClosedGate(REGISTERED, refusal.detail))
+        return Judgement(tuple(closed), tuple(names), (), errors, GATES_ASKED_LATER)
+
+    async def _try(self, desk: Desk, given: GivenLaunch) -> None:
+        """Register the procedure without doing it."""
+        try:
+            command = RegisterProcedureFromRecipe.model_validate(self.request(given))
+        except ValidationError as error:
+            raise RequestValidationError.of(error, "body") from None
+        await desk.service.dry_run(command, desk.caller)
+
+    def request(self, given: GivenLaunch) -> dict[str, Any]:
+        """Return what registers a procedure of the recipe."""
+        kind, bound = launching.kind_of(self.capability["code"]), dict(given.parameters)
+        return {"kind": kind, **given.options, "recipe_id": self.recipe["recipe_id"], "bindings": bound}
+
+    def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
+        options = {name: value for name, value in given.options.items() if name != "target_asset_ids"}
+        assets = given.options.get("target_asset_ids", ())
+        started = launching.conduct_recipe(session, self.recipe["recipe_id"], assets, options, given.parameters)
+        return href_of("Procedure", (yield from started))
+
+    def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
+        would: DryRun = yield from session.call(self.shape.operation, self.request(given), dry_run=True)
+        return would
+
+
+def bindings_in(value: Any) -> Iterator[str]:
+    """Yield the names of the parameters that steps refer to."""
+    match value:
+        case {"__binding__": str() as name}:
+            yield name
+        case dict():
+            for one in value.values():
+                yield from bindings_in(one)
+        case list() | tuple():
+            for one in value:
+                yield from bindings_in(one)
+
+
+def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -> Judgement:
+    """Return the judgement of what cannot be asked about: it names something that is not there, or has the wrong form."""
+    faults = {".".join(map(str, one["loc"][1:])): [one["msg"]] for one in getattr(refusal, "errors", ())}
+    gate = closed_by_fields("Request understood", faults) if faults else ClosedGate("Request understood", refusal.detail)
+    return Judgement((*closed, gate), errors={**errors, **faults})
+
+
+def with_keys(exchange: Exchange[T], key: str, answers: dict[str, Any]) -> Exchange[T]:
+    """Carry out an exchange whose commands have keys made of a form's own, so that a form that is sent twice starts one
+    thing; what each command answered is kept by its name."""
+    answer: Any = None
+    numbers: dict[str, int] = {}
+    while True:
+        try:
+            request = exchange.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if isinstance(request, HttpRequest) and (own := request.headers.get(IDEMPOTENCY_KEY)) is not None:
+            number = numbers.setdefault(own, len(numbers))
+            request = replace(request, headers={**request.headers, IDEMPOTENCY_KEY: f"{key}-{number}"})
+        answer = yield request
+        if isinstance(request, HttpRequest) and request.operation.kind == "command" and isinstance(answer, HttpResponse):
+            answers[request.operation.name] = json.loads(answer.content) if answer.is_success and answer.content else {}

@@ -1,0 +1,341 @@
+"""An asset: both axes with their verbs, what it is and where it stands, its live signals, what warns about it, how it is
+calibrated, who uses it, and what it is part of."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from baton.api.http import Request, Response
+from baton.console.desk import Desk, query_named
+from baton.console.display import GOOD, LOOK, SIGNS, STOP, href_of, number_text, words_of
+from baton.console.forms import unit_code
+from baton.console.page import Context, handles, page
+from baton.console.pages.equipment import GET_ASSET, Surroundings, branch_of, load_ancestors, load_claims
+from baton.console.rendering import PAGE_HEADERS
+from baton.console.signal_readings import LatestReadings, board_of
+from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
+from baton.domain.calibration.calibration import ListCalibrations
+from baton.domain.calibration.quantities import QUANTITIES, CalibrationQuantity
+from baton.domain.caution.caution import ListCautions
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import Asset
+from baton.domain.equipment.asset_external_id import GetAssetPidinst
+from baton.domain.equipment.asset_tree import GetAssetTree
+from baton.domain.equipment.asset_views import GetAssetIntegrationView, ListAssets
+from baton.domain.equipment.mount import ListMounts
+from baton.domain.operation.conduct.control_signals import MAX_READ, ReadSignals
+
+STATE_VERBS = (
+    *("activate_asset", "enter_asset_maintenance", "exit_asset_maintenance"),
+    *("fault_asset", "degrade_asset", "restore_asset"),
+)
+REPORTED = {"fault_asset": "Faulted", "degrade_asset": "Degraded", "restore_asset": "Nominal"}
+"""The condition that each report leads to."""
+UPDATE_SETTINGS, REGISTER_CAUTION = REGISTRY.operations["update_asset_settings"], REGISTRY.operations["register_caution"]
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+QUALITY_LOOKS = {"Good": GOOD, "Uncertain": LOOK, "Bad": STOP}
+NOT_READ = "Not read"
+TIMES = " \N{MULTIPLICATION SIGN} "
+MOST_CHILDREN = 50
+MOST_CALIBRATIONS = 10
+
+asset = page(
+    "/assets/{asset_id}",
+    "Asset",
+    "One asset: its state, its signals, its settings and what is around it.",
+    template="asset.html",
+)
+
+
+@dataclass(frozen=True)
+class DeclaredValue:
+    """A value under a schema, with its unit."""
+
+    name: str
+    value: Any
+    unit: str | None
+    is_set: bool = True
+
+
+@dataclass(frozen=True)
+class SignalRow:
+    """A signal as it was last read: its value, how good that is, and between which limits it may be set."""
+
+    address: str
+    text: str
+    unit: str
+    look: str
+    word: str
+    detail: str
+    limits: str
+    time: Any
+
+    @property
+    def sign(self) -> str:
+        return SIGNS[self.look]
+
+
+async def load_view(desk: Desk) -> dict[str, Any]:
+    """Return the asset that a page is about."""
+    view: dict[str, Any] = await desk.ask(GET_ASSET, desk.id("asset_id"))
+    return view
+
+
+@asset.titled
+async def name_asset(desk: Desk) -> str:
+    return str((await load_view(desk))["name"])
+
+
+@asset.region("head", asks=[GET_ASSET])
+async def load_head(desk: Desk) -> Context:
+    view = await load_view(desk)
+    above = await load_ancestors(desk, view["asset_id"]) if view["parent_id"] and desk.may(GetAssetTree) else []
+    buttons = asset_verbs(view, desk)
+    by_name = {button.name: button for button in buttons}
+    first = [by_name[name] for name in STATE_VERBS]
+    own = [settings_button(view, desk), caution_button(view, desk)]
+    rest = [one for one in buttons if one.name not in (*STATE_VERBS, UPDATE_SETTINGS.name)]
+    return {"view": view, "above": above, "verbs": [*first, *own], "parts": rest, "href": href_of("Asset", view["asset_id"])}
+
+
+def asset_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+    """Return the verbs of an asset; a report of the condition that it is in says that it would change nothing."""
+    buttons = verbs_of(Asset.aggregate, view, desk)
+    condition = view["condition"]
+    return [
+        replace(one, why_not=f"The asset is {words_of(condition)} already.")
+        if REPORTED.get(one.name) == condition and one.why_not is None
+        else one
+        for one in buttons
+    ]
+
+
+def settings_button(view: Mapping[str, Any], desk: Desk) -> VerbButton:
+    """Return the button that leads to the settings form of an asset."""
+    button = verb_button(UPDATE_SETTINGS, desk, view["lifecycle"], view["asset_id"])
+    return replace(button, label="Settings", href=f"{href_of('Asset', view['asset_id'])}/settings")
+
+
+def caution_button(view: Mapping[str, Any], desk: Desk) -> VerbButton:
+    """Return the button that leads to the form of a caution about an asset."""
+    href = form_href(REGISTER_CAUTION, None, **{"target.kind": "Asset", "target.id": view["asset_id"]})
+    why_not = verb_button(REGISTER_CAUTION, desk, None, None).why_not
+    return VerbButton(REGISTER_CAUTION, "Write a caution", href, why_not)
+
+
+@asset.region("facts", asks=[GET_ASSET], watches=("Family",))
+async def load_facts(desk: Desk) -> Context:
+    view = await load_view(desk)
+    whole = await desk.find(GetAssetIntegrationView, view["asset_id"])
+    families = [] if whole is None else whole["families"]
+    return {
+        "view": view,
+        "families": families,
+        "settings": declared_settings(families, view["settings"]),
+        "capabilities": [] if whole is None else whole["applicable_capabilities"],
+        "may_see_families": whole is not None,
+        "href": href_of("Asset", view["asset_id"]),
+    }
+
+
+@asset.region("place", asks=[GET_ASSET], watches=("Mount", "Frame", "Fixture"))
+async def load_place(desk: Desk) -> Context:
+    view = await load_view(desk)
+    mounts = await desk.ask_if_permitted(ListMounts, installed_asset_id=view["asset_id"], limit=1)
+    mount = next(iter((mounts or {"items": []})["items"]), None)
+    frame = None if mount is None else await desk.find(query_named("get_frame"), mount["placement"]["parent_frame_id"])
+    placement = [] if mount is None else placement_rows(mount["placement"])
+    return {"view": view, "mount": mount, "frame": frame, "placement": placement, "may_see_mounts": mounts is not None}
+
+
+def declared_values(schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[DeclaredValue]:
+    """Return values with the units of their schema."""
+    forms = (schema or {}).get("properties", {})
+    return [DeclaredValue(name, value, unit_code(forms.get(name, {}))) for name, value in values.items()]
+
+
+def declared_settings(families: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[DeclaredValue]:
+    """Return every setting that the families declare, those that are set first, and what else is set."""
+    forms = {
+        name: form for family in families for name, form in ((family["settings_schema"] or {}).get("properties", {})).items()
+    }
+    known = [DeclaredValue(name, value, unit_code(forms.get(name, {}))) for name, value in settings.items()]
+    unset = [DeclaredValue(name, None, unit_code(form), False) for name, form in forms.items() if name not in settings]
+    return [*known, *unset]
+
+
+def placement_rows(placement: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the six numbers of a pose with their tolerances and units."""
+    return [
+        {
+            "name": axis,
+            "value": placement[axis],
+            "tolerance": placement[f"tol_{axis}"],
+            "unit": "rad" if axis[0] == "r" else "mm",
+        }
+        for axis in AXES
+    ]
+
+
+@asset.region("around", asks=[GET_ASSET], watches=("Caution", "Calibration", "Run", "Procedure"))
+async def load_around(desk: Desk) -> Context:
+    view = await load_view(desk)
+    id = view["asset_id"]
+    claims, cautions, listed = await asyncio.gather(
+        load_claims(desk),
+        desk.ask_if_permitted(ListCautions, target_kind="Asset", target_id=id, inherited=True, in_effect=True, limit=20),
+        desk.ask_if_permitted(ListCalibrations, target_id=id, limit=MOST_CALIBRATIONS, order="desc"),
+    )
+    calibrations = (
+        [] if listed is None else list(await asyncio.gather(*(load_calibration(desk, one) for one in listed["items"])))
+    )
+    return {
+        "view": view,
+        "claims": claims.get(id, []),
+        "cautions": None if cautions is None else cautions["items"],
+        "calibrations": None if listed is None else calibrations,
+        "more_calibrations": listed is not None and listed["next_cursor"] is not None,
+        "caution": caution_button(view, desk),
+    }
+
+
+async def load_calibration(desk: Desk, listed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a calibration with its newest revision, and both with their units."""
+    whole = await desk.find(query_named("get_calibration"), listed["calibration_id"])
+    quantity = QUANTITIES[CalibrationQuantity(listed["quantity"])]
+    newest = whole["revisions"][-1] if whole is not None and whole["revisions"] else None
+    return {
+        **listed,
+        "point": declared_values(quantity.operating_point.schema, listed["operating_point"]),
+        "newest": newest,
+        "values": [] if newest is None else declared_values(quantity.value.schema, newest["value"]),
+    }
+
+
+@asset.region("tree", asks=[GET_ASSET, ListAssets], watches=("Run", "Procedure"))
+async def load_tree(desk: Desk) -> Context:
+    view = await load_view(desk)
+    below, claims = await asyncio.gather(
+        desk.ask(ListAssets, parent_id=view["asset_id"], limit=MOST_CHILDREN), load_claims(desk)
+    )
+    around = Surroundings({}, claims)
+    rows = (around.row(view, 0), *(around.row(one, 1) for one in below["items"] if one["lifecycle"] != "Decommissioned"))
+    return {"view": view, "branch": branch_of(rows, below["next_cursor"], False)}
+
+
+@asset.region("signals", asks=[GET_ASSET], every=2.0)
+async def load_signals(desk: Desk) -> Context:
+    view = await load_view(desk)
+    addresses = signal_addresses(view, desk.query.get("signal", ""))
+    latest = await load_readings(desk, addresses) if addresses and desk.may(ReadSignals) else None
+    prefixes = [one for one in identifiers_of(view) if one.endswith((":", "."))]
+    signals = [] if latest is None else [signal_row(one) for one in latest.signals]
+    return {
+        "may": desk.may(ReadSignals),
+        "permission": ReadSignals.operation.command_name,
+        "addresses": addresses,
+        "prefixes": prefixes,
+        "latest": latest,
+        "signals": signals,
+        "read_href": "?"
+        + urlencode({**{name: desk.query[name] for name in ("signal",) if name in desk.query}, "read": "1"}),
+        "only_begins": any(one.address in identifiers_of(view) and one.word == NOT_READ for one in signals),
+    }
+
+
+async def load_readings(desk: Desk, addresses: tuple[str, ...]) -> LatestReadings | None:
+    """Return what was last read of signals. A page that is loaded shows none, as it would have to wait for the control
+    system; its live part does, and so does a page that is asked to wait."""
+    board = board_of(desk)
+    if not desk.recorded:
+        return board.look(desk, addresses)
+    return await board.read(desk, addresses) if desk.query.get("read") else None
+
+
+def identifiers_of(view: Mapping[str, Any]) -> list[str]:
+    """Return the names that an asset goes by in the control system."""
+    return [one["value"] for one in view["alternate_identifiers"] if one["kind"] == "EPICS_PV"]
+
+
+def signal_addresses(view: Mapping[str, Any], typed: str) -> tuple[str, ...]:
+    """Return the signals that are read for an asset: those it goes by, those with limits, and those that were typed."""
+    own = [one for one in identifiers_of(view) if not one.endswith((":", "."))]
+    asked = [one for one in typed.replace(",", " ").split() if len(one) <= 300]
+    return tuple(dict.fromkeys((*asked[:10], *own, *view["signal_limits"])))[:MAX_READ]
+
+
+def signal_row(reading: Mapping[str, Any]) -> SignalRow:
+    """Return a reading as it is shown: what cannot be read, is bad or stands outside its limits is marked."""
+    error, quality = reading["error"], reading["quality"]
+    look, word, detail = (
+        QUALITY_LOOKS.get(quality or "", LOOK),
+        quality or "Unknown quality",
+        reading["quality_detail"] or "",
+    )
+    if error is not None:
+        look, word, detail = STOP, NOT_READ, error["detail"]
+    elif look == GOOD and is_outside(reading["value"], (reading["limits"], reading["control_limits"])):
+        look, word = LOOK, "Outside its limits"
+    return SignalRow(
+        address=reading["address"],
+        text="" if error is not None else value_text(reading["value"]),
+        unit=reading["unit"] or "",
+        look=look,
+        word=word,
+        detail=detail,
+        limits=limits_text(reading["limits"], reading["control_limits"]),
+        time=reading["time"],
+    )
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a signal in a line."""
+    match value:
+        case bool() | int() | float():
+            return number_text(value)
+        case {"kind": kind, "shape": list(lengths)}:
+            return f"{kind} {TIMES.join(map(str, lengths))}"
+        case list() | tuple():
+            return ", ".join(value_text(one) for one in value)
+        case None:
+            return "nothing"
+    return str(value)
+
+
+def is_outside(value: Any, limits: Iterable[Mapping[str, Any] | None]) -> bool:
+    """Return whether a number stands outside any of these limits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    known = [one for one in limits if one is not None]
+    return any(
+        (one["low"] is not None and value < one["low"]) or (one["high"] is not None and value > one["high"]) for one in known
+    )
+
+
+def limits_text(own: Mapping[str, Any] | None, control: Mapping[str, Any] | None) -> str:
+    """Return the limits of a signal: those on record, and those that the control system declares."""
+    texts = [f"{range_text(one)}{mark}" for one, mark in ((own, " on record"), (control, " in the control system")) if one]
+    return "; ".join(texts)
+
+
+def range_text(limits: Mapping[str, Any]) -> str:
+    """Return limits in words."""
+    low, high = limits["low"], limits["high"]
+    if low is not None and high is not None:
+        return f"{number_text(low)} to {number_text(high)}"
+    return (
+        f"at least {number_text(low)}" if low is not None else f"at most {number_text(high)}" if high is not None else "none"
+    )
+
+
+@handles("GET", "/assets/{asset_id}/pidinst.json")
+async def serve_pidinst(console: Any, request: Request, session: Any) -> Response:
+    """Answer with the asset's PIDINST record, as the person who asks may have it."""
+    desk: Desk = console.desk_of(request, session)
+    record = await desk.ask(GetAssetPidinst, desk.id("asset_id"))
+    headers = [*PAGE_HEADERS, (b"content-disposition", f'inline; filename="pidinst-{desk.id("asset_id")}.json"'.encode())]
+    return Response(200, orjson.dumps(record, option=orjson.OPT_INDENT_2), headers, content_type=b"application/json")

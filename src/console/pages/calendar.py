@@ -1,0 +1,120 @@
+"""Calendar: what fires when, what became of the last firings, and who comes to visit."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from baton.console.day_picture import HOURS, MOST_MARKS, DayRow, beginning_of, day_picture
+from baton.console.desk import Desk
+from baton.console.display import instant_of, look_of, words_of
+from baton.console.page import Context, MenuGroup, page
+from baton.console.verbs import creations_of, verbs_of
+from baton.domain.access.actor import ListActors
+from baton.domain.operation.schedule.calendar import next_firings
+from baton.domain.operation.schedule.schedule import Overlap, Schedule, ScheduleStatus
+from baton.domain.operation.schedule.views import CALENDAR, GetSchedule, ListSchedules
+from baton.domain.trust.visit import TERMINAL, ListVisits, Visit
+
+MOST_SCHEDULES, MOST_VISITS = 20, 30
+VISITS_AHEAD = timedelta(days=14)
+OVERLAPS = {
+    Overlap.SKIP: "skips while the last one goes on",
+    Overlap.BUFFER_ONE: "waits for the last one, at most once",
+    Overlap.ALLOW_ALL: "fires even while the last one goes on",
+}
+
+calendar = page(
+    "/calendar",
+    "Calendar",
+    "Schedules with their next firings, what became of the last ones, and visits.",
+    template="calendar.html",
+    menu=MenuGroup.RECORD,
+)
+
+
+async def list_schedules(desk: Desk) -> tuple[list[dict[str, Any]], bool]:
+    """Return the schedules that may fire, and whether there are more."""
+    statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
+    pages = await asyncio.gather(*(desk.ask(ListSchedules, status=one, limit=MOST_SCHEDULES) for one in statuses))
+    items = [item for page in pages for item in page["items"]]
+    return items[:MOST_SCHEDULES], len(items) > MOST_SCHEDULES or any(page["next_cursor"] for page in pages)
+
+
+async def load_visits(desk: Desk) -> list[dict[str, Any]]:
+    """Return the visits that go on or come, the next one first; none to those who may not list them."""
+    ahead: dict[str, Any] = {"planned_from": desk.now, "planned_to": desk.now + VISITS_AHEAD}
+    page = await desk.ask_if_permitted(ListVisits, **ahead, limit=MOST_VISITS)
+    coming = [one for one in (page or {"items": []})["items"] if one["status"] not in TERMINAL]
+    return sorted(coming, key=lambda one: str(one["planned_start_at"]))
+
+
+@calendar.region("day", asks=[ListSchedules], watches=("Visit",), every=30.0)
+async def load_day(desk: Desk) -> Context:
+    """Load the picture of the next hours."""
+    schedules, _ = await list_schedules(desk)
+    begins = beginning_of(desk.now)
+    ends = begins + timedelta(hours=HOURS)
+    rows = [schedule_row(one, desk.now, ends) for one in schedules]
+    rows += [row for one in await load_visits(desk) if (row := visit_row(one, begins, ends)) is not None]
+    label = f"What fires and who visits in the next {HOURS} hours"
+    return {"picture": day_picture(rows, begins, desk.zone, label) if rows else None, "hours": HOURS}
+
+
+def schedule_row(schedule: Mapping[str, Any], now: datetime, ends: datetime) -> DayRow:
+    """Return the row of a schedule: its firings until the picture ends."""
+    status = schedule["status"]
+    if status != ScheduleStatus.ACTIVE:
+        return DayRow(schedule["name"], look_of(status), note=f"{words_of(status).lower()}, fires not")
+    ahead = next_firings(CALENDAR.validate_python(schedule["calendar"]), schedule["time_zone"], now, MOST_MARKS + 1)
+    marks = tuple(takewhile(lambda at: at < ends, ahead))
+    if len(marks) <= MOST_MARKS:
+        return DayRow(schedule["name"], "live", marks, note="" if marks else "not within these hours")
+    return DayRow(schedule["name"], "live", bars=((marks[0], ends),))
+
+
+def visit_row(visit: Mapping[str, Any], begins: datetime, ends: datetime) -> DayRow | None:
+    """Return the row of a visit, or None where it is later than the picture."""
+    start, end = instant_of(visit["planned_start_at"]), instant_of(visit["planned_end_at"])
+    if start is None or end is None or start >= ends or end <= begins:
+        return None
+    name = f"{words_of(visit['type'])} visit"
+    return DayRow(name, look_of(visit["status"]), bars=((start, end),))
+
+
+@calendar.region("schedules", asks=[ListSchedules, GetSchedule], watches=("Procedure", "Run"), every=30.0)
+async def load_cards(desk: Desk) -> Context:
+    """Load every schedule with its firings and its verbs, those first whose last firing was refused."""
+    listed, more = await list_schedules(desk)
+    schedules = await asyncio.gather(*(desk.ask(GetSchedule, one["schedule_id"]) for one in listed))
+    ids = sorted({one["run_as"] for one in schedules})
+    actors = await desk.ask_if_permitted(ListActors, actor_id=ids, limit=100) if ids else None
+    names = {one["actor_id"]: one["name"] for one in (actors or {"items": []})["items"]}
+    shown = [
+        {
+            **one,
+            "later": describe_firings(one["next_firings"], desk.zone),
+            "overlap_words": OVERLAPS[Overlap(one["overlap"])],
+            "run_as_name": names.get(one["run_as"]),
+            "last": one["last_firings"][0] if one["last_firings"] else None,
+            "refused": bool(one["last_firings"]) and one["last_firings"][0]["code"] is not None,
+            "verbs": verbs_of(Schedule.aggregate, one, desk),
+        }
+        for one in schedules
+    ]
+    shown.sort(key=lambda one: (not one["refused"], one["next_firings"][0] if one["next_firings"] else "~"))
+    return {"schedules": shown, "more": more, "creations": creations_of(Schedule.aggregate, desk)}
+
+
+def describe_firings(firings: Sequence[str], zone: ZoneInfo) -> list[str]:
+    """Return the firings after the first one by their hour, and by their day where it is another one."""
+    times = [at.astimezone(zone) for one in firings if (at := instant_of(one)) is not None]
+    return [at.strftime("%H:%M" if at.date() == times[0].date() else "%a %H:%M") for at in times[1:]]
+
+
+@calendar.region("visits", asks=[ListVisits], every=60.0)
+async def load_visit_cards(desk: Desk) -> Context:
+    visits = [{**one, "verbs": verbs_of(Visit.aggregate, one, desk)} for one in await load_visits(desk)]
+    return {"visits": visits, "days": VISITS_AHEAD.days, "creations": creations_of(Visit.aggregate, desk)}

@@ -1,0 +1,233 @@
+"""Conduct: one procedure as it is conducted. Where it is and what it waits for, its steps with what became of each, its
+passes with what they measured, and what it left; with the verbs that hold it, take it up, settle a step or abort it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from baton.console.conduct_verbs import conduct_verbs, unresolved_step, waits_in_check
+from baton.console.desk import Desk, query_named
+from baton.console.page import SECOND, Context, page
+from baton.console.plots import NARROW, Series, line_plot
+from baton.console.step_window import SHOWN_STEPS, counts_of, pager_of, step_line, strip
+from baton.domain.operation.conduct.progress import ConductPhase
+from baton.domain.operation.conduct.step_list import ListProcedureSteps
+from baton.domain.operation.conduct.views import GetProcedureConduct
+from baton.domain.operation.procedure.iterations import ListProcedureIterations
+from baton.domain.operation.procedure.procedure import ENDED
+from baton.domain.operation.steering.steered_conduct import GetProcedureSteering
+
+GetProcedure, GetActor = query_named("get_procedure"), query_named("get_actor")
+SHOWN_PASSES = 12
+SHOWN_ASSETS, SHOWN_ADVISERS = 4, 3
+SHOWN_VALUES = 30
+
+conduct = page(
+    "/procedures/{procedure_id}",
+    "Conduct",
+    "One procedure as it is conducted, step by step, with the verbs that hold it, take it up or abort it.",
+    template="conduct.html",
+    halts="Procedure",
+)
+
+
+@conduct.titled
+async def load_name(desk: Desk) -> str:
+    view = await desk.ask(GetProcedure, desk.id("procedure_id"))
+    return str(view["name"])
+
+
+@conduct.region("head", asks=[GetProcedure, GetProcedureConduct], watches=("Run",), every=SECOND)
+async def load_head(desk: Desk) -> Context:
+    id = desk.id("procedure_id")
+    view, latest = await desk.ask(GetProcedure, id), await desk.ask(GetProcedureConduct, id)
+    current = await load_current_step(desk, latest)
+    return {
+        "view": view,
+        "conduct": latest,
+        "live": is_live(latest),
+        "assets": (view.get("target_assets") or [])[:SHOWN_ASSETS],
+        "more_assets": max(0, len(view["target_asset_ids"]) - SHOWN_ASSETS),
+        "current": None if current is None else step_line(current, over=False),
+        "waits": waits_in_check(current),
+        "unknown": unresolved_step(view),
+        "fault": None if is_live(latest) else failed_step(view),
+        "verbs": conduct_verbs(view, latest, current, desk),
+        "href": f"/console/procedures/{id}",
+    }
+
+
+def is_live(latest: Mapping[str, Any]) -> bool:
+    """Return whether a conduct has begun and not ended."""
+    return latest["phase"] is not None and latest["phase"] != ConductPhase.ENDED
+
+
+def failed_step(view: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the failure of the step at which the latest conduct ended; a hold or an end that was asked for is none."""
+    failure: Mapping[str, Any] | None = view["failure"]
+    return None if failure is None or failure["step_index"] is None else failure
+
+
+async def load_current_step(desk: Desk, latest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the step that the live conduct is at; None where it is at none, or the person may not see it."""
+    if not is_live(latest) or latest["step_index"] is None or not desk.may(ListProcedureSteps):
+        return None
+    closing = latest["phase"] == ConductPhase.CLOSING
+    found = await desk.ask(
+        ListProcedureSteps, latest["procedure_id"], closing=closing, first_index=latest["step_index"], limit=1
+    )
+    return next(iter(found["items"]), None)
+
+
+def window_of(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return which steps an address asks for: those `from` a number on, of a `pass`."""
+    given = {name: query.get(name, "") for name in ("from", "pass")}
+    first, index = (int(text) if text.isdecimal() and 0 < len(text) < 10 else None for text in given.values())
+    return {"first_index": None if first is None else max(0, first - 1), "iteration_index": index or None}
+
+
+@conduct.region("steps", asks=[ListProcedureSteps], watches=("Procedure",), every=SECOND)
+async def load_steps(desk: Desk) -> Context:
+    id, window = desk.id("procedure_id"), window_of(desk.query)
+    main = await desk.ask(ListProcedureSteps, id, **window, limit=SHOWN_STEPS)
+    over = await is_over(desk)
+    closing = None
+    if main["closing_count"]:
+        closing = await desk.ask(ListProcedureSteps, id, closing=True, first_index=0, limit=SHOWN_STEPS)
+    return {
+        "main": step_list(main, main["step_count"], window["first_index"] or 0, over=over),
+        "closing": None if closing is None else step_list(closing, main["closing_count"], 0, over=over),
+        "iteration_index": main["iteration_index"],
+        "follows": window["first_index"] is None,
+        "pass_query": f"&pass={window['iteration_index']}" if window["iteration_index"] else "",
+        "href": f"/console/procedures/{id}",
+    }
+
+
+async def is_over(desk: Desk) -> bool:
+    """Return whether nothing more of a procedure will be done, as far as the person may see that."""
+    view = await desk.find(GetProcedure, desk.id("procedure_id"))
+    return view is not None and view["status"] in ENDED
+
+
+def step_list(answer: Mapping[str, Any], count: int, wanted: int, *, over: bool) -> dict[str, Any]:
+    """Return a part of a list of steps as it is shown, with the picture of the whole."""
+    items = answer["items"]
+    first = items[0]["step_index"] if items else wanted
+    counts = counts_of(answer["outline"], over=over)
+    label = ", ".join(f"{one['count']} {one['word']}" for one in counts)
+    return {
+        "lines": [step_line(item, over=over) for item in items],
+        "count": count,
+        "counts": counts,
+        "pager": pager_of(first, len(items), count),
+        "strip": strip(answer["outline"], first, len(items), f"All {count} steps: {label}"),
+    }
+
+
+@conduct.region("passes", asks=[ListProcedureIterations, GetProcedureConduct], watches=("Procedure",), every=5.0)
+async def load_passes(desk: Desk) -> Context:
+    id = desk.id("procedure_id")
+    found, latest = await desk.ask(ListProcedureIterations, id), await desk.ask(GetProcedureConduct, id)
+    steering = await desk.find(GetProcedureSteering, id)
+    items = found["items"]
+    name = objective_name(latest, steering)
+    measured = [(item, reading) for item in items if (reading := measured_in(item, name)) is not None]
+    before = desk.query.get("before", "")
+    last = min(int(before) if before.isdecimal() and len(before) < 10 else len(items), len(items))
+    return {
+        "items": list(reversed(items[max(0, last - SHOWN_PASSES) : last])),
+        "earlier": last - SHOWN_PASSES if last > SHOWN_PASSES else None,
+        "count": len(items),
+        "objective": name,
+        "objective_value": {item["iteration_index"]: reading for item, reading in measured},
+        "band": band_of(latest),
+        "plot": objective_plot(measured, name, band_of(latest)),
+        "points": points_plot(measured, name),
+        "steering": steering,
+        "best": (latest["result"] or {}).get("best"),
+        "advisers": await load_advisers(desk, items),
+        "href": f"/console/procedures/{id}",
+    }
+
+
+async def load_advisers(desk: Desk, items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the names of those who advised, as far as the person may see them."""
+    ids = list(dict.fromkeys(item["advised_by"] for item in items if item["advised_by"]))[-SHOWN_ADVISERS:]
+    found = await asyncio.gather(*(desk.find(GetActor, id) for id in ids))
+    return {id: actor["name"] for id, actor in zip(ids, found, strict=True) if actor is not None and actor["name"]}
+
+
+def objective_name(latest: Mapping[str, Any], steering: Mapping[str, Any] | None) -> str | None:
+    """Return the name of what passes are judged by, where it is known."""
+    if latest["measurement"] is not None:
+        return str(latest["measurement"]["name"])
+    result, evidence = latest["result"] or {}, (steering or {}).get("evidence")
+    if (judged := result.get("objective") or result.get("best")) is not None:
+        return str(judged["name"])
+    return None if evidence is None else evidence["objective"].get("target_measurement_name")
+
+
+def measured_in(item: Mapping[str, Any], name: str | None) -> Mapping[str, Any] | None:
+    """Return what a pass measured under a name, where that is a number."""
+    found = (one for one in item["measurements"] or () if one["name"] == name and is_number(one["value"]))
+    return next(found, None)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value can be plotted."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def band_of(latest: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the range that a loop must come into, where its result says so."""
+    objective = (latest["result"] or {}).get("objective")
+    if objective is None or objective["tolerance"] is None or not is_number(objective["expected"]):
+        return None
+    return objective["expected"] - objective["tolerance"], objective["expected"] + objective["tolerance"]
+
+
+Measured = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+
+
+def objective_plot(measured: Measured, name: str | None, band: tuple[float, float] | None) -> Any:
+    """Return the plot of what each pass measured of what they are judged by; None where nothing is."""
+    if not measured:
+        return None
+    points = tuple((float(item["iteration_index"]), float(reading["value"])) for item, reading in measured)
+    label = f"{name} of each pass; the latest is {points[-1][1]:.6g}"
+    series = Series(str(name), points, measured[-1][1]["units"])
+    return line_plot([series], label=label, band=band, x_label="pass", dots=True, counted=True, width=NARROW)
+
+
+def points_plot(measured: Measured, name: str | None) -> Any:
+    """Return the plot of what was measured over where, for a search along one axis; None for any other."""
+    axes = {axis for item, _ in measured for axis in item["point"] or ()}
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    pairs = [(item["point"].get(axis), reading) for item, reading in measured if item["point"]]
+    points = sorted((float(at), float(reading["value"])) for at, reading in pairs if is_number(at))
+    if len(points) < 2:
+        return None
+    label = f"{name} over {axis}, from {len(points)} measurements"
+    series = Series(str(name), tuple(points), pairs[-1][1]["units"])
+    return line_plot([series], label=label, x_label=axis, dots=True, latest=False, width=NARROW)
+
+
+@conduct.region("outcome", asks=[GetProcedure, GetProcedureConduct], watches=("Procedure",))
+async def load_outcome(desk: Desk) -> Context:
+    id = desk.id("procedure_id")
+    view, latest = await desk.ask(GetProcedure, id), await desk.ask(GetProcedureConduct, id)
+    result = latest["result"] or {}
+    captures = result.get("captures") or {}
+    return {
+        "result": latest["result"],
+        "captures": list(captures.items())[:SHOWN_VALUES],
+        "deviations": (result.get("deviations") or view["deviations"])[:SHOWN_VALUES],
+        "closing_failures": result.get("closing_failures") or view["closing_failures"],
+        "artifacts": (result.get("artifacts") or [])[:SHOWN_VALUES],
+        "writes": list((result.get("substrate_writes") or {}).items())[:SHOWN_VALUES],
+        "options": latest["options"],
+        "href": f"/console/procedures/{id}",
+    }

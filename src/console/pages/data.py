@@ -1,0 +1,365 @@
+"""Data: the newest datasets, copies that nobody has checked or that are wrong, and editions; one dataset with its copies,
+its lineage as a picture and a list, and where it can be cited; one edition with its members and its manifest."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from baton.api.http import Request, Response
+from baton.console.desk import Desk, query_named
+from baton.console.display import GOOD, LOOK, PLAIN, SIGNS, STOP, href_of, words_of
+from baton.console.live import mark_of
+from baton.console.page import Context, MenuGroup, handles, page
+from baton.console.rendering import PAGE_HEADERS
+from baton.console.sessions import ConsoleSession
+from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
+from baton.domain.contexts import REGISTRY
+from baton.domain.data.attestation import ListAttestations
+from baton.domain.data.catalogue import ListCatalogueEntries
+from baton.domain.data.dataset import Dataset, DatasetIntent, DatasetStatus, ListDatasets
+from baton.domain.data.distribution import Distribution, ListDistributions
+from baton.domain.data.edition import Edition, GetEditionManifest, ListEditions
+from baton.domain.data.exports import GetDatasetDatacite, GetEditionDatacite
+from baton.domain.data.provenance import GetDatasetProv, GetDatasetProvenance, GetDatasetProvenancePicture
+from baton.domain.kernel import Document, Query
+from baton.domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from baton.console.console import Console
+
+GET_DATASET, GET_EDITION = query_named("get_dataset"), query_named("get_edition")
+INTENDED = {"promote_dataset": "Trial", "demote_dataset": "Production"}
+"""The intent that each verb takes a dataset from."""
+EDITION_LABELS = {"add_dataset_to_edition": "Add a dataset", "remove_dataset_from_edition": "Remove a dataset"}
+OUTCOME_LOOKS = {"Match": GOOD, "Mismatch": STOP, "Unreachable": LOOK}
+SHOWN, FEW = 50, 10
+DRAWN = {"limit": 150, "max_depth": 8}
+"""How much of a lineage is drawn and listed."""
+PICTURE_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
+
+data = page(
+    "/data", "Data", "Datasets, the state of their copies, and editions.", template="data.html", menu=MenuGroup.RECORD
+)
+dataset = page(
+    "/datasets/{dataset_id}",
+    "Dataset",
+    "One dataset: its origin, its copies and where it is cited.",
+    template="dataset.html",
+)
+edition = page(
+    "/editions/{edition_id}", "Edition", "One edition: its members, its manifest and its verbs.", template="edition.html"
+)
+
+
+@data.loads(asks=[])
+async def load_filters(desk: Desk) -> Context:
+    return {
+        "statuses": [one.value for one in DatasetStatus],
+        "intents": [one.value for one in DatasetIntent],
+        "creations": [creation_button(name, desk) for name in ("register_dataset", "ingest_scan", "attest_distributions")],
+    }
+
+
+def creation_button(name: str, desk: Desk) -> VerbButton:
+    """Return the button of a command about no single dataset."""
+    operation = REGISTRY.operations[name]
+    return replace(verb_button(operation, desk, None, None), label=words_of(name))
+
+
+@data.region("datasets", asks=[ListDatasets], watches=("Run",))
+async def load_datasets(desk: Desk) -> Context:
+    given = {name: desk.query.get(name) or None for name in ("q", "status", "intent", "producing_run_id", "subject_id")}
+    answer = await desk.ask(ListDatasets, **given, limit=SHOWN, order="desc", cursor=desk.query.get("cursor") or None)
+    return {"items": answer["items"], "next_cursor": answer["next_cursor"], "is_filtered": any(given.values())}
+
+
+@data.region("copies", asks=[ListDistributions], watches=("Attestation",))
+async def load_copies(desk: Desk) -> Context:
+    stale, unchecked = await asyncio.gather(
+        desk.ask(ListDistributions, status="Stale", limit=FEW, order="desc"),
+        desk.ask(ListDistributions, status="Registered", limit=FEW, order="desc"),
+    )
+    attest = REGISTRY.operations["record_attestation"]
+    return {
+        "stale": stale["items"],
+        "more_stale": stale["next_cursor"] is not None,
+        "unchecked": unchecked["items"],
+        "more_unchecked": unchecked["next_cursor"] is not None,
+        "attest": attest if desk.may(attest) else None,
+        "attest_href": attest_href,
+    }
+
+
+def attest_href(copy: Mapping[str, Any]) -> str:
+    """Return the address of the form that has one copy checked."""
+    ids = {"dataset_id": copy["dataset_id"], "distribution_id": copy["distribution_id"]}
+    return form_href(REGISTRY.operations["record_attestation"], None, **ids)
+
+
+@data.region("editions", asks=[ListEditions])
+async def load_editions(desk: Desk) -> Context:
+    answer = await desk.ask(ListEditions, limit=FEW, order="desc")
+    return {"items": answer["items"], "more": answer["next_cursor"] is not None}
+
+
+async def load_dataset(desk: Desk) -> dict[str, Any]:
+    """Return the dataset that a page is about."""
+    view: dict[str, Any] = await desk.ask(GET_DATASET, desk.id("dataset_id"))
+    return view
+
+
+@dataset.titled
+async def name_dataset(desk: Desk) -> str:
+    return str((await load_dataset(desk))["name"] or "Dataset")
+
+
+@dataset.region("head", asks=[GET_DATASET])
+async def load_head(desk: Desk) -> Context:
+    view = await load_dataset(desk)
+    return {"view": view, "verbs": dataset_verbs(view, desk), "href": href_of("Dataset", view["dataset_id"])}
+
+
+@dataset.region("facts", asks=[GET_DATASET], watches=("Run", "Subject"))
+async def load_facts(desk: Desk) -> Context:
+    return {"view": await load_dataset(desk)}
+
+
+def dataset_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+    """Return the verbs of a dataset; one that its intent or its identifier closes says so."""
+    buttons = [
+        replace(one, why_not=one.why_not or closed_by(one.name, view)) for one in verbs_of(Dataset.aggregate, view, desk)
+    ]
+    return sorted(buttons, key=lambda button: button.why_not is not None)
+
+
+def closed_by(verb: str, view: Mapping[str, Any]) -> str | None:
+    """Return why the state of a dataset besides its status closes a verb."""
+    if (intent := INTENDED.get(verb)) is not None and view["intent"] != intent:
+        return f"The dataset is {words_of(view['intent'])}; this is possible only from {intent}."
+    if verb in ("mint_dataset_external_id", "assign_dataset_external_id") and view["external_id"] is not None:
+        return "The dataset has an external identifier already; it keeps that one."
+    return None
+
+
+@dataset.region("copies", asks=[GET_DATASET, ListDistributions], watches=("Attestation",))
+async def load_dataset_copies(desk: Desk) -> Context:
+    view = await load_dataset(desk)
+    id = view["dataset_id"]
+    listed, checks = await asyncio.gather(
+        desk.ask(ListDistributions, dataset_id=id, limit=SHOWN),
+        desk.ask_if_permitted(ListAttestations, dataset_id=id, limit=100, order="desc"),
+    )
+    latest: dict[str, Mapping[str, Any]] = {}
+    for check in (checks or {"items": []})["items"]:
+        latest.setdefault(check["distribution_id"], check)
+    return {
+        "copies": [copy_row(copy, latest.get(copy["distribution_id"]), desk) for copy in listed["items"]],
+        "more": listed["next_cursor"] is not None,
+        "register": replace(
+            creation_button("register_distribution", desk),
+            label="Register a copy",
+            href=form_href(REGISTRY.operations["register_distribution"], None, **copied_content(view)),
+        ),
+        "may_see_checks": checks is not None,
+    }
+
+
+def copied_content(view: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a copy of a dataset has in common with it, as a form is filled in with it."""
+    return {
+        "dataset_id": view["dataset_id"],
+        "byte_size": view["byte_size"],
+        "checksum.algorithm": view["checksum"]["algorithm"],
+        "checksum.value": view["checksum"]["value"],
+        "encoding.media_type": view["encoding"]["media_type"],
+    }
+
+
+def copy_row(copy: Mapping[str, Any], check: Mapping[str, Any] | None, desk: Desk) -> dict[str, Any]:
+    """Return a copy with its last check and its verbs."""
+    attest = REGISTRY.operations["record_attestation"]
+    button = replace(verb_button(attest, desk, None, None), label="Check its bytes", href=attest_href(copy))
+    outcome = None if check is None else check["outcome"]
+    look = OUTCOME_LOOKS.get(outcome or "", PLAIN)
+    return {
+        **copy,
+        "check": check,
+        "look": look,
+        "sign": SIGNS[look],
+        "verbs": [button, *verbs_of(Distribution.aggregate, copy, desk)],
+    }
+
+
+@dataclass(frozen=True)
+class LineageEntry:
+    """One thing of a lineage: what it is called, what it is, and where its page is."""
+
+    kind: str
+    label: str
+    href: str | None
+    states: tuple[str, ...]
+
+
+SECTIONS = {
+    "Made from": ("dataset", "acquisition"),
+    "Made by": ("run", "procedure", "asset"),
+    "As planned in": ("plan", "practice", "method", "recipe"),
+    "Of and with": ("subject", "calibration_revision", "caution", "decision"),
+    "Became": ("dataset", "edition"),
+}  # The parts of the list, with the kinds of things in each.
+
+
+@dataset.region("lineage", asks=[GET_DATASET, GetDatasetProvenance], watches=("Run", "Edition", "Distribution"))
+async def load_lineage(desk: Desk) -> Context:
+    id = str(desk.id("dataset_id"))
+    graph = await desk.ask(GetDatasetProvenance, id, **DRAWN)
+    after = later_ids(id, graph["edges"])
+    sections = {
+        title: [
+            lineage_node(node)
+            for node in graph["nodes"]
+            if node.kind in kinds and str(node.id) != id and is_in(title, str(node.id) in after, node.kind)
+        ]
+        for title, kinds in SECTIONS.items()
+    }
+    return {
+        "sections": {title: nodes for title, nodes in sections.items() if nodes},
+        "truncated": graph["truncated"],
+        "may_see_picture": desk.may(GetDatasetProvenancePicture),
+        "picture": f"{href_of('Dataset', id)}/lineage.svg?v={mark_of(repr(graph))}",
+        "count": len(graph["nodes"]),
+    }
+
+
+def is_in(title: str, came_later: bool, kind: str) -> bool:
+    """Return whether a thing belongs to a part of the list; what has no direction belongs to each that names its kind."""
+    return came_later == (title == "Became") or kind not in ("dataset", "edition")
+
+
+def later_ids(id: str, edges: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return what came of a dataset, directly or not."""
+    results: dict[str, list[str]] = {}
+    for edge in edges:
+        if edge["relation"] in ("wasDerivedFrom", "hadMember"):
+            results.setdefault(str(edge["to"]), []).append(str(edge["from"]))
+    found, waiting = set[str](), [id]
+    while waiting:
+        for one in results.get(waiting.pop(), ()):
+            if one not in found:
+                found.add(one)
+                waiting.append(one)
+    return frozenset(found)
+
+
+def lineage_node(node: Any) -> LineageEntry:
+    """Return a thing of a lineage as the list shows it; of what the person may not see, its kind."""
+    kind, details = str(node.kind), node.details
+    name, id = "".join(part.title() for part in kind.split("_")), node.id
+    if kind == "calibration_revision":
+        name, id = "Calibration", details.get("calibration_id")
+    href = href_of(name, id) if id is not None and name in REGISTRY.aggregates else None
+    intent = details.get("intent")
+    states = [intent, node.status if intent is None or str(node.status) != "Registered" else None]
+    label = words_of(node.label) if kind == "calibration_revision" and node.label else node.label
+    return LineageEntry(
+        words_of(kind), str(label or f"{words_of(kind)} {str(node.id)[-8:]}"), href, tuple(str(one) for one in states if one)
+    )
+
+
+@dataset.region("citing", asks=[GET_DATASET], watches=("Edition",))
+async def load_citing(desk: Desk) -> Context:
+    view = await load_dataset(desk)
+    catalogues, refused = await load_catalogues(desk, view["dataset_id"])
+    return {
+        "view": view,
+        "entries": catalogues,
+        "entry_looks": {"Entered": GOOD, "Pending": LOOK, "Refused": STOP},
+        "signs": SIGNS,
+        "no_catalogue": refused,
+        "exports": [one for one in DATASET_EXPORTS if desk.may(one.query)],
+        "href": href_of("Dataset", view["dataset_id"]),
+    }
+
+
+async def load_catalogues(desk: Desk, dataset_id: str) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+    """Return how far each catalogue has come with a dataset, or why there is none."""
+    if not desk.may(ListCatalogueEntries):
+        return [], "How far catalogues have come takes the permission ListCatalogueEntries."
+    try:
+        return (await desk.ask(ListCatalogueEntries, dataset_id=dataset_id, limit=FEW))["items"], None
+    except Refusal as refusal:
+        if refusal.status != 409:
+            raise
+        return [], refusal.detail
+
+
+async def load_edition(desk: Desk) -> dict[str, Any]:
+    """Return the edition that a page is about."""
+    view: dict[str, Any] = await desk.ask(GET_EDITION, desk.id("edition_id"))
+    return view
+
+
+@edition.titled
+async def name_edition(desk: Desk) -> str:
+    return str((await load_edition(desk))["title"] or "Edition")
+
+
+@edition.region("edition", asks=[GET_EDITION], watches=("Dataset",))
+async def load_whole_edition(desk: Desk) -> Context:
+    view = await load_edition(desk)
+    names = {one["id"]: one["name"] for one in view.get("datasets", ())}
+    ids = view["dataset_ids"][:SHOWN]
+    found = await asyncio.gather(*(desk.find(GET_DATASET, id) for id in ids[:FEW]))
+    known = {one["dataset_id"]: one for one in found if one is not None}
+    return {
+        "view": view,
+        "members": [{"id": id, "name": names.get(id), "whole": known.get(id)} for id in ids],
+        "left_out": len(view["dataset_ids"]) - len(ids),
+        "verbs": [
+            replace(one, label=EDITION_LABELS.get(one.name, one.label)) for one in verbs_of(Edition.aggregate, view, desk)
+        ],
+        "exports": [one for one in EDITION_EXPORTS if desk.may(one.query)] if view["content_hash"] else [],
+        "href": href_of("Edition", view["edition_id"]),
+    }
+
+
+@dataclass(frozen=True)
+class Export:
+    """A file about a thing that a person may take along."""
+
+    name: str
+    label: str
+    query: type[Query]
+
+
+DATASET_EXPORTS = (
+    Export("datacite.json", "DataCite record", GetDatasetDatacite),
+    Export("prov.json", "PROV record of its lineage", GetDatasetProv),
+)
+EDITION_EXPORTS = (
+    Export("manifest.json", "Manifest", GetEditionManifest),
+    Export("datacite.json", "DataCite record", GetEditionDatacite),
+)
+
+
+def document_response(document: Document, policy: bytes | None = None) -> Response:
+    """Return a file; a picture with a style of its own may use that and nothing else."""
+    headers = [(name, policy if policy and name == b"content-security-policy" else value) for name, value in PAGE_HEADERS]
+    return Response(200, document.content, headers, content_type=document.media_type.encode())
+
+
+def serve_export(path: str, id_name: str, query: type[Query], policy: bytes | None = None, **fields: Any) -> None:
+    """Answer an address with a file, asked for as the person who wants it."""
+
+    @handles("GET", path)
+    async def serve(console: "Console", request: Request, session: ConsoleSession) -> Response:
+        desk = console.desk_of(request, session)
+        return document_response(await desk.ask(query, desk.id(id_name), **fields), policy)
+
+
+serve_export("/datasets/{dataset_id}/lineage.svg", "dataset_id", GetDatasetProvenancePicture, PICTURE_POLICY, **DRAWN)
+for one in DATASET_EXPORTS:
+    serve_export(f"/datasets/{{dataset_id}}/{one.name}", "dataset_id", one.query)
+for one in EDITION_EXPORTS:
+    serve_export(f"/editions/{{edition_id}}/{one.name}", "edition_id", one.query)

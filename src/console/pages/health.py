@@ -1,0 +1,55 @@
+"""Health: whether the service can answer, which processes run, and what the doctor finds, each with its remedy."""
+
+import baton
+from baton.console.desk import Desk
+from baton.console.health import Examination
+from baton.console.page import Context, MenuGroup, page
+from baton.domain.trust.policy import EXAMINE_SERVICE
+
+FIRST_WAIT_SECONDS = 1.0  # how long the first sight of the page waits for an examination; a page that is live does not wait
+ORDER = {"wrong": 0, "warning": 1, "ok": 2}
+
+health = page(
+    "/health", "Health", "Whether the service is well, and what mends it.", template="health.html", menu=MenuGroup.HOUSE
+)
+
+
+@health.region("service", asks=[], every=5.0)
+async def load_service(desk: Desk) -> Context:
+    """Load what the process knows itself; hosts and process numbers are for those who may examine the service."""
+    assert desk.health is not None, "every desk of the console has it"
+    readiness = await desk.health.read()
+    troubles = [(process, trouble) for process in readiness.processes for trouble in process.troubles]
+    restarts = [
+        {"process": process, "task": task, "count": count}
+        for process in readiness.processes
+        for task, count in sorted(process.restarts.items())
+        if count
+    ]
+    return {
+        "readiness": readiness,
+        "troubles": troubles,
+        "restarts": restarts,
+        "dropped": sum(process.dropped_lines for process in readiness.processes),
+        "actuation": desk.health.actuation,
+        "version": baton.__version__,
+        "streams": desk.health.streams,
+        "may_examine": EXAMINE_SERVICE in desk.permitted,
+    }
+
+
+@health.region("findings", asks=[], every=5.0)
+async def load_findings(desk: Desk) -> Context:
+    """Load what the doctor found last, what is wrong first."""
+    permitted = EXAMINE_SERVICE in desk.permitted
+    assert desk.health is not None, "every desk of the console has it"
+    examination = await desk.health.latest(FIRST_WAIT_SECONDS if desk.recorded else 0.0) if permitted else Examination()
+    findings = sorted(examination.findings, key=lambda one: ORDER[one.status])
+    return {
+        "permitted": permitted,
+        "permission": EXAMINE_SERVICE,
+        "examinable": desk.health.examinable,
+        "examination": examination,
+        "findings": findings,
+        "counts": {status: sum(one.status == status for one in findings) for status in ORDER},
+    }

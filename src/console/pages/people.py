@@ -1,0 +1,319 @@
+"""People: who is known to the service, who may do what, and which policy says so."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from baton.console.desk import Desk, query_named
+from baton.console.display import is_uuid, short_id, words_of
+from baton.console.page import Context, MenuGroup, page
+from baton.console.verbs import creations_of, form_href, verbs_of
+from baton.domain.access.actor import Actor, ActorKind, ListActors
+from baton.domain.agent.agent import AgentStatus
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import NIL
+from baton.domain.registry import Operation
+from baton.domain.trust.conduit import AccessDecision
+from baton.domain.trust.policy import (
+    DefinePolicy,
+    EvaluatePolicy,
+    ListPolicies,
+    Policy,
+    RevokePolicyGrant,
+    command_sets,
+    is_reachable,
+)
+from baton.domain.trust.surface import ListSurfaces
+
+GET_POLICY, GET_AGENT = query_named("get_policy"), query_named("get_agent")
+MOST_POLICIES = 100  # that one answer looks into
+SHOWN_ACTORS = 30
+IN_PROCESS = "inside the service"
+UNSEEN = "somebody you may not see"
+REASONS = {
+    "principal_deactivated": "{who} is deactivated, and everything a deactivated actor asks for is refused.",
+    "agent_not_versioned": "{who} is an agent that is not in service.",
+    "not_reachable": "only {kinds} can give it, and {who} is {kind}.",
+    "no_applicable_policy": "there is no policy for calls over {where}.",
+    "principal_not_permitted": "no policy for calls over {where} names {who}.",
+    "command_not_permitted": "the policies that name {who} over {where} do not hold it.",
+}
+OBJECTIONS = {
+    "principal_deactivated": "Deactivated",
+    "agent_not_versioned": "Out of service",
+    "not_reachable": "Cannot give it",
+}  # Why somebody may not, whatever policies say, in a word.
+PRIORITY = ("command_not_permitted", "principal_not_permitted", "no_applicable_policy")
+ANSWERING = (ListPolicies, GET_POLICY, EvaluatePolicy, ListActors)
+
+people = page(
+    "/people", "People", "Who may do what, and through which policy.", template="people.html", menu=MenuGroup.HOUSE
+)
+
+
+@cache
+def operations_by_permission() -> Mapping[str, Operation]:
+    """Return every operation by the permission that it takes, and by its own name."""
+    return {one.command_name: one for one in REGISTRY} | {one.name: one for one in REGISTRY}
+
+
+def operation_of(command_name: str) -> Operation | None:
+    """Return the operation that a permission is for; None for a permission that is for none."""
+    return operations_by_permission().get(command_name)
+
+
+def command_named(text: str) -> str | None:
+    """Return the permission that a text names, by its own name or by that of the operation."""
+    if text in REGISTRY.command_names():
+        return text
+    return operation.command_name if (operation := operation_of(text)) else None
+
+
+def label_of_command(command_name: str) -> str:
+    """Return a permission in words."""
+    operation = operation_of(command_name)
+    return words_of(operation.name if operation else command_name)
+
+
+def group_commands(names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return permissions by their context: what changes something, and what only asks."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in sorted(names):
+        operation = operation_of(name)
+        context, kind = (operation.context, operation.kind) if operation else ("other", "command")
+        found.setdefault(context, {"command": [], "query": []})[kind].append(name)
+    return [
+        {"context": context, "commands": kinds["command"], "queries": kinds["query"]}
+        for context, kinds in sorted(found.items())
+    ]
+
+
+def surface_of(desk: Desk) -> UUID:
+    """Return the surface that is asked about: the one that the address names, or the one that the person is on."""
+    text = desk.query.get("surface", "")
+    return UUID(text) if is_uuid(text) else desk.caller.surface_id
+
+
+def place_name(policy: Mapping[str, Any]) -> str:
+    """Return in words where the calls of a policy arrive."""
+    surface = policy.get("surface") or {}
+    return IN_PROCESS if policy["surface_id"] == str(NIL) else surface.get("name") or short_id(policy["surface_id"])
+
+
+@people.region("question", asks=[ListActors, ListPolicies])
+async def load_question(desk: Desk) -> Context:
+    """Load the form that asks whether somebody may do something."""
+    listed, surfaces = await asyncio.gather(
+        desk.ask(ListActors, limit=100, order="desc"), desk.ask_if_permitted(ListSurfaces, limit=50)
+    )
+    chosen = desk.query.get("actor", "")
+    actors = {one["actor_id"]: one["name"] for one in listed["items"]}
+    if chosen and chosen not in actors:
+        actors[chosen] = short_id(chosen)
+    return {
+        "actors": sorted(actors.items(), key=lambda one: one[1].lower()),
+        "actor": chosen,
+        "command": desk.query.get("command", ""),
+        "commands": sorted(REGISTRY.command_names()),
+        "surface": str(surface_of(desk)),
+        "surfaces": [(one["surface_id"], one["name"]) for one in (surfaces or {"items": []})["items"]],
+    }
+
+
+@people.region("answer", asks=ANSWERING, watches=("Agent", "Surface"))
+async def load_answer(desk: Desk) -> Context:
+    """Load the answer to what the address asks: about a person, a command, or both."""
+    actor_id, asked = desk.query.get("actor") or None, desk.query.get("command") or None
+    command = command_named(asked) if asked else None
+    empty: Context = {"unknown": None, "verdict": None, "person": None, "holders": None}
+    if (asked and command is None) or (actor_id and not is_uuid(actor_id)):
+        return {**empty, "unknown": asked if command is None and asked else actor_id}
+    if actor_id and command:
+        return {**empty, "verdict": await judge_command(desk, actor_id, command)}
+    if actor_id:
+        return {**empty, "person": await describe_person(desk, actor_id)}
+    return {**empty, "holders": await find_holders(desk, command)} if command else empty
+
+
+async def load_policies(desk: Desk, **filters: Any) -> tuple[list[dict[str, Any]], bool]:
+    """Return the newest policies whole, and whether there are more."""
+    listed = await desk.ask(ListPolicies, **filters, limit=MOST_POLICIES, order="desc")
+    views = await asyncio.gather(*(desk.ask(GET_POLICY, one["policy_id"]) for one in listed["items"]))
+    return list(views), listed["next_cursor"] is not None
+
+
+async def load_actors(desk: Desk, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return these actors by their ids; an id that stands for none is left out."""
+    wanted = sorted(set(ids))[:100]
+    listed = await desk.ask(ListActors, actor_id=wanted, limit=100) if wanted else {"items": []}
+    return {one["actor_id"]: one for one in listed["items"]}
+
+
+async def judge_command(desk: Desk, actor_id: str, command: str) -> Context:
+    """Return whether somebody may give a command on a surface: by which policies, or why not and what to do."""
+    place = {"conduit_id": desk.caller.conduit_id, "surface_id": surface_of(desk)}
+    listed, actors = await asyncio.gather(
+        desk.ask(ListPolicies, **place, limit=MOST_POLICIES, order="desc"), load_actors(desk, [actor_id])
+    )
+    asked: dict[str, Any] = {f"evaluated_{name}": value for name, value in place.items()}
+    asked |= {"evaluated_principal_id": actor_id, "evaluated_command_name": command}
+    answers = await asyncio.gather(*(desk.ask(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
+    judged = list(zip(listed["items"], answers, strict=True))
+    permitting = [policy for policy, answer in judged if answer["decision"] == AccessDecision.ALLOW]
+    denied = {answer["reason"] for _, answer in judged} | {"no_applicable_policy"}
+    actor = actors.get(actor_id)
+    objection = await find_objection(desk, actor, command)
+    reason = objection or (None if permitting else next(one for one in PRIORITY if one in denied))
+    operation = operation_of(command)
+    who = actor["name"] if actor else f"the principal {short_id(actor_id)}"
+    kinds = " or ".join(f"a {words_of(kind).lower()}" for kind in (operation.callers if operation else ()))
+    where = place_name(listed["items"][0]) if listed["items"] else "this surface"
+    words = {"who": who, "where": where, "kinds": kinds, "kind": words_of(actor["kind"]).lower() if actor else "no actor"}
+    sentence = REASONS[reason].format(**words) if reason else ""
+    return {
+        "allowed": reason is None or (operation is not None and operation.open),
+        "needless": operation is not None and operation.open,
+        "who": who,
+        "actor_id": actor_id,
+        "where": where,
+        "command": command,
+        "label": label_of_command(command),
+        "sentence": sentence[:1].upper() + sentence[1:],
+        "policies": permitting,
+        "more": listed["next_cursor"] is not None,
+        "grant": None if objection else grant_href(desk, surface_of(desk), actor_id, who, command),
+        "may_grant": desk.may(DefinePolicy.operation),
+    }
+
+
+async def find_objection(desk: Desk, actor: Mapping[str, Any] | None, command: str) -> str | None:
+    """Return why somebody may not give a command whatever policies say."""
+    if actor is None:
+        return None
+    if actor["status"] != "active":
+        return "principal_deactivated"
+    operation = operation_of(command)
+    if operation is not None and not is_reachable(operation, ActorKind(actor["kind"]), surface_of(desk)):
+        return "not_reachable"
+    if actor["kind"] == ActorKind.AGENT:
+        agent = await desk.find(GET_AGENT, actor["actor_id"])
+        if agent is not None and agent["status"] != AgentStatus.VERSIONED:
+            return "agent_not_versioned"
+    return None
+
+
+def grant_href(desk: Desk, surface_id: UUID, actor_id: str | None, who: str, command: str | None) -> str:
+    """Return the form of a policy that permits this, filled in as far as it is known."""
+    fields = {"permitted_principal_ids": actor_id, "permitted_commands": command}
+    name = " ".join(part for part in (who, "may", label_of_command(command).lower() if command else "") if part)
+    place = {"conduit_id": desk.caller.conduit_id, "surface_id": surface_id}
+    return form_href(DefinePolicy.operation, name=name[:200] if actor_id else None, **place, **fields)
+
+
+async def describe_person(desk: Desk, actor_id: str) -> Context:
+    """Return somebody with the policies that name them, and what each of them permits."""
+    (policies, more), actors = await asyncio.gather(load_policies(desk), load_actors(desk, [actor_id]))
+    actor = actors.get(actor_id)
+    naming = [one for one in policies if actor_id in one["permitted_principal_ids"]]
+    who = actor["name"] if actor else f"The principal {short_id(actor_id)}"
+    return {
+        "actor": actor,
+        "actor_id": actor_id,
+        "name": who,
+        "verbs": verbs_of(Actor.aggregate, actor, desk) if actor else [],
+        "policies": [describe_policy(one, desk, actor_id) for one in naming],
+        "more": more,
+        "grant": grant_href(desk, surface_of(desk), actor_id, who, None),
+        "may_grant": desk.may(DefinePolicy.operation),
+    }
+
+
+def describe_policy(policy: Mapping[str, Any], desk: Desk, actor_id: str) -> dict[str, Any]:
+    """Return a policy with its commands by context, and the form that takes somebody out of it."""
+    names: Sequence[str] = policy["permitted_commands"]
+    return {
+        **policy,
+        "where": place_name(policy),
+        "groups": group_commands(names),
+        "revoke": form_href(RevokePolicyGrant.operation, policy["id"], permitted_principal_id=actor_id),
+        "may_revoke": desk.may(RevokePolicyGrant.operation),
+    }
+
+
+async def find_holders(desk: Desk, command: str) -> Context:
+    """Return who may give a command, each through which policy and on which surface."""
+    policies, more = await load_policies(desk)
+    holding = [one for one in policies if command in one["permitted_commands"]]
+    actors = await load_actors(desk, (id for one in holding for id in one["permitted_principal_ids"]))
+    operation = operation_of(command)
+    rows = []
+    for policy in holding:
+        for principal in policy["permitted_principals"]:
+            actor = actors.get(principal["id"])
+            why_not = await find_objection(desk, actor, command)
+            rows.append(
+                {
+                    "id": principal["id"],
+                    "name": principal["name"] or (actor["name"] if actor else UNSEEN),
+                    "kind": actor["kind"] if actor else None,
+                    "policy": policy,
+                    "where": place_name(policy),
+                    "through": through_what(policy, command),
+                    "why_not": OBJECTIONS[why_not] if why_not else None,
+                    "revoke": form_href(RevokePolicyGrant.operation, policy["id"], permitted_principal_id=principal["id"]),
+                }
+            )
+    rows.sort(key=lambda row: (row["why_not"] is not None, row["name"].lower()))
+    return {
+        "command": command,
+        "label": label_of_command(command),
+        "summary": operation.summary if operation else "",
+        "callers": [words_of(kind).lower() for kind in (operation.callers if operation else ())],
+        "open": operation is not None and operation.open,
+        "rows": rows[:100],
+        "more": more or len(rows) > 100,
+        "may_revoke": desk.may(RevokePolicyGrant.operation),
+        "grant": grant_href(desk, surface_of(desk), None, "", command),
+        "may_grant": desk.may(DefinePolicy.operation),
+    }
+
+
+def through_what(policy: Mapping[str, Any], command: str) -> str:
+    """Return by what a policy permits a command: the sets of it that hold the command, or its own name."""
+    known = command_sets()
+    sets = [name for name in policy["permitted_command_sets"] if command in known.get(name, ())]
+    return f"the set{'s' if len(sets) > 1 else ''} {', '.join(sets)}" if sets else "by its name"
+
+
+@people.region("actors", asks=[ListActors])
+async def load_actor_rows(desk: Desk) -> Context:
+    """Load the actors on record, the newest first."""
+    kind = desk.query.get("kind") or None
+    kind = kind if kind in list(ActorKind) else None
+    q = desk.query.get("q") or None if desk.may(query_named("get_actor")) else None
+    page = await desk.ask(
+        ListActors, kind=[kind] if kind else None, q=q, limit=SHOWN_ACTORS, order="desc", cursor=desk.query.get("cursor")
+    )
+    return {
+        "actors": page["items"],
+        "next_cursor": page["next_cursor"],
+        "kinds": [(one.value, words_of(one.value)) for one in ActorKind],
+        "kind": kind,
+        "q": q or "",
+        "may_search": desk.may(query_named("get_actor")),
+        "creations": [*creations_of(Actor.aggregate, desk), *creations_of(Policy.aggregate, desk)],
+    }
+
+
+@people.region("mine", asks=[])
+async def load_mine(desk: Desk) -> Context:
+    """Load what the person who looks may do here; those who may the same share it."""
+    groups = group_commands(desk.permitted)
+    return {
+        "groups": groups,
+        "commands": sum(len(one["commands"]) for one in groups),
+        "queries": sum(len(one["queries"]) for one in groups),
+        "enforced": desk.rules.policies_enforced,
+    }

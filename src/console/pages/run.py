@@ -1,0 +1,304 @@
+"""Run: one run from its parameters to what it left. Where it is and what it waits for, its readings as they come, its data,
+decisions, logbook and debrief, its holds and adjustments, and what it was at any moment."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from baton.console.desk import Desk, query_named
+from baton.console.display import instant_of
+from baton.console.page import SECOND, Context, page
+from baton.console.plots import NARROW, Series, line_plot
+from baton.console.units import UnitError, convert, other_units
+from baton.console.verbs import VerbButton, form_href, verbs_of
+from baton.domain.data.dataset import ListDatasets
+from baton.domain.data.distribution import ListDistributions
+from baton.domain.operation.conduct.views import GetProcedureConduct
+from baton.domain.run.conduct import GetRunConduct
+from baton.domain.run.logbooks import (
+    AppendRunLogbookEntries,
+    ListRunChannels,
+    ListRunLogbookEntries,
+    ListRunObservations,
+    RunLogbookEntryKind,
+)
+from baton.domain.run.run import HELD, LIVE, RUNNING, Run
+
+GetRun, GetRunHistory = query_named("get_run"), query_named("get_run_history")
+GetPlan, GetMethod, GetDecision = query_named("get_plan"), query_named("get_method"), query_named("get_decision")
+SHOWN_CHANNELS = 8
+PLOTTED_READINGS, MOST_READINGS = 1200, 500  # of all channels together, and of one
+SHOWN_DATASETS, SHOWN_ENTRIES, SHOWN_DECISIONS = 8, 10, 6
+HISTORY_PAGE, HISTORY_PAGES = 100, 5
+UNIT = "unit."  # before the name of a channel: the unit to show it in
+FIRST_VERBS = {
+    RUNNING: ("conduct_run", "adjust_run", "hold_run", "complete_run"),
+    HELD: ("resume_run", "adjust_run", "stop_run", "abort_run"),
+}  # What is most likely wanted in each state.
+
+run = page(
+    "/runs/{run_id}",
+    "Run",
+    "One run: where it is, its readings, data, decisions and logbook, with the verbs that hold, adjust or end it.",
+    template="run.html",
+    halts="Run",
+)
+
+
+@run.titled
+async def load_name(desk: Desk) -> str:
+    view = await desk.ask(GetRun, desk.id("run_id"))
+    return str(view["name"])
+
+
+@run.region("head", asks=[GetRun, GetRunConduct], watches=("Procedure",), every=SECOND)
+async def load_head(desk: Desk) -> Context:
+    id = desk.id("run_id")
+    view, conducted = await desk.ask(GetRun, id), await desk.ask(GetRunConduct, id)
+    current_id = conducted["current_procedure_id"]
+    current = await desk.find(GetProcedureConduct, current_id) if current_id else None
+    held = await load_latest(desk, "RunHeld") if view["status"] == HELD else None
+    href = f"/console/runs/{id}"
+    buttons = verbs_of(Run.aggregate, view, desk)
+    first = first_verbs(view, conducted, buttons)
+    return {
+        "view": view,
+        "conduct": conducted,
+        "live": view["status"] in LIVE,
+        "phases": phases_of(view, conducted),
+        "current": current,
+        "held": None if held is None else held["payload"],
+        "first": first,
+        "others": [one for one in buttons if one not in first],
+        "note_href": form_href(AppendRunLogbookEntries.operation, id, **{"entries._count": 1, "back": href}),
+        "again_href": f"/console/start/plans/{view['plan_id']}?from={id}",
+        "href": href,
+    }
+
+
+def first_verbs(view: Mapping[str, Any], conducted: Mapping[str, Any], buttons: Sequence[VerbButton]) -> list[VerbButton]:
+    """Return the buttons that the state of a run calls for; what conducts itself is not begun or completed by hand."""
+    own = {"conduct_run", "complete_run"} if view["live_conduct_id"] is not None or not view["phases"] else set()
+    if conducted["conduct_id"] is None:
+        own -= {"complete_run"}
+    wanted = [name for name in FIRST_VERBS.get(view["status"], ()) if name not in own]
+    by_name = {one.name: one for one in buttons}
+    return [by_name[name] for name in wanted]
+
+
+def phases_of(view: Mapping[str, Any], conducted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the phases of a run in the order in which they are conducted, each with its state and where it is."""
+    order = {phase["procedure_id"]: place for place, phase in enumerate(conducted["phases"])}
+    results = {one["procedure_id"]: one for one in (conducted["result"] or {}).get("phases", ())}
+    phases = sorted(view["phases"] or (), key=lambda phase: order.get(phase["procedure_id"], len(order)))
+    return [
+        {
+            **phase,
+            "current": phase["procedure_id"] == conducted["current_procedure_id"],
+            "failure": results.get(phase["procedure_id"], {}).get("failure"),
+        }
+        for phase in phases
+    ]
+
+
+async def load_history(desk: Desk) -> list[dict[str, Any]]:
+    """Return the events of the run, oldest first, as far as they are worth reading for a page."""
+    events: list[dict[str, Any]] = []
+    cursor = None
+    for _ in range(HISTORY_PAGES):
+        answer = await desk.ask(GetRunHistory, desk.id("run_id"), limit=HISTORY_PAGE, cursor=cursor)
+        events += answer["items"]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+    return events
+
+
+async def load_latest(desk: Desk, event_type: str) -> dict[str, Any] | None:
+    """Return the latest event of a type, where the person may read the history."""
+    if not desk.may(GetRunHistory):
+        return None
+    return next((one for one in reversed(await load_history(desk)) if one["event_type"] == event_type), None)
+
+
+@run.region("readings", asks=[ListRunChannels, ListRunObservations], watches=("Run",), every=2.0)
+async def load_readings(desk: Desk) -> Context:
+    id, wanted = desk.id("run_id"), desk.query.get("channel")
+    channels = [asdict(one) for one in (await desk.ask(ListRunChannels, id))["items"]]
+    shown = [one for one in channels if one["channel_name"] == wanted] if wanted else channels[:SHOWN_CHANNELS]
+    limit = min(MOST_READINGS, PLOTTED_READINGS // max(1, len(shown)))
+    answers = await asyncio.gather(
+        *(desk.ask(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc") for one in shown)
+    )
+    plots = [channel_plot(one, answer["items"], desk) for one, answer in zip(shown, answers, strict=True)]
+    names = {one["channel_name"] for one in shown}
+    return {
+        "plots": plots,
+        "others": [one for one in channels if one["channel_name"] not in names],
+        "chosen": wanted,
+        "kept": [(name, text) for name, text in desk.query.items() if name == "channel" or name.startswith(UNIT)],
+        "href": f"/console/runs/{id}",
+    }
+
+
+@dataclass(frozen=True)
+class ChannelPlot:
+    """One channel as it is shown: its latest reading and its plot, in the chosen unit."""
+
+    name: str
+    field: str
+    unit: str | None
+    units: tuple[str, ...]
+    count: int
+    shown: int
+    simulated: bool
+    latest: float
+    sampled_at: datetime
+    plot: Markup
+    refusal: str | None = None
+
+
+def channel_plot(channel: Mapping[str, Any], readings: Sequence[Mapping[str, Any]], desk: Desk) -> ChannelPlot:
+    """Return the plot of a channel's newest readings."""
+    name, declared = channel["channel_name"], channel["units"]
+    field = f"{UNIT}{name}"
+    unit, refusal = desk.query.get(field) or declared, None
+    points = [(seconds_of(one["sampled_at"]), float(one["value"])) for one in reversed(readings)]
+    latest = float(channel["latest_value"])
+    if unit != declared and declared is not None and unit is not None:
+        try:
+            points = [(at, convert(value, declared, unit)) for at, value in points]
+            latest = convert(latest, declared, unit)
+        except UnitError:
+            unit, refusal = declared, f"What is measured in {declared} cannot be shown in {unit}; choose another unit."
+    label = f"{name} over time, {len(points)} readings; the latest is {latest:.6g} {unit or ''}".strip()
+    plot = line_plot([Series(name, tuple(points), unit)], label=label, zone=desk.zone, latest=False, width=NARROW)
+    return ChannelPlot(
+        name=name,
+        field=field,
+        unit=unit,
+        units=other_units(declared),
+        count=channel["count"],
+        shown=len(points),
+        simulated=channel["simulated"],
+        latest=latest,
+        sampled_at=channel["latest_sampled_at"],
+        plot=plot,
+        refusal=refusal,
+    )
+
+
+def seconds_of(at: str) -> float:
+    """Return a time in seconds since 1970."""
+    moment = instant_of(at)
+    assert isinstance(moment, datetime), "a reading says when it was taken"
+    return moment.timestamp()
+
+
+@run.region("parameters", asks=[GetRun], watches=("Plan", "Method"))
+async def load_parameters(desk: Desk) -> Context:
+    view = await desk.ask(GetRun, desk.id("run_id"))
+    plan = await desk.find(GetPlan, view["plan_id"])
+    method = None if plan is None else await desk.find(GetMethod, plan["method_id"])
+    properties = ((method or {}).get("parameters_schema") or {}).get("properties", {})
+    history = await load_history(desk) if view["adjustment_count"] and desk.may(GetRunHistory) else []
+    adjusted = {name: event for event in history if event["event_type"] == "RunAdjusted" for name in patch_of(event)}
+    rows = [
+        {
+            "name": name,
+            "value": value,
+            "unit": (properties.get(name, {}).get("unit") or {}).get("code"),
+            "own": name in view["override_parameters"],
+            "default": (plan or {}).get("default_parameters", {}).get(name),
+            "adjusted": adjusted.get(name),
+        }
+        for name, value in view["effective_parameters"].items()
+    ]
+    return {"rows": rows, "view": view, "plan_known": plan is not None}
+
+
+def patch_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an adjustment changed."""
+    patch: Mapping[str, Any] = event["payload"]["parameters_patch"]
+    return patch
+
+
+@run.region("story", asks=[GetRun, GetRunHistory])
+async def load_story(desk: Desk) -> Context:
+    view, events = await desk.ask(GetRun, desk.id("run_id")), await load_history(desk)
+    started = next((one for one in events if one["event_type"] == "RunStarted"), None)
+    return {
+        "holds": holds_in(events),
+        "adjustments": [one for one in reversed(events) if one["event_type"] == "RunAdjusted"],
+        "cautions": started["payload"]["acknowledged_cautions"] if started else [],
+        "last": events[-1]["version"] if events else 1,
+        "view": view,
+        "href": f"/console/runs/{view['run_id']}",
+    }
+
+
+def holds_in(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the holds of a run, the latest first, each with what ended it."""
+    holds: list[dict[str, Any]] = []
+    for event in events:
+        if event["event_type"] == "RunHeld":
+            holds.append({"held": event, "resumed": None})
+        elif event["event_type"] == "RunResumed" and holds:
+            holds[-1]["resumed"] = event
+    return list(reversed(holds))
+
+
+@run.region("data", asks=[ListDatasets], watches=("Dataset", "Distribution"))
+async def load_data(desk: Desk) -> Context:
+    id = desk.id("run_id")
+    answer = await desk.ask(ListDatasets, producing_run_id=id, limit=SHOWN_DATASETS, order="desc")
+    items = answer["items"]
+    copies = await asyncio.gather(*(load_copies(desk, item["dataset_id"]) for item in items))
+    return {"rows": list(zip(items, copies, strict=True)), "more": answer["next_cursor"] is not None, "id": id}
+
+
+async def load_copies(desk: Desk, dataset_id: str) -> list[dict[str, Any]] | None:
+    """Return the copies of a dataset; None where the person may not see them."""
+    answer = await desk.ask_if_permitted(ListDistributions, dataset_id=dataset_id, limit=5)
+    return None if answer is None else list(answer["items"])
+
+
+@run.region("logbook", asks=[ListRunLogbookEntries], every=5.0)
+async def load_logbook(desk: Desk) -> Context:
+    id = desk.id("run_id")
+    debriefs = await desk.ask(ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=1, order="desc")
+    notes = await desk.ask(
+        ListRunLogbookEntries,
+        id,
+        entry_kind=RunLogbookEntryKind.NOTE.value,
+        limit=SHOWN_ENTRIES,
+        order="desc",
+        cursor=desk.query.get("notes") or None,
+    )
+    return {
+        "debrief": next(iter(debriefs["items"]), None),
+        "notes": notes["items"],
+        "next_notes": notes["next_cursor"],
+        "may_write": desk.may(AppendRunLogbookEntries.operation),
+        "note_href": form_href(AppendRunLogbookEntries.operation, id, **{"entries._count": 1}),
+        "href": f"/console/runs/{id}",
+    }
+
+
+@run.region("decisions", asks=[GetRunHistory, ListRunLogbookEntries, GetDecision], watches=("Decision",))
+async def load_decisions(desk: Desk) -> Context:
+    id = desk.id("run_id")
+    events = await load_history(desk)
+    debriefs = await desk.ask(
+        ListRunLogbookEntries, id, entry_kind=RunLogbookEntryKind.DEBRIEF.value, limit=SHOWN_DECISIONS, order="desc"
+    )
+    followed = {one["payload"].get("decided_by_decision_id"): one["event_type"] for one in events}
+    followed |= {one["decision_id"]: None for one in debriefs["items"]}
+    ids = [one for one in followed if one][-SHOWN_DECISIONS:]
+    found = await asyncio.gather(*(desk.find(GetDecision, one) for one in ids))
+    decisions = [{**one, "led_to": followed[one["id"]]} for one in found if one is not None]
+    return {"decisions": sorted(decisions, key=lambda one: str(one["decided_at"]), reverse=True)}

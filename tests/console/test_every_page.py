@@ -1,0 +1,328 @@
+"""Every page and every form: it keeps to its policy, shows the permitted what there is and a stranger nothing, not even
+whether an id exists, and is live for all who may see the same."""
+
+import ast
+import asyncio
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baton.application.ports import Caller
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.console import live, pages
+from baton.console.desk import Desk
+from baton.console.forms import input_schema
+from baton.console.page import PAGES, Page
+from baton.console.rendering import PAGE_HEADERS
+from baton.console.sessions import SECRET, form_token
+from baton.domain.contexts import REGISTRY
+from baton.domain.kernel import Call, Query
+from baton.domain.registry import Operation
+from tests.support.api.policy_service import PolicyService, open_policy_service
+from tests.support.console.marked_names import WORD, MarkedApi
+from tests.support.console.page_source import PageSource
+from tests.support.databases import fresh_database
+from tests.support.service import Api
+from tests.support.tables import for_each
+
+ALL_PAGES = list(PAGES)
+COMMANDS = [operation for operation in REGISTRY if operation.kind == "command"]
+READS = [path for (method, path) in PAGES.handlers if method == "GET"]
+"""What pages hand out besides themselves: pictures and documents."""
+SHOWING_NO_SAMPLE = {"/console/records", "/console/style", "/console/health"}
+"""The pages that are about no thing on record."""
+PASSING = re.compile('<time .*?</time>|(?<=data-mark=")[^"]*')
+"""What a live page shows otherwise after a moment: times, and what a form is judged anew by."""
+UNLIKE = re.compile('(?<=name="form_token" value=")[0-9a-f]+|(?<=name="_key" value=")[0-9a-f]+|(?<=<code>)[0-9a-f-]{36}')
+"""What tells one rendering of a page from another: the tokens of its forms and the id of the request."""
+Answers = dict[str, httpx.Response]
+
+
+@pytest.fixture(scope="module")
+async def service(
+    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PolicyService]:
+    """One of everything, under names that are an attack on pages."""
+    with fresh_database(postgres, template) as url:
+        async with open_policy_service(url, tmp_path_factory.mktemp("outbox"), MarkedApi.of) as service:
+            yield service
+
+
+@pytest.fixture(scope="module")
+async def answers(service: PolicyService) -> Answers:
+    """Every page as it is shown to the permitted, by its path."""
+    return {page.path: await service.permitted.get(address(page.path, service.ids)) for page in ALL_PAGES}
+
+
+def address(path: str, ids: dict[str, str]) -> str:
+    """Return the address of a page about the things with these ids."""
+    return path.format(**ids)
+
+
+def unknown(service: PolicyService) -> dict[str, str]:
+    """Return ids of which there is none, in place of those on record."""
+    return {name: str(uuid4()) for name in service.ids}
+
+
+def plain(html: str, ids: dict[str, str], path: str) -> str:
+    """Return a page without the ids of its address and what is different each time."""
+    for name in re.findall(r"{(\w+)}", path):
+        html = html.replace(ids[name], name)
+    return UNLIKE.sub("*", html)
+
+
+def assert_orderly(answer: httpx.Response) -> None:
+    """Assert that a page keeps to its policy, and that its parts can be told without seeing them."""
+    for name, value in PAGE_HEADERS:
+        assert answer.headers[name.decode()] == value.decode()
+    source = PageSource.of(answer.text)
+    assert [*source.faults(), *source.disorder()] == []
+    assert source.all("title")[0].text.endswith("· Baton")
+
+
+def things_of(html: str, service: PolicyService) -> set[str]:
+    """Return the ids of samples that a page shows."""
+    return {id for id in service.ids.values() if id in html}
+
+
+@for_each("page", ALL_PAGES)
+async def test_the_permitted_see_what_there_is_on_an_orderly_page(
+    service: PolicyService, answers: Answers, page: Page
+) -> None:
+    answer = answers[page.path]
+    assert answer.status_code == 200, f"{page.path}: {answer.text[-2000:]}"
+    assert_orderly(answer)
+    if page.path not in SHOWING_NO_SAMPLE:
+        assert WORD in answer.text or things_of(answer.text, service), f"{page.path} shows nothing that is on record"
+    for name in page.regions:
+        assert f'id="region-{name}"' in answer.text
+
+
+@for_each("page", ALL_PAGES)
+async def test_a_stranger_sees_nothing_but_which_permission_it_takes(service: PolicyService, page: Page) -> None:
+    answer = await service.stranger.get(address(page.path, service.ids))
+    assert answer.status_code in (200, 403), f"{page.path}: {answer.status_code}"
+    assert_orderly(answer)
+    assert WORD not in answer.text
+    told = things_of(answer.text, service) - {service.ids[name] for name in page.placeholders}
+    assert told == set(), f"{page.path} tells a stranger of {told}"
+    needed = {one.command_name for one in page.asks if not one.open}
+    assert not needed or any(name in answer.text for name in needed), f"{page.path} does not say what it takes"
+
+
+@for_each("path", [one.path for one in ALL_PAGES if one.placeholders] + READS)
+async def test_a_stranger_cannot_tell_whether_an_id_exists(service: PolicyService, path: str) -> None:
+    nothing = unknown(service)
+    missing, existing = [await service.stranger.get(address(path, ids)) for ids in (nothing, service.ids)]
+    assert missing.status_code == existing.status_code
+    assert plain(missing.text, nothing, path) == plain(existing.text, service.ids, path)
+    assert existing.status_code == 403 or path not in READS
+    assert (await service.permitted.get(address(path, nothing))).status_code == 404
+
+
+@for_each("path", READS)
+async def test_what_a_page_hands_out_runs_nothing(service: PolicyService, path: str) -> None:
+    answer = await service.permitted.get(address(path, service.ids))
+    assert answer.status_code in (200, 404, 409), answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    if not answer.headers["content-type"].startswith("application/"):
+        assert answer.headers["content-security-policy"]
+        assert "<b onclick" not in answer.text
+
+
+@for_each("operation", COMMANDS)
+async def test_every_form_keeps_to_its_policy_and_tells_a_stranger_nothing(
+    service: PolicyService, operation: Operation
+) -> None:
+    path = f"/console/do/{operation.name}"
+    names = [name for name in (operation.target, *operation.path_fields) if name and name in service.ids]
+    if names:
+        path += "?" + "&".join(f"{name}={{{name}}}" for name in names)
+    permitted = await service.permitted.get(address(path, service.ids))
+    assert permitted.status_code == 200, permitted.text
+    assert_orderly(permitted)
+    existing = await service.stranger.get(address(path, service.ids))
+    assert WORD not in existing.text
+    assert things_of(existing.text, service) <= {service.ids[name] for name in names}
+    assert operation.command_name in existing.text
+    if names:
+        nothing = unknown(service)
+        missing = await service.stranger.get(address(path, nothing))
+        assert existing.status_code == missing.status_code
+        assert plain(existing.text, service.ids, path) == plain(missing.text, nothing, path)
+
+
+async def test_a_command_that_a_stranger_sends_is_refused_beside_its_form(service: PolicyService) -> None:
+    page = PageSource.of((await service.stranger.get("/console/do/define_zone")).text)
+    form = {"form_token": page.value("form_token"), "name": "Evil"}
+    answer = await service.stranger.request("POST", "/console/do/define_zone", data=form)
+    assert answer.status_code == 403
+    assert "DefineZone" in answer.text
+    assert_orderly(answer)
+    assert (await service.permitted.get("/zones", name="Evil")).json()["items"] == []
+
+
+def personal_queries() -> Iterator[str]:
+    """Yield every query whose answer depends on who asks, beyond what they may do."""
+    for operation in REGISTRY:
+        answer = getattr(operation.input, "answer", None)
+        if operation.kind == "query" and answer is not None:
+            source = ast.parse(textwrap.dedent(inspect.getsource(answer)))
+            if any(isinstance(node, ast.Attribute) and node.attr == "principal_id" for node in ast.walk(source)):
+                yield operation.name
+
+
+def test_no_region_asks_what_depends_on_who_asks() -> None:
+    personal = set(personal_queries())
+    assert personal >= {"get_my_access", "get_work", "list_permissions"}
+    for page in ALL_PAGES:
+        for region in page.regions.values():
+            assert personal.isdisjoint(one.name for one in region.asks), f"{page.path} asks it in {region.name}"
+
+
+ASKING: ContextVar[str | None] = ContextVar("ASKING", default=None)
+ASKED_WHO: set[str] = set()
+"""The queries of shared renderings that asked who is calling."""
+OF_PERMISSIONS_ALONE = {"ListEvents"}
+"""What asks who is calling to learn what they may do, and for nothing else."""
+
+
+class WatchedCall(Call):
+    """A call that notes which query asks who made it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "principal_id" and (query := ASKING.get()) is not None:
+            ASKED_WHO.add(query)
+        return super().__getattribute__(name)
+
+
+def watch_shared_renderings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note each query of a shared rendering that asks who is calling."""
+    call_of, answer = Caller.call, Desk._answer
+
+    async def answer_watched(desk: Desk, request: Query, target_id: UUID | None) -> Any:
+        ASKING.set(None if desk.recorded else type(request).__name__)
+        return await answer(desk, request, target_id)
+
+    monkeypatch.setattr(Caller, "call", lambda *given: WatchedCall(**vars(call_of(*given))))
+    monkeypatch.setattr(Desk, "_answer", answer_watched)
+
+
+async def first_frames(api: Api, path: str, count: int) -> dict[str, str]:
+    """Return the first frame of each region of a page, as its live stream sends them."""
+    found: dict[str, str] = {}
+    asked = {"params": {"at": path}, "headers": api.headers}
+    async with asyncio.timeout(60), api.client.stream("GET", "/console/live", **asked) as answer:
+        assert answer.headers["content-type"] == "text/event-stream", path
+        lines = answer.aiter_lines()
+        async for line in lines:
+            if line in ("event: region", "event: trouble"):
+                frame = json.loads((await anext(lines)).removeprefix("data: "))
+                assert line == "event: region", f"{path} cannot be rendered"
+                found[frame["id"]] = frame["html"]
+            if len(found) == count:
+                break
+    return found
+
+
+async def test_every_page_is_live_and_the_same_to_everybody_with_the_same_permissions(
+    service: PolicyService, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody who may see the same shares one rendering: it may hold nothing of the person it was made for."""
+    watch_shared_renderings(monkeypatch)
+    monkeypatch.setattr(live, "SHARE", 1)
+    at_once = asyncio.Semaphore(50)
+
+    async def look(page: Page) -> None:
+        async with at_once:
+            frames = await first_frames(service.twin, address(page.path, service.ids), len(page.regions))
+        assert set(frames) == {region.element_id for region in page.regions.values()}
+        shown = PASSING.sub("*", answers[page.path].text)
+        for name, html in frames.items():
+            assert PASSING.sub("*", html) in shown, f"{page.path} is another one in {name} to somebody else"
+            assert list(PageSource.of(html).faults()) == []
+            assert "form_token" not in html
+
+    looks = await asyncio.gather(*(look(page) for page in ALL_PAGES if page.regions), return_exceptions=True)
+    assert not any(looks), [failure for failure in looks if failure is not None]
+    assert not ASKED_WHO - OF_PERMISSIONS_ALONE
+
+
+async def test_the_stream_of_a_stranger_tells_no_more_than_the_page(service: PolicyService) -> None:
+    for path, permission in (("/console/zones/{zone_id}", "GetZone"), ("/console/zones", "ListZones")):
+        for ids in (service.ids, unknown(service)):
+            (html,) = (await first_frames(service.stranger, address(path, ids), 1)).values()
+            assert (WORD in html, permission in html) == (False, True)
+
+
+ODD_TEXTS = ("", "-1", "²", "9" * 5000, "1000000000", "1e400", "nan", "{", "[]", "\0", "\r\n", "é", "../..", "//[", "Held")
+"""What nobody means by a parameter or a field."""
+FURTHER = ["/console/live", "/console/{name}", "/console/static/{name}", "/console/do/{name}"]
+texts = st.sampled_from(ODD_TEXTS) | st.text(st.characters(codec="utf-8"), max_size=20)
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+
+
+def parameters_of(page: Page) -> set[str]:
+    """Return the parameters that the module of a page reads."""
+    loaders = [*(region.load for region in page.regions.values()), page.load, page.name]
+    sources = {inspect.getsource(inspect.getmodule(load) or pages) for load in loaders if load is not None}
+    return {name for source in sources for name in re.findall(r'query(?:\.get)?[(\[]"(\w+)"', source)}
+
+
+def code_of(page: Page) -> frozenset[Any]:
+    """Return what tells pages apart that are made by different code."""
+    return frozenset(region.load.__code__ for region in page.regions.values())
+
+
+async def assert_no_failure(api: Api, path: str, query: dict[str, str]) -> None:
+    answer = await api.get(path, **query)
+    assert answer.status_code < 500, answer.text[-1500:]
+
+
+@for_each("page", {code_of(page): page for page in ALL_PAGES}.values())
+async def test_no_parameter_of_a_page_fails(service: PolicyService, page: Page) -> None:
+    for name in sorted(parameters_of(page)):
+        for text in ("²", "9" * 5000):
+            await assert_no_failure(service.permitted, address(page.path, service.ids), {name: text})
+
+
+@settings(max_examples=60)
+@given(
+    path=st.sampled_from([*(page.path for page in ALL_PAGES), *READS, *FURTHER]),
+    odd=st.none() | texts,
+    query=st.dictionaries(names, texts, max_size=2),
+)
+async def test_no_address_at_all_fails(service: PolicyService, path: str, odd: str | None, query: dict[str, str]) -> None:
+    known = {**service.ids, "name": "define_zone"}
+    ids = known if odd is None else dict.fromkeys(known, quote(odd, safe=""))
+    at = {"at": "/console/nowhere" if odd is None else odd} if path == "/console/live" else {}
+    await assert_no_failure(service.permitted, address(path, ids), {**query, **at})
+
+
+@settings(max_examples=60)
+@given(operation=st.sampled_from(COMMANDS), data=st.data())
+async def test_no_form_at_all_fails(service: PolicyService, operation: Operation, data: st.DataObject) -> None:
+    """A form is filled in with anything, and its buttons for rows are pressed."""
+    known = st.sampled_from(list(input_schema(operation)["properties"]) or ["name"])
+    inner = st.sampled_from(("_count", "_show", "_flag", "0", "0.0", "99", "99999999")) | texts
+    places = known | st.builds("{}.{}".format, known, inner)
+    pressed = st.dictionaries(st.sampled_from(("_add", "_remove", "_show", "_check", "back", "_key")), places, max_size=1)
+    typed = {**data.draw(st.dictionaries(places, texts, max_size=4)), **data.draw(pressed)}
+    targets = {name: service.ids.get(name, "x") for name in (operation.target, *operation.path_fields) if name}
+    path, secret = f"/console/do/{operation.name}", service.permitted.client.cookies[SECRET]
+    async with asyncio.timeout(20):
+        await assert_no_failure(service.stranger, path, {**targets, **typed})
+        sent = {**targets, **typed, "form_token": form_token(secret, "")}
+        answer = await service.stranger.request("POST", path, data=sent)
+    assert answer.status_code == 200 or 400 <= answer.status_code < 500, answer.text[-1500:]

@@ -1,0 +1,267 @@
+"""People at the console, in a real browser on a whole stack: each journey from what somebody sees to what is on record."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.console.browser import BROWSER, PHONE, open_browser, open_window, serious_findings
+from tests.support.console.console_stack import LENA, MIRA, ConsoleStack, running_console_stack
+from tests.support.waiting import until
+
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
+    pytest.mark.timeout(300),
+]
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleStack]:
+    """The stack of all journeys; each leaves nothing live behind."""
+    with running_console_stack(tmp_path_factory.mktemp("console")) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+async def browser(console: ConsoleStack) -> AsyncIterator[Browser]:
+    async with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def page(browser: Browser, console: ConsoleStack) -> AsyncIterator[Page]:
+    """A window of Mira's, who has signed in."""
+    async with open_window(browser, cookies=console.cookies("mira")) as page:
+        yield page
+
+
+def plan_page(console: ConsoleStack) -> str:
+    return f"{console.url}/console/start/plans/{console.client.plans['Fast tomography'].id}"
+
+
+def recipe_page(console: ConsoleStack) -> str:
+    return f"{console.url}/console/start/recipes/{console.client.recipes['Wait, then acquire'].id}"
+
+
+def status_of(console: ConsoleStack, page: Page) -> str:
+    """Return the status on record of the run or procedure that a page is about."""
+    kind, id = re.search(r"/console/(runs|procedures)/([0-9a-f-]{36})", page.url).groups()  # type: ignore[union-attr]
+    view: Any = console.client.runs[id].get() if kind == "runs" else console.client.procedures[id].get()
+    return str(view.status.value)
+
+
+async def start_run(page: Page, console: ConsoleStack, name: str) -> None:
+    """Start a run on the page of its plan, and be led to it."""
+    await page.goto(plan_page(console))
+    await page.get_by_label("Name").fill(name)
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    await page.get_by_role("button", name="Start", exact=True).click()
+    await page.wait_for_url(re.compile("/console/runs/"))
+    await expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+
+
+async def start_procedure(page: Page, console: ConsoleStack) -> None:
+    """Have the recipe that waits conducted by itself, and be led to its conduct."""
+    await page.goto(recipe_page(console))
+    await page.locator("select[multiple]").first.select_option(value=str(console.client.assets["Tomography"].id))
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    await page.get_by_role("button", name="Start", exact=True).click()
+    await page.wait_for_url(re.compile("/console/procedures/"))
+
+
+async def submit_dialog(page: Page, button: str, **fields: str) -> None:
+    """Fill in the form in the dialog, and send it."""
+    dialog = page.get_by_role("dialog")
+    for label, text in fields.items():
+        await dialog.get_by_label(label.replace("_", " ")).fill(text)
+    await dialog.get_by_role("button", name=button, exact=True).click()
+    await expect(dialog).to_be_hidden()
+
+
+async def test_mira_signs_in_at_the_provider_and_out_again(browser: Browser, console: ConsoleStack) -> None:
+    async with open_window(browser) as page:
+        await page.goto(f"{console.url}/")
+        await expect(page).to_have_url(re.compile("/console/login"))
+        assert not await serious_findings(page)
+        await page.get_by_role("link", name=re.compile("Sign in at")).click()
+        await page.get_by_role("link", name=MIRA).click()
+        await expect(page).to_have_url(re.compile(r"/console$"))
+        await expect(page.get_by_text(MIRA)).to_be_visible()
+        await expect(page.get_by_role("heading", name="Tomography")).to_be_visible()
+        cookies = {one["name"]: one for one in await page.context.cookies()}
+        assert (cookies["baton_session"]["httpOnly"], cookies["baton_session"]["sameSite"]) == (True, "Strict")
+        assert await page.evaluate("document.cookie") == ""
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page).to_have_url(re.compile("/console/login"))
+        await page.goto(f"{console.url}/console/runs")
+        await expect(page).to_have_url(re.compile("/console/login"))
+
+
+async def test_somebody_without_grants_is_told_what_is_missing_and_shown_nothing(
+    browser: Browser, console: ConsoleStack
+) -> None:
+    async with open_window(browser, cookies=console.cookies("lena")) as page:
+        await page.goto(f"{console.url}/console")
+        await expect(page.get_by_text(LENA)).to_be_visible()
+        await expect(page.get_by_text("This takes the permission GetBeamlineNow")).to_be_visible()
+        assert "Tomography" not in await page.content()
+        await page.goto(f"{console.url}/console/do/hold_everything")
+        await expect(page.get_by_text("You may not")).to_be_visible()
+        assert not await serious_findings(page)
+
+
+async def test_a_refused_preflight_is_seen_cured_and_passed(page: Page, console: ConsoleStack) -> None:
+    supply = console.client.supplies["Storage ring"]
+    await asyncio.to_thread(supply.mark_unavailable, reason="beam dump at 03:04")
+    await page.goto(plan_page(console))
+    judgement = page.locator("#may-start")
+    await expect(judgement.get_by_text(re.compile("1 of \\d+ closed"))).to_be_visible()
+    await expect(judgement.get_by_text("Storage ring is Unavailable")).to_be_visible()
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
+    await page.get_by_label("Start position").fill("740")
+    await expect(page.locator("#launch").get_by_text("359.9")).not_to_have_count(0)
+    await expect(judgement.get_by_text(re.compile("2 of \\d+ closed"))).to_be_visible()
+    await page.get_by_label("Start position").fill("0.5 rad")
+    await expect(judgement.get_by_text(re.compile("1 of \\d+ closed"))).to_be_visible()
+    await judgement.get_by_role("link", name="Storage ring").first.click()
+    await page.get_by_role("link", name="Mark recovering").click()
+    await submit_dialog(page, "Mark recovering", Reason="the ring is being filled")
+    await page.get_by_role("link", name="Restore").click()
+    await submit_dialog(page, "Restore", Reason="100 mA again")
+    await page.goto(plan_page(console))
+    await expect(judgement.get_by_text(re.compile("all \\d+ open"))).to_be_visible()
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+
+
+async def test_a_run_is_started_and_its_steps_arrive_in_two_browsers(
+    page: Page, browser: Browser, console: ConsoleStack
+) -> None:
+    await page.goto(plan_page(console))
+    await page.get_by_label("Exposure").fill("35 ms")
+    await page.get_by_label("Name").fill("Bar 7, load step 1")
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    await page.get_by_role("button", name="Start", exact=True).click()
+    await page.wait_for_url(re.compile("/console/runs/"))
+    run = page.url
+    async with open_window(browser, cookies=console.cookies("mira"), theme="light") as other:
+        await other.goto(f"{console.url}/console")
+        await expect(other.get_by_role("link", name="Bar 7, load step 1")).to_be_visible()
+        await expect(other.get_by_text(re.compile("of 12|of 13")).first).to_be_visible()
+        await page.locator("main").get_by_role("link", name="Twelve projections").first.click()
+        await page.wait_for_url(re.compile("/console/procedures/"))
+        first = await page.locator("tr.now").first.inner_text()
+        await expect(page.locator("tr.now").first).not_to_have_text(first)
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+        await expect(other.get_by_role("link", name="Bar 7, load step 1")).to_have_count(0)
+    await page.goto(run)
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    view = console.client.runs[run.rpartition("/")[2][:36]].get()
+    assert view.effective_parameters["exposure"] == pytest.approx(0.035)
+
+
+async def test_a_run_is_held_with_one_key_resumed_and_aborted(page: Page, console: ConsoleStack) -> None:
+    await start_run(page, console, "Bar 7, load step 2")
+    await page.keyboard.press("h")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Held")
+    await expect(page.get_by_text("Held from the console.").first).to_be_visible()
+    await page.goto(f"{console.url}/console/waiting")
+    await expect(page.get_by_role("link", name="Bar 7, load step 2").first).to_be_visible()
+    await page.get_by_role("link", name="Resume").first.click()
+    await submit_dialog(page, "Resume")
+    await expect(page.get_by_role("link", name="Bar 7, load step 2")).to_have_count(0)
+    await page.goto(f"{console.url}/console")
+    await page.keyboard.press("Shift+A")
+    await page.get_by_role("link", name="Abort…").first.click()
+    await submit_dialog(page, "Abort", Reason="the sample has moved")
+    await until(lambda: not list(console.client.every("list_runs", status="Running")))
+    assert [run.status.value for run in console.client.every("list_runs", name="Bar 7, load step 2")] == ["Aborted"]
+
+
+async def test_a_wait_is_skipped_an_unknown_outcome_resolved_and_the_procedure_resumed(
+    page: Page, console: ConsoleStack
+) -> None:
+    await start_procedure(page, console)
+    await page.get_by_role("link", name="Skip wait").click()
+    await submit_dialog(page, "Skip wait", Reason="the door is shut, its switch is broken")
+    await expect(page.get_by_text("collect").first).to_be_visible()
+    await expect(page.locator("tr.now")).to_contain_text("collect")
+    await asyncio.to_thread(console.stack.kill, "worker")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Held")
+    await page.get_by_role("link", name="Resolve").first.click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Outcome").select_option("done") if await dialog.get_by_label("Outcome").count() else None
+    await submit_dialog(page, "Resolve step", Reason="the frame is in the file")
+    await page.get_by_role("link", name=re.compile("Conduct from|Resume")).first.click()
+    await submit_dialog(page, await page.get_by_role("dialog").locator("button.go").inner_text())
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+
+
+async def test_a_page_says_that_the_api_and_the_worker_are_gone_and_comes_back_by_itself(
+    page: Page, console: ConsoleStack
+) -> None:
+    await start_run(page, console, "Bar 7, load step 3")
+    await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
+    api = console.stack.piece("api")
+    api.suspend()
+    try:
+        await expect(page.get_by_text("connection lost")).to_be_visible()
+    finally:
+        api.resume()
+    await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
+    await asyncio.to_thread(console.stack.kill, "api")
+    await asyncio.to_thread(console.stack.kill, "worker")
+    await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    assert status_of(console, page) == "Completed"
+
+
+async def test_a_phone_shows_the_run_and_holds_it(browser: Browser, console: ConsoleStack) -> None:
+    async with open_window(browser, size=PHONE, cookies=console.cookies("mira")) as page:
+        await start_run(page, console, "Bar 7, load step 4")
+        wide = await page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE[0], f"the page is {wide} wide"
+        await page.get_by_role("button", name="Hold").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Held")
+        assert not await serious_findings(page)
+        await page.locator(".halt").get_by_role("link", name="Stop").click()
+        await submit_dialog(page, "Stop", Reason="enough for tonight")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
+
+
+async def test_everything_can_be_done_with_the_keyboard_alone(page: Page, console: ConsoleStack) -> None:
+    await page.goto(plan_page(console))
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    await tab_to(page, "Name")
+    await page.keyboard.type("Bar 8")
+    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    await tab_to(page, "Start")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(re.compile("/console/runs/"))
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Bar 8")
+    await page.keyboard.press("s")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.type("seen enough")
+    await tab_to(page, "Stop", inside="dialog")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
+
+
+async def tab_to(page: Page, name: str, inside: str = "body") -> None:
+    """Press Tab until what has this name has the focus."""
+    for _ in range(80):
+        await page.keyboard.press("Tab")
+        focused = await page.evaluate(
+            """(inside) => { const at = document.activeElement;
+                if (!at.closest(inside)) return "";
+                return (at.labels?.[0]?.innerText || at.innerText || at.getAttribute("aria-label") || "").trim(); }""",
+            inside,
+        )
+        if focused.split("\n")[0] == name:
+            return
+    raise AssertionError(f"{name} is not reached with the keyboard")

@@ -1,0 +1,149 @@
+"""People: who may do what and through which policy, in words; what is refused says why, and grants are a form away."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.console.page_source import PageSource
+from tests.support.console.staff import ENFORCED, Person, employ
+from tests.support.databases import fresh_database
+from tests.support.service import running_api
+
+ASKING = ("ListActors", "GetActor", "ListPolicies", "GetPolicy", "EvaluatePolicy", "ListSurfaces")
+
+
+@dataclass(frozen=True)
+class Staff:
+    """An administrator, an auditor who may see who may do what, an operator, somebody barred, somebody without a grant."""
+
+    administrator: Person
+    auditor: Person
+    operator: Person
+    barred: Person
+    stranger: Person
+    position: int
+
+
+@pytest.fixture(scope="module")
+async def staff(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Staff]:
+    with fresh_database(postgres, template) as url:
+        async with running_api(url, **ENFORCED) as api:
+            administrator = await employ(api, "Ada Administrator", sets=("all",))
+            auditor = await employ(api, "Aldo Auditor", *ASKING)
+            operator = await employ(api, "Olga Operator", "HoldRun", "GetRun")
+            barred = await employ(api, "Bert Barred", "HoldRun")
+            stranger = await employ(api, "Sten Stranger")
+            position = await administrator.api.execute(f"/actors/{barred.id}/deactivate")
+            yield Staff(administrator, auditor, operator, barred, stranger, position)
+
+
+def answer_in(page: str) -> str:
+    """Return what the page answers."""
+    return page[page.index('id="region-answer"') : page.index('id="region-mine"')]
+
+
+async def ask_page(staff: Staff, who: Person | None = None, **query: str) -> str:
+    """Return what the page answers to a question, to the administrator unless somebody else asks."""
+    return answer_in(await (who or staff.administrator).see("/console/people", after=staff.position, **query))
+
+
+@pytest.mark.parametrize("command", ["HoldRun", "hold_run"])
+async def test_a_command_says_who_may_give_it_and_through_which_policy(staff: Staff, command: str) -> None:
+    answer = await ask_page(staff, command=command)
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th> <td>(.*?)</td> <td>(.*?)</td> <td>(.*?)</td>", answer)
+    shown = {
+        re.sub(r"<.*?>", "", who).strip(): (kind, re.sub(r"<.*?>", "", through), over) for who, kind, through, over in rows
+    }
+    assert shown["Ada Administrator"] == ("Human", "Work of Ada Administrator the set all", "System HTTP")
+    assert shown["Olga Operator"] == ("Human", "Work of Olga Operator by its name", "System HTTP")
+    assert shown["RunSupervisor"][0] == "Agent"
+    assert shown["RunSupervisor"][2] == "inside the service"
+    assert "Bert Barred ✗ Deactivated" in shown
+    assert not {"Sten Stranger", "Aldo Auditor"} & set(shown)
+
+
+async def test_a_question_is_answered_with_the_policy_or_the_reason(staff: Staff) -> None:
+    yes = await ask_page(staff, actor=staff.operator.id, command="HoldRun")
+    assert "Yes: Olga Operator may hold run" in yes
+    assert f'href="/console/policies/{staff.operator.policy_id}"' in yes
+    reasons = {
+        (staff.operator.id, "AbortRun"): "The policies that name Olga Operator over System HTTP do not hold it.",
+        (staff.stranger.id, "HoldRun"): "No policy for calls over System HTTP names Sten Stranger.",
+        (staff.barred.id, "HoldRun"): "Bert Barred is deactivated, and everything a deactivated actor asks for is refused.",
+        (
+            staff.administrator.id,
+            "ObserveSupplyStatus",
+        ): "Only a service account can give it, and Ada Administrator is human.",
+    }
+    for (actor, command), sentence in reasons.items():
+        answer = await ask_page(staff, actor=actor, command=command)
+        assert ">✗</span> No: " in answer, command
+        assert sentence in answer
+    assert "takes no permission" in await ask_page(staff, actor=staff.stranger.id, command="GetMyAccess")
+
+
+async def test_what_is_said_is_what_happens(staff: Staff) -> None:
+    for person in (staff.operator, staff.stranger, staff.auditor):
+        for command, path in (("GetRun", f"/runs/{staff.operator.id}"), ("ListPolicies", "/policies")):
+            answer = await ask_page(staff, actor=person.id, command=command)
+            assert ("Yes: " in answer) is ((await person.api.get(path)).status_code != 403), (person, command)
+
+
+async def test_a_grant_is_a_form_away_and_counts_at_once(staff: Staff) -> None:
+    answer = await ask_page(staff, actor=staff.stranger.id, command="ListZones")
+    (href,) = (link.get("href") for link in PageSource.of(answer).all("a") if "define_policy" in link.get("href"))
+    form = {name: values[0] for name, values in parse_qs(urlsplit(href).query).items()}
+    assert form.pop("name") == "Sten Stranger may list zones"
+    assert form == {
+        "conduit_id": SYSTEM_CONDUIT,
+        "surface_id": SYSTEM_HTTP,
+        "permitted_principal_ids": staff.stranger.id,
+        "permitted_commands": "ListZones",
+    }
+    page = PageSource.of((await staff.administrator.api.get(href)).text)
+    typed = {**form, "name": "Zones of Sten", "form_token": page.value("form_token")}
+    cookies = {"cookie": "; ".join(f"{name}={value}" for name, value in staff.administrator.api.client.cookies.items())}
+    given = await staff.administrator.api.request("POST", "/console/do/define_policy", data=typed, headers=cookies)
+    assert given.status_code == 303, given.text
+    assert (await staff.stranger.api.get("/zones")).status_code == 200
+    position = int(parse_qs(urlsplit(given.headers["location"]).query)["position"][0])
+    person = answer_in(await staff.administrator.see("/console/people", after=position, actor=staff.stranger.id))
+    assert "Zones of Sten" in person
+    (revoke,) = (link.get("href") for link in PageSource.of(person).all("a") if "revoke_grant" in link.get("href"))
+    assert f"permitted_principal_id={staff.stranger.id}" in revoke
+
+
+async def test_a_person_shows_what_each_policy_permits(staff: Staff) -> None:
+    answer = await ask_page(staff, actor=staff.operator.id)
+    assert "Work of Olga Operator" in answer
+    assert "Run: 1 command, 1 query" in answer
+    assert 'href="/console/people?command=HoldRun">Hold run</a>' in answer
+    barred = await ask_page(staff, actor=staff.barred.id)
+    assert "Deactivated: everything asked for is refused" in barred
+    assert f"/console/do/reactivate_actor?actor_id={staff.barred.id}" in barred
+
+
+async def test_who_may_look_but_not_grant_is_told_so(staff: Staff) -> None:
+    answer = await ask_page(staff, staff.auditor, actor=staff.stranger.id, command="HoldRun")
+    assert "To grant it takes the permission DefinePolicy." in answer
+    assert "/console/do/define_policy" not in answer
+    assert "takes RevokePolicyGrant" in await ask_page(staff, staff.auditor, command="HoldRun")
+
+
+async def test_without_permission_nobody_is_shown_and_one_learns_what_one_may(staff: Staff) -> None:
+    page = await staff.operator.see("/console/people", after=staff.position, command="HoldRun")
+    assert "Ada Administrator" not in page
+    assert "This takes the permission ListPolicies and GetPolicy and EvaluatePolicy and ListActors" in page
+    mine = page[page.index('id="region-mine"') :]
+    assert "1 command and 1 query" in mine
+    assert ">Hold run</a>" in mine
+
+
+async def test_an_unknown_name_is_no_command(staff: Staff) -> None:
+    assert "Nothing is called HoldRum" in await ask_page(staff, command="HoldRum")
+    assert "Nothing is called nobody" in await ask_page(staff, actor="nobody")

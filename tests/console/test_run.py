@@ -1,0 +1,152 @@
+"""Run: what a person sees of a run that is on or held, its readings in any unit, its parameters, data and logbook."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+from uuid import uuid4
+
+import pytest
+
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.infrastructure.wall_clock import new_id
+from tests.support.api.data_products import register_copy, register_dataset
+from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.console.page_source import PageSource
+from tests.support.console.page_text import text_of
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+
+BEGAN = datetime(2026, 3, 4, 9, tzinfo=UTC)
+STEP = {"kind": "setpoint", "address": "bl7:energy", "value": 25}
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run with readings, data and notes, and who may see it."""
+
+    line: Beamline
+    run_id: str
+    position: int
+    stranger: Api
+
+    async def page(self, run_id: str = "", **query: Any) -> str:
+        path = f"/console/runs/{run_id or self.run_id}"
+        answer = await self.line.api.get(path, position=self.position, **query)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+
+def readings(channel: str, unit: str | None, *values: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "event_id": str(new_id()),
+            "channel_name": channel,
+            "value": value,
+            "units": unit,
+            "sampled_at": (BEGAN + timedelta(seconds=10 * number)).isoformat(),
+            "sampling_procedure": "monitor",
+        }
+        for number, value in enumerate(values)
+    ]
+
+
+@pytest.fixture(scope="module")
+async def measured(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[MeasuredRun]:
+    with fresh_database(postgres, template) as url:
+        settings = {"authorization_mode": "policy", "bootstrap_principal_id": str(uuid4())}
+        async with running_api(url) as api, running_api(url, projecting=False, **settings) as guarded:
+            line = await beamline(api)
+            run_id = await line.start_run(subject_id=line.subject_id, override_parameters={"exposure": 0.2})
+            entries = [*readings("slit gap", "mm", 0.5, 0.6, 0.7), *readings("counts", None, 10.0, 30.0)]
+            await api.execute(f"/runs/{run_id}/observations", {"entries": entries})
+            await api.execute(f"/runs/{run_id}/hold", {"reason": "The bar slipped."})
+            await api.execute(f"/runs/{run_id}/resume")
+            changed = {"parameters_patch": {"projections": 900}, "reason": "The beam goes at four."}
+            await api.execute(f"/runs/{run_id}/adjust", changed)
+            note = {"event_id": str(new_id()), "text": "It was a little cold."}
+            await api.execute(f"/runs/{run_id}/logbook", {"entries": [note]})
+            dataset_id = await register_dataset(api, producing_run_id=run_id, name="Raw projections")
+            await register_copy(api, dataset_id)
+            position = await api.execute(f"/runs/{run_id}/hold", {"reason": "The shutter is closed."})
+            yield MeasuredRun(line, run_id, position, guarded.acting_as(uuid4()))
+
+
+async def test_a_held_run_says_why_and_offers_what_it_waits_for(measured: MeasuredRun) -> None:
+    html = await measured.page()
+    text = text_of(html)
+    assert "▲ Held plan Spring block sample Alloy bar 7" in text
+    assert ": The shutter is closed." in text
+    assert "The bar slipped. held" in text, "the holds before are listed too"
+    links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
+    assert links["Resume"].startswith(f"/console/do/resume_run?run_id={measured.run_id}")
+    assert links["Run again with changes…"] == f"/console/start/plans/{measured.line.plan_id}?from={measured.run_id}"
+    assert dict(parse_qsl(urlsplit(links["Write a note…"]).query))["entries._count"] == "1"
+    assert links["History"] == f"/console/runs/{measured.run_id}/history"
+
+
+async def test_parameters_stand_with_their_units_and_say_where_they_come_from(measured: MeasuredRun) -> None:
+    text = text_of(await measured.page())
+    assert "energy 25 as the plan says" in text
+    assert "exposure 0.2 s chosen for this run; the plan says 0.1 s" in text
+    assert "projections 900 ▲ adjusted" in text
+    assert "The beam goes at four." in text
+
+
+async def test_readings_are_plotted_and_shown_in_another_unit_on_request(measured: MeasuredRun) -> None:
+    html = await measured.page()
+    labels = [one.get("aria-label") for one in PageSource.of(html).all("svg")]
+    assert labels == [
+        "counts over time, 2 readings; the latest is 30",
+        "slit gap over time, 3 readings; the latest is 0.7 mm",
+    ]
+    offered = [one.get("value") for one in PageSource.of(html).all("option")]
+    assert offered[0] == "mm"
+    assert {"m", "um", "nm"} <= set(offered)
+    shown = await measured.page(**{"unit.slit gap": "um"})
+    assert "slit gap 700 um" in text_of(shown)
+    wrong = await measured.page(**{"unit.slit gap": "keV"})
+    assert "What is measured in mm cannot be shown in keV; choose another unit." in text_of(wrong)
+    assert "slit gap 0.7 mm" in text_of(wrong)
+    alone = await measured.page(channel="counts")
+    assert [one.get("aria-label") for one in PageSource.of(alone).all("svg")] == labels[:1]
+    assert "This run has no channel nothing." in text_of(await measured.page(channel="nothing"))
+
+
+async def test_data_and_notes_stand_on_the_page(measured: MeasuredRun) -> None:
+    text = text_of(await measured.page())
+    assert "Raw projections" in text
+    assert "It was a little cold." in text
+
+
+async def test_the_phases_of_a_conducted_run_lead_to_their_pages(measured: MeasuredRun) -> None:
+    api = measured.line.api
+    run_id = await measured.line.start_run(name="Load step 2")
+    names = ("Darks", "Projections")
+    phases = [await api.create("/procedures", {"name": name, "kind": "scan", "parent_run_id": run_id}) for name in names]
+    conduct = {"command": "conduct_procedure", "steps": [STEP]}
+    asked = {"wait": 0, "phases": [{"procedure_id": id, "conduct": conduct} for id in phases]}
+    assert (await api.post(f"/runs/{run_id}/conduct", asked)).status_code == 202
+    html = await measured.page(run_id)
+    assert "Darks ○ ahead Projections ○ ahead" in text_of(html)
+    links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
+    assert [links[name] for name in names] == [f"/console/procedures/{id}" for id in phases]
+    assert "how long it takes is not known" in text_of(html)
+
+
+async def test_the_slider_leads_to_what_the_run_was_at_an_event(measured: MeasuredRun) -> None:
+    html = await measured.page()
+    (slider,) = [one for one in PageSource.of(html).all("form") if "data-slider" in one.attributes]
+    assert slider.get("action") == f"/console/runs/{measured.run_id}/history"
+    past = await measured.line.api.get(slider.get("action"), version=1)
+    assert past.status_code == 200
+    assert "1 500" in text_of(past.text), "as many projections as the plan says"
+
+
+async def test_who_has_no_grant_sees_nothing_of_a_run(measured: MeasuredRun) -> None:
+    for id in (measured.run_id, str(uuid4())):
+        answer = await measured.stranger.get(f"/console/runs/{id}")
+        assert answer.status_code in (200, 403)
+        for text in ("Spring block", "slit gap", "The shutter is closed.", "Raw projections", "0.2 s"):
+            assert text not in answer.text

@@ -1,0 +1,286 @@
+"""Start: the form of a plan or a recipe, what the gates say of it while it is filled in, and the start itself."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.domain.shared.schema import DIALECT
+from tests.support.api.rest_beamline import Beamline, beamline
+from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.console.page_source import PageSource
+from tests.support.databases import fresh_database
+from tests.support.service import Api, running_api
+
+EXPOSURE = {"type": "number", "minimum": 0.001, "maximum": 2, "unit": {"system": "udunits", "code": "s"}}
+PARAMETERS = {
+    "$schema": DIALECT,
+    "type": "object",
+    "properties": {
+        "exposure": EXPOSURE,
+        "binning": {"type": "integer", "enum": [1, 2, 4]},
+        "angles": {"type": "array", "items": {"type": "number"}},
+    },
+    "required": ["exposure"],
+    "additionalProperties": False,
+}
+DEFAULTS = {"exposure": 0.1, "binning": 2}
+STEPS = [{"kind": "setpoint", "address": "bl7:exposure", "value": {"__binding__": "exposure"}}]
+
+
+@dataclass(frozen=True)
+class Hall:
+    """A beamline on which everything lets a run start, a plan with parameters, and two recipes that realise it."""
+
+    line: Beamline
+    plan_id: str
+    flats_id: str
+    scan_id: str
+    position: str  # where all of this is on the log
+
+    @property
+    def path(self) -> str:
+        return f"/console/start/plans/{self.plan_id}"
+
+    def form(self, page: PageSource, **typed: str) -> dict[str, str]:
+        """Return what a browser sends of the form of the plan, with what is typed into it."""
+        sent = {"form_token": page.value("form_token"), "_key": page.value("_key"), "phase.0": self.scan_id}
+        return {**sent, "parameters.exposure": "0.1", "parameters.binning": "2", **typed}
+
+
+@pytest.fixture(scope="module")
+async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
+    with fresh_database(postgres, template) as url:
+        async with running_api(url, facility_time_zone="Europe/Berlin") as api:
+            yield api
+
+
+@pytest.fixture(scope="module")
+async def hall(api: Api) -> Hall:
+    line, mark = await beamline(api), uuid4().hex[:8]
+    contract = {"name": "Imaging", "required_affordances": [], "executor_shapes": ["METHOD", "PROCEDURE"]}
+    code = f"baton.capability.imaging_{mark}"
+    capability = await api.create("/capabilities", {"code": code, **contract, "parameters_schema": PARAMETERS})
+    technique = {"name": "tomography", "capability_id": capability, "needed_supplies": ["photon_beam"]}
+    method = await api.create("/methods", {**technique, "parameters_schema": PARAMETERS})
+    site = {"code": f"site-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}
+    adopted = {"method_id": method, "site_id": await api.create("/federation/facilities", site)}
+    practice = await api.create("/practices", {"name": "Tomography, imaging hutch", **adopted})
+    bound = {"name": "Fast tomography", "practice_id": practice, "asset_ids": [line.rotary_id, line.camera_id]}
+    plan = await api.create("/plans", bound)
+    patch = {"default_parameters_patch": DEFAULTS}
+    assert (await api.request("PATCH", f"/plans/{plan}/default-parameters", json=patch)).status_code == 204
+    steps = {"capability_id": capability, "steps": STEPS}
+    flats, scan = [await api.create("/recipes", {"name": name, **steps}) for name in ("Flats", "Scan")]
+    return Hall(line, plan, flats, scan, str(await api.execute(f"/plans/{plan}/version", {"version_tag": "2026-1"})))
+
+
+@pytest.fixture
+async def permit_work(hall: Hall) -> AsyncIterator[None]:
+    """Have the hutch searched, and again afterwards."""
+    await hall.line.observe("Permitted")
+    yield
+    await hall.line.observe("Permitted")
+
+
+async def load(api: Api, path: str, **query: str) -> PageSource:
+    answer = await api.get(path, **query)
+    assert answer.status_code == 200, answer.text
+    return PageSource.of(answer.text)
+
+
+async def send(api: Api, path: str, form: dict[str, str], **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await api.request("POST", path, data=form, headers=named)
+
+
+def text_of(page: PageSource, id: str) -> str:
+    """Return the text of the element with this id."""
+    return next(element.text for element in page.elements if element.get("id") == id)
+
+
+def typed_into(page: PageSource, id: str) -> str:
+    """Return what stands in a field: its value, or the option that is chosen."""
+    element = next(element for element in page.elements if element.get("id") == id)
+    if element.tag != "select":
+        return element.get("value")
+    within = page.elements[page.elements.index(element) + 1 :]
+    options = [one for one in within if one.tag == "option"]
+    return next((one.text for one in options if "selected" in one.attributes), "")
+
+
+def links_of(page: PageSource) -> dict[str, str]:
+    return {link.text: link.get("href") for link in page.all("a")}
+
+
+def start_button(page: PageSource) -> Any:
+    return next(element for element in page.elements if element.get("id") == "launch-start")
+
+
+async def run_of(api: Api, answer: httpx.Response) -> dict[str, Any]:
+    """Return the run that the answer to a start leads to."""
+    assert answer.status_code == 303, answer.text
+    address = answer.headers["location"].partition("?")[0]
+    assert address.startswith("/console/runs/")
+    shown = await api.get(address.removeprefix("/console"))
+    assert shown.status_code == 200, shown.text
+    found: dict[str, Any] = shown.json()
+    return found
+
+
+async def test_plans_and_recipes_are_found_by_their_names(api: Api, hall: Hall) -> None:
+    found = links_of(await load(api, "/console/start", q="fast", position=hall.position))
+    assert found["Fast tomography"] == hall.path
+    assert "Scan" not in found
+    assert links_of(await load(api, "/console/start"))["Scan"] == f"/console/start/recipes/{hall.scan_id}"
+    none = await load(api, "/console/start", q="slow")
+    assert any(one.text.startswith("No plan has") for one in none.all("p"))
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_the_form_shows_units_limits_own_values_and_those_of_the_last_time(api: Api, hall: Hall) -> None:
+    campaign = await hall.line.campaign()
+    asked = {"subject_id": hall.line.subject_id, "campaign_id": campaign, "override_parameters": {"exposure": 0.25}}
+    started = await api.post("/runs", {"name": "Bar 7", "plan_id": hall.plan_id, **asked})
+    run = started.json()["run_id"]
+    page = await load(api, hall.path, position=started.headers["X-Baton-Position"])
+    assert text_of(page, "field-parameters-exposure-about") == "s · 0.001 to 2 · plan 0.1 · last time 0.25"
+    assert typed_into(page, "field-parameters-exposure") == "0.1"
+    assert text_of(page, "field-subject_id-about").startswith("last time Alloy bar 7")
+    again = await load(api, hall.path, **{"from": run})
+    assert [typed_into(again, f"field-{name}") for name in ("name", "subject_id", "parameters-exposure")] == [
+        "Bar 7",
+        "Alloy bar 7 (Mounted on Rotary stage)",
+        "0.25",
+    ]
+    assert typed_into(again, "field-campaign_id").startswith("Alloy fatigue series")
+    await api.execute(f"/runs/{run}/stop", {"reason": "enough"})
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_a_closed_gate_has_its_sentence_and_a_link_to_what_opens_it(api: Api, hall: Hall) -> None:
+    page = await load(api, hall.path)
+    await hall.line.observe("NotPermitted")
+    judged = await send(api, f"{hall.path}/check", hall.form(page), X_Fragment="1")
+    assert judged.status_code == 200
+    assert "<!doctype" not in judged.text
+    found = PageSource.of(judged.text)
+    assert text_of(found, "may-start-title") == "May it start? ✗ 1 of 18 closed"
+    (gate,) = (one for one in found.all("li") if "Enclosure permitted" in one.text)
+    assert "is NotPermitted" in gate.text
+    assert f"/console/enclosures/{hall.line.enclosure_id}" in links_of(found).values()
+    assert "disabled" in start_button(found).attributes
+    await hall.line.observe("Permitted")
+    open_again = PageSource.of((await send(api, f"{hall.path}/check", hall.form(page), X_Fragment="1")).text)
+    assert text_of(open_again, "may-start-title") == "May it start? ✓ all 18 open"
+    assert "disabled" not in start_button(open_again).attributes
+
+
+@pytest.mark.usefixtures("permit_work")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("35 kg", "kg cannot be converted to s"), ("3", "exposure must be at most 2 s"), ("much", "this is no number")],
+)
+async def test_a_wrong_value_stands_beside_its_field_and_is_not_sent_on(api: Api, hall: Hall, typed: str, said: str) -> None:
+    before = (await api.get("/runs", plan_id=hall.plan_id)).json()["items"]
+    form = hall.form(await load(api, hall.path), _do="start", **{"parameters.exposure": typed})
+    answer = await send(api, hall.path, form)
+    assert answer.status_code == 409
+    page = PageSource.of(answer.text)
+    assert said in text_of(page, "field-parameters-exposure-about")
+    assert typed_into(page, "field-parameters-exposure") == typed
+    judged = PageSource.of((await send(api, f"{hall.path}/check", form, X_Fragment="1")).text)
+    (error,) = (one for one in judged.elements if one.get("data-field-error"))
+    assert (error.get("data-field-error"), said in error.text) == ("field-parameters-exposure", True)
+    assert (await api.get("/runs", plan_id=hall.plan_id)).json()["items"] == before
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_a_start_makes_the_run_in_the_declared_units_and_leads_to_it(api: Api, hall: Hall) -> None:
+    page = await load(api, hall.path)
+    typed = {"parameters.exposure": "35 ms", "parameters.binning": "4", "parameters.angles": "0\n90.5"}
+    form = hall.form(page, _do="start", **typed, **{"phase.0": hall.flats_id, "phase.2": hall.scan_id})
+    answer = await send(api, hall.path, form)
+    run = await run_of(api, answer)
+    assert run["override_parameters"] == {"exposure": 0.035, "binning": 4, "angles": [0, 90.5]}
+    assert run["name"].startswith("Fast tomography, 20")
+    assert [phase["name"] for phase in run["phases"]] == ["Flats", "Scan"]
+    assert run["live_conduct_id"] is not None
+    again = await send(api, hall.path, form, X_Fragment="1")
+    assert again.json()["said"] == "Started"
+    assert run["run_id"] in again.json()["to"]
+    chosen = await load(api, hall.path, position=answer.headers["location"].rpartition("position=")[2])
+    assert [typed_into(chosen, f"field-phase-{number}") for number in (0, 1)] == ["Flats", "Scan"]
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_a_dry_run_says_what_would_be_recorded_and_does_nothing(api: Api, hall: Hall) -> None:
+    before = (await api.get("/runs", plan_id=hall.plan_id)).json()["items"]
+    form = hall.form(await load(api, hall.path), _do="rehearse", **{"parameters.exposure": "50 ms"})
+    answer = await send(api, hall.path, form)
+    assert answer.status_code == 200
+    (said,) = (one.text for one in PageSource.of(answer.text).elements if one.get("class") == "rehearsed")
+    assert "Exposure0.05" in said
+    assert said.startswith("✓ It would be accepted, and record run started. Nothing was done.")
+    assert (await api.get("/runs", plan_id=hall.plan_id)).json()["items"] == before
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_a_form_of_another_session_is_refused(api: Api, hall: Hall) -> None:
+    form = {**hall.form(await load(api, hall.path), _do="start"), "form_token": "0" * 64}
+    for path in (hall.path, f"{hall.path}/check"):
+        answer = await send(api, path, form)
+        assert (answer.status_code, "load the page again" in answer.text) == (403, True)
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_without_the_permission_to_start_the_page_says_which_is_missing(api: Api, hall: Hall) -> None:
+    admin, visitor = str(uuid4()), str(uuid4())
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
+    async with running_api(api.database_url, projecting=False, **enforced) as guarded:
+        grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [visitor]}
+        queries = {"name": "Looking", **grant, "permitted_commands": [], "permitted_command_sets": ["queries"]}
+        await guarded.acting_as(admin).create("/policies", queries)
+        page = await load(guarded.acting_as(visitor), hall.path)
+        assert "disabled" in start_button(page).attributes
+        assert links_of(page)["Who holds StartRun"] == "/console/people?command=StartRun"
+        form = hall.form(page, _do="start")
+        refused = await send(guarded.acting_as(visitor), hall.path, form)
+        assert (refused.status_code, "StartRun" in refused.text) == (409, True)
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_a_recipe_by_itself_becomes_a_procedure_that_is_conducted(api: Api, hall: Hall) -> None:
+    path = f"/console/start/recipes/{hall.scan_id}"
+    page = await load(api, path)
+    assert text_of(page, "field-parameters-exposure-about") == "s · 0.001 to 2 ✗ " + (
+        "Nothing is bound to exposure, which the steps refer to; add it to the bindings."
+    )
+    form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "_do": "start"}
+    form |= {"parameters.exposure": "20 ms", "target_asset_ids": hall.line.rotary_id, "name": "By hand"}
+    answer = await send(api, path, form)
+    assert answer.status_code == 303, answer.text
+    address = answer.headers["location"].partition("?")[0]
+    shown = (await api.get(address.removeprefix("/console"))).json()
+    assert (shown["name"], shown["recipe_id"], shown["target_asset_ids"]) == ("By hand", hall.scan_id, [hall.line.rotary_id])
+    assert shown["last_conduct_id"] is not None
+    last = await load(api, path, position=answer.headers["location"].rpartition("position=")[2])
+    assert text_of(last, "field-parameters-exposure-about") == "s · 0.001 to 2 · last time 0.02"
+
+
+@pytest.mark.usefixtures("permit_work")
+async def test_what_was_registered_before_a_refusal_is_said(api: Api, hall: Hall) -> None:
+    path = f"/console/start/recipes/{hall.scan_id}"
+    page = await load(api, path)
+    await hall.line.observe("NotPermitted")
+    form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "_do": "start"}
+    form |= {"parameters.exposure": "20 ms", "target_asset_ids": hall.line.rotary_id}
+    answer = await send(api, path, form, X_Fragment="1")
+    assert answer.status_code == 409, answer.text
+    found = PageSource.of(answer.text)
+    assert "The procedure is registered and not conducted" in answer.text
+    assert links_of(found)["Look at the procedure"].startswith("/console/procedures/")

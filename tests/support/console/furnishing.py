@@ -1,0 +1,81 @@
+"""What a record holds after some weeks of work, so that every page has something to show."""
+
+from datetime import UTC, datetime, timedelta
+from math import sin
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from baton.client import Baton
+
+SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+APPROVAL = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2026-05-20T10:00:00Z"}
+
+
+def furnish(client: Baton, run_id: UUID) -> None:
+    """Put on record what belongs to a run and to a facility: data, cautions, calibrations, forms in review, a calendar."""
+    tomography, rotary, camera = (client.assets[name].id for name in ("Tomography", "Rotary", "Camera"))
+    describe_run(client, run_id)
+    describe_data(client, run_id)
+    client.register_caution(
+        target={"kind": "Asset", "id": rotary},
+        category="OperationalWindow",
+        severity="Caution",
+        text="Backlash above 0.4 degree since the belt was changed.",
+        workaround="Approach from below.",
+        tags=["rotation"],
+    )
+    me = client.get_my_access().principal_id
+    calibration = client.define_calibration(
+        target_id=camera, quantity="rotation_center", operating_point={"energy": 25, "optics_config": "5x"}
+    ).calibration_id
+    asserted = {"kind": "Asserted", "asserted_by": me}
+    client.append_calibration_revision(calibration, value={"center": 1024.5}, status="Provisional", source=asserted)
+    template = next(client.every("list_clearance_templates")).template_id
+    form = {"template_id": template, "facility_code": "facility", "bindings": [{"kind": "Asset", "id": tomography}]}
+    in_review = client.register_clearance(title="Cryostream at 100 K", risk_band="Yellow", **form).clearance_id
+    client.submit_clearance(in_review)
+    client.start_clearance_review(in_review, first_reviewer_role="BeamlineScientist")
+    client.append_clearance_review_step(in_review, step_index=0, **APPROVAL)
+    client.register_clearance(title="Laser alignment", **form)
+    target = {"kind": "ConductRecipe", "recipe_id": client.recipes["Wait, then acquire"].id, "name": "Darks {fired_at}"}
+    for name, cron in (("Nightly darks", "0 2 * * *"), ("Morning alignment", "30 6 * * 1-5")):
+        client.define_schedule(name=name, calendar={"cron": [cron]}, time_zone="Europe/Berlin", target=target)
+    client.enter_asset_maintenance(camera)
+    client.exit_asset_maintenance(camera)
+
+
+def describe_run(client: Baton, run_id: UUID) -> None:
+    """Put measurements, notes and a decision about a run on record."""
+    begun = datetime.now(UTC) - timedelta(minutes=4)
+    sampled = {"channel_name": "ring_current", "units": "mA", "sampling_procedure": "monitor"}
+    readings = [
+        {**sampled, "event_id": uuid7(), "value": 102.4 + sin(i / 7), "sampled_at": begun + timedelta(seconds=i)}
+        for i in range(120)
+    ]
+    client.append_observations(run_id, entries=readings)
+    client.append_run_logbook_entries(run_id, entries=[{"event_id": uuid7(), "text": "The bar slipped by 20 um at the end."}])
+    client.register_decision(
+        decided_by=client.get_my_access().principal_id,
+        context="RunAbort",
+        choice="go on",
+        reasoning="The slip is below a pixel.",
+        confidence=0.9,
+        confidence_source="human",
+        alternatives=["remount"],
+    )
+
+
+def describe_data(client: Baton, run_id: UUID) -> None:
+    """Put a scan, what was made of it, and a copy of it on record."""
+    storage = client.register_supply(kind="Storage", name="Disk of beamline 7", facility_code="facility").supply_id
+    file = {"checksum": {"algorithm": "sha256", "value": SHA256}, "byte_size": 17179869184}
+    form = {**file, "encoding": {"media_type": "application/x-hdf5"}}
+    scan = client.register_dataset(
+        name="scan_0042.h5", uri="file:///data/2026/scan_0042.h5", producing_run_id=run_id, **form
+    ).dataset_id
+    client.register_dataset(name="slice_0042.h5", uri="file:///data/2026/slice_0042.h5", derived_from=[scan], **form)
+    client.register_distribution(
+        dataset_id=scan, supply_id=storage, uri="https://archive.lumen.example/scan_0042.h5", access_protocol="HTTPS", **form
+    )
+    client.promote_dataset(scan, reason="The series is complete.")
