@@ -45,35 +45,35 @@ class OpenStreams:
     """The live streams of this process: bounded in number and in concurrent use of the database."""
 
     def __init__(self, limit: int, pool_size: int) -> None:
-        self._limit = limit
-        self._open = 0
+        self.limit = limit
+        self.open_count = 0
         # Held while a stream reads the database, never while it waits for its client.
         self.reading = asyncio.Semaphore(max(1, pool_size // POOL_SHARE))
 
     def refuse_more(self) -> None:
         """Raise where the limit of open streams is reached."""
-        if self._open >= self._limit:
+        if self.open_count >= self.limit:
             remedy = "try again when one has ended, or have MAX_OPEN_STREAMS raised"
-            raise TooManyStreamsError(f"This process serves {self._limit} live streams already; {remedy}.")
+            raise TooManyStreamsError(f"This process serves {self.limit} live streams already; {remedy}.")
 
     def respond(self, stream: AsyncGenerator[bytes, None]) -> Response:
         """Return a streaming response, which counts as open until it has ended."""
         self.refuse_more()
-        self._open += 1
+        self.open_count += 1
         return Response(200, content_type=b"text/event-stream", stream=stream, release=self._release)
 
     @contextmanager
     def count_open(self) -> Iterator[None]:
         """Count a stream as open that is answered in another way."""
         self.refuse_more()
-        self._open += 1
+        self.open_count += 1
         try:
             yield
         finally:
             self._release()
 
     def _release(self) -> None:
-        self._open -= 1
+        self.open_count -= 1
 
 
 class AppendListener(Protocol):

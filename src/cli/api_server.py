@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -15,6 +16,7 @@ from baton.api.mcp.transports import serve_stdio
 from baton.application.settings import Settings
 from baton.cli.child_processes import open_listener, require_loopback, url_of
 from baton.cli.composition.runtime import BootRefused, Runtime
+from baton.cli.doctor.own_examination import examine_process
 from baton.cli.embedded.process import StartError
 from baton.cli.messages import refuse
 from baton.cli.startup import limit_stop_time, start_garbage_collection
@@ -27,7 +29,8 @@ def serve_api(settings: Settings, host: str, port: int, descriptor: int | None =
     configure_sdk_logging()
     stopping = asyncio.Event()
     try:
-        app = Startup(create_app(Runtime(settings, stopping=stopping), any_host=any_host, add_pages=add_console))
+        add_pages = partial(add_console, examine=partial(examine_process, settings))
+        app = Startup(create_app(Runtime(settings, stopping=stopping), any_host=any_host, add_pages=add_pages))
     except BootRefused as refused:
         refuse(*refused.sentences)
     config = uvicorn.Config(

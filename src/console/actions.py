@@ -71,12 +71,12 @@ class Actions:
     async def show(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `GET /console/do/{operation}`: the form, filled in as far as the address says."""
         operation = command_of(request)
-        return await self._page(request, session, operation, prefilled(request))
+        return await self._page(request, session, operation, prefilled_fields(request))
 
     async def submit(self, request: Request, session: ConsoleSession) -> Response:
         """Answer `POST /console/do/{operation}`: give the command, rehearse it, or change the form."""
         operation = command_of(request)
-        typed = {**prefilled(request), **typed_in(await request.body())}
+        typed = {**prefilled_fields(request), **typed_in(await request.body())}
         session.check_form(typed)
         if any(control in typed for control in CONTROLS) and CHECK not in typed:
             change_rows(typed)
@@ -202,7 +202,7 @@ def command_of(request: Request) -> Operation:
     return operation
 
 
-def prefilled(request: Request) -> dict[str, str]:
+def prefilled_fields(request: Request) -> dict[str, str]:
     """Return what an address fills into a form; what makes the form a person's own cannot come from a link."""
     return {name: value for name, value in typed_in(request.query).items() if name not in (FORM_TOKEN, KEY, CHECK)}
 

@@ -67,7 +67,7 @@ class Console:
     def guard(self, endpoint: Any) -> Any:
         """Return an endpoint that knows who asks, and whose refusals are pages."""
 
-        async def guarded(request: Request, caller: Caller) -> Response:
+        async def answer_as_page(request: Request, caller: Caller) -> Response:
             session = None
             try:
                 refuse_foreign_sender(request)
@@ -85,7 +85,7 @@ class Console:
                 response.headers += session.new_cookies
             return response
 
-        return guarded
+        return answer_as_page
 
     def _ask_to_sign_in(self, request: Request, refusal: Refusal) -> Response:
         """Lead to the sign-in, and from there back to the page."""
@@ -194,7 +194,7 @@ class Console:
         caller, address, query = session.caller, f"{at}?{parameters}", parameters_in(parameters)
 
         async def make_view() -> LiveView:
-            permitted = await self.sessions.permitted(caller)
+            permitted = await self.sessions.permitted_commands(caller)
             return LiveView(ViewKey(page.path, address, permitted), page, caller, path, query)
 
         reader = LiveReader(self.live, request, caller, make_view)

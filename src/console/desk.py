@@ -120,8 +120,8 @@ class Desk:
 
     def _input(self, query: type[Query], fields: Mapping[str, Any]) -> Query:
         given = {name: value for name, value in fields.items() if value is not None}
-        if issubclass(query, NamesOnRequest):
-            given.setdefault("include", "names")
+        if issubclass(query, NamesOnRequest) and "include" not in fields:  # None asks for no names
+            given["include"] = "names"
         if self.position and query.operation.reads_own_writes:
             given.setdefault("min_position", self.position)
         try:

@@ -17,13 +17,16 @@ from baton.domain.shared.naming import referred_aggregate
 GOOD, LOOK, STOP, LIVE, PLAIN = "good", "look", "stop", "live", "plain"
 SIGNS = {GOOD: "✓", LOOK: "▲", STOP: "✗", LIVE: "●", PLAIN: "○"}
 LOOKS = {
-    GOOD: "Active Approved Available Arrived Attested Built Completed Converged Granted InForce Healthy Installed Measured "
-    "Mounted Nominal Permitted Production Published Sealed Succeeded Trusted Usable Verified Versioned Present Valid Match Entered ok",
-    LOOK: "Caution Degraded Draft Held Maintenance OnHold Pending Planned Proposed Recovering Rotating Stale Submitted "
-    "Suspended Trial UnderReview Unknown Warning Notice RetirementAnnounced Republishing Expiring awaited warning",
-    STOP: "Aborted Abandoned Blocked Cancelled Danger Decommissioned Deregistered Discarded Expired Failed Faulted Invalid "
-    "Lost NotPermitted Refused Rejected Retired Retracted Revoked Unavailable Unreachable Voided Withdrawn lost wrong Forbidden Mismatch",
-    LIVE: "InProgress Running Started Conducting Live Ongoing heard",
+    GOOD: """Active Approved Arrived Attested Available Built Completed Converged Entered Granted Healthy InForce
+        Installed Match Measured Mounted Nominal Permitted Present Production Published Sealed Succeeded
+        Trusted Usable Valid Verified Versioned ok""",
+    LOOK: """Caution Degraded Draft Expiring Held Maintenance Notice OnHold Pending Planned Proposed Recovering
+        Republishing RetirementAnnounced Rotating Stale Submitted Suspended Trial Truncated UnderReview
+        Unknown Warning awaited warning""",
+    STOP: """Abandoned Aborted Blocked Cancelled Danger Decommissioned Deregistered Discarded Expired Failed
+        Faulted Forbidden Invalid Lost Mismatch NotPermitted Refused Rejected Retired Retracted Revoked
+        Unavailable Unreachable Unverifiable Voided Withdrawn lost wrong""",
+    LIVE: "Conducting InProgress Live Ongoing Running Started heard",
 }  # The states of every aggregate by how they look; a state that stands nowhere is shown plainly.
 LOOK_OF = {state: look for look, states in LOOKS.items() for state in states.split()}
 WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
@@ -120,7 +123,7 @@ class Display:
             look_of(state), sign_of(state), words_of(state)
         )
 
-    def thing(self, aggregate: str | Aggregate[Any], id: Any, name: Any = None) -> Markup:
+    def link(self, aggregate: str | Aggregate[Any], id: Any, name: Any = None) -> Markup:
         """Return a link to the page of a thing, by its name where that is known."""
         if not id:
             return Markup('<span class="none">none</span>')
@@ -154,7 +157,7 @@ class Display:
             case dict() if set(value) == {"id", "name"}:
                 aggregate = referred_aggregate(f"{field}_id") or referred_aggregate(f"{field.removesuffix('s')}_id")
                 named = value["name"] or short_id(value["id"])
-                return self.thing(aggregate, value["id"], named) if aggregate else escape(named)
+                return self.link(aggregate, value["id"], named) if aggregate else escape(named)
             case dict():
                 rows = (
                     Markup("<dt>{}</dt><dd>{}</dd>").format(words_of(k), self.value(v, k, value)) for k, v in value.items()
@@ -170,7 +173,7 @@ class Display:
     def _reference(self, id: str, field: str, beside: Mapping[str, Any] | None) -> Markup:
         aggregate = referred_aggregate(field) if field and field != "id" else None
         known = (beside or {}).get(f"{field}_name")
-        return self.thing(aggregate, id, known) if aggregate else Markup("<code>{}</code>").format(id)
+        return self.link(aggregate, id, known) if aggregate else Markup("<code>{}</code>").format(id)
 
 
 def href_of(aggregate: str | Aggregate[Any], id: Any) -> str:

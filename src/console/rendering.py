@@ -62,7 +62,7 @@ class Templates:
             "number": number_text,
             "short": short_id,
         }
-        self._environment.globals |= {"thing": display.thing, "href_of": href_of, "asset_url": static_url}
+        self._environment.globals |= {"thing": display.link, "href_of": href_of, "asset_url": static_url}
 
     def render(self, template: str, context: Mapping[str, Any]) -> str:
         """Return a template filled with what it shows."""

@@ -128,7 +128,7 @@ class Sessions:
         permitted = await self._authorizer.permitted_commands(caller)
         return ConsoleSession(caller, permitted, form_token(secret, token), cookies, fresh)
 
-    async def permitted(self, caller: Caller) -> frozenset[str]:
+    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         """Return what a caller may do now."""
         return await self._authorizer.permitted_commands(caller)
 

@@ -67,7 +67,7 @@ class PendingReturn:
 
     @property
     def challenge(self) -> str:
-        """What the provider is told of the verifier beforehand (RFC 7636)."""
+        """What the provider knows of the verifier beforehand (RFC 7636)."""
         return base64.urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
 
 

@@ -100,7 +100,7 @@ class DemoIdentityProvider:
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query.get('state', '')})}"
 
     def redeem(self, form: dict[str, str]) -> str | None:
-        """Return the token for a code, if whoever brings it began the sign-in."""
+        """Return the token for a code, if it is brought by the browser that began the sign-in."""
         subject, challenge = self._codes.pop(form.get("code", ""), (None, ""))
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         proven = base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == challenge

@@ -28,7 +28,7 @@ CONTEXTS = {
             "conduct.conduct",
         ),
         *("steering.steered_conduct", "procedure.iterations", "procedure.activity_logbook", "procedure.preflight"),
-        "conduct.verdicts",
+        *("conduct.verdicts", "conduct.step_list"),
         *("conduct.views", "conduct.control_signals", "conduct.work_items", "schedule.schedule", "schedule.views"),
     ),
     "campaign": ("campaign",),

@@ -60,7 +60,7 @@ async def test_who_may_examine_sees_every_finding_with_what_is_wrong_first(house
     places = [page.index(one.sentence) for one in (FINDINGS[1], FINDINGS[2], FINDINGS[0])]
     assert places == sorted(places)
     assert "<b>Temporal</b> <small>wrong</small>" in page
-    assert "of 200 open in this process" in page
+    assert "room for more, of 200 in this process" in page
 
 
 async def test_who_may_not_sees_what_everybody_may_know(house: House) -> None:

@@ -12,6 +12,7 @@ from baton.domain.data.procedure_files import FileRow
 from baton.domain.operation.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate
 from baton.domain.operation.conduct.frames import FrameKind, LedgerRow, Outline, StreamFrame, StreamRow, event_frames, frames
 from baton.domain.operation.conduct.progress import ConductPhase, ConductProgress, WaitingFor
+from baton.domain.operation.conduct.step_list import LedgerPart, ListPlace
 from baton.domain.operation.conduct.views import ConductView, MeasuredObjective, WorkerContact, conduct_view
 from baton.domain.operation.procedure.procedure import PendingRequest, Procedure
 from baton.domain.shared.ports import Ports
@@ -75,6 +76,9 @@ class ConductReader(Protocol):
 
     async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
         """Return what the ledger says about steps of a procedure that left files, in the order it was written."""
+
+    async def read_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
+        """Return what the ledger holds of a part of a list, of each of these conducts."""
 
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""

@@ -22,6 +22,7 @@ from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.conduct.conduct_times import ConductTimes
 from baton.application.conduct.conduct_work import ProcedureConductWork, RunConductWork
 from baton.application.conduct.signal_reader import SignalQuestions
+from baton.application.conduct.step_lists import StepLists
 from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
 from baton.application.editions import DatasetTombstones, EditionPublications, EditionWithdrawals
 from baton.application.long_work import TaskWork, find_work
@@ -55,6 +56,7 @@ from baton.domain.kernel import Call, Event, State
 from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
 from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
 from baton.domain.operation.conduct.results import ActuationKind
+from baton.domain.operation.conduct.step_list import LedgerPart, ListedSteps, ListPlace
 from baton.domain.operation.conduct.views import MeasuredObjective
 from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.operation.steering.steering import offered_deciders
@@ -221,6 +223,12 @@ class RuntimePorts:
     async def step_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         return await self._runtime.conduct_times.durations(keys)
 
+    async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
+        return await self._runtime.step_lists.part(procedure_id, pinned=pinned, place=place)
+
+    async def ledger_part(self, conduct_ids: tuple[UUID, ...], place: ListPlace) -> LedgerPart:
+        return await self._runtime.conduct_reader.read_part(conduct_ids, place)
+
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind
 
@@ -339,6 +347,7 @@ class Runtime:
         self.conduct_reader = PostgresConductReader(store)
         self.provenance_reader = PostgresProvenanceReader(store)
         self.conduct_times = ConductTimes(store, self.conduct_reader)
+        self.step_lists = StepLists(store)
         self.conduct_feed = ConductFeed(store, self.authorizer, self.conduct_reader, clock, new_id, self.ports)
 
     def _open_providers(self) -> None:

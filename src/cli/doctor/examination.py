@@ -69,17 +69,25 @@ async def _examine(names: list[str], data_dir: Path, *, quiet: bool) -> dict[str
 
 
 class Doctor:
-    """Checks the stack on a data directory under its own settings, or the servers that the environment names."""
+    """Checks the stack on a data directory under its own settings, or the servers that the environment names; without a
+    data directory, those of the settings it is given."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self.settings: Settings | None = None
+    def __init__(self, data_dir: Path | None, settings: Settings | None = None) -> None:
+        self.settings = settings
         self._faults: list[str] = []
         self._differing: list[str] = []  # the variables that this shell sets otherwise than the stack
+        self._data_dir = data_dir
+        self._connection: Connection | None = None
+        self._client: Client | None = None
+        if data_dir is not None:
+            self._find_settings(data_dir)
+
+    def _find_settings(self, data_dir: Path) -> None:
+        """Read the settings of the environment, and take those of the stack on the data directory where one runs."""
         try:
             self.settings = Settings()
         except (SettingsError, ValidationError) as error:
             self._faults = settings_faults(error)
-        self._data_dir = data_dir
         if isinstance(recorded := read_note(data_dir).get("settings"), dict):
             with suppress(ValidationError):  # recorded by another release
                 there = RecordedSettings.of(recorded)
@@ -89,8 +97,6 @@ class Doctor:
                     self._differing = [name for name in chosen if here[name] != shown[name]]
                 self.settings = there
                 self._faults = []
-        self._connection: Connection | None = None
-        self._client: Client | None = None
 
     async def aclose(self) -> None:
         if self._connection is not None:
@@ -199,7 +205,7 @@ class Doctor:
         """Return the address of a server: that of the stack on the data directory, or the one that is set."""
         variable = setting.upper()
         configured: str | None = getattr(self.settings, setting) if self.settings else os.environ.get(variable)
-        address = stack_address(self._data_dir, setting) or configured
+        address = (None if self._data_dir is None else stack_address(self._data_dir, setting)) or configured
         if not address:
             sentence = f"{variable} is not set and no stack runs on {self._data_dir}; set it, or start one with `baton up`."
             raise UnreachableError(server, sentence)

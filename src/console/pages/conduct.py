@@ -72,11 +72,18 @@ async def load_current_step(desk: Desk, latest: Mapping[str, Any]) -> Mapping[st
     """Return the step that the live conduct is at; None where it is at none, or the person may not see it."""
     if not is_live(latest) or latest["step_index"] is None or not desk.may(ListProcedureSteps):
         return None
+    id, index = latest["procedure_id"], latest["step_index"]
+    if latest["phase"] != ConductPhase.CLOSING:
+        shown = await desk.ask(ListProcedureSteps, id, **window_of(desk.query), limit=SHOWN_STEPS)
+        if shown["current_index"] == index and (found := step_in(shown, index)) is not None:
+            return found
     closing = latest["phase"] == ConductPhase.CLOSING
-    found = await desk.ask(
-        ListProcedureSteps, latest["procedure_id"], closing=closing, first_index=latest["step_index"], limit=1
-    )
-    return next(iter(found["items"]), None)
+    return step_in(await desk.ask(ListProcedureSteps, id, closing=closing, first_index=index, limit=1), index)
+
+
+def step_in(answer: Mapping[str, Any], index: int) -> Mapping[str, Any] | None:
+    """Return a step of those that were asked for."""
+    return next((one for one in answer["items"] if one["step_index"] == index), None)
 
 
 def window_of(query: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from baton.console.page import Context, MenuGroup, page
 from baton.domain.trust.policy import EXAMINE_SERVICE
 
 FIRST_WAIT_SECONDS = 1.0  # how long the first sight of the page waits for an examination; a page that is live does not wait
+NEARLY_FULL = 0.8  # of the live streams that a process serves; the count itself changes with every tab that is opened
 ORDER = {"wrong": 0, "warning": 1, "ok": 2}
 
 health = page(
@@ -34,6 +35,7 @@ async def load_service(desk: Desk) -> Context:
         "actuation": desk.health.actuation,
         "version": baton.__version__,
         "streams": desk.health.streams,
+        "streams_nearly_full": desk.health.streams.open_count >= NEARLY_FULL * desk.health.streams.limit,
         "may_examine": EXAMINE_SERVICE in desk.permitted,
     }
 

@@ -123,7 +123,8 @@ async def load_recipe(desk: Desk) -> RecipeLaunch:
 
 @plan_page.loads(asks=[GET_PLAN, GET_METHOD, ListRecipes])
 async def load_plan_form(desk: Desk) -> Context:
-    launch, _ = await asyncio.gather(load_plan(desk), load_last_run(desk, str(desk.id("plan_id"))))
+    plan_id = str(desk.id("plan_id"))
+    launch, _ = await asyncio.gather(load_plan(desk), load_last_run(desk, plan_id))
     return await plan_context(desk, launch, await plan_as_before(desk, launch))
 
 

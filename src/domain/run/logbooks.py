@@ -106,6 +106,7 @@ class AppendObservations(Verb[Run]):
 class ListRunObservations(ListQuery):
     """The readings of a run in the order they were recorded."""
 
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
     channel_name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     sampling_procedure: SamplingProcedure | None = None
     since: Instant | None = None

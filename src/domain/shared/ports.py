@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
     from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
     from baton.domain.operation.conduct.results import ActuationKind, DeclaredRoute
+    from baton.domain.operation.conduct.step_list import LedgerPart, ListedSteps, ListPlace
     from baton.domain.operation.conduct.views import MeasuredObjective
     from baton.domain.operation.conduct.work_items import WorkFound
     from baton.domain.shared.citation import Citation
@@ -111,6 +112,12 @@ class Ports(Protocol):
 
     async def step_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         """Return how long steps of these kinds on these targets took lately; what was never done is left out."""
+
+    async def listed_steps(self, procedure_id: UUID, pinned: bool, place: ListPlace) -> ListedSteps:
+        """Return a part of the steps that a procedure is conducted by or, unless they are pinned, was registered with."""
+
+    async def ledger_part(self, conduct_ids: tuple[UUID, ...], place: ListPlace) -> LedgerPart:
+        """Return what the ledger holds of a part of a list, of each of these conducts."""
 
     async def actuation_kind(self, conduct_id: UUID) -> ActuationKind | None:
         """Return what the steps of a conduct were done on so far, by its ledger."""

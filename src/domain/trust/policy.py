@@ -23,6 +23,9 @@ from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_H
 POLICIES_BY_SURFACE = "policy-of"  # Look-up kind: the policies of one conduit and surface.
 
 REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDecisionDebrief", "RecordAgentDecision"}
+EXAMINE_SERVICE = "ExamineService"
+"""The permission to see what is wrong with the service itself; it names servers, processes and settings."""
+REGISTRY.permissions.add(EXAMINE_SERVICE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from baton.domain.operation.conduct.estimates import StepDuration, StepKey
 from baton.domain.operation.conduct.frames import LedgerRow, Outline, StreamRow
 from baton.domain.operation.conduct.messages import MAX_PASSES, Mark
 from baton.domain.operation.conduct.progress import ABORT_ASKED, HOLD_ASKED, ConductPhase, WaitingFor
+from baton.domain.operation.conduct.step_list import LedgerPart, ListPlace, StepRow
 from baton.domain.operation.conduct.views import LOOPS, MeasuredObjective, worker_contact
 from baton.domain.operation.procedure import procedure
 from baton.domain.operation.procedure.activity_logbook import Activity
@@ -114,6 +115,17 @@ FROM unnest(%(kinds)s::text[], %(targets)s::text[]) AS wanted (kind, target), LA
     ORDER BY recorded_at DESC LIMIT %(count)s
 ) AS taken GROUP BY kind, target"""
 """The condition on the outcomes is that of the index by which they are found."""
+OF_LIST = f"""FROM {Activity.relation} entries WHERE entries.conduct_id = walked.conduct_id
+AND iteration_index = %(iteration)s AND closing = %(closing)s"""
+PART = f"""
+SELECT walked.conduct_id, reached.step_index,
+    (SELECT array_agg(step_index) {OF_LIST} AND %(closing)s AND mark = 'outcome' AND payload ->> 'result' = 'failed'),
+    (SELECT json_agg(json_build_array(step_index, mark, attempt, event_id, recorded_at, payload)
+        ORDER BY step_index, recorded_at) {OF_LIST}
+        AND (step_index = reached.step_index OR step_index >= %(first)s AND step_index < %(behind)s))
+FROM unnest(%(conducts)s::uuid[]) WITH ORDINALITY AS walked (conduct_id, place),
+LATERAL (SELECT step_index {OF_LIST} ORDER BY step_index DESC LIMIT 1) AS reached
+ORDER BY walked.place"""
 COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
@@ -175,6 +187,15 @@ class PostgresConductReader:
             rows = await (await connection.execute(FILE_ROWS, {"procedure": procedure_id})).fetchall()
         return [FileRow(*row) for row in rows]
 
+    async def read_part(self, conduct_ids: Sequence[UUID], place: ListPlace) -> LedgerPart:
+        span = {"first": place.first, "behind": place.first + place.limit}
+        values = {"conducts": list(conduct_ids), "iteration": place.iteration_index, "closing": place.closing, **span}
+        async with self._store.connection() as connection:
+            found = await (await connection.execute(PART, values)).fetchall()
+        reached = {conduct_id: step_index for conduct_id, step_index, _, _ in found}
+        failed = found[-1][2] or () if found else ()
+        return LedgerPart([step_row(id, row) for id, _, _, rows in found for row in rows or ()], reached, failed)
+
     async def read_durations(self, keys: Sequence[StepKey]) -> Mapping[StepKey, StepDuration]:
         kinds, targets = [kind for kind, _ in keys], [target for _, target in keys]
         async with self._store.connection() as connection:
@@ -185,6 +206,11 @@ class PostgresConductReader:
     async def _row(self, statement: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
         async with self._store.connection() as connection:
             return await (await connection.execute(statement, values)).fetchone()
+
+
+def step_row(conduct_id: UUID, row: list[Any]) -> StepRow:
+    step_index, mark, attempt, event_id, recorded_at, payload = row
+    return StepRow(conduct_id, step_index, mark, attempt, UUID(event_id), datetime.fromisoformat(recorded_at), payload)
 
 
 def ledger_row(row: dict[str, Any]) -> LedgerRow:

@@ -27,7 +27,7 @@ class CodeGrants:
 
 
 class CodeIssuer(Issuer):
-    """An issuer with an authorization endpoint; whoever comes there is signed in as `person` at once."""
+    """An issuer with an authorization endpoint; everybody who comes there is signed in as `person` at once."""
 
     def reset(self) -> None:
         super().reset()

@@ -1,0 +1,69 @@
+"""The steps that procedures walk, a part at a time. The lists never change, so they are cached, as they are written."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import orjson
+from pydantic import TypeAdapter
+
+from baton.application.ports import Store
+from baton.application.unit_of_work import load_event_rows, load_events, load_state
+from baton.domain.operation.conduct.step_list import ListedSteps, ListPlace
+from baton.domain.operation.procedure.procedure import ProcedureRecipeExpanded, ProcedureStepsResolved
+from baton.domain.recipe.expansion import expansion_of
+from baton.domain.recipe.recipe import Recipe
+from baton.domain.recipe.steps import Step, wire_form
+
+MAX_CACHED_LISTS = 50
+WrittenSteps = Sequence[bytes]
+Lists = tuple[WrittenSteps, WrittenSteps]  # Steps and closing steps, each as JSON.
+NO_STEPS: Lists = ((), ())
+STEP: TypeAdapter[Step] = TypeAdapter(Step)
+
+
+@dataclass(frozen=True)
+class StepLists:
+    """Reads the lists of procedures, each once in a while."""
+
+    store: Store
+    _lists: dict[tuple[UUID, bool], Lists] = field(default_factory=dict)
+
+    async def part(self, procedure_id: UUID, *, pinned: bool, place: ListPlace) -> ListedSteps:
+        """Return a part of the steps that a procedure is conducted by or, unless they are pinned, was registered with."""
+        steps, closing_steps = await self._both(procedure_id, pinned)
+        wanted = (closing_steps if place.closing else steps)[place.first : place.first + place.limit]
+        return ListedSteps([STEP.validate_json(one) for one in wanted], len(steps), len(closing_steps))
+
+    async def _both(self, procedure_id: UUID, pinned: bool) -> Lists:
+        key = (procedure_id, pinned)
+        if (known := self._lists.get(key)) is None:
+            known = await (self._read_pin(procedure_id) if pinned else self._expand_recipe(procedure_id))
+            if len(self._lists) >= MAX_CACHED_LISTS:
+                self._lists.clear()
+            self._lists[key] = known
+        return known
+
+    async def _read_pin(self, procedure_id: UUID) -> Lists:
+        rows = await load_event_rows(self.store, procedure_id, ProcedureStepsResolved)
+        return await asyncio.to_thread(lists_in, rows[-1].payload) if rows else NO_STEPS
+
+    async def _expand_recipe(self, procedure_id: UUID) -> Lists:
+        records = await load_events(self.store, procedure_id, ProcedureRecipeExpanded)
+        recipe = await load_state(self.store, Recipe, records[-1].recipe_id) if records else None
+        if recipe is None or (version := recipe.version(records[-1].recipe_version)) is None:
+            return NO_STEPS
+        expansion = await asyncio.to_thread(expansion_of, version.steps, version.closing_steps, records[-1].bindings)
+        return await asyncio.to_thread(lambda: (step_documents(expansion.steps), step_documents(expansion.closing_steps)))
+
+
+def lists_in(payload: str) -> Lists:
+    """Return both lists of a pin as it is stored."""
+    pin = orjson.loads(payload)
+    return [*map(orjson.dumps, pin["resolved_steps"])], [*map(orjson.dumps, pin["resolved_closing_steps"])]
+
+
+def step_documents(steps: Sequence[Step]) -> WrittenSteps:
+    """Return steps as they are written."""
+    return [*map(orjson.dumps, wire_form(steps))]
