@@ -1,6 +1,7 @@
 """The console: pages are rendered for the person who asks, kept live while they are looked at, and every form leads to the
 declared command it is the form of."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -161,7 +162,14 @@ class Console:
 
     async def render_regions(self, page: Page, desk: Desk, names: frozenset[str]) -> dict[str, str]:
         """Return these regions of a page, each rendered as the person may see it."""
-        return {name: await self._region(page.regions[name], page, desk) for name in page.regions if name in names}
+        wanted = [name for name in page.regions if name in names]
+        rendered = await asyncio.gather(
+            *(self._region(page.regions[name], page, desk) for name in wanted), return_exceptions=True
+        )
+        for one in rendered:
+            if isinstance(one, BaseException):
+                raise one
+        return dict(zip(wanted, map(str, rendered), strict=True))
 
     async def _region(self, region: Region, page: Page, desk: Desk) -> str:
         try:

@@ -74,6 +74,9 @@ class ConductReader(Protocol):
     async def read_image_count(self, procedure_id: UUID) -> int:
         """Return how many images the actions of a procedure took and its setpoints to an `Acquire` signal began."""
 
+    async def read_completed_count(self, conduct_id: UUID) -> int:
+        """Return how many steps of its list, outside passes, a conduct has completed."""
+
     async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:
         """Return what the ledger says about steps of a procedure that left files, in the order it was written."""
 

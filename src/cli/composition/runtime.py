@@ -43,6 +43,7 @@ from baton.application.settings import Settings, TraceExporter
 from baton.application.telemetry import ProcessReport
 from baton.domain.access.actor import Actor, ActorKind, SubjectBinding
 from baton.domain.access.edge_queries import ListEvents
+from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.caution_proposal import DRAFT
 from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.language_model import ModelRef
@@ -118,8 +119,8 @@ class Agents:
     def __init__(self, runtime: "Runtime") -> None:
         settings, store, client = runtime.settings, runtime.store, AgentClient(runtime.commands)
         code, directory = settings.self_facility_code, settings.logbook_mirror_directory
-        lock, spending, people = BudgetLock(runtime.commands), PostgresSpending(store), PostgresPeople(store)
-        self.consultation = ModelConsultation(client, runtime.models, spending, people, lock)
+        lock, people, self.spending = BudgetLock(runtime.commands), PostgresPeople(store), PostgresSpending(store)
+        self.consultation = ModelConsultation(client, runtime.models, self.spending, people, lock)
         mirror = None if directory is None else FileMirror(directory)
         self.models = ModelAgents(client, self.consultation, mirror, settings.logbook_mirror_target, code)
         self.regenerations = Regenerations(client, self.models)
@@ -233,10 +234,13 @@ class RuntimePorts:
         return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0)).actuation_kind
 
     async def completed_step_count(self, conduct_id: UUID) -> int:
-        return (await PostgresLedger(self._runtime.store).tally(conduct_id, 0, of_pass=True)).completed_count
+        return await self._runtime.conduct_reader.read_completed_count(conduct_id)
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         return await find_work(self._runtime.service.works.values(), work_id)
+
+    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
+        return await self._runtime.agents.spending.of(agent_id, clock())
 
     async def is_model_configured(self, model_ref: ModelRef) -> bool:
         return self._runtime.agents.consultation.is_configured(model_ref)

@@ -13,7 +13,20 @@ from pydantic_core import to_jsonable_python
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile, ActorRegistered
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING, ModelRef, is_approved
 from baton.domain.agent.prompts import PROMPTS
-from baton.domain.kernel import Aggregate, Call, Event, JudgedCreation, Outcome, SortedSet, State, Value, Verb, copy_with
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Event,
+    FurtherView,
+    JudgedCreation,
+    Outcome,
+    SortedSet,
+    State,
+    TimeTravel,
+    Value,
+    Verb,
+    copy_with,
+)
 from baton.domain.shared.annotations import Dollars
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.ports import Ports
@@ -318,7 +331,21 @@ class UpdateAgentBudget(Verb[Agent]):
         return [AgentBudgetUpdated(**dict(self))]
 
 
-agent.get()
+class AgentSpending(FurtherView):
+    """What an agent's own model calls have taken in this calendar month and on this day, in UTC; its past has none."""
+
+    cost_in_month: Cost | None
+    tokens_on_day: int | None
+
+    @classmethod
+    def load(cls, query: TimeTravel, state: Agent) -> Reads[dict[str, Any]]:
+        if query.travels:
+            return dict.fromkeys(cls.model_fields)
+        spent = yield from ask(Ports.spent_amounts, state.id)
+        return {"cost_in_month": spent.cost_in_month, "tokens_on_day": spent.tokens_on_day}
+
+
+agent.get(also=AgentSpending)
 
 
 @agent.listing(Summary.from_state(agent, "kind name version status created_at versioned_at deprecated_at", marked=True))

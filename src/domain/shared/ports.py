@@ -11,6 +11,7 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from baton.domain.access.edge_queries import ListEvents
+    from baton.domain.agent.agent import SpentAmounts
     from baton.domain.agent.language_model import ModelRef
     from baton.domain.agent.reactions import LoggedEvent, OpenItem, Reaction
     from baton.domain.data.catalogue import CatalogueName
@@ -127,6 +128,9 @@ class Ports(Protocol):
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         """Return a piece of long work with its state."""
+
+    async def spent_amounts(self, agent_id: UUID) -> SpentAmounts:
+        """Return what an agent has spent in this calendar month and on this day."""
 
     async def is_model_configured(self, model_ref: ModelRef) -> bool:
         """Return whether this deployment can call a language model."""

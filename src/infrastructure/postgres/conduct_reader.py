@@ -126,6 +126,12 @@ SELECT walked.conduct_id, reached.step_index,
 FROM unnest(%(conducts)s::uuid[]) WITH ORDINALITY AS walked (conduct_id, place),
 LATERAL (SELECT step_index {OF_LIST} ORDER BY step_index DESC LIMIT 1) AS reached
 ORDER BY walked.place"""
+COMPLETED = f"""
+SELECT count(*) FROM (
+    SELECT FROM {Activity.relation} WHERE conduct_id = %(conduct)s AND iteration_index = 0 AND NOT closing
+        AND mark IN ('outcome', 'deposit') GROUP BY step_index
+    HAVING bool_or(payload ->> 'result' = 'ok') AND NOT bool_or(payload ->> 'result' = 'failed')
+) done"""
 COUNTED_OUTCOMES = 100  # the last outcomes of a kind of step on a target that its durations are taken from
 MAX_CACHED_OBJECTIVES = 1000  # conducts whose objective is cached
 
@@ -180,6 +186,10 @@ class PostgresConductReader:
 
     async def read_image_count(self, procedure_id: UUID) -> int:
         row = await self._row(IMAGES, {"procedure": procedure_id})
+        return 0 if row is None else int(row[0])
+
+    async def read_completed_count(self, conduct_id: UUID) -> int:
+        row = await self._row(COMPLETED, {"conduct": conduct_id})
         return 0 if row is None else int(row[0])
 
     async def read_file_rows(self, procedure_id: UUID) -> Sequence[FileRow]:

@@ -17,6 +17,7 @@ from baton.domain.agent.agent import (
     ListAgents,
     ResumeAgent,
     RevokeToolFromAgent,
+    SpentAmounts,
     SuspendAgent,
     UpdateAgentBudget,
     VersionAgent,
@@ -87,6 +88,7 @@ def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
     world.when(GrantToolToAgent(tool_name="get_run"), on=id)
     world.when(UpdateAgentBudget(monthly_cost_cap=40.0, daily_token_cap=None), on=id)
     world.when(SuspendAgent(reason="Too wordy"), on=id)
+    world.ports["spent_amounts"] = SpentAmounts(12.5, 40_000)
     shown = world.ask(REGISTRY.operations["get_agent"].input(), on=id).model_dump(mode="json")
     assert shown | {"created_at": None} == {
         "id": str(id),
@@ -102,6 +104,8 @@ def test_an_agent_shows_all_that_is_known_of_it(world: World) -> None:
         "capabilities": [],
         "tools": ["get_run"],
         "budget": {"monthly_cost_cap": 40.0, "daily_token_cap": None},
+        "cost_in_month": 12.5,
+        "tokens_on_day": 40_000,
         "status": "Suspended",
         "suspension_reason": "Too wordy",
         "suspended_at": instant(world.now),

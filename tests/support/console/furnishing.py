@@ -54,7 +54,9 @@ def describe_run(client: Baton, run_id: UUID) -> None:
         for i in range(120)
     ]
     client.append_observations(run_id, entries=readings)
-    client.append_run_logbook_entries(run_id, entries=[{"event_id": uuid7(), "text": "The bar slipped by 20 um at the end."}])
+    client.append_run_logbook_entries(
+        run_id, entries=[{"event_id": uuid7(), "text": "The bar slipped by 20 um at the end."}]
+    )
     client.register_decision(
         decided_by=client.get_my_access().principal_id,
         context="RunAbort",

@@ -17,11 +17,11 @@ VOID = frozenset({"input", "img", "meta", "link", "br", "hr", "wbr", "source", "
 
 @dataclass(frozen=True)
 class Element:
-    """One element: its name, its attributes, what it stands in, and the text inside."""
+    """One element: its name, its attributes, whether it is part of a picture, and the text inside."""
 
     tag: str
     attributes: Mapping[str, str]
-    within: frozenset[str]
+    pictured: bool
     texts: list[str] = field(default_factory=list)
 
     @property
@@ -56,14 +56,14 @@ class PageSource(HTMLParser):
         self._add(tag, attrs)
 
     def _add(self, tag: str, attrs: list[tuple[str, str | None]]) -> Element:
-        within = frozenset(element.tag for element in self._open)
-        self.elements.append(Element(tag, {name: value or "" for name, value in attrs}, within))
+        pictured = bool(self._open) and (self._open[-1].pictured or self._open[-1].tag == "svg")
+        self.elements.append(Element(tag, {name: value or "" for name, value in attrs}, pictured))
         return self.elements[-1]
 
     def handle_endtag(self, tag: str) -> None:
-        while self._open and tag in [element.tag for element in self._open]:
-            if self._open.pop().tag == tag:
-                return
+        if any(element.tag == tag for element in reversed(self._open)):
+            while self._open.pop().tag != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
         for element in self._open:
@@ -71,7 +71,7 @@ class PageSource(HTMLParser):
 
     def all(self, *tags: str) -> list[Element]:
         """Return every element with one of these names, but for those of pictures."""
-        return [element for element in self.elements if element.tag in tags and "svg" not in element.within]
+        return [element for element in self.elements if element.tag in tags and not element.pictured]
 
     def value(self, name: str) -> str:
         """Return the value of the first field with this name."""

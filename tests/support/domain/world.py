@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 import uuid_utils.compat
 
+from baton.domain.agent.agent import SpentAmounts
 from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.logbooks import Entry
@@ -65,6 +66,7 @@ class World:
             "conduct_walk": None,
             "registered_walk": None,
             "step_durations": {},
+            "spent_amounts": SpentAmounts(0.0, 0),
             "deployment": SimpleNamespace(**LENIENT),
         }
     )
