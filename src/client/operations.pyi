@@ -107,6 +107,7 @@ from baton.domain.operation.conduct.results import (
     RunConductResult,
     StepVerdict,
 )
+from baton.domain.operation.conduct.step_list import ProcedureSteps
 from baton.domain.operation.conduct.touched import TouchedSignals
 from baton.domain.operation.conduct.views import ConductView
 from baton.domain.operation.conduct.work_items import WorkView
@@ -1826,6 +1827,8 @@ class AgentCreated(BaseModel):
     agent_id: UUID
 
 class AgentView(BaseModel):
+    cost_in_month: float | None
+    tokens_on_day: int | None
     id: UUID
     created_at: datetime
     kind: str
@@ -2803,6 +2806,7 @@ class Operations:
         lifecycle: AssetLifecycleName | None = ...,
         condition: AssetConditionName | None = ...,
         parent_id: NameOrId | None = ...,
+        root: bool | None = ...,
         family_id: NameOrId | None = ...,
         model_id: NameOrId | None = ...,
         facility_code: str | None = ...,
@@ -2810,7 +2814,8 @@ class Operations:
         alternate_identifier_kind: AlternateIdentifierKindName | None = ...,
         alternate_identifier_value: str | None = ...,
     ) -> Page[AssetItem]:
-        """Assets in order of registration; a parent's id lists what is right below it."""
+        """Assets in order of registration; a parent's id lists what is right below it, and `root` those below
+        none."""
     def get_asset_integration_view(self, asset_id: NameOrId, *, min_position: int | None = ...) -> AssetIntegrationView:
         """An asset with its families, ports, settings, enclosures, cautions and what can be done with it."""
     def read_assets(self, *, asset_ids: Sequence[NameOrId]) -> AssetContents:
@@ -4756,6 +4761,16 @@ class Operations:
         """End the wait of the check at which the conduct stands, as if it had come true."""
     @overload
     def skip_procedure_wait(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def list_procedure_steps(
+        self,
+        procedure_id: NameOrId,
+        *,
+        closing: bool = ...,
+        iteration_index: int | None = ...,
+        first_index: int | None = ...,
+        limit: int = ...,
+    ) -> ProcedureSteps:
+        """The steps of a procedure, those around the current one or from one on, with what was done about each."""
     def get_procedure_conduct(self, procedure_id: NameOrId) -> ConductView:
         """The progress of the latest conduct of a procedure, when its worker was last heard of, and its result."""
     def resolve_signals(self, *, addresses: Sequence[str], control_limits: bool = ...) -> ResolvedSignals:
@@ -6718,6 +6733,7 @@ class ProcedureThing(Thing):
     hold = verb(Operations.hold_procedure)
     list_activities = verb(Operations.list_procedure_activities)
     list_iterations = verb(Operations.list_procedure_iterations)
+    list_steps = verb(Operations.list_procedure_steps)
     preflight = verb(Operations.preflight_procedure)
     register_datasets = verb(Operations.register_procedure_datasets)
     resolve_step = verb(Operations.resolve_procedure_step)
@@ -7669,6 +7685,7 @@ class AsyncOperations:
         lifecycle: AssetLifecycleName | None = ...,
         condition: AssetConditionName | None = ...,
         parent_id: NameOrId | None = ...,
+        root: bool | None = ...,
         family_id: NameOrId | None = ...,
         model_id: NameOrId | None = ...,
         facility_code: str | None = ...,
@@ -7676,7 +7693,8 @@ class AsyncOperations:
         alternate_identifier_kind: AlternateIdentifierKindName | None = ...,
         alternate_identifier_value: str | None = ...,
     ) -> Page[AssetItem]:
-        """Assets in order of registration; a parent's id lists what is right below it."""
+        """Assets in order of registration; a parent's id lists what is right below it, and `root` those below
+        none."""
     async def get_asset_integration_view(
         self, asset_id: NameOrId, *, min_position: int | None = ...
     ) -> AssetIntegrationView:
@@ -9642,6 +9660,16 @@ class AsyncOperations:
         """End the wait of the check at which the conduct stands, as if it had come true."""
     @overload
     async def skip_procedure_wait(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def list_procedure_steps(
+        self,
+        procedure_id: NameOrId,
+        *,
+        closing: bool = ...,
+        iteration_index: int | None = ...,
+        first_index: int | None = ...,
+        limit: int = ...,
+    ) -> ProcedureSteps:
+        """The steps of a procedure, those around the current one or from one on, with what was done about each."""
     async def get_procedure_conduct(self, procedure_id: NameOrId) -> ConductView:
         """The progress of the latest conduct of a procedure, when its worker was last heard of, and its result."""
     async def resolve_signals(self, *, addresses: Sequence[str], control_limits: bool = ...) -> ResolvedSignals:
@@ -11620,6 +11648,7 @@ class AsyncProcedureThing(AsyncThing):
     hold = verb(AsyncOperations.hold_procedure)
     list_activities = verb(AsyncOperations.list_procedure_activities)
     list_iterations = verb(AsyncOperations.list_procedure_iterations)
+    list_steps = verb(AsyncOperations.list_procedure_steps)
     preflight = verb(AsyncOperations.preflight_procedure)
     register_datasets = verb(AsyncOperations.register_procedure_datasets)
     resolve_step = verb(AsyncOperations.resolve_procedure_step)

@@ -62,17 +62,17 @@ def conduct_verbs(
         first = [buttons[HOLD]]
         if current is not None and waits_in_check(current):
             at = {"conduct_id": view["live_conduct_id"], "step_index": current["step_index"]}
-            buttons[SKIP] = filled(buttons[SKIP], view, **at, iteration_index=conduct["iteration_index"])
+            buttons[SKIP] = fill_in(buttons[SKIP], view, **at, iteration_index=conduct["iteration_index"])
             first.append(buttons[SKIP])
         first.append(buttons[ABORT])
     elif status == HELD:
         if (unknown := unresolved_step(view)) is not None:
             for outcome in ("done", "not_done"):
-                settled = filled(buttons[RESOLVE], view, **unknown, outcome=outcome)
+                settled = fill_in(buttons[RESOLVE], view, **unknown, outcome=outcome)
                 first.append(replace(settled, label=f"It was {words_of(outcome).lower()}"))
         elif view["conduct_mode"] is not None:
             taken_up = buttons[RESUMES[ConductMode(view["conduct_mode"])]]
-            first.append(replace(filled(taken_up, view, **kept_design(conduct)), label=TAKE_UP))
+            first.append(replace(fill_in(taken_up, view, **kept_design(conduct)), label=TAKE_UP))
         else:
             first.append(buttons["resume_procedure"])
         first.append(buttons[ABORT])
@@ -106,7 +106,7 @@ def with_state(button: VerbButton, view: Mapping[str, Any], conduct: Mapping[str
     return button if why_not is None else replace(button, why_not=why_not)
 
 
-def filled(button: VerbButton, view: Mapping[str, Any], **fields: Any) -> VerbButton:
+def fill_in(button: VerbButton, view: Mapping[str, Any], **fields: Any) -> VerbButton:
     """Return a button whose form is filled in, and that the state of the conduct allows."""
     permitted = button.why_not if button.why_not is not None and button.why_not.startswith("You may not") else None
     return replace(button, href=form_href(button.operation, view["procedure_id"], **fields), why_not=permitted)

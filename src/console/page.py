@@ -18,6 +18,14 @@ Loader = Callable[["Desk"], Awaitable[Context]]
 SECOND = 1.0  # the interval of what is not on the log: progress of conducts, contacts of workers
 
 
+MENU_ORDER = (
+    *("Now", "Start", "Waiting"),
+    *("Runs", "Data", "Equipment", "Safety", "Agents", "Calendar"),
+    *("People", "Health", "Records"),
+)
+"""The pages of the menu, in the order of need."""
+
+
 class MenuGroup(StrEnum):
     """The parts of the menu, in order."""
 
@@ -132,8 +140,9 @@ class Pages:
         return path in self._pages
 
     def menu(self) -> Mapping[MenuGroup, list[Page]]:
-        """Return the pages of each part of the menu, in the order of declaration."""
-        return {group: [page for page in self if page.menu is group] for group in MenuGroup}
+        """Return the pages of each part of the menu, in its order."""
+        pages = sorted((page for page in self if page.menu is not None), key=lambda page: MENU_ORDER.index(page.title))
+        return {group: [page for page in pages if page.menu is group] for group in MenuGroup}
 
 
 PAGES = Pages()

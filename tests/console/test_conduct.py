@@ -50,6 +50,11 @@ async def test_a_live_conduct_shows_where_it_is_and_what_a_hold_waits_for(conduc
     html = await page_of(conduct_service.operator, procedure_id)
     assert "by not registered (operator): lunch" in text_of(html)
     assert form_fields(html, "Take it up")["procedure_id"] == str(procedure_id)
+    await conduct_service.result(await conduct_service.conduct(procedure_id, "reconduct"))
+    ended = text_of(await page_of(conduct_service.operator, procedure_id))
+    assert "Its latest conduct completed 1 of 4 steps" in ended
+    assert "✓ 4 done" in ended
+    assert "3 Do pause ✓ done" in ended, "what an earlier conduct did is shown too"
 
 
 async def test_what_failed_is_said_with_its_step_and_the_steps_behind_it_stay_ahead(conduct_service: ConductService) -> None:
@@ -60,7 +65,7 @@ async def test_what_failed_is_said_with_its_step_and_the_steps_behind_it_stay_ah
     assert "Step 2 failed: b reads 1.5 with quality Good, which does not meet the criterion. CheckFailedError" in text_of(
         html
     )
-    assert "1 of 3 steps were completed" in text_of(html)
+    assert "Its latest conduct completed 1 of 3 steps" in text_of(html)
     assert "✗ failed b reads 1.5" in text_of(html)
     (strip,) = [one for one in PageSource.of(html).all("svg") if one.get("class") == "strip"]
     assert strip.get("aria-label") == "All 3 steps: 1 done, 1 failed, 1 ahead"
@@ -129,11 +134,11 @@ async def test_a_search_that_waits_shows_its_question_and_the_evidence(conduct_s
     assert "1 Set a to the advised focus ○ ahead" in text_of(await page_of(conduct_service.operator, procedure_id))
     conduct_id = await conduct_service.conduct(procedure_id, "steering/conduct", **BY_CALLER)
 
-    async def asked() -> str | None:
+    async def page_with_question() -> str | None:
         html = await page_of(conduct_service.operator, procedure_id)
         return html if "Asked for advice" in html else None
 
-    html = await until(asked)
+    html = await until(page_with_question)
     assert "What should follow pass 1? Maximize sharpness, along focus (-2 to 2)." in text_of(html)
     assert form_fields(html, "Advise…")["iteration_index"] == "1"
     stop = {"iteration_index": 1, "advice": {"verdict": "Stop", "rationale": "Sharp enough."}, "wait": 0}

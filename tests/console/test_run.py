@@ -53,7 +53,7 @@ def readings(channel: str, unit: str | None, *values: float) -> list[dict[str, A
 
 
 @pytest.fixture(scope="module")
-async def measured(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[MeasuredRun]:
+async def measured_run(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[MeasuredRun]:
     with fresh_database(postgres, template) as url:
         settings = {"authorization_mode": "policy", "bootstrap_principal_id": str(uuid4())}
         async with running_api(url) as api, running_api(url, projecting=False, **settings) as guarded:
@@ -73,29 +73,29 @@ async def measured(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[M
             yield MeasuredRun(line, run_id, position, guarded.acting_as(uuid4()))
 
 
-async def test_a_held_run_says_why_and_offers_what_it_waits_for(measured: MeasuredRun) -> None:
-    html = await measured.page()
+async def test_a_held_run_says_why_and_offers_what_it_waits_for(measured_run: MeasuredRun) -> None:
+    html = await measured_run.page()
     text = text_of(html)
     assert "▲ Held plan Spring block sample Alloy bar 7" in text
     assert ": The shutter is closed." in text
     assert "The bar slipped. held" in text, "the holds before are listed too"
     links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
-    assert links["Resume"].startswith(f"/console/do/resume_run?run_id={measured.run_id}")
-    assert links["Run again with changes…"] == f"/console/start/plans/{measured.line.plan_id}?from={measured.run_id}"
+    assert links["Resume"].startswith(f"/console/do/resume_run?run_id={measured_run.run_id}")
+    assert links["Run again with changes…"] == f"/console/start/plans/{measured_run.line.plan_id}?from={measured_run.run_id}"
     assert dict(parse_qsl(urlsplit(links["Write a note…"]).query))["entries._count"] == "1"
-    assert links["History"] == f"/console/runs/{measured.run_id}/history"
+    assert links["History"] == f"/console/runs/{measured_run.run_id}/history"
 
 
-async def test_parameters_stand_with_their_units_and_say_where_they_come_from(measured: MeasuredRun) -> None:
-    text = text_of(await measured.page())
+async def test_parameters_stand_with_their_units_and_say_where_they_come_from(measured_run: MeasuredRun) -> None:
+    text = text_of(await measured_run.page())
     assert "energy 25 as the plan says" in text
     assert "exposure 0.2 s chosen for this run; the plan says 0.1 s" in text
     assert "projections 900 ▲ adjusted" in text
     assert "The beam goes at four." in text
 
 
-async def test_readings_are_plotted_and_shown_in_another_unit_on_request(measured: MeasuredRun) -> None:
-    html = await measured.page()
+async def test_readings_are_plotted_and_shown_in_another_unit_on_request(measured_run: MeasuredRun) -> None:
+    html = await measured_run.page()
     labels = [one.get("aria-label") for one in PageSource.of(html).all("svg")]
     assert labels == [
         "counts over time, 2 readings; the latest is 30",
@@ -104,49 +104,49 @@ async def test_readings_are_plotted_and_shown_in_another_unit_on_request(measure
     offered = [one.get("value") for one in PageSource.of(html).all("option")]
     assert offered[0] == "mm"
     assert {"m", "um", "nm"} <= set(offered)
-    shown = await measured.page(**{"unit.slit gap": "um"})
+    shown = await measured_run.page(**{"unit.slit gap": "um"})
     assert "slit gap 700 um" in text_of(shown)
-    wrong = await measured.page(**{"unit.slit gap": "keV"})
+    wrong = await measured_run.page(**{"unit.slit gap": "keV"})
     assert "What is measured in mm cannot be shown in keV; choose another unit." in text_of(wrong)
     assert "slit gap 0.7 mm" in text_of(wrong)
-    alone = await measured.page(channel="counts")
+    alone = await measured_run.page(channel="counts")
     assert [one.get("aria-label") for one in PageSource.of(alone).all("svg")] == labels[:1]
-    assert "This run has no channel nothing." in text_of(await measured.page(channel="nothing"))
+    assert "This run has no channel nothing." in text_of(await measured_run.page(channel="nothing"))
 
 
-async def test_data_and_notes_stand_on_the_page(measured: MeasuredRun) -> None:
-    text = text_of(await measured.page())
+async def test_data_and_notes_stand_on_the_page(measured_run: MeasuredRun) -> None:
+    text = text_of(await measured_run.page())
     assert "Raw projections" in text
     assert "It was a little cold." in text
 
 
-async def test_the_phases_of_a_conducted_run_lead_to_their_pages(measured: MeasuredRun) -> None:
-    api = measured.line.api
-    run_id = await measured.line.start_run(name="Load step 2")
+async def test_the_phases_of_a_conducted_run_lead_to_their_pages(measured_run: MeasuredRun) -> None:
+    api = measured_run.line.api
+    run_id = await measured_run.line.start_run(name="Load step 2")
     names = ("Darks", "Projections")
     phases = [await api.create("/procedures", {"name": name, "kind": "scan", "parent_run_id": run_id}) for name in names]
     conduct = {"command": "conduct_procedure", "steps": [STEP]}
     asked = {"wait": 0, "phases": [{"procedure_id": id, "conduct": conduct} for id in phases]}
     assert (await api.post(f"/runs/{run_id}/conduct", asked)).status_code == 202
-    html = await measured.page(run_id)
+    html = await measured_run.page(run_id)
     assert "Darks ○ ahead Projections ○ ahead" in text_of(html)
     links = {one.text: one.get("href") for one in PageSource.of(html).all("a")}
     assert [links[name] for name in names] == [f"/console/procedures/{id}" for id in phases]
     assert "how long it takes is not known" in text_of(html)
 
 
-async def test_the_slider_leads_to_what_the_run_was_at_an_event(measured: MeasuredRun) -> None:
-    html = await measured.page()
+async def test_the_slider_leads_to_what_the_run_was_at_an_event(measured_run: MeasuredRun) -> None:
+    html = await measured_run.page()
     (slider,) = [one for one in PageSource.of(html).all("form") if "data-slider" in one.attributes]
-    assert slider.get("action") == f"/console/runs/{measured.run_id}/history"
-    past = await measured.line.api.get(slider.get("action"), version=1)
+    assert slider.get("action") == f"/console/runs/{measured_run.run_id}/history"
+    past = await measured_run.line.api.get(slider.get("action"), version=1)
     assert past.status_code == 200
     assert "1 500" in text_of(past.text), "as many projections as the plan says"
 
 
-async def test_who_has_no_grant_sees_nothing_of_a_run(measured: MeasuredRun) -> None:
-    for id in (measured.run_id, str(uuid4())):
-        answer = await measured.stranger.get(f"/console/runs/{id}")
+async def test_who_has_no_grant_sees_nothing_of_a_run(measured_run: MeasuredRun) -> None:
+    for id in (measured_run.run_id, str(uuid4())):
+        answer = await measured_run.stranger.get(f"/console/runs/{id}")
         assert answer.status_code in (200, 403)
         for text in ("Spring block", "slit gap", "The shutter is closed.", "Raw projections", "0.2 s"):
             assert text not in answer.text

@@ -30,7 +30,7 @@ def row(conduct_id: UUID, index: int, mark: Mark = Mark.OUTCOME, result: str = "
     return StepRow(conduct_id, index, mark.value, 1, uuid4(), AT, {"result": result, **said})
 
 
-def drawing(book: StepBook, count: int, skipped: Sequence[int] = ()) -> str:
+def letters_of(book: StepBook, count: int, skipped: Sequence[int] = ()) -> str:
     """Draw every step of a list as the first letter of its state."""
     return "".join(state.value[0] for state in book.states(count, set(skipped)))
 
@@ -38,7 +38,7 @@ def drawing(book: StepBook, count: int, skipped: Sequence[int] = ()) -> str:
 def test_what_lies_before_the_current_step_is_done_and_what_lies_behind_it_is_ahead() -> None:
     ledger = LedgerPart([row(FIRST, 3), row(FIRST, 4, Mark.IN_FLIGHT, "in_flight")], {FIRST: 4}, ())
     book = StepBook.of([STARTED], MAIN, ledger, current=4)
-    assert drawing(book, 8) == "ddddraaa"
+    assert letters_of(book, 8) == "ddddraaa"
     assert [(one.state, one.first_index, one.count) for one in stretches(book.states(8, set()))] == [
         (StepState.DONE, 0, 4),
         (StepState.RUNNING, 4, 1),
@@ -49,18 +49,18 @@ def test_what_lies_before_the_current_step_is_done_and_what_lies_behind_it_is_ah
 def test_a_step_that_failed_is_done_again_by_the_conduct_that_takes_the_procedure_up() -> None:
     failed = row(FIRST, 4, result="failed", error_class="CheckFailedError", message="It is not there.")
     held = StepBook.of([STARTED], MAIN, LedgerPart([failed], {FIRST: 4}, ()), None)
-    assert drawing(held, 8) == "ddddfaaa"
+    assert letters_of(held, 8) == "ddddfaaa"
     assert facts_in(held.rows_of(4))["message"] == "It is not there."
     opened = StepBook.of([STARTED, resumption(2)], MAIN, LedgerPart([failed], {FIRST: 4}, ()), None)
-    assert drawing(opened, 8) == "ddaaaaaa", "it goes on at step 2, and nothing of it is done yet"
+    assert letters_of(opened, 8) == "ddaaaaaa", "it goes on at step 2, and nothing of it is done yet"
     walking = StepBook.of([STARTED, resumption(2)], MAIN, LedgerPart([failed, row(SECOND, 4)], {FIRST: 4, SECOND: 4}, ()), 5)
-    assert drawing(walking, 8) == "dddddraa"
+    assert letters_of(walking, 8) == "dddddraa"
 
 
 def test_steps_that_a_person_left_out_and_waits_that_a_person_ended_are_skipped() -> None:
     ledger = LedgerPart([row(SECOND, 4, result="skipped"), row(SECOND, 6)], {FIRST: 3, SECOND: 6}, ())
     book = StepBook.of([STARTED, resumption(6, skipped_count=2)], MAIN, ledger, None)
-    assert drawing(book, 8, skipped=[1]) == "dsddssda"
+    assert letters_of(book, 8, skipped=[1]) == "dsddssda"
     assert book.state(4) is StepState.SKIPPED
 
 
@@ -68,14 +68,14 @@ def test_a_step_of_which_nobody_knows_is_unknown_until_a_person_speaks_for_it() 
     lost = row(FIRST, 1, result="failed", error_class="ActionOutcomeUnknown")
     for said, state in (((), "u"), ("done", "d"), ("not_done", "a")):
         rows = [lost, *([row(FIRST, 1, Mark.VERDICT, said)] if isinstance(said, str) else ())]
-        assert drawing(StepBook.of([STARTED], MAIN, LedgerPart(rows, {FIRST: 1}, ()), None), 3) == f"d{state}a"
+        assert letters_of(StepBook.of([STARTED], MAIN, LedgerPart(rows, {FIRST: 1}, ()), None), 3) == f"d{state}a"
     begun = LedgerPart([row(FIRST, 1, Mark.IN_FLIGHT, "in_flight")], {FIRST: 1}, ())
-    assert drawing(StepBook.of([STARTED], MAIN, begun, None), 3) == "dua"
+    assert letters_of(StepBook.of([STARTED], MAIN, begun, None), 3) == "dua"
 
 
 def test_closing_steps_go_on_behind_one_that_failed() -> None:
     ledger = LedgerPart([row(FIRST, 2)], {FIRST: 2}, (0,))
-    assert drawing(StepBook.of([STARTED], CLOSING, ledger, None), 4) == "fdda"
+    assert letters_of(StepBook.of([STARTED], CLOSING, ledger, None), 4) == "fdda"
 
 
 def test_what_a_step_read_and_captured_is_shown_with_its_unit() -> None:
