@@ -199,7 +199,8 @@ class Console:
             raise RouteNotFoundError("There is no page at this address.")
         page, path = match
         refuse_nul(path, "path")
-        caller, address, query = session.caller, f"{at}?{parameters}", parameters_in(parameters)
+        query = {name: value for name, value in parameters_in(parameters).items() if name not in PERSONAL}
+        caller, address = session.caller, f"{at}?{urlencode(query)}"
 
         async def make_view() -> LiveView:
             permitted = await self.sessions.permitted_commands(caller)
@@ -268,6 +269,8 @@ def halting(page: Page, desk: Desk) -> dict[str, str]:
 
 
 HELD_HERE = "Held from the console."
+PERSONAL = ("said", "position")
+"""What an address says to one person after a command; it is no part of the live page that all share."""
 
 
 def query_of(request: Request) -> dict[str, str]:

@@ -18,6 +18,7 @@ from baton.console.units import UnitError, parse_quantity
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation
 from baton.domain.shared.field_meanings import describe
+from baton.domain.shared.logbooks import SHAPE
 from baton.domain.shared.naming import referred_aggregate
 
 COUNT, FLAG, ADD, REMOVE, SHOW = "_count", "_flag", "_add", "_remove", "_show"
@@ -171,7 +172,7 @@ class FormReader:
                 return "rows"
             case "string" if schema.get("format") == "date-time":
                 return "time"
-            case "string" if schema.get("format") == "uuid7":
+            case "string" if schema.get("format") == "uuid7" or schema.get("pattern") == SHAPE:
                 return "new_id"
             case "string":
                 return "area" if schema.get("maxLength", 0) > LONG_TEXT else "text"

@@ -2,6 +2,7 @@
 
 OTHER_NAME = "Where the other name is used: EPICS_PV for a process variable, or an inventory."
 MEANINGS = {
+    "ListAssets.root": "Whether to list those that are part of no other asset (true), or those that are (false).",
     "active_cautions": "The cautions in force on the asset.",
     "affordance": "One thing that equipment lets one do, such as Rotatable or Imageable.",
     "affordances": "What equipment of the family lets one do, such as Rotatable or Imageable.",
