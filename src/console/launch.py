@@ -29,6 +29,8 @@ T = TypeVar("T")
 IDEMPOTENCY_KEY = "Idempotency-Key"
 VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration accepted"
 GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
+MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
+LONG_LIST = "Its list of steps is too long to be checked while you type; a dry run checks it."
 GATES_NOT_SHOWN = "Its gates are asked when it starts; showing them before takes the permission PreflightRun."
 
 
@@ -155,6 +157,8 @@ class RecipeLaunch:
         errors = given.faults
         if errors:
             closed.append(closed_by_fields(VALID, errors))
+        elif desk.may(register) and len(self.recipe["steps"]) > MOST_TRIED_STEPS:
+            return Judgement(tuple(closed), tuple(names), (), errors, f"{LONG_LIST} {GATES_ASKED_LATER}")
         elif desk.may(register):
             try:
                 await self._try(desk, given)

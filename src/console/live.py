@@ -18,11 +18,14 @@ from baton.application.ports import Bookmark, Caller
 from baton.application.queries import Feed
 from baton.application.telemetry import error_location
 from baton.console.page import Page
+from baton.domain.contexts import REGISTRY
 
 log = structlog.get_logger()
 SHORTEST_SECONDS = 0.5  # between two renderings of one view
 SHARE = 10  # of the time of this process, renderings take one part in so many
 LONGEST_REST_SECONDS = 5.0
+RENEWAL_SECONDS = 30.0  # after so long a region is rendered whatever happened
+MARGIN = 200  # events before the end of the log that are read again: one of a slow transaction may stand among them
 PULSE_SECONDS = 2.0
 SIGHT_SECONDS = 30.0  # between two checks of a reader's permissions
 SCANNED = 500  # events that one look at the log takes
@@ -67,7 +70,7 @@ class LiveView:
         waited = {
             name
             for name, region in self.page.regions.items()
-            if region.every is not None and now - self.rendered_at.get(name, 0.0) >= region.every
+            if now - self.rendered_at.get(name, 0.0) >= (region.every or RENEWAL_SECONDS)
         }
         return frozenset(self.stale | waited)
 
@@ -126,7 +129,7 @@ class LiveViews:
         """Render what is due until nobody looks at anything."""
         bookmark, position = None, 0
         while self._views:
-            begun = time.monotonic()
+            begun = time.thread_time()  # what waits for the database takes none of this process's time
             try:
                 if bookmark is None:
                     bookmark = await self._end_of_log()
@@ -136,13 +139,12 @@ class LiveViews:
                 log.warning("console_cannot_follow", **error_location(error))
             for view in tuple(self._views.values()):
                 await self._render_view(view, position)
-            spent = time.monotonic() - begun
-            await asyncio.sleep(min(spent * (SHARE - 1), LONGEST_REST_SECONDS))
+            await asyncio.sleep(min((time.thread_time() - begun) * (SHARE - 1), LONGEST_REST_SECONDS))
             await self._listener.wait(0.25)
 
     async def _end_of_log(self) -> Bookmark:
         position = await self._feed.store.last_position()
-        return await self._feed.start(position)
+        return await self._feed.start(max(0, position - MARGIN))
 
     async def _follow(self, bookmark: Bookmark, position: int) -> tuple[Bookmark, int]:
         """Mark what new events may have changed; return the place behind them."""
@@ -150,6 +152,11 @@ class LiveViews:
             rows = await self._feed.behind(bookmark, SCANNED)
         if not rows:
             return bookmark, position
+        if len(rows) == SCANNED:  # so much has happened that everything may have changed
+            streams, end = frozenset(REGISTRY.aggregates), await self._feed.store.last_position()
+            for view in self._views.values():
+                view.note_events(streams)
+            return await self._end_of_log(), end
         streams = frozenset(row.stream_type for row in rows)
         for view in self._views.values():
             view.note_events(streams)

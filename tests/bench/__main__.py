@@ -1,6 +1,7 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams] [--json bench-results.json]
+python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console]
+    [--json bench-results.json]
 """
 
 import argparse
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import uvloop
 from rich.console import Console
@@ -33,8 +35,11 @@ from baton.infrastructure.postgres.projections import rebuild
 from tests.bench.agents import DEBRIEFS, measure_debriefs
 from tests.bench.client import Measurement, ask_each, load, open_connection, request
 from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_bench, percentile
+from tests.bench.console import measure_console
+from tests.bench.console_record import Sizes, stock_record
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.stock import ADJUSTMENTS, ASSETS, EVENTS_EACH, RENAMES, fill, lengthen
+from tests.support.service import Api
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LASTING_PERMITS = {"ENCLOSURE_OBSERVATION_TTL_SECONDS": "86400"}
@@ -45,10 +50,11 @@ console = Console()
 class Bench:
     """One run: measurements by name, and the ratios that have a budget."""
 
-    def __init__(self, url: str, seconds: float, quick: bool) -> None:
+    def __init__(self, url: str, seconds: float, quick: bool, sizes: Sizes | None = None) -> None:
         self.url = url
         self.seconds = seconds
         self.quick = quick
+        self.sizes = sizes or Sizes()
         self.rows: list[dict[str, Any]] = []
         self.budgets: list[dict[str, Any]] = []
 
@@ -306,6 +312,21 @@ class Bench:
         with self.running_server("baton.cli", "api") as port:
             await self.stream_lengths(port)
 
+    async def only_console(self) -> None:
+        """The console's pages on a record of their own; the process that serves them has not seen it before."""
+        with (
+            tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
+            EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as engine,
+            self.running_process("projector"),
+        ):
+            with self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address) as port:
+                started, base_url = time.perf_counter(), f"http://127.0.0.1:{port}"
+                async with httpx.AsyncClient(base_url=base_url, timeout=120) as client:
+                    record = await stock_record(Api(client, base_url, self.url, {}), self.sizes)
+                console.print(f"  {self.sizes} on record after {time.perf_counter() - started:.0f} s")
+            with self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address) as port:
+                await measure_console(self, port, record)
+
     async def catch_up(self) -> None:
         """Wait until the projector has passed everything there is; what counts is from its first batch on."""
         place = "SELECT position FROM bookmarks WHERE follower = 'projections'"
@@ -398,8 +419,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
     parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
-    parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams}
+    parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams, "console": Bench.only_console}
     parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
+    Sizes.add_options(parser)
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))
     arguments = parser.parse_args()
     seconds = min(arguments.seconds, 1.5) if arguments.quick else arguments.seconds
@@ -408,7 +430,7 @@ def main() -> None:
         EmbeddedPostgres(Path(directory) / "postgres") as server,
     ):
         migrate(server.url)
-        bench = Bench(server.url, seconds, arguments.quick)
+        bench = Bench(server.url, seconds, arguments.quick, Sizes.of(arguments))
         bench.figure("fsync of 8 KiB", fsync_time(Path(directory)), "ms")
         uvloop.run(parts.get(arguments.only, Bench.run)(bench))
     table = Table("budget", "measured", "bound", "met")

@@ -132,7 +132,10 @@ async def load_readings(desk: Desk) -> Context:
     shown = [one for one in channels if one["channel_name"] == wanted] if wanted else channels[:SHOWN_CHANNELS]
     limit = min(MOST_READINGS, PLOTTED_READINGS // max(1, len(shown)))
     answers = await asyncio.gather(
-        *(desk.ask(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc") for one in shown)
+        *(
+            desk.ask(ListRunObservations, id, channel_name=one["channel_name"], limit=limit, order="desc", include=None)
+            for one in shown
+        )
     )
     plots = [channel_plot(one, answer["items"], desk) for one, answer in zip(shown, answers, strict=True)]
     names = {one["channel_name"] for one in shown}
