@@ -1,4 +1,4 @@
-"""Actions: the form of any command, its rehearsal, and its submission through the command path. What is
+"""CommandForms: the form of any command, its rehearsal, and its submission through the command path. What is
 refused comes back beside the field or the button it is about."""
 
 import re
@@ -62,7 +62,7 @@ class FilledForm:
         return {one.name: one.place for one in self.fields}
 
 
-class Actions:
+class CommandForms:
     """Shows and submits the forms of commands."""
 
     def __init__(self, console: "Console") -> None:
@@ -91,7 +91,7 @@ class Actions:
             errors = {place: [text] for place, text in faults.faults.items()}
             return await self._page(request, session, operation, typed, errors=errors, status=422)
         except Refusal as refusal:
-            return await self._refused(request, session, form, refusal)
+            return await self._show_refusal(request, session, form, refusal)
         except ClientError as error:
             problem = {"detail": str(error), "code": type(error).__name__, "title": "", "status": 422}
             return await self._page(request, session, operation, typed, problem=problem, status=422)
@@ -122,7 +122,7 @@ class Actions:
         events = [{"event": words_of(one.event_type), "stream": one.stream} for one in would.would]
         return await self._page(request, session, form.operation, form.typed, would=events)
 
-    async def _refused(self, request: Request, session: ConsoleSession, form: FilledForm, refusal: Refusal) -> Response:
+    async def _show_refusal(self, request: Request, session: ConsoleSession, form: FilledForm, refusal: Refusal) -> Response:
         problem: dict[str, Any] = getattr(refusal, "problem", None) or {
             "detail": refusal.detail,
             "code": refusal.code,

@@ -15,11 +15,11 @@ from baton.api.http import ClientDisconnected, Receive, Request, Response
 from baton.api.parsing import refuse_nul
 from baton.application.identity import InvalidTokenError, UnauthenticatedError
 from baton.application.ports import Caller
-from baton.console.actions import Actions, referring_page, typed_in
+from baton.console.actions import CommandForms, referring_page, typed_in
 from baton.console.desk import Desk, HouseRules
 from baton.console.health import Examine, ServiceHealth
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
-from baton.console.page import PAGES, Handler, MenuGroup, Page, Region
+from baton.console.page import PAGES, ConsolePage, Handler, MenuGroup, Region
 from baton.console.rendering import Templates, html_response, redirect, serve_static
 from baton.console.sessions import ConsoleSession, Sessions, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.sign_in import SignIn
@@ -36,7 +36,7 @@ class Console:
     parts: ApiParts
     zone: ZoneInfo
     examine: Examine | None = None
-    pages: Routes[Page] = field(default_factory=Routes)
+    pages: Routes[ConsolePage] = field(default_factory=Routes)
 
     def __post_init__(self) -> None:
         host = self.parts.host
@@ -44,7 +44,7 @@ class Console:
         self.rules, self.health = HouseRules.of(host.settings), ServiceHealth(host, self.parts.streams, self.examine)
         self.sessions = Sessions(self.parts.authentication, host.authorizer)
         self.live = LiveViews(host.feed, host.listener, self.render_live, self.parts.streams)
-        self.actions = Actions(self)
+        self.actions = CommandForms(self)
         self.sign_in = SignIn(self)
         for page in PAGES:
             self.pages.add("GET", page.path, page)
@@ -123,7 +123,7 @@ class Console:
         )
 
     async def shell(
-        self, request: Request, session: ConsoleSession | None, page: Page | None, title: str, **more: Any
+        self, request: Request, session: ConsoleSession | None, page: ConsolePage | None, title: str, **more: Any
     ) -> dict[str, Any]:
         """Return what every page shows around its own content."""
         name = None
@@ -149,18 +149,24 @@ class Console:
         }
 
     async def page_response(
-        self, request: Request, session: ConsoleSession, page: Page, desk: Desk, own: Mapping[str, Any], status: int = 200
+        self,
+        request: Request,
+        session: ConsoleSession,
+        page: ConsolePage,
+        desk: Desk,
+        own: Mapping[str, Any],
+        status: int = 200,
     ) -> Response:
         """Return a page: its regions, and what its own template shows besides them."""
         about = page.title
         if page.name is not None and all(desk.may(operation) for operation in page.asks[:1]):
             about = await page.name(desk)
         regions = await self.render_regions(page, desk, frozenset(page.regions))
-        shell = await self.shell(request, session, page, title=about, halts=halting(page, desk))
+        shell = await self.shell(request, session, page, title=about, halts=halt_addresses(page, desk))
         context = {**shell, "regions": regions, "path": desk.path, "query": desk.query, "desk": desk, **own}
         return html_response(self.templates.render(page.template, context), status)
 
-    async def render_regions(self, page: Page, desk: Desk, names: frozenset[str]) -> dict[str, str]:
+    async def render_regions(self, page: ConsolePage, desk: Desk, names: frozenset[str]) -> dict[str, str]:
         """Return these regions of a page, each rendered as the person may see it."""
         wanted = [name for name in page.regions if name in names]
         rendered = await asyncio.gather(
@@ -171,7 +177,7 @@ class Console:
                 raise one
         return dict(zip(wanted, map(str, rendered), strict=True))
 
-    async def _region(self, region: Region, page: Page, desk: Desk) -> str:
+    async def _region(self, region: Region, page: ConsolePage, desk: Desk) -> str:
         try:
             desk.require(region.asks)
             context = await region.load(desk)
@@ -215,7 +221,7 @@ class PageEndpoint:
     """Serves one page."""
 
     console: Console
-    page: Page
+    page: ConsolePage
 
     async def __call__(self, request: Request, session: ConsoleSession) -> Response:
         desk = self.console.desk_of(request, session)
@@ -249,7 +255,7 @@ def receive_again(body: bytes) -> Receive:
     return receive
 
 
-def halting(page: Page, desk: Desk) -> dict[str, str]:
+def halt_addresses(page: ConsolePage, desk: Desk) -> dict[str, str]:
     """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live."""
     kind = page.halts
     if kind is None:

@@ -208,7 +208,7 @@ class FormReader:
                 return replace(shown, kind=kind, children=tuple(rows))
         return replace(shown, kind=kind)
 
-    def typed(self, schema: Schema, value: Any, place: str = "") -> dict[str, str]:
+    def type_in(self, schema: Schema, value: Any, place: str = "") -> dict[str, str]:
         """Return JSON as it would be typed into the fields of a schema."""
         schema, _ = self.resolve(schema)
         if value is None:
@@ -221,7 +221,7 @@ class FormReader:
                 tag, chosen = self._chosen_alternative(schema, value)
                 return {f"{place}.{SHOW}": tag, **self._typed_members(self.resolve(chosen)[0], value, place)}
             case "rows":
-                rows = [self.typed(schema["items"], one, f"{place}.{i}") for i, one in enumerate(value)]
+                rows = [self.type_in(schema["items"], one, f"{place}.{i}") for i, one in enumerate(value)]
                 return {f"{place}.{COUNT}": str(len(rows)), **{name: text for row in rows for name, text in row.items()}}
             case "lines" | "choices" | "references":
                 return {place: "\n".join(plain_text(one) for one in value)}
@@ -241,7 +241,7 @@ class FormReader:
         parts = {name: (known[name], part) for name, part in value.items() if name in known}
         found: dict[str, str] = {}
         for name, (form, part) in parts.items():
-            found |= self.typed(form, part, f"{place}.{name}" if place else name)
+            found |= self.type_in(form, part, f"{place}.{name}" if place else name)
         return found
 
     def _chosen_alternative(self, schema: Schema, value: Mapping[str, Any]) -> tuple[str, Schema]:

@@ -99,7 +99,7 @@ def typed_launch(shape: LaunchShape, values: Mapping[str, Any], phases: Sequence
     schema = launch_schema(shape)
     known = schema["properties"].get(PARAMETERS, {}).get("properties", {})
     others = {name: value for name, value in values.get(PARAMETERS, {}).items() if name not in known}
-    typed = FormReader(schema.get("$defs", {}), zone).typed(schema, {**values, **({OTHERS: others} if others else {})})
+    typed = FormReader(schema.get("$defs", {}), zone).type_in(schema, {**values, **({OTHERS: others} if others else {})})
     return {**typed, **{f"{PHASE}.{number}": recipe_id for number, recipe_id in enumerate(phases)}}
 
 

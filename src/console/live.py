@@ -17,7 +17,7 @@ from baton.api.streams import AppendListener, OpenStreams
 from baton.application.ports import Bookmark, Caller
 from baton.application.queries import Feed
 from baton.application.telemetry import error_location
-from baton.console.page import Page
+from baton.console.page import ConsolePage
 from baton.domain.contexts import REGISTRY
 
 log = structlog.get_logger()
@@ -52,7 +52,7 @@ class LiveView:
     """A page that somebody looks at, as it was last rendered."""
 
     key: ViewKey
-    page: Page
+    page: ConsolePage
     caller: Caller  # the person it is rendered as: always one who looks at it, since another one's rights may have changed
     path: Mapping[str, str]
     query: Mapping[str, str]

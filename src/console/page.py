@@ -51,8 +51,22 @@ class Region:
         return f"region-{self.name}"
 
 
+FRAME: dict[str, Region] = {}
+"""The regions of the frame around every page, by their names; what they ask, they do without where it is not permitted."""
+
+
+def frame_region(name: str, *, watches: Sequence[str], every: float) -> Callable[[Loader], Loader]:
+    """Declare a region of the frame by the function that loads what its template shows."""
+
+    def declare(load: Loader) -> Loader:
+        FRAME[name] = Region(name, f"frame/{name}.html", load, (), frozenset(watches), every)
+        return load
+
+    return declare
+
+
 @dataclass
-class Page:
+class ConsolePage:
     """A page of the console. Its template lays out the regions; those of the sheet stand in the menu."""
 
     path: str
@@ -61,7 +75,7 @@ class Page:
     template: str = "page.html"
     menu: MenuGroup | None = None
     halts: str | None = None  # the aggregate whose verbs the halt bar has; None for everything that is live
-    regions: dict[str, Region] = field(default_factory=dict)
+    own_regions: dict[str, Region] = field(default_factory=dict)
     name: Callable[["Desk"], Awaitable[str]] | None = None  # what the page is about, for its title
     load: Loader | None = None  # what its template shows besides the regions, made for one person and not live
     needs: tuple[Operation, ...] = ()  # what is asked for that
@@ -83,7 +97,7 @@ class Page:
         def declare(load: Loader) -> Loader:
             stem = self.template.removesuffix(".html")
             chosen = template or f"{stem}/{name}.html"
-            self.regions[name] = Region(name, chosen, load, operations, frozenset({*own, *watches}), every)
+            self.own_regions[name] = Region(name, chosen, load, operations, frozenset({*own, *watches}), every)
             return load
 
         return declare
@@ -98,10 +112,15 @@ class Page:
 
         return declare
 
-    def titled(self, load: Callable[["Desk"], Awaitable[str]]) -> Callable[["Desk"], Awaitable[str]]:
+    def title_from(self, load: Callable[["Desk"], Awaitable[str]]) -> Callable[["Desk"], Awaitable[str]]:
         """Declare what the page is about, as its title says it."""
         self.name = load
         return load
+
+    @property
+    def regions(self) -> dict[str, Region]:
+        """Its own regions, and those of the frame around every page."""
+        return {**self.own_regions, **FRAME}
 
     @property
     def asks(self) -> tuple[Operation, ...]:
@@ -123,23 +142,23 @@ class Pages:
     """Every page by its path; the one place that the menu and the routes are derived from."""
 
     def __init__(self) -> None:
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[str, ConsolePage] = {}
         self.handlers: dict[tuple[str, str], Handler] = {}
 
-    def declare(self, page: Page) -> Page:
+    def declare(self, page: ConsolePage) -> ConsolePage:
         """Add a page; its path must be free."""
         if page.path in self._pages:
             raise TypeError(f"the page {page.path} is declared twice")
         self._pages[page.path] = page
         return page
 
-    def __iter__(self) -> Iterator[Page]:
+    def __iter__(self) -> Iterator[ConsolePage]:
         return iter(self._pages.values())
 
     def __contains__(self, path: str) -> bool:
         return path in self._pages
 
-    def menu(self) -> Mapping[MenuGroup, list[Page]]:
+    def menu(self) -> Mapping[MenuGroup, list[ConsolePage]]:
         """Return the pages of each part of the menu, in its order."""
         pages = sorted((page for page in self if page.menu is not None), key=lambda page: MENU_ORDER.index(page.title))
         return {group: [page for page in pages if page.menu is group] for group in MenuGroup}
@@ -158,6 +177,6 @@ def handles(method: str, path: str) -> Callable[[Handler], Handler]:
     return declare
 
 
-def page(path: str, title: str, doc: str, **options: Any) -> Page:
+def page(path: str, title: str, doc: str, **options: Any) -> ConsolePage:
     """Declare a page under /console."""
-    return PAGES.declare(Page(f"/console{path}", title, doc, **options))
+    return PAGES.declare(ConsolePage(f"/console{path}", title, doc, **options))

@@ -23,7 +23,7 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console import live, pages
 from baton.console.desk import Desk
 from baton.console.forms import input_schema
-from baton.console.page import PAGES, Page
+from baton.console.page import PAGES, ConsolePage
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import SECRET, form_token
 from baton.domain.contexts import REGISTRY
@@ -62,16 +62,16 @@ async def service(
 
 
 @pytest.fixture(scope="module")
-def seen(service: PolicyService) -> Answers:
+def seen_pages(service: PolicyService) -> Answers:
     """Every page that was shown to the permitted, by its path."""
     return {}
 
 
-async def look_at(page: Page, service: PolicyService, seen: Answers) -> httpx.Response:
+async def look_at(page: ConsolePage, service: PolicyService, seen_pages: Answers) -> httpx.Response:
     """Return a page as the permitted see it, who ask for it once."""
-    if page.path not in seen:
-        seen[page.path] = await service.permitted.get(address(page.path, service.ids))
-    return seen[page.path]
+    if page.path not in seen_pages:
+        seen_pages[page.path] = await service.permitted.get(address(page.path, service.ids))
+    return seen_pages[page.path]
 
 
 def address(path: str, ids: dict[str, str]) -> str:
@@ -106,8 +106,10 @@ def things_of(html: str, service: PolicyService) -> set[str]:
 
 
 @for_each("page", ALL_PAGES)
-async def test_the_permitted_see_what_there_is_on_an_orderly_page(service: PolicyService, seen: Answers, page: Page) -> None:
-    answer = await look_at(page, service, seen)
+async def test_the_permitted_see_what_there_is_on_an_orderly_page(
+    service: PolicyService, seen_pages: Answers, page: ConsolePage
+) -> None:
+    answer = await look_at(page, service, seen_pages)
     assert answer.status_code == 200, f"{page.path}: {answer.text[-2000:]}"
     assert_orderly(answer)
     if page.path not in SHOWING_NO_SAMPLE:
@@ -117,7 +119,7 @@ async def test_the_permitted_see_what_there_is_on_an_orderly_page(service: Polic
 
 
 @for_each("page", ALL_PAGES)
-async def test_a_stranger_sees_nothing_but_which_permission_it_takes(service: PolicyService, page: Page) -> None:
+async def test_a_stranger_sees_nothing_but_which_permission_it_takes(service: PolicyService, page: ConsolePage) -> None:
     answer = await service.stranger.get(address(page.path, service.ids))
     assert answer.status_code in (200, 403), f"{page.path}: {answer.status_code}"
     assert_orderly(answer)
@@ -249,15 +251,15 @@ def is_other(html: str, shown: str) -> bool:
 
 
 async def test_every_page_is_live_and_the_same_to_everybody_with_the_same_permissions(
-    service: PolicyService, seen: Answers, monkeypatch: pytest.MonkeyPatch
+    service: PolicyService, seen_pages: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everybody who may see the same shares one rendering: it may hold nothing of the person it was made for."""
     watch_shared_renderings(monkeypatch)
     monkeypatch.setattr(live, "SHARE", 1)
     at_once = asyncio.Semaphore(50)
 
-    async def look(page: Page) -> None:
-        path, shown = address(page.path, service.ids), (await look_at(page, service, seen)).text
+    async def look(page: ConsolePage) -> None:
+        path, shown = address(page.path, service.ids), (await look_at(page, service, seen_pages)).text
         async with at_once:
             frames = await first_frames(service.twin, path, len(page.regions))
             if any(is_other(html, shown) for html in frames.values()):  # by the clock, perhaps, since it was shown
@@ -287,14 +289,14 @@ texts = st.sampled_from(ODD_TEXTS) | st.text(st.characters(codec="utf-8"), max_s
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
-def parameters_of(page: Page) -> set[str]:
+def parameters_of(page: ConsolePage) -> set[str]:
     """Return the parameters that the module of a page reads."""
     loaders = [*(region.load for region in page.regions.values()), page.load, page.name]
     sources = {inspect.getsource(inspect.getmodule(load) or pages) for load in loaders if load is not None}
     return {name for source in sources for name in re.findall(r'query(?:\.get)?[(\[]"(\w+)"', source)}
 
 
-def code_of(page: Page) -> frozenset[Any]:
+def code_of(page: ConsolePage) -> frozenset[Any]:
     """Return what tells pages apart that are made by different code."""
     return frozenset(region.load.__code__ for region in page.regions.values())
 
@@ -305,7 +307,7 @@ async def assert_no_failure(api: Api, path: str, query: dict[str, str]) -> None:
 
 
 @for_each("page", {code_of(page): page for page in ALL_PAGES}.values())
-async def test_no_parameter_of_a_page_fails(service: PolicyService, page: Page) -> None:
+async def test_no_parameter_of_a_page_fails(service: PolicyService, page: ConsolePage) -> None:
     for name in sorted(parameters_of(page)):
         for text in ("²", "9" * 5000):
             await assert_no_failure(service.permitted, address(page.path, service.ids), {name: text})

@@ -51,7 +51,7 @@ def test_the_example_of_a_command_can_be_typed_into_its_form(operation: Operatio
     example = with_ids(operation.example or {})
     body = {name: value for name, value in example.items() if name not in operation.placeholders}
     schema = input_schema(operation)
-    typed = FormReader(schema.get("$defs", {}), BERLIN).typed(schema, body)
+    typed = FormReader(schema.get("$defs", {}), BERLIN).type_in(schema, body)
     fields = form_of(operation, typed)
     assert {one.name for one in fields} == set(operation.input.model_json_schema()["properties"]) - {
         *operation.internal,

@@ -1,16 +1,19 @@
 """People at the console, in a real browser on a whole stack: each journey from what somebody sees to what is on record."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.console.browser import BROWSER, PHONE, open_browser, open_window, serious_findings
+from tests.support.console.browser import BROWSER, PHONE, open_browser, open_window, serious_findings, take_picture
 from tests.support.console.console_stack import LENA, MIRA, ConsoleStack, running_console_stack
+from tests.support.console.furnishing import furnish
 from tests.support.waiting import until
 
 pytestmark = [
@@ -56,6 +59,11 @@ def status_of(console: ConsoleStack, page: Page) -> str:
     return str(view.status.value)
 
 
+async def expect_state(page: Page, state: str) -> None:
+    """Wait until the page of a run or a procedure shows it in this state."""
+    await expect(page.locator("#region-head .chip").first).to_contain_text(state)
+
+
 async def start_run(page: Page, console: ConsoleStack, name: str) -> None:
     """Start a run on the page of its plan, and be led to it."""
     await page.goto(plan_page(console))
@@ -72,7 +80,7 @@ async def start_procedure(page: Page, console: ConsoleStack) -> None:
     await page.locator("select[multiple]").first.select_option(value=str(console.client.assets["Tomography"].id))
     await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
     await page.get_by_role("button", name="Start", exact=True).click()
-    await page.wait_for_url(re.compile("/console/procedures/"))
+    await page.wait_for_url(re.compile("/console/procedures/"), timeout=20_000)
 
 
 async def submit_dialog(page: Page, button: str, **fields: str) -> None:
@@ -157,10 +165,10 @@ async def test_a_run_is_started_and_its_steps_arrive_in_two_browsers(
         await page.wait_for_url(re.compile("/console/procedures/"))
         first = await page.locator("tr.now").first.inner_text()
         await expect(page.locator("tr.now").first).not_to_have_text(first)
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+        await expect_state(page, "Completed")
         await expect(other.get_by_role("link", name="Bar 7, load step 1")).to_have_count(0)
     await page.goto(run)
-    await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    await expect_state(page, "Completed")
     view = console.client.runs[run.rpartition("/")[2][:36]].get()
     assert view.effective_parameters["exposure"] == pytest.approx(0.035)
 
@@ -168,7 +176,7 @@ async def test_a_run_is_started_and_its_steps_arrive_in_two_browsers(
 async def test_a_run_is_held_with_one_key_resumed_and_aborted(page: Page, console: ConsoleStack) -> None:
     await start_run(page, console, "Bar 7, load step 2")
     await page.keyboard.press("h")
-    await expect(page.get_by_role("heading", level=1)).to_contain_text("Held")
+    await expect_state(page, "Held")
     await expect(page.get_by_text("Held from the console.").first).to_be_visible()
     await page.goto(f"{console.url}/console/waiting")
     await expect(page.get_by_role("link", name="Bar 7, load step 2").first).to_be_visible()
@@ -192,14 +200,12 @@ async def test_a_wait_is_skipped_an_unknown_outcome_resolved_and_the_procedure_r
     await expect(page.get_by_text("collect").first).to_be_visible()
     await expect(page.locator("tr.now")).to_contain_text("collect")
     await asyncio.to_thread(console.stack.kill, "worker")
-    await expect(page.get_by_role("heading", level=1)).to_contain_text("Held")
-    await page.get_by_role("link", name="Resolve").first.click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Outcome").select_option("done") if await dialog.get_by_label("Outcome").count() else None
+    await expect_state(page, "Held")
+    await page.get_by_role("link", name="It was done").click()
     await submit_dialog(page, "Resolve step", Reason="the frame is in the file")
-    await page.get_by_role("link", name=re.compile("Conduct from|Resume")).first.click()
-    await submit_dialog(page, await page.get_by_role("dialog").locator("button.go").inner_text())
-    await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    await page.get_by_role("link", name="Take it up").click()
+    await submit_dialog(page, "Conduct from")
+    await expect_state(page, "Completed")
 
 
 async def test_a_page_says_that_the_api_and_the_worker_are_gone_and_comes_back_by_itself(
@@ -217,7 +223,7 @@ async def test_a_page_says_that_the_api_and_the_worker_are_gone_and_comes_back_b
     await asyncio.to_thread(console.stack.kill, "api")
     await asyncio.to_thread(console.stack.kill, "worker")
     await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
-    await expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    await expect_state(page, "Completed")
     assert status_of(console, page) == "Completed"
 
 
@@ -227,11 +233,11 @@ async def test_a_phone_shows_the_run_and_holds_it(browser: Browser, console: Con
         wide = await page.evaluate("document.documentElement.scrollWidth")
         assert wide <= PHONE[0], f"the page is {wide} wide"
         await page.get_by_role("button", name="Hold").click()
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("Held")
+        await expect_state(page, "Held")
         assert not await serious_findings(page)
         await page.locator(".halt").get_by_role("link", name="Stop").click()
         await submit_dialog(page, "Stop", Reason="enough for tonight")
-        await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
+        await expect_state(page, "Stopped")
 
 
 async def test_everything_can_be_done_with_the_keyboard_alone(page: Page, console: ConsoleStack) -> None:
@@ -249,7 +255,7 @@ async def test_everything_can_be_done_with_the_keyboard_alone(page: Page, consol
     await page.keyboard.type("seen enough")
     await tab_to(page, "Stop", inside="dialog")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", level=1)).to_contain_text("Stopped")
+    await expect_state(page, "Stopped")
 
 
 async def tab_to(page: Page, name: str, inside: str = "body") -> None:
@@ -265,3 +271,64 @@ async def tab_to(page: Page, name: str, inside: str = "body") -> None:
         if focused.split("\n")[0] == name:
             return
     raise AssertionError(f"{name} is not reached with the keyboard")
+
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
+"""Where the pictures of the documentation are; they are taken anew with TAKE_PICTURES=1."""
+
+
+def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
+    """Return the address of every page that a picture is taken of."""
+    client = console.client
+    (phase,) = [one.procedure_id for one in client.runs[run_id].get().phases]
+    dataset = next(client.every("list_datasets", name="scan_0042.h5")).dataset_id
+    return {
+        "now": "",
+        "start-choice": "/start",
+        "start": f"/start/plans/{client.plans['Fast tomography'].id}",
+        "start-recipe": f"/start/recipes/{client.recipes['Wait, then acquire'].id}",
+        "waiting": "/waiting",
+        "runs": "/runs",
+        "run": f"/runs/{run_id}",
+        "history": f"/runs/{run_id}/history",
+        "conduct": f"/procedures/{phase}",
+        "data": "/data",
+        "dataset": f"/datasets/{dataset}",
+        "equipment": "/equipment",
+        "asset": f"/assets/{client.assets['Rotary'].id}",
+        "settings": f"/assets/{client.assets['Rotary'].id}/settings",
+        "safety": "/safety",
+        "agents": "/agents",
+        "calendar": "/calendar",
+        "people": "/people",
+        "health": "/health",
+        "records": "/records",
+        "supply": f"/supplies/{client.supplies['Storage ring'].id}",
+        "halt": "/halt?verb=abort",
+        "form": "/do/register_caution",
+        "style": "/style",
+    }
+
+
+async def test_every_page_is_accessible_in_both_themes(page: Page, console: ConsoleStack, tmp_path: Path) -> None:
+    await start_run(page, console, "Bar 7, load step 5")
+    run_id = page.url.partition("/runs/")[2][:36]
+    await asyncio.to_thread(furnish, console.client, UUID(run_id))
+    places = await asyncio.to_thread(things_to_see, console, run_id)
+    directory = PICTURES if os.environ.get("TAKE_PICTURES") else tmp_path
+    found: dict[str, list[str]] = {}
+    for name, path in places.items():
+        await page.goto(f"{console.url}/console{path}")
+        await expect(page.get_by_role("heading", level=1).first).to_be_attached()
+        for theme in ("dark", "light"):
+            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            if findings := await serious_findings(page):
+                found[f"{name}, {theme}"] = findings
+            await take_picture(page, directory / f"{name}-{theme}.png")
+    await page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    for name in ("now", "run", "conduct", "start", "waiting", "safety"):
+        await page.goto(f"{console.url}/console{places[name]}")
+        wide = await page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE[0], f"{name} is {wide} wide on a phone"
+        await take_picture(page, directory / f"{name}-phone.png")
+    assert not found, found

@@ -18,7 +18,7 @@ from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.desk import Desk
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
-from baton.console.page import Page
+from baton.console.page import ConsolePage
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.kernel import NIL
 from baton.domain.supply.supply import ListSupplies
@@ -101,14 +101,14 @@ async def load_nothing(desk: Desk) -> dict[str, Any]:
     return {}
 
 
-def watched_page() -> Page:
-    page = Page("/console/watched", "Watched", "A page.")
+def watched_page() -> ConsolePage:
+    page = ConsolePage("/console/watched", "Watched", "A page.")
     page.region("supplies", asks=[ListSupplies])(load_nothing)
     page.region("me", asks=[GetMyAccess], every=1.0)(load_nothing)
     return page
 
 
-def reader_of(views: LiveViews, page: Page, permitted: frozenset[str]) -> LiveReader:
+def reader_of(views: LiveViews, page: ConsolePage, permitted: frozenset[str]) -> LiveReader:
     caller = Caller(uuid4(), NIL, uuid4())
 
     async def receive() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.actions import safe_path
 from baton.console.live import LiveView, LiveViews, ViewKey
-from baton.console.page import PAGES, Page
+from baton.console.page import PAGES, ConsolePage
 from baton.console.rendering import redirect
 from baton.console.sessions import SECRET, ConsoleSession, Cookies, Sessions, cookies_of, form_token, new_secret
 from baton.domain.kernel import NIL
@@ -259,7 +259,7 @@ def test_the_token_of_forms_is_of_one_browser_and_one_person() -> None:
 async def test_a_shared_view_is_rendered_as_somebody_who_looks_at_it() -> None:
     views: Any = LiveViews(None, None, None, None)  # type: ignore[arg-type]
     views._task = asyncio.get_running_loop().create_future()
-    page, permitted = Page("/console/x", "X", "X."), frozenset({"ListZones"})
+    page, permitted = ConsolePage("/console/x", "X", "X."), frozenset({"ListZones"})
     first, second = Caller(uuid4(), NIL, uuid4()), Caller(uuid4(), NIL, uuid4())
     tabs = [asyncio.Event(), asyncio.Event()]
 

@@ -85,7 +85,7 @@ async def load_view(desk: Desk) -> dict[str, Any]:
     return view
 
 
-@asset.titled
+@asset.title_from
 async def name_asset(desk: Desk) -> str:
     return str((await load_view(desk))["name"])
 

@@ -35,7 +35,7 @@ settings = page(
     "The settings of one asset, as its families declare them.",
     template="asset/settings.html",
 )
-settings.titled(name_asset)
+settings.title_from(name_asset)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ async def load_form(desk: Desk, typed: Mapping[str, str] | None, errors: Mapping
     whole = await desk.ask(GetAssetIntegrationView, view["asset_id"])
     schema = joined_schema(whole["families"])
     reader = FormReader({}, desk.zone, errors)
-    filled = reader.typed(schema, view["settings"]) if typed is None else typed
+    filled = reader.type_in(schema, view["settings"]) if typed is None else typed
     undeclared = tuple(name for name in view["settings"] if name not in schema["properties"])
     return SettingsForm(view, schema, reader.fields(schema, filled, None), undeclared)
 

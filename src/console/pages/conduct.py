@@ -31,7 +31,7 @@ conduct = page(
 )
 
 
-@conduct.titled
+@conduct.title_from
 async def load_name(desk: Desk) -> str:
     view = await desk.ask(GetProcedure, desk.id("procedure_id"))
     return str(view["name"])

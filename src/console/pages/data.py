@@ -109,7 +109,7 @@ async def load_dataset(desk: Desk) -> dict[str, Any]:
     return view
 
 
-@dataset.titled
+@dataset.title_from
 async def name_dataset(desk: Desk) -> str:
     return str((await load_dataset(desk))["name"] or "Dataset")
 
@@ -300,7 +300,7 @@ async def load_edition(desk: Desk) -> dict[str, Any]:
     return view
 
 
-@edition.titled
+@edition.title_from
 async def name_edition(desk: Desk) -> str:
     return str((await load_edition(desk))["title"] or "Edition")
 

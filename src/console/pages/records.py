@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from baton.console.desk import Desk
 from baton.console.display import words_of
-from baton.console.page import PAGES, Context, MenuGroup, Page, page
+from baton.console.page import PAGES, ConsolePage, Context, MenuGroup, page
 from baton.console.verbs import creations_of, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Aggregate, Query
@@ -75,7 +75,7 @@ def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> lis
     return [*chosen, *others[: MOST_COLUMNS - len(chosen) - 1], *times[:1]]
 
 
-def list_page(aggregate: Aggregate[Any], listing: Operation) -> Page:
+def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:
     """Declare the page that lists the things of an aggregate."""
     title = words_of(plural_label(aggregate))
     menu = MenuGroup.RECORD if aggregate.name in MENU else None
@@ -111,11 +111,11 @@ def states_of(aggregate: Aggregate[Any]) -> list[str]:
     return [str(one.value) for one in declared] if isinstance(declared, type) and issubclass(declared, Enum) else []
 
 
-def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> Page:
+def thing_page(aggregate: Aggregate[Any], getting: Operation, path: str) -> ConsolePage:
     """Declare the page of one thing: everything on record about it, and its verbs."""
     title, query = words_of(aggregate.label), getting.input
     made = page(path, title, f"One {aggregate.label}: what is on record about it, and its verbs.", template="thing.html")
-    made.titled(namer(aggregate, getting))
+    made.title_from(namer(aggregate, getting))
 
     async def load_thing(desk: Desk) -> Context:
         view = await desk.ask(query, desk.id(aggregate.id_name))  # type: ignore[arg-type]
@@ -157,14 +157,14 @@ def label_key(name: str) -> str:
     return name.removesuffix("_name") if name.endswith("_by_name") else name
 
 
-def history_page(aggregate: Aggregate[Any], getting: Operation) -> Page:
+def history_page(aggregate: Aggregate[Any], getting: Operation) -> ConsolePage:
     """Declare the page of a thing's history: its events, and the state it had after any of them."""
     reading = history_of(aggregate)
     path = f"{aggregate.path}/{{{aggregate.id_name}}}/history"
     made = page(
         path, "History", f"The events of one {aggregate.label}, and its state after any of them.", template="history.html"
     )
-    made.titled(namer(aggregate, getting))
+    made.title_from(namer(aggregate, getting))
 
     async def load_events(desk: Desk) -> Context:
         id = desk.id(aggregate.id_name)

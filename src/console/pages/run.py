@@ -49,7 +49,7 @@ run = page(
 )
 
 
-@run.titled
+@run.title_from
 async def load_name(desk: Desk) -> str:
     view = await desk.ask(GetRun, desk.id("run_id"))
     return str(view["name"])

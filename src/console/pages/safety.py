@@ -186,7 +186,7 @@ async def load_drafts(desk: Desk) -> Context:
     return {"drafts": drafts, "more": listed["next_cursor"], "creations": creations_of(Clearance.aggregate, desk)}
 
 
-@form.titled
+@form.title_from
 async def name_form(desk: Desk) -> str:
     """Return the title of the form."""
     return str((await desk.ask(GetClearance, desk.id("clearance_id")))["title"])

@@ -30,7 +30,7 @@ from baton.console.launch_context import (
     recipe_context,
 )
 from baton.console.launch_form import GivenLaunch, read_launch
-from baton.console.page import Context, MenuGroup, Page, handles, page
+from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import ConsoleSession
 from baton.domain.kernel import Query
@@ -81,12 +81,12 @@ async def load_current(desk: Desk, listing: type[Query], cursor: str | None) -> 
     return {"items": items, "next_cursor": cursor}
 
 
-@plan_page.titled
+@plan_page.title_from
 async def name_plan(desk: Desk) -> str:
     return str((await desk.ask(GET_PLAN, desk.id("plan_id")))["name"])
 
 
-@recipe_page.titled
+@recipe_page.title_from
 async def name_recipe(desk: Desk) -> str:
     return str((await desk.ask(GetRecipe, desk.id("recipe_id")))["name"])
 
@@ -138,7 +138,7 @@ async def load_recipe_form(desk: Desk) -> Context:
 class LaunchPage:
     """A page that starts something: what is started, and what the page shows besides its regions."""
 
-    page: Page
+    page: ConsolePage
     load: Callable[[Desk], Awaitable[Launch]]
     context: Callable[..., Awaitable[Context]]
 

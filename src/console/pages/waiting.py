@@ -2,7 +2,7 @@
 
 from baton.console.desk import Desk
 from baton.console.display import words_of
-from baton.console.page import Context, MenuGroup, page
+from baton.console.page import Context, MenuGroup, frame_region, page
 from baton.console.verbs import form_href, verb_label
 from baton.domain.contexts import REGISTRY
 from baton.domain.run.waiting import ListWaiting, WaitingKind
@@ -35,12 +35,17 @@ waiting = page(
 )
 
 
-@waiting.region(
-    "items",
-    asks=[ListWaiting],
-    watches=("Run", "Procedure", "Supply", "Clearance", "Decision", "Schedule", "Caution"),
-    every=10.0,
-)
+WATCHED = ("Run", "Procedure", "Supply", "Clearance", "Decision", "Schedule", "Caution")
+COUNTED = 20  # more are not counted
+
+
+@frame_region("attention", watches=WATCHED, every=20.0)
+async def load_attention(desk: Desk) -> Context:
+    page = await desk.ask_if_permitted(ListWaiting, limit=COUNTED)
+    return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
+
+
+@waiting.region("items", asks=[ListWaiting], watches=WATCHED, every=10.0)
 async def load_items(desk: Desk) -> Context:
     kind = desk.query.get("kind")
     page = await desk.ask(
