@@ -284,14 +284,14 @@ def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
     dataset = next(client.every("list_datasets", name="scan_0042.h5")).dataset_id
     return {
         "now": "",
+        "conduct": f"/procedures/{phase}",
+        "run": f"/runs/{run_id}",
         "start-choice": "/start",
         "start": f"/start/plans/{client.plans['Fast tomography'].id}",
         "start-recipe": f"/start/recipes/{client.recipes['Wait, then acquire'].id}",
         "waiting": "/waiting",
         "runs": "/runs",
-        "run": f"/runs/{run_id}",
         "history": f"/runs/{run_id}/history",
-        "conduct": f"/procedures/{phase}",
         "data": "/data",
         "dataset": f"/datasets/{dataset}",
         "equipment": "/equipment",

@@ -50,6 +50,12 @@ class Frames:
                     return found
         raise AssertionError("the stream has ended")
 
+    async def next_region(self, name: str) -> dict[str, Any]:
+        """Return the next rendering of a region."""
+        while (frame := await self.next("region"))["id"] != f"region-{name}":
+            pass
+        return frame
+
 
 @asynccontextmanager
 async def open_stream(api: Api, address: str) -> AsyncIterator[Frames]:
@@ -61,11 +67,10 @@ async def open_stream(api: Api, address: str) -> AsyncIterator[Frames]:
 
 async def test_a_page_is_brought_up_to_date_and_then_told_what_changes(api: Api) -> None:
     async with open_stream(api, "/console/supplies") as frames:
-        first = await frames.next("region")
-        assert first["id"] == "region-rows"
+        first = await frames.next_region("rows")
         assert "Liquid nitrogen" not in first["html"]
         await api.create("/supplies", {"kind": "liquid_nitrogen", "name": "Liquid nitrogen", "facility_code": "facility"})
-        changed = await frames.next("region")
+        changed = await frames.next_region("rows")
         assert "Liquid nitrogen" in changed["html"]
         assert changed["mark"] != first["mark"]
         assert "at" in await frames.next("pulse")
@@ -79,7 +84,7 @@ async def test_a_stream_is_refused_where_there_is_no_page(api: Api) -> None:
 
 async def test_a_thing_that_does_not_exist_is_said_in_its_region(api: Api) -> None:
     async with open_stream(api, f"/console/supplies/{uuid4()}") as frames:
-        region = await frames.next("region")
+        region = await frames.next_region("thing")
     assert "There is no supply" in region["html"] or "no supply" in region["html"].lower()
 
 

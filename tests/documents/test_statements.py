@@ -43,7 +43,7 @@ FOREIGN = {"NonDeterministicError"}
 """What the engine calls it."""
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^):]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-EDGE = {"/health", "/readyz", "/metrics", "/docs", "/mcp"}
+EDGE = {"/", "/health", "/readyz", "/metrics", "/docs", "/mcp"}
 """What is served and is no operation."""
 
 

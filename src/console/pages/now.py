@@ -1,16 +1,21 @@
 """Now: for each beamline, whether work is permitted, what supplies it, what warns, and what is live."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from baton.console.desk import Desk
+from baton.console.desk import Desk, query_named
 from baton.console.page import SECOND, Context, MenuGroup, page
-from baton.domain.equipment.asset import Asset
+from baton.console.step_window import StepLine, step_line
 from baton.domain.equipment.asset_views import ListAssets
+from baton.domain.operation.conduct.step_list import ListProcedureSteps
 from baton.domain.run.beamline_now import GetBeamlineNow
 from baton.domain.run.waiting import ListWaiting
 
+GET_SUBJECT = query_named("get_subject")
 MOST_BEAMLINES = 20
+MOST_DETAILED = 4  # pieces of live work whose latest steps are shown
+SHOWN_STEPS = 4
 WATCHED = ("Run", "Procedure", "Enclosure", "Supply", "Clearance", "Caution", "Asset")
 
 now = page("", "Now", "What the beamlines are doing, and what they wait for.", template="now.html", menu=MenuGroup.WORK)
@@ -33,7 +38,32 @@ async def root_assets(desk: Desk) -> list[dict[str, Any]]:
 
 @now.region("beamlines", asks=[GetBeamlineNow, ListAssets], watches=WATCHED, every=SECOND)
 async def load_now(desk: Desk) -> Context:
-    return {"beamlines": await load_beamlines(desk), "kinds": Asset.aggregate}
+    beamlines = await load_beamlines(desk)
+    conducts = [one for beamline in beamlines for one in beamline["conducts"] if one["step"]][:MOST_DETAILED]
+    runs = [one for beamline in beamlines for one in beamline["runs"] if one["subject_id"]][:MOST_DETAILED]
+    lines, names = await asyncio.gather(load_latest_steps(desk, conducts), load_subjects(desk, runs))
+    return {"beamlines": beamlines, "latest_steps": lines, "subjects": names}
+
+
+async def load_latest_steps(desk: Desk, conducts: Sequence[dict[str, Any]]) -> dict[str, list[StepLine]]:
+    """Return the current step of each conduct and those before it, the latest first, as far as the person may see them."""
+    if not desk.may(ListProcedureSteps):
+        return {}
+    places = [(one["procedure_id"], one["step"]["closing"], max(0, one["step"]["number"] - SHOWN_STEPS)) for one in conducts]
+    asked = (
+        desk.ask(ListProcedureSteps, id, closing=closing, first_index=first, limit=SHOWN_STEPS)
+        for id, closing, first in places
+    )
+    answers = await asyncio.gather(*asked)
+    lines = ([step_line(item, over=False) for item in reversed(answer["items"])] for answer in answers)
+    return {id: found for (id, *_), found in zip(places, lines, strict=True)}
+
+
+async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the names of what is measured, as far as the person may see them."""
+    ids = list(dict.fromkeys(one["subject_id"] for one in runs))
+    found = await asyncio.gather(*(desk.find(GET_SUBJECT, id) for id in ids))
+    return {id: view["name"] for id, view in zip(ids, found, strict=True) if view is not None}
 
 
 @now.region("waiting", asks=[ListWaiting], watches=WATCHED, every=10.0)

@@ -69,10 +69,11 @@ def columns_of(aggregate: Aggregate[Any], items: list[Mapping[str, Any]]) -> lis
         if name not in skipped and not name.endswith(("_id", "_ids", "_hash")) and not isinstance(first[name], dict | list)
     ]
     linked = [name for name in first if isinstance(first[name], dict) and set(first[name]) == {"id", "name"}]
-    times = [name for name in plain if name.endswith("_at")]
+    times = [name for name in plain if name.endswith(("_at", "_since"))]
     others = [name for name in (*linked, *plain) if name not in times and not name.endswith("_by")]
     chosen = [name for name in (aggregate.axis,) if name in first]
-    return [*chosen, *others[: MOST_COLUMNS - len(chosen) - 1], *times[:1]]
+    told = [name for name in others if any(item.get(name) not in (None, "", False, 0) for item in items)]
+    return [*chosen, *told[: MOST_COLUMNS - len(chosen) - 1], *times[:1]]
 
 
 def list_page(aggregate: Aggregate[Any], listing: Operation) -> ConsolePage:

@@ -80,4 +80,3 @@ def describe_data(client: Baton, run_id: UUID) -> None:
     client.register_distribution(
         dataset_id=scan, supply_id=storage, uri="https://archive.lumen.example/scan_0042.h5", access_protocol="HTTPS", **form
     )
-    client.promote_dataset(scan, reason="The series is complete.")
