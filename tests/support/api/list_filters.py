@@ -108,6 +108,10 @@ MEANT: dict[str, dict[str, Filter]] = {
     "list_assets": {
         **equals("tier", "lifecycle", "condition", "parent_id", "model_id", "facility_code", "located_in_enclosure_id"),
         "family_id": member("family_id", "family_ids"),
+        "root": Filter(
+            lambda item: [{"root": item["parent_id"] is None}],
+            lambda item, asked: (item["parent_id"] is None) is asked["root"],
+        ),
         "alternate_identifier_kind alternate_identifier_value": Filter(
             lambda item: [
                 {"alternate_identifier_kind": one["kind"], "alternate_identifier_value": one["value"]}

@@ -2,7 +2,6 @@
 
 OTHER_NAME = "Where the other name is used: EPICS_PV for a process variable, or an inventory."
 MEANINGS = {
-    "ListAssets.root": "Whether to list those that are part of no other asset (true), or those that are (false).",
     "active_cautions": "The cautions in force on the asset.",
     "affordance": "One thing that equipment lets one do, such as Rotatable or Imageable.",
     "affordances": "What equipment of the family lets one do, such as Rotatable or Imageable.",
@@ -93,6 +92,7 @@ MEANINGS = {
     "residual_tolerance_limit": "The largest residual to accept, in the unit of what is solved for.",
     "revision": "The revision.",
     "role_id": "The role: a functional contract that equipment can present.",
+    "root": "Whether to list those that are part of no other asset (true), or those that are (false).",
     "rx": "Rotation about x, in rad.",
     "ry": "Rotation about y, in rad.",
     "rz": "Rotation about z, in rad.",
