@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from baton.console.console import Console
 
 KEY, BACK, CHECK = "_key", "back", "_check"
-OWN = frozenset({FORM_TOKEN, KEY, BACK, CHECK, "said", "position", *CONTROLS})
-"""What a form carries besides the fields of its command."""
 OWN_PATH = re.compile(r"/console(?:[/?][!-\[\]-~]*)?")  # visible characters alone: it stands in headers
 MOST_OPTIONS = 100
-LONG_WORK = {"wait": "0"}  # the console does not wait for long work; its page shows how far it is
 
 
 @dataclass(frozen=True)
@@ -56,10 +53,6 @@ class FilledForm:
     target: str | None
     typed: Mapping[str, str]
     fields: Sequence[FormField]
-
-    @property
-    def place_of(self) -> dict[str, str]:
-        return {one.name: one.place for one in self.fields}
 
 
 class CommandForms:
@@ -153,7 +146,7 @@ class CommandForms:
             if name is not None and name in typed:
                 arguments[name] = typed[name]
         if operation.work and "wait" in operation.input.model_fields:
-            arguments["wait"] = 0
+            arguments["wait"] = 0  # the page of long work shows how far it is
         return arguments
 
     async def _page(

@@ -144,7 +144,6 @@ class Console:
             "address": address_of(request),
             "facility": self.parts.host.settings.self_facility_code,
             "said": session and session.read_message(said_in(request)),
-            "halt_href": more.pop("halt_href", None),
             **more,
         }
 

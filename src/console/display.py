@@ -88,8 +88,8 @@ class Display:
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone
 
-    def clock(self, value: Any, now: datetime | None = None) -> Markup:
-        """Return a time on the facility's clock; a page shows how long ago that is beside it."""
+    def clock(self, value: Any) -> Markup:
+        """Return a time on the facility's clock."""
         at = instant_of(value)
         if at is None:
             return Markup('<span class="none">none</span>')

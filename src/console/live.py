@@ -22,7 +22,7 @@ from baton.domain.contexts import REGISTRY
 
 log = structlog.get_logger()
 SHORTEST_SECONDS = 0.5  # between two renderings of one view
-SHARE = 10  # of the time of this process, renderings take one part in so many
+SHARE = 10  # of the time of this process, renderings take about one part in so many
 LONGEST_REST_SECONDS = 5.0
 RENEWAL_SECONDS = 30.0  # after so long a region is rendered whatever happened
 MARGIN = 200  # events before the end of the log that are read again: one of a slow transaction may stand among them
