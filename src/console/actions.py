@@ -28,7 +28,7 @@ from baton.console.forms import (
     input_schema,
     read_fields,
 )
-from baton.console.in_process import InProcessClient
+from baton.console.in_process import InProcessClient, problem_of
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
 from baton.console.verbs import verb_label
@@ -86,8 +86,7 @@ class CommandForms:
         except Refusal as refusal:
             return await self._show_refusal(request, session, form, refusal)
         except ClientError as error:
-            problem = {"detail": str(error), "code": type(error).__name__, "title": "", "status": 422}
-            return await self._page(request, session, operation, typed, problem=problem, status=422)
+            return await self._page(request, session, operation, typed, problem=problem_of(error), status=422)
 
     async def _give(
         self,
@@ -116,13 +115,7 @@ class CommandForms:
         return await self._page(request, session, form.operation, form.typed, would=events)
 
     async def _show_refusal(self, request: Request, session: ConsoleSession, form: FilledForm, refusal: Refusal) -> Response:
-        problem: dict[str, Any] = getattr(refusal, "problem", None) or {
-            "detail": refusal.detail,
-            "code": refusal.code,
-            "title": "",
-            "status": refusal.status,
-            "reason": refusal.reason,
-        }
+        problem = problem_of(refusal)
         errors = errors_by_place(problem, form.fields)
         if (field := named_field(form, problem.get("code", ""))) is not None:
             errors.setdefault(field, []).append(problem["detail"])

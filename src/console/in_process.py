@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 from baton.api.edge import Edge
 from baton.application.ports import Caller
 from baton.client.exchanges import ClientSession, Exchange, Pause
+from baton.client.refusals import ClientError
 from baton.client.requests import HttpRequest, HttpResponse
+from baton.domain.shared.refusals import Refusal
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 5.0
@@ -51,3 +53,11 @@ class InProcessClient:
         )
         headers = {name.decode(): value.decode() for name, value in response.headers}
         return HttpResponse(response.status, headers, response.body)
+
+
+def problem_of(error: Refusal | ClientError) -> dict[str, Any]:
+    """Return why a call was refused, as its problem says it; what was not sent at all has no code that leads to a page."""
+    if isinstance(error, ClientError):
+        return {"detail": str(error), "code": "", "status": 422}
+    told = {"detail": error.detail, "code": error.code, "status": error.status, "reason": error.reason}
+    return getattr(error, "problem", None) or {**told, "facts": error.facts or {}}

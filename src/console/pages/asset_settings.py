@@ -13,7 +13,7 @@ from baton.console.actions import CHECK, KEY, typed_in
 from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
-from baton.console.in_process import InProcessClient
+from baton.console.in_process import InProcessClient, problem_of
 from baton.console.page import Context, handles, page
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
 from baton.console.pages.equipment import GET_ASSET
@@ -149,8 +149,8 @@ async def submit_settings(console: "Console", request: Request, session: Console
         own = await form_context(desk, typed, errors_of(problem, form.fields), problem)
         return await answer_form(console, request, session, own, refusal.status)
     except ClientError as error:
-        problem = {"detail": str(error), "code": type(error).__name__}
-        return await answer_form(console, request, session, await form_context(desk, typed, {}, problem), 422)
+        own = await form_context(desk, typed, {}, problem_of(error))
+        return await answer_form(console, request, session, own, 422)
 
 
 async def send_patch(
@@ -179,12 +179,6 @@ async def answer_form(
 ) -> Response:
     """Return the page with the form as it was filled in."""
     return await console.page_response(request, session, settings, console.desk_of(request, session), own, status)
-
-
-def problem_of(refusal: Refusal) -> dict[str, Any]:
-    """Return a refusal as the service answers it."""
-    known: dict[str, Any] | None = getattr(refusal, "problem", None)
-    return known or {"detail": refusal.detail, "code": refusal.code, "reason": refusal.reason, "facts": refusal.facts or {}}
 
 
 def errors_of(problem: Mapping[str, Any], fields: Sequence[FormField]) -> dict[str, list[str]]:
