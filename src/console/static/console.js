@@ -109,6 +109,16 @@ addEventListener("pageshow", connect);
 setInterval(showPulse, 500);
 connect();
 
+// One exchange with the service, to the end of its answer; null when it did not come so far.
+async function exchange(address, options = {}) {
+  try {
+    const answer = await fetch(address, { ...options, headers: { "X-Fragment": "1" } });
+    return { answer, text: await answer.text(), type: answer.headers.get("content-type") || "" };
+  } catch {
+    return null;
+  }
+}
+
 // Forms in a dialog, submitted in place.
 const dialog = one("[data-form-dialog]");
 const said = one("[data-said]");
@@ -117,16 +127,16 @@ function say(text, wrong = false) {
   said.className = wrong ? "said stop" : "said";
   said.textContent = `${wrong ? "✗" : "✓"} ${text}`;
 }
+const isWholePage = (html) => html.trimStart().startsWith("<!doctype");
 async function openForm(href) {
   const back = location.pathname + location.search;
   const address = new URL(href, location.href);
   if (!address.searchParams.has("back")) address.searchParams.set("back", back);
-  const answer = await fetch(address, { headers: { "X-Fragment": "1" } }).catch(() => null);
-  if (!answer) return say("The service cannot be reached; try again in a moment.", true);
-  if (answer.redirected || !answer.headers.get("content-type")?.startsWith("text/html")) return location.assign(href);
-  const html = await answer.text();
-  if (html.trimStart().startsWith("<!doctype")) return location.assign(href);
-  dialog.innerHTML = html;
+  const got = await exchange(address);
+  if (!got) return say("The service cannot be reached; try again in a moment.", true);
+  if (got.answer.redirected || !got.type.startsWith("text/html")) return location.assign(href);
+  if (isWholePage(got.text)) return location.assign(href);
+  dialog.innerHTML = got.text;
   if (!dialog.open) dialog.showModal();
   (one("[aria-invalid], input:not([type=hidden]), textarea, select", dialog) || one("button:not(.default)", dialog))?.focus();
 }
@@ -136,21 +146,20 @@ async function submitForm(form, submitter) {
   const action = submitter?.getAttribute("formaction") || form.getAttribute("action");
   const buttons = [...form.elements].filter((part) => part.localName === "button" && !part.disabled);
   buttons.forEach((button) => (button.disabled = true));
-  const answer = await fetch(action, { method: "POST", body, headers: { "X-Fragment": "1" } }).catch(() => null);
+  const got = await exchange(action, { method: "POST", body });
   buttons.forEach((button) => (button.disabled = false));
-  if (!answer) return say("The service cannot be reached; nothing is known to have been done. Try again.", true);
-  if (answer.headers.get("content-type")?.startsWith("application/json")) {
-    const { to, said: text } = await answer.json();
+  if (!got) return say("The service cannot be reached; nothing is known to have been done. Try again.", true);
+  if (got.type.startsWith("application/json")) {
+    const { to, said: text } = JSON.parse(got.text);
     dialog.close();
     const target = new URL(to, location.href);
     if (target.pathname !== location.pathname) return location.assign(to);
     all("form[data-judge]").forEach(judge);
     return say(text);
   }
-  const html = await answer.text();
-  if (html.trimStart().startsWith("<!doctype")) return location.reload();
-  if (form.dataset.judge) return showJudgement(form, html);
-  dialog.innerHTML = html;
+  if (isWholePage(got.text)) return location.reload();
+  if (form.dataset.judge) return showJudgement(form, got.text);
+  dialog.innerHTML = got.text;
   if (!dialog.open) dialog.showModal();
   (one("[aria-invalid]", dialog) || one(".refusal, .rehearsed", dialog) || one("input:not([type=hidden])", dialog))?.focus?.();
 }
@@ -212,11 +221,10 @@ async function judge(form) {
   const controller = new AbortController();
   judging.set(form, controller);
   const body = new URLSearchParams(new FormData(form));
-  const answer = await fetch(form.dataset.judgeAt, { method: "POST", body, headers: { "X-Fragment": "1" }, signal: controller.signal }).catch(() => null);
+  const got = await exchange(form.dataset.judgeAt, { method: "POST", body, signal: controller.signal });
   if (judging.get(form) !== controller) return;
-  if (!answer) return say("The service cannot be reached; what is typed is not judged.", true);
-  const html = await answer.text();
-  if (!html.trimStart().startsWith("<!doctype")) showJudgement(form, html);
+  if (!got) return say("The service cannot be reached; what is typed is not judged.", true);
+  if (!isWholePage(got.text)) showJudgement(form, got.text);
 }
 let judgeSoon = 0;
 document.addEventListener("input", (event) => {
