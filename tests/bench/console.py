@@ -25,7 +25,7 @@ from rich.table import Table
 
 from baton.api.edge import Routes
 from baton.console import pages  # noqa: F401  # every page declares itself
-from baton.console.page import PAGES, Page
+from baton.console.page import PAGES, ConsolePage
 from baton.domain.kernel import NIL
 from tests.bench.client import request
 from tests.bench.conducts import percentile
@@ -68,7 +68,7 @@ class Look:
 
     name: str
     address: str
-    page: Page
+    page: ConsolePage
 
 
 @dataclass
@@ -324,7 +324,7 @@ WINDOW = "from"  # what the address of a conduct names the first step by that is
 
 def find_looks(record: ConsoleRecord) -> dict[str, Look]:
     """Return what there is to look at: the pages that are named here, and every other one of the menu."""
-    routes: Routes[Page] = Routes()
+    routes: Routes[ConsolePage] = Routes()
     for one in PAGES:
         routes.add("GET", one.path, one)
     addresses = console_addresses(record)

@@ -65,8 +65,8 @@ MOVE = """UPDATE conduct_progress SET phase = 'Walking', step_index = %(step)s, 
 REACT = """UPDATE reactions SET (transaction_id, position) = (
     SELECT transaction_id::text::bigint, position FROM events
     ORDER BY events.transaction_id DESC, events.position DESC LIMIT 1
-) WHERE enabled"""
-"""Have the agents come as far as those of a service whose worker has run all the time."""
+)"""
+"""Have the agents, and those that are off, come as far as those of a service whose worker has run all the time."""
 
 
 @dataclass(frozen=True)
