@@ -1,4 +1,5 @@
-"""The states of long streams, and of streams read by the hundred, kept between requests: what is newer is folded on."""
+"""The states of streams that are long, hold very much, or are read by the hundred, kept between requests: what is newer is
+folded on."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
@@ -10,7 +11,9 @@ from baton.domain.kernel import State, StoredEvent
 
 LONG = 64  # streams of more events are kept
 MANY = 32  # streams that are read together with so many others are kept too: a tree of equipment is read again and again
+LARGE = 50_000  # characters of one event; a stream that has such a one is kept: a recipe of a thousand steps is one event
 MAX_EVENTS = 500_000  # in all streams that are kept together; a short one counts as long, as its state takes room too
+CHARACTERS_AN_EVENT = 50  # that a large event counts as one more for
 
 
 class FoldedStream(NamedTuple):
@@ -20,11 +23,12 @@ class FoldedStream(NamedTuple):
     version: int
     position: int
     occurred_at: datetime
+    largest: int = 0  # characters of its largest event
 
     def precedes(self, rows: Sequence[StoredEvent]) -> bool:
         """Return whether these events begin with the one that the state goes up to. Another database may hold another event
         of that version, even at the same position, but not of the same moment."""
-        return bool(rows) and (rows[0].version, rows[0].position, rows[0].occurred_at) == self[1:]
+        return bool(rows) and (rows[0].version, rows[0].position, rows[0].occurred_at) == self[1:4]
 
 
 class FoldCache:
@@ -41,12 +45,16 @@ class FoldCache:
         return {id: kept for id in ids if (kept := self._streams.get((stream_type, id))) is not None}
 
     def keep(self, stream_type: str, stream: FoldedStream, *, among: int = 1) -> None:
-        """Keep a stream that is long, or was read among many, in place of what was kept of it; those that were used longest
-        ago make room."""
-        if (replaced := self._streams.pop((stream_type, stream.state.id), None)) is not None:
+        """Keep a stream that is long or large, or was read among many, in place of what was kept of it; those that were used
+        longest ago make room."""
+        key = stream_type, stream.state.id
+        if self._streams.get(key) is stream:
+            return self._streams.move_to_end(key)
+        if (replaced := self._streams.pop(key, None)) is not None:
             self._events -= weight_of(replaced)
-        if (stream.version > LONG or among >= MANY) and stream.version <= self._max_events:
-            self._streams[stream_type, stream.state.id] = stream
+        is_costly = stream.version > LONG or stream.largest > LARGE or among >= MANY
+        if is_costly and weight_of(stream) <= self._max_events:
+            self._streams[key] = stream
             self._events += weight_of(stream)
         while self._events > self._max_events:
             _, forgotten = self._streams.popitem(last=False)
@@ -55,4 +63,4 @@ class FoldCache:
 
 def weight_of(stream: FoldedStream) -> int:
     """Return how many events a stream counts as; its state takes room however short it is."""
-    return max(stream.version, LONG)
+    return max(stream.version, LONG, stream.largest // CHARACTERS_AN_EVENT)

@@ -127,8 +127,12 @@ async def load_streams(session: Session, aggregate: Aggregate[Any], ids: Sequenc
     folded: dict[UUID, FoldedStream] = {}
     for id, stream in rows.items():
         kept, last = known.get(id), stream[-1]
-        state: Any = aggregate.replay(stream) if kept is None else aggregate.replay(stream[1:], kept.state)
-        folded[id] = FoldedStream(state, last.version, last.position, last.occurred_at)
+        if kept is not None and len(stream) == 1:
+            folded[id] = kept
+        else:
+            state: Any = aggregate.replay(stream) if kept is None else aggregate.replay(stream[1:], kept.state)
+            largest = max(kept.largest if kept else 0, *(len(row.payload) for row in stream))
+            folded[id] = FoldedStream(state, last.version, last.position, last.occurred_at, largest)
         session.folds.keep(aggregate.name, folded[id], among=len(ids))
     return folded
 

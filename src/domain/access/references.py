@@ -16,6 +16,7 @@ from baton.domain.shared.reads import Reads, Rows, find_all, latest_events, perm
 
 References = dict[str, set[UUID]]  # Ids by the name of their aggregate.
 ReferredNames = Mapping[tuple[str, UUID], str | None]
+SCALARS = frozenset({str, int, float, bool, type(None)})
 Acts = Mapping[str, tuple[type[Event], ...]]  # Events by what was done: started, held, ended.
 
 
@@ -59,36 +60,32 @@ class Mention:
 
 def include_names(data: Any, owner: Aggregate[Any] | None) -> Reads[Any]:
     """Return plain data with the names of all that it refers to; `owner` is the aggregate that it is about."""
+    mentions: list[tuple[Mention, dict[str, Any]]] = []
+    named = copy_noting(data, owner, mentions)
     wanted: References = {}
-    for mention in mentions_in(data, owner):
+    for mention, _ in mentions:
         wanted.setdefault(mention.aggregate.name, set()).update(mention.ids)
     names: dict[tuple[str, UUID], str | None] = {}
     permitted = (yield from permitted_commands()) if wanted else frozenset()
     for aggregate, ids in sorted(wanted.items()):
         found = yield from names_under(REGISTRY.aggregates[aggregate], ids, permitted)
         names |= {(aggregate, id): name for id, name in found.items()}
-    return with_names(data, owner, names)
+    for mention, place in mentions:
+        place[mention.member] = mention.describe(names)
+    return named
 
 
-def mentions_in(data: Any, owner: Aggregate[Any] | None) -> Iterator[Mention]:
-    """Yield every mention in plain data, however deep."""
-    if isinstance(data, Mapping):
-        yield from mentions_of(data, owner)
-        for part in data.values():
-            yield from mentions_in(part, owner_within(data, owner))
-    elif isinstance(data, list | tuple):
-        for part in data:
-            yield from mentions_in(part, owner)
-
-
-def with_names(data: Any, owner: Aggregate[Any] | None, names: ReferredNames) -> Any:
-    """Return plain data with these names beside the ids."""
+def copy_noting(data: Any, owner: Aggregate[Any] | None, mentions: list[tuple[Mention, dict[str, Any]]]) -> Any:
+    """Return a copy of plain data, and note every mention in it, however deep, with the object that its names go into."""
+    if type(data) in SCALARS:
+        return data
     if isinstance(data, Mapping):
         within = owner_within(data, owner)
-        parts = {key: with_names(part, within, names) for key, part in data.items()}
-        return parts | {mention.member: mention.describe(names) for mention in mentions_of(data, owner)}
+        copied = {key: copy_noting(part, within, mentions) for key, part in data.items()}
+        mentions.extend((mention, copied) for mention in mentions_of(data, owner))
+        return copied
     if isinstance(data, list | tuple):
-        return [with_names(part, owner, names) for part in data]
+        return [copy_noting(part, owner, mentions) for part in data]
     return data
 
 

@@ -79,7 +79,12 @@ class CautionTarget(Value):
     @property
     def key(self) -> str:
         """Return the look-up key of cautions on this target."""
-        return f"{self.kind} {self.id}"
+        return target_key(self.kind, self.id)
+
+
+def target_key(kind: CautionTargetKind, id: UUID) -> str:
+    """Return the look-up key of cautions on what has this id."""
+    return f"{kind} {id}"
 
 
 Tags = Annotated[SortedSet[str], MayContainPersonalData()]
@@ -345,13 +350,13 @@ class AcknowledgedCaution(Value):
 
 def cautions_on(targets: Iterable[CautionTarget], at: datetime) -> Reads[tuple[Caution, ...]]:
     """Return the cautions on these targets that count at this time, of every severity, in order of registration."""
-    found = yield from active_cautions(targets)
+    found = yield from active_cautions(target.key for target in targets)
     return tuple(sorted((one for one in found if one.in_effect(at)), key=lambda one: (one.registered_at, one.id)))
 
 
-def active_cautions(targets: Iterable[CautionTarget]) -> Reads[tuple[Caution, ...]]:
-    """Return the Active cautions on these targets, expired ones included."""
-    keys = sorted({target.key for target in targets})
+def active_cautions(target_keys: Iterable[str]) -> Reads[tuple[Caution, ...]]:
+    """Return the Active cautions on the targets with these look-up keys, expired ones included."""
+    keys = sorted(set(target_keys))
     return tuple((yield from find_all(Caution, (yield from members_of(TARGETED, *keys)))).values()) if keys else ()
 
 
@@ -359,8 +364,8 @@ def cautions_in_scope(
     bound_asset_ids: Collection[UUID], ancestor_ids: Collection[UUID], work: Collection[CautionTarget]
 ) -> Reads[tuple[Caution, ...]]:
     """Return the cautions on any of these, for `banner` to choose from; `work` is what else is worked with or by."""
-    assets = (CautionTarget(kind=CautionTargetKind.ASSET, id=id) for id in (*bound_asset_ids, *ancestor_ids))
-    return (yield from active_cautions((*assets, *work)))
+    assets = (target_key(CautionTargetKind.ASSET, id) for id in (*bound_asset_ids, *ancestor_ids))
+    return (yield from active_cautions((*assets, *(target.key for target in work))))
 
 
 def cautions_in_force(

@@ -2,7 +2,7 @@
 it takes the name of what it refers to."""
 
 from collections.abc import Collection
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from baton.domain.registry import REGISTRY
@@ -25,6 +25,8 @@ OTHER_REFERENCES = {
 }  # Fields whose name does not end with that of what they refer to.
 NO_REFERENCES = frozenset({"prompt_template_id"})  # Fields that only look as if they referred to an aggregate.
 
+KNOWN_FIELDS = 4096  # Fields that are remembered; what people name parameters is among them.
+
 
 @cache
 def name_field(aggregate: "Aggregate[Any]") -> str | None:
@@ -33,7 +35,7 @@ def name_field(aggregate: "Aggregate[Any]") -> str | None:
     return next(named, None)
 
 
-@cache
+@lru_cache(KNOWN_FIELDS)
 def referred_aggregate(field: str, owner: "Aggregate[Any] | None" = None) -> "Aggregate[Any] | None":
     """Return the aggregate that an id field of this name refers to: `parent_run_id` is a run; `parent_id` and `to_parent_id`
     are of the kind of their owner."""
@@ -48,6 +50,7 @@ def referred_aggregate(field: str, owner: "Aggregate[Any] | None" = None) -> "Ag
     return max(fitting, key=lambda one: len(one.id_name), default=None)
 
 
+@lru_cache(KNOWN_FIELDS)
 def name_member(field: str) -> str | None:
     """Return the member that names what a field refers to: `plan` beside `plan_id`, `assets` beside `asset_ids`,
     `decided_by_name` beside `decided_by`, `name` beside `id`; None beside a field that refers to nothing."""

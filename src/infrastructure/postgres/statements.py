@@ -1,6 +1,6 @@
 """SQL of the event store: how streams are read, how a batch becomes one statement, and how a list is paged."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -115,6 +115,21 @@ def fold_columns(stream_type: str) -> str:
     return STREAM_COLUMNS.replace("payload::text", payload)
 
 
+def plain_array(texts: Iterable[str]) -> str:
+    """Return an array as the database reads it, of texts that need no quotes; psycopg takes its time for thousands."""
+    return f"{{{','.join(texts)}}}"
+
+
+def id_array(ids: Iterable[UUID]) -> str:
+    """Return an array of ids."""
+    return plain_array(id.hex for id in ids)
+
+
+def text_array(texts: Iterable[str]) -> str:
+    """Return an array of any texts."""
+    return plain_array('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
+
+
 @cache
 def short_stream(stream_type: str) -> str:
     """Return the query of a whole stream, and one event more than a short one has."""
@@ -123,7 +138,7 @@ def short_stream(stream_type: str) -> str:
 
 @cache
 def many_streams(stream_type: str) -> str:
-    where = "stream_type = %s AND stream_id = ANY(%s)"
+    where = "stream_type = %s AND stream_id = ANY(%s::uuid[])"
     return f"SELECT {fold_columns(stream_type)} FROM events WHERE {where} ORDER BY stream_id, version"
 
 

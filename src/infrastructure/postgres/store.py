@@ -60,10 +60,10 @@ class PostgresSession:
         self, stream_type: str, ids: Sequence[UUID], known: Mapping[UUID, int] = NOTHING_KNOWN
     ) -> Sequence[StoredEvent]:
         if known:
-            versions = [known.get(id, 1) for id in ids]
-            return await self._rows(StoredEvent, sql.known_streams(stream_type), (list(ids), versions))
+            versions = sql.plain_array(str(known.get(id, 1)) for id in ids)
+            return await self._rows(StoredEvent, sql.known_streams(stream_type), (sql.id_array(ids), versions))
         if len(ids) != 1:
-            return await self._rows(StoredEvent, sql.many_streams(stream_type), (stream_type, list(ids)))
+            return await self._rows(StoredEvent, sql.many_streams(stream_type), (stream_type, sql.id_array(ids)))
         rows = await self._rows(StoredEvent, sql.short_stream(stream_type), (stream_type, ids[0]))
         if len(rows) <= sql.SHORT:
             return rows
@@ -88,12 +88,12 @@ class PostgresSession:
         return await self._rows(EventRow, sql.HISTORY, (stream_type, id, after_version, limit))
 
     async def holders(self, kind: str, keys: Sequence[str]) -> dict[str, UUID]:
-        query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s)"
-        return dict(await self._rows(tuple, query, (kind, list(keys))))
+        query = "SELECT key, holder_id FROM claims WHERE kind = %s AND key = ANY(%s::text[])"
+        return dict(await self._rows(tuple, query, (kind, sql.text_array(keys))))
 
     async def members(self, kind: str, keys: Sequence[str]) -> dict[str, tuple[UUID, ...]]:
-        query = "SELECT key, stream_id FROM lookups WHERE kind = %s AND key = ANY(%s) ORDER BY key, stream_id"
-        rows = await self._rows(tuple, query, (kind, list(keys)))
+        query = "SELECT key, stream_id FROM lookups WHERE kind = %s AND key = ANY(%s::text[]) ORDER BY key, stream_id"
+        rows = await self._rows(tuple, query, (kind, sql.text_array(keys)))
         return {key: tuple(id for _, id in of_key) for key, of_key in groupby(rows, key=itemgetter(0))}
 
     async def all_members(self, kind: str) -> tuple[UUID, ...]:
@@ -116,7 +116,7 @@ class PostgresSession:
     async def page(self, summary: type[Summary], query: ListQuery, where: Sequence[Where]) -> Page[Summary]:
         statement, values, names = sql.page_statement(summary, query, where)
         rows = await self._rows(tuple, statement, values)
-        items = tuple(summary.model_construct(**dict(zip(names, row, strict=True))) for row in rows[: query.limit])
+        items = tuple(summary.of_row(names, row) for row in rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
         last = items[-1]

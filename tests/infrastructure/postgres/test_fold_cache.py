@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.commands import execute_with_retry
-from baton.application.fold_cache import LONG, MANY, FoldCache, FoldedStream
+from baton.application.fold_cache import CHARACTERS_AN_EVENT, LARGE, LONG, MANY, FoldCache, FoldedStream
 from baton.application.ports import Batch, Session, StreamAppend
 from baton.application.unit_of_work import load_state, load_streams
 from baton.domain.contexts import REGISTRY
@@ -181,11 +181,23 @@ def folded_stream(version: int) -> FoldedStream:
     return FoldedStream(state, version, version, START)
 
 
+def large_stream(largest: int) -> FoldedStream:
+    return folded_stream(1)._replace(largest=largest)
+
+
 class TestMemory:
     def test_short_streams_are_not_kept(self) -> None:
         cache, stream = FoldCache(), folded_stream(LONG)
         cache.keep("Asset", stream)
         assert cache.find("Asset", [stream.state.id]) == {}
+
+    def test_a_short_stream_with_a_large_event_is_kept_and_counts_for_more(self) -> None:
+        cache, streams = FoldCache(max_events=2 * LARGE // CHARACTERS_AN_EVENT), [large_stream(LARGE + 1) for _ in range(3)]
+        for stream in streams:
+            cache.keep("Asset", stream)
+        assert [stream.state.id in cache.find("Asset", [stream.state.id]) for stream in streams] == [False, True, True]
+        cache.keep("Asset", small := large_stream(LARGE))
+        assert cache.find("Asset", [small.state.id]) == {}
 
     def test_what_was_used_longest_ago_makes_room(self) -> None:
         cache, streams = FoldCache(max_events=300), [folded_stream(100) for _ in range(4)]
