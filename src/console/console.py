@@ -23,6 +23,7 @@ from baton.console.page import PAGES, ConsolePage, Handler, MenuGroup, Region
 from baton.console.rendering import Templates, html_response, redirect, serve_static
 from baton.console.sessions import ConsoleSession, Sessions, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.sign_in import SignIn
+from baton.console.units import unit_registry
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
@@ -45,6 +46,7 @@ class Console:
         self.sessions = Sessions(self.parts.authentication, host.authorizer)
         self.live = LiveViews(host.feed, host.listener, self.render_live, self.parts.streams)
         self.actions = CommandForms(self)
+        self._preparation: asyncio.Future[None] | None = None
         self.sign_in = SignIn(self)
         for page in PAGES:
             self.pages.add("GET", page.path, page)
@@ -72,6 +74,7 @@ class Console:
             session = None
             try:
                 refuse_foreign_sender(request)
+                await self._prepare()
                 session = await self.sessions.open(request, caller.correlation_id)
                 if session.new_cookies and comes_from_elsewhere(request):
                     return self.come_again(request)
@@ -87,6 +90,16 @@ class Console:
             return response
 
         return answer_as_page
+
+    async def _prepare(self) -> None:
+        """Load the templates and the units aside, which takes a second or two: only who comes first waits for it."""
+        if self._preparation is None:
+            self._preparation = asyncio.ensure_future(asyncio.to_thread(self._load_parts))
+        await asyncio.shield(self._preparation)
+
+    def _load_parts(self) -> None:
+        self.templates.load_all()
+        unit_registry()
 
     def _ask_to_sign_in(self, request: Request, refusal: Refusal) -> Response:
         """Lead to the sign-in, and from there back to the page."""

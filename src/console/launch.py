@@ -29,6 +29,7 @@ T = TypeVar("T")
 IDEMPOTENCY_KEY = "Idempotency-Key"
 VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration accepted"
 GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
+NESTED = frozenset({dict, list, tuple})
 MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
 LONG_LIST = "Its list of steps is too long to be checked while you type; a dry run checks it."
 GATES_NOT_SHOWN = "Its gates are asked when it starts; showing them before takes the permission PreflightRun."
@@ -196,15 +197,15 @@ class RecipeLaunch:
 
 def bindings_in(value: Any) -> Iterator[str]:
     """Yield the names of the parameters that steps refer to."""
-    match value:
-        case {"__binding__": str() as name}:
-            yield name
-        case dict():
-            for one in value.values():
-                yield from bindings_in(one)
-        case list() | tuple():
-            for one in value:
-                yield from bindings_in(one)
+    parts = [value]  # not by recursion: there may be very many steps
+    while parts:
+        match parts.pop():
+            case {"__binding__": str() as name}:
+                yield name
+            case dict() as members:
+                parts += (one for one in members.values() if type(one) in NESTED)
+            case list() | tuple() as items:
+                parts += (one for one in items if type(one) in NESTED)
 
 
 def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -> Judgement:

@@ -64,6 +64,11 @@ class Templates:
         }
         self._environment.globals |= {"thing": display.link, "href_of": href_of, "asset_url": static_url}
 
+    def load_all(self) -> None:
+        """Compile every template, so that no page waits for its own."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
     def render(self, template: str, context: Mapping[str, Any]) -> str:
         """Return a template filled with what it shows."""
         return self._environment.get_template(template).render(context)

@@ -28,7 +28,7 @@ class UnitError(ValueError):
 
 
 @cache
-def registry() -> Any:
+def unit_registry() -> Any:
     """Return the units that are known; they are loaded when the first is asked for."""
     import pint
 
@@ -41,7 +41,7 @@ def known_unit(code: str) -> Any:
     import pint
 
     try:
-        return registry().Unit(OTHER_NAMES.get(code, code))
+        return unit_registry().Unit(OTHER_NAMES.get(code, code))
     except (pint.errors.PintError, ValueError, TypeError, AttributeError, SyntaxError):
         return None
 
@@ -51,7 +51,8 @@ def convert(number: float, given: str, wanted: str) -> float:
     source, target = known_unit(given), known_unit(wanted)
     if source is None or target is None or not source.is_compatible_with(target):
         raise UnitError(f"{given} cannot be converted to {wanted}")
-    return float(f"{registry().Quantity(number, source).to(target).magnitude:.15g}")  # without the noise of the last bits
+    converted = unit_registry().Quantity(number, source).to(target).magnitude
+    return float(f"{converted:.15g}")  # without the noise of the last bits
 
 
 def parse_quantity(text: str, unit: str | None) -> float:

@@ -88,7 +88,7 @@ async def name_plan(desk: Desk) -> str:
 
 @recipe_page.title_from
 async def name_recipe(desk: Desk) -> str:
-    return str((await desk.ask(GetRecipe, desk.id("recipe_id")))["name"])
+    return str((await read_recipe(desk))["name"])
 
 
 @plan_page.region("recent", asks=[ListRuns], watches=GATED, every=5.0, template="start/runs.html")
@@ -115,9 +115,14 @@ async def load_plan(desk: Desk) -> PlanLaunch:
     return PlanLaunch(plan, method, tuple(one for one in recipes["items"] if one["status"] != NO_LONGER))
 
 
+async def read_recipe(desk: Desk) -> Any:
+    """Return the recipe that the address names. Its steps may be very many, and are not searched for names."""
+    return await desk.ask(GetRecipe, desk.id("recipe_id"), include=None)
+
+
 async def load_recipe(desk: Desk) -> RecipeLaunch:
     """Return the recipe that the address names, with its capability."""
-    recipe = await desk.ask(GetRecipe, desk.id("recipe_id"))
+    recipe = await read_recipe(desk)
     return RecipeLaunch(recipe, await desk.ask(GET_CAPABILITY, recipe["capability_id"]))
 
 
