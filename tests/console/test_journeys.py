@@ -147,6 +147,25 @@ async def test_a_refused_preflight_is_seen_cured_and_passed(page: Page, console:
     await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
 
 
+OVERTAKE = """() => {
+  const send = window.fetch;
+  window.fetch = async (...request) => {
+    const answer = await send(...request);
+    window.fetch = send;
+    document.dispatchEvent(new Event("replaced"));
+    return answer;
+  };
+}"""  # Something on the page changes when the first answer has begun to arrive.
+
+
+async def test_a_judgement_that_is_overtaken_while_it_arrives_is_given_up(page: Page, console: ConsoleStack) -> None:
+    await page.goto(plan_page(console))
+    await page.evaluate(OVERTAKE)
+    await page.get_by_label("Start position").fill("740")
+    await expect(page.locator("#may-start").get_by_text(re.compile("1 of \\d+ closed"))).to_be_visible()
+    assert await page.evaluate("window.fetch.toString()") == "function fetch() { [native code] }"  # it was overtaken
+
+
 async def test_a_run_is_started_and_its_steps_arrive_in_two_browsers(
     page: Page, browser: Browser, console: ConsoleStack
 ) -> None:
