@@ -275,7 +275,9 @@ def query_responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, S
 
 def document_schema(media_type: str) -> Schema:
     """Return the schema of a document, whose members others define."""
-    return {"type": "object", "additionalProperties": True} if media_type.endswith("json") else {"type": "string"}
+    if media_type.endswith("json"):
+        return {"type": "object", "additionalProperties": True}
+    return {"type": "string", "format": "binary"} if media_type == "image/png" else {"type": "string"}
 
 
 def command_responses(operation: Operation, forms: Forms) -> Iterator[tuple[str, Schema]]:

@@ -19,6 +19,7 @@ from baton.domain.kernel import Call, History, NamesOnRequest, Query, State, Tim
 from baton.domain.registry import REGISTRY
 from baton.domain.shared.listing import Order, Page, decode_cursor, encode_cursor, malformed_cursor
 from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import AskPort
 
 PROJECTIONS = "projections"  # the follower that keeps every projection
 OWN_WRITES_WAIT_SECONDS = 2.0
@@ -67,7 +68,10 @@ class Queries:
                     known = (await self._past(session, query, target_id), call)
                 else:
                     known = (await unit.target(operation.aggregate, target_id), call)
-            return await self._with_names(query, await unit.fulfil(query.answer(*known)), unit)
+            answer = await self._with_names(query, await unit.fulfil(query.answer(*known)), unit)
+        if isinstance(answer, AskPort):  # what may take long is asked once the connection is given back
+            return await getattr(self.ports, answer.method.__name__)(*answer.arguments)
+        return answer
 
     async def _with_names(self, query: Query, answer: Any, unit: UnitOfWork) -> Any:
         """Return an answer, as plain data with the names of what it refers to where that is asked for."""

@@ -5437,6 +5437,9 @@ class Operations:
         min_position: int | None = ...,
     ) -> Document:
         """The provenance of a dataset as PROV-JSON, for readers of that form."""
+    def get_dataset_preview(self, dataset_id: NameOrId) -> Document:
+        """A small picture of a dataset: the middle frame of the largest array in its HDF5 file, in shades of
+        grey."""
     def get_decision_history(
         self, decision_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> DecisionHistory:
@@ -6394,6 +6397,7 @@ class DatasetThing(Thing):
     get = verb(Operations.get_dataset)
     get_datacite = verb(Operations.get_dataset_datacite)
     get_history = verb(Operations.get_dataset_history)
+    get_preview = verb(Operations.get_dataset_preview)
     get_prov = verb(Operations.get_dataset_prov)
     get_provenance = verb(Operations.get_dataset_provenance)
     get_provenance_picture = verb(Operations.get_dataset_provenance_picture)
@@ -10344,6 +10348,9 @@ class AsyncOperations:
         min_position: int | None = ...,
     ) -> Document:
         """The provenance of a dataset as PROV-JSON, for readers of that form."""
+    async def get_dataset_preview(self, dataset_id: NameOrId) -> Document:
+        """A small picture of a dataset: the middle frame of the largest array in its HDF5 file, in shades of
+        grey."""
     async def get_decision_history(
         self, decision_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> DecisionHistory:
@@ -11309,6 +11316,7 @@ class AsyncDatasetThing(AsyncThing):
     get = verb(AsyncOperations.get_dataset)
     get_datacite = verb(AsyncOperations.get_dataset_datacite)
     get_history = verb(AsyncOperations.get_dataset_history)
+    get_preview = verb(AsyncOperations.get_dataset_preview)
     get_prov = verb(AsyncOperations.get_dataset_prov)
     get_provenance = verb(AsyncOperations.get_dataset_provenance)
     get_provenance_picture = verb(AsyncOperations.get_dataset_provenance_picture)

@@ -35,7 +35,7 @@ CONTEXTS = {
     "calibration": ("calibration", "publication", "at_risk_results"),
     "data": (
         *("dataset", "distribution", "acquisition", "scan", "attestation", "procedure_files", "edition", "exports"),
-        *("catalogue", "provenance"),
+        *("catalogue", "provenance", "preview"),
     ),
     "decision": ("decision",),
     "agent": (*("agent", "language_model", "conclusions", "debrief", "caution_proposal", "rule_agents", "reactions"),),

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -11,14 +12,17 @@ import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
+from tests.support.api.data_products import register_copy
 from tests.support.api.data_story import DataStory, tell_data_story
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.page_source import PageSource
 from tests.support.console.page_text import text_of
 from tests.support.databases import fresh_database
+from tests.support.infrastructure.pictures import pixels_of, write_array
 from tests.support.service import Api, running_api
 
 READER = ["GetDataset", "GetDatasetProvenancePicture"]
+FRAME = [[0, 51, 102], [153, 204, 255]]
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Archive:
     """A told story of data, and those who may see all of it, some of it and none of it."""
 
     story: DataStory
+    root: Path
     curator: Api
     reader: Api
     stranger: Api
@@ -41,12 +46,16 @@ class Archive:
 
 
 @pytest.fixture(scope="module")
-async def archive(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Archive]:
+async def archive(
+    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Archive]:
+    root = tmp_path_factory.mktemp("data")
     with fresh_database(postgres, template) as url:
         async with running_api(url) as api:
             story = await tell_data_story(api)
         admin = str(uuid4())
-        async with running_api(url, authorization_mode="policy", bootstrap_principal_id=admin) as api:
+        enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin, "data_roots": (root,)}
+        async with running_api(url, **enforced) as api:
             boss = api.acting_as(admin)
             everything = sorted({operation.command_name for operation in REGISTRY})
             people = [await boss.create("/actors", {"name": name}) for name in ("Curator", "Reader")]
@@ -55,7 +64,7 @@ async def archive(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Ar
                 permitted = {"permitted_principal_ids": [person], "permitted_commands": commands}
                 await boss.create("/policies", {**grant, **permitted})
             curator, reader, stranger = (api.acting_as(person) for person in (*people, uuid4()))
-            yield Archive(story, curator, reader, stranger)
+            yield Archive(story, root, curator, reader, stranger)
 
 
 async def test_the_newest_datasets_stand_first_beside_what_needs_a_check(archive: Archive) -> None:
@@ -93,7 +102,7 @@ async def test_the_lineage_is_a_picture_and_a_list(archive: Archive) -> None:
     assert "dataset segmentation" in became
     assert "edition Fatigue of an alloy bar" in became
     assert "calibration revision Rotation center" in text
-    (image,) = PageSource.of(html).all("img")
+    (image,) = [one for one in PageSource.of(html).all("img") if "lineage" in one.get("src")]
     picture = await archive.curator.request("GET", image.get("src"))
     assert picture.headers["content-type"] == "image/svg+xml"
     assert ElementTree.fromstring(picture.text).tag.endswith("svg")
@@ -108,6 +117,31 @@ async def test_the_picture_is_for_those_who_may_see_it(archive: Archive) -> None
     assert "GetDatasetProvenancePicture" in answers[1].text
     assert "svg xmlns" not in answers[1].text
     assert (await archive.reader.get(f"{path}/datacite.json")).status_code == 403
+
+
+async def test_a_dataset_is_shown_by_a_picture_of_its_file(archive: Archive) -> None:
+    html = await archive.page("/datasets/{raw}")
+    (image,) = [one for one in PageSource.of(html).all("img") if "preview" in one.get("src")]
+    assert (image.get("alt"), image.get("loading")) == ("Picture of the dataset raw projections", "lazy")
+    await register_copy(archive.curator, archive.ids["raw"], uri=write_array(archive.root / "raw.h5", FRAME).as_uri())
+    picture = await archive.curator.get(image.get("src"))
+    assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png")
+    assert (picture.headers["cache-control"], picture.headers["vary"]) == ("private, max-age=60", "cookie")
+    assert pixels_of(picture.content) == FRAME
+
+
+async def test_where_there_is_no_picture_a_card_says_why(archive: Archive) -> None:
+    path = f"/console/datasets/{archive.ids['segmentation']}/preview.png"
+    card = await archive.curator.get(path)
+    assert (card.status_code, card.headers["content-type"]) == (200, "image/svg+xml")
+    assert card.headers["content-security-policy"].startswith("default-src 'none'")
+    title = ElementTree.fromstring(card.text).findtext("{http://www.w3.org/2000/svg}title", "")
+    assert title.startswith("No copy of this dataset is a file that the API can read")
+    assert "no picture" in card.text
+    refused = await archive.reader.get(path)
+    assert (refused.status_code, "GetDatasetPreview" in refused.text) == (403, True)
+    html = (await archive.reader.get(f"/console/datasets/{archive.ids['segmentation']}")).text
+    assert "preview.png" not in html, "no picture is asked for that would be refused"
 
 
 async def test_a_stranger_sees_no_data(archive: Archive) -> None:

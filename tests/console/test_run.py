@@ -115,9 +115,14 @@ async def test_readings_are_plotted_and_shown_in_another_unit_on_request(measure
 
 
 async def test_data_and_notes_stand_on_the_page(measured_run: MeasuredRun) -> None:
-    text = text_of(await measured_run.page())
+    html = await measured_run.page()
+    text = text_of(html)
     assert "Raw projections" in text
     assert "It was a little cold." in text
+    (image,) = PageSource.of(html).all("img")
+    assert (image.get("alt"), image.get("loading")) == ("Picture of the dataset Raw projections", "lazy")
+    picture = await measured_run.line.api.get(image.get("src"))
+    assert (picture.status_code, picture.headers["content-type"]) == (200, "image/svg+xml"), "its file is not here"
 
 
 async def test_the_phases_of_a_conducted_run_lead_to_their_pages(measured_run: MeasuredRun) -> None:

@@ -18,7 +18,8 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 VALIDATE = "import json, sys; from openapi_spec_validator import validate; validate(json.load(sys.stdin))"
-CONFIGURATION = {"content_type_overrides": {"image/svg+xml": "application/octet-stream"}, "post_hooks": []}
+PICTURES = dict.fromkeys(("image/svg+xml", "image/png"), "application/octet-stream")
+CONFIGURATION = {"content_type_overrides": PICTURES, "post_hooks": []}
 """What the generator is told: it knows no pictures, and nothing formats what it writes."""
 
 

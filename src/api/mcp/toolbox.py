@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from base64 import b64encode
 from collections.abc import Coroutine, Iterable, Mapping
 from functools import cache, cached_property
 from inspect import getdoc
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import mcp_types
 import orjson
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ContentBlock, TextContent
+from mcp_types import CallToolResult, ContentBlock, EmbeddedResource, ImageContent, TextContent, TextResourceContents
 from pydantic import BaseModel, Field
 
 from baton.api.argument_help import with_help
@@ -30,6 +31,7 @@ from baton.domain.shared.refusals import NotFound
 
 LARGEST_PAGE = 64 * 1024  # bytes of a page of a list; a longer one is asked for again with fewer items
 SUGGESTIONS = 3
+IMAGES = ("image/png",)  # the pictures that models look at; any other document is text
 
 
 class UnknownOperationError(NotFound):
@@ -215,20 +217,22 @@ def tool_answer(said: str, body: bytes, caller: Caller, facts: Mapping[str, Any]
 
 
 def document_answer(document: Document, caller: Caller) -> CallToolResult:
-    """Return a document as a resource with its media type, and as a structure too where it is JSON."""
-    resource = mcp_types.TextResourceContents(
-        uri=f"baton:document/{caller.correlation_id}", mime_type=document.media_type, text=document.content.decode()
-    )
+    """Return a document as an image or as a resource with its media type, and as a structure too where it is JSON."""
     said = sentences.document_sentence(document.media_type, len(document.content))
-    content: list[ContentBlock] = [
-        TextContent(type="text", text=said),
-        mcp_types.EmbeddedResource(type="resource", resource=resource),
-    ]
     return CallToolResult(
-        content=content,
+        content=[TextContent(type="text", text=said), document_content(document, caller)],
         structured_content=orjson.loads(document.content) if document.media_type.endswith("json") else None,
         _meta={"baton/correlation_id": str(caller.correlation_id)},
     )
+
+
+def document_content(document: Document, caller: Caller) -> ContentBlock:
+    """Return what a document holds, in the form that the protocol has for its kind."""
+    if document.media_type in IMAGES:
+        return ImageContent(type="image", data=b64encode(document.content).decode(), mime_type=document.media_type)
+    address = f"baton:document/{caller.correlation_id}"
+    text = TextResourceContents(uri=address, mime_type=document.media_type, text=document.content.decode())
+    return EmbeddedResource(type="resource", resource=text)
 
 
 def tool_refusal(body: Mapping[str, Any], caller: Caller) -> CallToolResult:

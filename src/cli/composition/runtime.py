@@ -53,7 +53,7 @@ from baton.domain.data.procedure_files import FileRow
 from baton.domain.enclosure.enclosure import RegisterEnclosure, enclosure_key
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.federation.facility import Facility
-from baton.domain.kernel import Call, Event, State
+from baton.domain.kernel import Call, Document, Event, State
 from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
 from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
 from baton.domain.operation.conduct.results import ActuationKind
@@ -87,6 +87,7 @@ from baton.infrastructure.postgres.pool import AppendNotifier, PostgresAppendLis
 from baton.infrastructure.postgres.projections import unbuilt_projections
 from baton.infrastructure.postgres.store import PostgresStore, Pruner
 from baton.infrastructure.publishing import FileMirror, OutboxPublisher
+from baton.infrastructure.scans.previews import LocalPreviews
 from baton.infrastructure.scans.reader_process import ReaderProcess
 from baton.infrastructure.scans.scan_files import LocalScanFiles
 from baton.infrastructure.signing import KeyDirectorySigner, KeyDirectoryVerifier
@@ -287,6 +288,9 @@ class RuntimePorts:
     ) -> Sequence[Mapping[str, Any]]:
         return await self._runtime.provenance_reader.rows(summary, columns, column, values, limit)
 
+    async def preview(self, uris: Sequence[str]) -> Document:
+        return Document("image/png", await self._runtime.previews.picture(uris))
+
     async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
         return await self._runtime.provenance_reader.recorders(state, ids)
 
@@ -364,6 +368,7 @@ class Runtime:
         hosts, budget = settings.verifier_allowed_hosts, settings.verifier_budget_seconds
         self.byte_sources = ByteSources(self.data_files, hosts, budget)
         self.scan_reader = ReaderProcess(settings.scan_reader_memory_bytes, settings.scan_reader_seconds)
+        self.previews = LocalPreviews(self.data_files, self.scan_reader)
         self.catalogues = configured_catalogues(settings, self.data_files)
         keys = settings.signing_key_directory
         self.signer, self.verifier = KeyDirectorySigner(keys), KeyDirectoryVerifier(keys)

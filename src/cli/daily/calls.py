@@ -32,6 +32,8 @@ def call(session: ServiceSession, operation: OperationName, arguments: Arguments
     called = known_operation(operation)
     answer = session.client.call(called.name, **parse_arguments(called, arguments or ()))
     if called.media_types:
+        if sys.stdout.isatty() and b"\0" in answer.content:
+            refuse("The answer is no text; write it to a file: put > and a name behind this command.")
         sys.stdout.buffer.write(answer.content)
         sys.stdout.buffer.flush()
     elif answer is not None or session.as_json:

@@ -21,6 +21,7 @@ from baton.domain.data.dataset import Dataset, DatasetIntent, DatasetStatus, Lis
 from baton.domain.data.distribution import Distribution, ListDistributions
 from baton.domain.data.edition import Edition, GetEditionManifest, ListEditions
 from baton.domain.data.exports import GetDatasetDatacite, GetEditionDatacite
+from baton.domain.data.preview import DatasetPreviewUnavailableError, GetDatasetPreview
 from baton.domain.data.provenance import GetDatasetProv, GetDatasetProvenance, GetDatasetProvenancePicture
 from baton.domain.kernel import Document, Query
 from baton.domain.shared.refusals import Refusal
@@ -36,6 +37,7 @@ OUTCOME_LOOKS = {"Match": GOOD, "Mismatch": STOP, "Unreachable": LOOK}
 SHOWN, FEW = 50, 10
 DRAWN = {"limit": 150, "max_depth": 8}
 """How much of a lineage is drawn and listed."""
+PREVIEW_CACHING = b"private, max-age=60"
 PICTURE_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 
 data = page(
@@ -122,7 +124,7 @@ async def load_head(desk: Desk) -> Context:
 
 @dataset.region("facts", asks=[GET_DATASET], watches=("Run", "Subject"))
 async def load_facts(desk: Desk) -> Context:
-    return {"view": await load_dataset(desk)}
+    return {"view": await load_dataset(desk), "may_see_preview": desk.may(GetDatasetPreview)}
 
 
 def dataset_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
@@ -343,10 +345,11 @@ EDITION_EXPORTS = (
 )
 
 
-def document_response(document: Document, policy: bytes | None = None) -> Response:
+def document_response(document: Document, policy: bytes | None = None, cache: bytes | None = None) -> Response:
     """Return a file; a picture with a style of its own may use that and nothing else."""
-    headers = [(name, policy if policy and name == b"content-security-policy" else value) for name, value in PAGE_HEADERS]
-    return Response(200, document.content, headers, content_type=document.media_type.encode())
+    own = {b"content-security-policy": policy, b"cache-control": cache}
+    headers = [(name, own.get(name) or value) for name, value in PAGE_HEADERS]
+    return Response(200, document.content, [*headers, (b"vary", b"cookie")], content_type=document.media_type.encode())
 
 
 def serve_export(path: str, id_name: str, query: type[Query], policy: bytes | None = None, **fields: Any) -> None:
@@ -363,3 +366,15 @@ for one in DATASET_EXPORTS:
     serve_export(f"/datasets/{{dataset_id}}/{one.name}", "dataset_id", one.query)
 for one in EDITION_EXPORTS:
     serve_export(f"/editions/{{edition_id}}/{one.name}", "edition_id", one.query)
+
+
+@handles("GET", "/datasets/{dataset_id}/preview.png")
+async def serve_preview(console: "Console", request: Request, session: ConsoleSession) -> Response:
+    """Answer with the picture of a dataset, or with a card that says why there is none."""
+    desk = console.desk_of(request, session)
+    try:
+        picture = await desk.ask(GetDatasetPreview, desk.id("dataset_id"))
+    except DatasetPreviewUnavailableError as refusal:
+        card = console.templates.render("dataset/no_picture.svg", {"why": refusal.detail})
+        picture = Document("image/svg+xml", card.encode())
+    return document_response(picture, PICTURE_POLICY, PREVIEW_CACHING)

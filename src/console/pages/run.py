@@ -17,6 +17,7 @@ from baton.console.units import UnitError, convert, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
 from baton.domain.data.dataset import ListDatasets
 from baton.domain.data.distribution import ListDistributions
+from baton.domain.data.preview import GetDatasetPreview
 from baton.domain.operation.conduct.views import GetProcedureConduct
 from baton.domain.run.conduct import GetRunConduct
 from baton.domain.run.logbooks import (
@@ -31,7 +32,7 @@ from baton.domain.run.run import HELD, LIVE, RUNNING, Run
 GetRun, GetRunHistory = query_named("get_run"), query_named("get_run_history")
 GetPlan, GetMethod, GetDecision = query_named("get_plan"), query_named("get_method"), query_named("get_decision")
 SHOWN_CHANNELS = 8
-PLOTTED_READINGS, MOST_READINGS = 1200, 500  # of all channels together, and of one
+PLOTTED_READINGS, MOST_READINGS = 640, 500  # of all channels together, and of one
 SHOWN_DATASETS, SHOWN_ENTRIES, SHOWN_DECISIONS = 8, 10, 6
 HISTORY_PAGE, HISTORY_PAGES = 100, 5
 UNIT = "unit."  # before the name of a channel: the unit to show it in
@@ -261,7 +262,12 @@ async def load_data(desk: Desk) -> Context:
     answer = await desk.ask(ListDatasets, producing_run_id=id, limit=SHOWN_DATASETS, order="desc")
     items = answer["items"]
     copies = await asyncio.gather(*(load_copies(desk, item["dataset_id"]) for item in items))
-    return {"rows": list(zip(items, copies, strict=True)), "more": answer["next_cursor"] is not None, "id": id}
+    return {
+        "rows": list(zip(items, copies, strict=True)),
+        "more": answer["next_cursor"] is not None,
+        "may_see_previews": desk.may(GetDatasetPreview),
+        "id": id,
+    }
 
 
 async def load_copies(desk: Desk, dataset_id: str) -> list[dict[str, Any]] | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from baton.domain.data.lineage import Lineage, LineageDirection
     from baton.domain.data.procedure_files import FileRow
     from baton.domain.equipment.values import ExternalIdScheme
-    from baton.domain.kernel import Call, Command, Event, State
+    from baton.domain.kernel import Call, Command, Document, Event, State
     from baton.domain.operation.conduct.action_signals import ActionSignals
     from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSample
     from baton.domain.operation.conduct.estimates import ConductWalk, StepDuration, StepKey
@@ -173,6 +173,10 @@ class Ports(Protocol):
         self, summary: type[Summary], columns: Sequence[str], column: str, values: Sequence[UUID], limit: int
     ) -> Sequence[Mapping[str, Any]]:
         """Return these columns, or all, of the rows of a projection whose column is or holds one of these values."""
+
+    async def preview(self, uris: Sequence[str]) -> Document:
+        """Return a picture of the first of these files that can be read here; raise DatasetPreviewUnavailableError where
+        there is none."""
 
     async def stream_recorders(self, state: type[State], ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
         """Return who recorded the first event of each of these streams."""

@@ -130,7 +130,8 @@ class PermittedCommands:
 
 @dataclass(frozen=True)
 class AskPort:
-    """What a method of `Ports` answers to plain arguments."""
+    """What a method of `Ports` answers to plain arguments. A query whose answer may take long answers with this itself: then
+    the port is asked once the record is read, and no connection waits for it."""
 
     method: Callable[..., Awaitable[Any]]
     arguments: tuple[Any, ...]

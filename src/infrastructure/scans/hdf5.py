@@ -4,6 +4,7 @@ declared size before. It runs in the reading process, and imports nothing of the
 import math
 import re
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import h5py
@@ -18,6 +19,8 @@ MAX_CHUNKS = 100_000
 CHUNKS_AT_A_TIME = 4096
 MAX_LINKS = 1000  # entries that are looked through in one group
 MAX_HOPS = 16  # soft links on the way to one object
+MAX_WALK = 10_000  # entries that are looked at in a walk through all groups
+MAX_DEPTH = 32  # groups within groups on such a walk
 PLAIN_LAYOUTS = (h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED)
 FILTERS = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32)
 UNIT = re.compile(r"[A-Za-z°µμ]{1,32}")
@@ -65,6 +68,26 @@ class Hdf5File:
         names: list[bytes] = []
         self._root.links.iterate(names.append)
         return sorted(text for name in names if (text := _decode(name)) is not None)
+
+    def arrays(self) -> Iterator[tuple[Any, tuple[int, ...]]]:
+        """Yield the arrays of numbers in the file with their shapes, those near its top first. Only hard links are followed,
+        no object is looked at twice, and what is deeper or comes later than a walk may go is left out."""
+        waiting, seen, left = deque([(self._root, 0)]), {h5o.get_info(self._root).addr}, MAX_WALK
+        while waiting and left > 0:
+            group, depth = waiting.popleft()
+            names = _names_in(group, left)
+            left -= len(names)
+            for name in names:
+                if group.links.get_info(name).type != h5l.TYPE_HARD:
+                    continue
+                found = h5o.open(group, name)
+                if (address := h5o.get_info(found).addr) in seen:
+                    continue
+                seen.add(address)
+                if isinstance(found, h5g.GroupID) and depth < MAX_DEPTH:
+                    waiting.append((found, depth + 1))
+                elif isinstance(found, h5d.DatasetID) and (shape := _shape_if_plain(found)) is not None:
+                    yield found, shape
 
     def frame_count(self, path: str, start: Any = None) -> int | None:
         """Return the length of the first axis of an array of numbers, or None where there is none; nothing is read."""
@@ -156,19 +179,43 @@ def _shape_of_numbers(dataset: Any) -> tuple[int, ...]:
     return tuple(dataset.shape)
 
 
+def _shape_if_plain(dataset: Any) -> tuple[int, ...] | None:
+    try:
+        return _shape_of_numbers(_plain_dataset(dataset))
+    except UnusableError:
+        return None
+
+
+def _names_in(group: Any, limit: int) -> list[bytes]:
+    """Return the names in a group, so many at the most."""
+    names: list[bytes] = []
+
+    def add(name: bytes) -> bool | None:
+        names.append(name)
+        return True if len(names) >= limit else None  # which ends the iteration
+
+    group.links.iterate(add)
+    return names
+
+
 def _refuse_bombs(dataset: Any, shape: tuple[int, ...]) -> None:
     """Refuse an array that takes more to read than its content can be worth, by what it declares."""
-    count, item = math.prod(shape), dataset.get_type().get_size()
-    if count > MAX_VALUES or item > MAX_TEXT:
+    if math.prod(shape) > MAX_VALUES or dataset.get_type().get_size() > MAX_TEXT:
         raise UnusableError(f"declares more than {MAX_VALUES} values, or values that are too large")
-    creation = dataset.get_create_plist()
+    refuse_large_pieces(dataset, shape, MAX_CHUNK_BYTES, MAX_CHUNKS)
+
+
+def refuse_large_pieces(dataset: Any, shape: tuple[int, ...], max_bytes: int, max_count: int) -> None:
+    """Refuse an array of which a part of this shape is stored in pieces that are too many, too large, or not what they
+    are said to be."""
+    creation, item = dataset.get_create_plist(), dataset.get_type().get_size()
     if creation.get_layout() != h5d.CHUNKED:
         return
     chunk = creation.get_chunk()
-    if math.prod(chunk) * item > MAX_CHUNK_BYTES:
-        raise UnusableError(f"is stored in pieces of more than {MAX_CHUNK_BYTES >> 20} MiB")
-    if math.prod(-(-length // piece) for length, piece in zip(shape, chunk, strict=True)) > MAX_CHUNKS:
-        raise UnusableError(f"is stored in more than {MAX_CHUNKS} pieces")
+    if math.prod(chunk) * item > max_bytes:
+        raise UnusableError(f"is stored in pieces of more than {max_bytes >> 20} MiB")
+    if math.prod(-(-length // piece) for length, piece in zip(shape, chunk, strict=True)) > max_count:
+        raise UnusableError(f"is stored in more than {max_count} pieces")
     if {creation.get_filter(place)[0] for place in range(creation.get_nfilters())} - {*FILTERS}:
         raise UnusableError("is compressed by something else than gzip")
     plain = math.prod(chunk) * item

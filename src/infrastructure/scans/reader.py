@@ -1,9 +1,9 @@
 """The process that reads scan files: it waits for descriptors of files, and has each read by a child of its own that is
 confined before it looks at the file. It never looks at a file itself, and imports nothing of the service but its layouts.
 
-`python -I -m baton.infrastructure.scans.reader FD`, where FD is the socket on which requests come: the limits as JSON, with
-two descriptors, of the file and of a socket for the answer. The answer is a descriptor by which the child is killed, and,
-once the child was told to begin, one line of JSON: what the file says, or what is wrong with it."""
+`python -I -m baton.infrastructure.scans.reader FD`, where FD is the socket on which requests come: what is wanted and the
+limits as JSON, with two descriptors, of the file and of a socket for the answer. The answer is a descriptor by which the
+child is killed, and, once the child was told to begin, one line of JSON: what was wanted, or what is wrong with the file."""
 
 import json
 import os
@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 
 from baton.infrastructure.scans.hdf5 import Hdf5File
 from baton.infrastructure.scans.layouts import ScanFaultError, describe
+from baton.infrastructure.scans.pictures import draw
+
+READINGS = {"description": describe, "picture": draw}
+"""What can be wanted of a file."""
 
 
 class ReadingLimits(NamedTuple):
@@ -35,7 +39,8 @@ def serve(requests: socket.socket) -> None:
         with socket.socket(fileno=answer) as answers:
             if (child := os.fork()) == 0:
                 requests.close()
-                read_confined(file, answers, ReadingLimits(**json.loads(message)))
+                request = json.loads(message)
+                read_confined(file, answers, request["wanted"], ReadingLimits(**request["limits"]))
             _hand_over(child, answers)
         os.close(file)
 
@@ -51,12 +56,12 @@ def _hand_over(child: int, answers: socket.socket) -> None:
         os.close(handle)
 
 
-def read_confined(file: int, answers: socket.socket, limits: ReadingLimits) -> None:
+def read_confined(file: int, answers: socket.socket, wanted: str, limits: ReadingLimits) -> None:
     """Read one file in this process, which can do nothing else any more, and end it."""
     try:
         if answers.recv(1):
             confine(file, limits)
-            answers.sendall(json.dumps(read(file, limits), allow_nan=False).encode() + b"\n")
+            answers.sendall(json.dumps(read(file, wanted, limits), allow_nan=False).encode() + b"\n")
     finally:
         os._exit(0)
 
@@ -77,10 +82,10 @@ def confine(file: int, limits: ReadingLimits) -> None:
     signal.alarm(limits.seconds)
 
 
-def read(file: int, limits: ReadingLimits) -> dict[str, Any]:
-    """Return what a file says, or what is wrong with it."""
+def read(file: int, wanted: str, limits: ReadingLimits) -> dict[str, Any]:
+    """Return what is wanted of a file, or what is wrong with it."""
     try:
-        return {"description": describe(Hdf5File(f"/proc/self/fd/{file}"))}
+        return {wanted: READINGS[wanted](Hdf5File(f"/proc/self/fd/{file}"))}
     except ScanFaultError as fault:
         return _fault(fault.reason, fault.detail)
     except MemoryError:

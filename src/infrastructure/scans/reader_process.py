@@ -1,5 +1,5 @@
-"""The reading process as its worker sees it: started when it is first needed, asked for one file at a time from as many
-threads as there are files, and started again where it has died."""
+"""The reading process as a worker or the API sees it: started when it is first needed, asked for one file at a time from as
+many threads as there are files, and started again where it has died."""
 
 import asyncio
 import json
@@ -13,12 +13,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Base64Bytes, Field, ValidationError, model_validator
 
 from baton.domain.data.scan import InvalidScanFileError, ScanDescription, ScanFileInvalidReason, ScanReaderMissingError
 from baton.domain.kernel import Value
+from baton.infrastructure.scans.png import LONGEST_SIDE
 
 NEEDED = ("h5py", "numpy", "pint")
 ENVIRONMENT = {
@@ -27,7 +28,7 @@ ENVIRONMENT = {
     "HDF5_PLUGIN_PRELOAD": "::",  # means that no plugin is ever loaded
     "OPENBLAS_NUM_THREADS": "1",
 }
-LONGEST_ANSWER = 64 * 1024  # bytes
+LONGEST_ANSWER = 144 * 1024  # bytes; the pixels of a picture take most of them
 START_SECONDS = 60.0  # that the process may take until it has its libraries
 UNREADABLE = ScanFileInvalidReason.UNREADABLE
 LATE = b"late"  # stands for the answer of a reader that took too long
@@ -40,10 +41,29 @@ class ScanFault(Value):
     detail: Annotated[str, Field(max_length=500)]
 
 
+Side = Annotated[int, Field(ge=1, le=LONGEST_SIDE)]
+
+
+class GreyPicture(Value):
+    """A picture in shades of grey, its pixels line by line from the top."""
+
+    width: Side
+    height: Side
+    pixels: Base64Bytes
+
+    @model_validator(mode="after")
+    def check_size(self) -> Self:
+        """Refuse a picture that has more or fewer pixels than its sides say."""
+        if len(self.pixels) != self.width * self.height:
+            raise ValueError("the pixels do not fill the picture")
+        return self
+
+
 class ScanReport(Value):
     """What the reading process answers; it has looked at a hostile file, and is believed only as far as this form goes."""
 
     description: ScanDescription | None = None
+    picture: GreyPicture | None = None
     fault: ScanFault | None = None
 
 
@@ -52,38 +72,51 @@ class ReaderProcess:
 
     def __init__(self, memory_bytes: int, seconds: int) -> None:
         self._seconds = seconds
-        self._limits = json.dumps({"memory_bytes": memory_bytes, "seconds": seconds}).encode()
+        self._limits = {"memory_bytes": memory_bytes, "seconds": seconds}
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
         self._starting = threading.Lock()
 
     async def describe(self, file: int) -> ScanDescription:
-        """Return what the file behind a descriptor says, or refuse it; a reading process that has died is started again."""
+        """Return what the file behind a descriptor says of itself as a scan, or refuse it."""
+        description: ScanDescription = await self._read("description", file)
+        return description
+
+    async def take_picture(self, file: int) -> GreyPicture:
+        """Return the picture of the file behind a descriptor, or refuse it."""
+        picture: GreyPicture = await self._read("picture", file)
+        return picture
+
+    async def _read(self, wanted: str, file: int) -> Any:
+        """Return what is wanted of a file, or refuse it; a reading process that has died is started again."""
+        request = json.dumps({"wanted": wanted, "limits": self._limits}).encode()
         for _ in range(2):
             (answers, theirs), given_up = socket.socketpair(), threading.Event()
             try:
-                answer = await asyncio.to_thread(self._exchange, file, answers, theirs, given_up)
+                answer = await asyncio.to_thread(self._exchange, request, file, answers, theirs, given_up)
             except asyncio.CancelledError:
                 given_up.set()
                 with suppress(OSError):
                     answers.shutdown(socket.SHUT_RDWR)  # the thread ends, and kills the reader
                 raise
             if answer is not None:
-                return self._judge(answer)
-        raise _unreadable("The process that reads files does not run; look at the worker's machine, then try again.")
+                return self._judge(wanted, answer)
+        raise _unreadable("The process that reads files does not run; look at the machine of the service, then try again.")
 
     def close(self) -> None:
         """End the process; what it reads ends by its own limits."""
         with self._starting:
             self._forget()
 
-    def _exchange(self, file: int, answers: socket.socket, theirs: socket.socket, given_up: threading.Event) -> bytes | None:
+    def _exchange(
+        self, request: bytes, file: int, answers: socket.socket, theirs: socket.socket, given_up: threading.Event
+    ) -> bytes | None:
         """Have a file read and return what is said of it; nothing where its reader died, None where none was started."""
         with answers:
             with theirs:
                 requests = self._ensure_process()
                 with suppress(OSError):
-                    socket.send_fds(requests, [self._limits], [file, theirs.fileno()])
+                    socket.send_fds(requests, [request], [file, theirs.fileno()])
             answers.settimeout(START_SECONDS)
             try:
                 _, descriptors, _, _ = socket.recv_fds(answers, 1, 1)
@@ -108,7 +141,8 @@ class ReaderProcess:
                 answer += part
         return LATE if not answer and time.monotonic() >= deadline else answer
 
-    def _judge(self, answer: bytes) -> ScanDescription:
+    def _judge(self, wanted: str, answer: bytes) -> Any:
+        """Return what was wanted from an answer, as far as it is to be believed."""
         if answer is LATE:
             raise _unreadable(
                 f"It takes longer than {self._seconds} s to read (SCAN_READER_SECONDS); look at what it holds."
@@ -119,8 +153,8 @@ class ReaderProcess:
             report = ScanReport.model_validate_json(answer)
         except ValidationError:
             raise _unreadable("What was read of it makes no sense; look at what the file holds.") from None
-        if report.description is not None:
-            return report.description
+        if (content := getattr(report, wanted)) is not None:
+            return content
         fault = report.fault or ScanFault(reason=UNREADABLE, detail="Nothing could be read of it; look at what it holds.")
         raise InvalidScanFileError(fault.detail, reason=fault.reason)
 

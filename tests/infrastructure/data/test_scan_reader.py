@@ -221,10 +221,10 @@ async def test_a_worker_without_the_libraries_says_what_to_install(monkeypatch: 
 
 
 async def test_an_answer_that_makes_no_sense_is_not_believed(reader: ReaderProcess) -> None:
-    answers: list[Any] = [b"", b"{}\n", b"{", b"no JSON\n", b'{"description": {"layout": "DataExchange"}}\n', b"x" * 70000]
+    answers: list[Any] = [b"", b"{}\n", b"{", b"no JSON\n", b'{"description": {"layout": "DataExchange"}}\n', b"x" * 150_000]
     for answer in answers:
         with pytest.raises(InvalidScanFileError) as caught:
-            reader._judge(answer)
+            reader._judge("description", answer)
         assert caught.value.reason == "unreadable"
 
 

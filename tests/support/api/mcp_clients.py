@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, ResourceContents
+from mcp_types import CallToolResult, ImageContent, ResourceContents
 
 from tests.support.service import Api
 
@@ -60,10 +60,12 @@ def json_of(result: CallToolResult) -> Any:
     return json.loads(text_of(result).split("\n", 1)[1])
 
 
-def document_of(result: CallToolResult) -> ResourceContents:
+def document_of(result: CallToolResult) -> ResourceContents | ImageContent:
     """The file that a tool answered, after a sentence."""
     sentence, content = result.content
     assert sentence.type == "text"
+    if content.type == "image":
+        return content
     assert content.type == "resource"
     return content.resource
 

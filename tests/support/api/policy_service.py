@@ -8,9 +8,11 @@ from typing import Any
 from uuid import uuid4
 
 from baton.domain.registry import Operation
+from tests.support.api.data_products import register_copy
 from tests.support.api.list_samples import CATALOGUES
 from tests.support.api.mcp_clients import MCP
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, create_samples
+from tests.support.infrastructure.pictures import write_array
 from tests.support.service import Api, running_api
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -73,6 +75,7 @@ async def open_policy_service(
     """One person holds every permission on both surfaces, and so does a twin; another one is known to the service and holds
     none. The samples are made by the first one, through what `author` makes of their client."""
     admin, enforced = str(uuid4()), {"authorization_mode": "policy", "publication_outbox": outbox, **CATALOGUES}
+    enforced["data_roots"] = (outbox,)
     async with running_api(database_url, bootstrap_principal_id=admin, **enforced) as api:
         boss = api.acting_as(admin)
         owner = await boss.create("/actors", {"name": "Owner"})
@@ -85,4 +88,5 @@ async def open_policy_service(
         permitted = api.acting_as(owner)
         ids = await create_samples(author(permitted))
         (outbox / f"{ids['receipt_id']}.json").write_text("{}")
+        await register_copy(permitted, ids["dataset_id"], uri=write_array(outbox / "scan.h5", [[1, 2], [3, 4]]).as_uri())
         yield PolicyService(permitted, api.acting_as(stranger), ids, api.acting_as(twin))
