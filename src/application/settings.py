@@ -230,8 +230,8 @@ class Settings(BaseSettings):
     monitored_supplies: tuple[plant.MonitoredSupply, ...] = ()
     """The supplies that are observed from here, as a JSON list."""
     data_roots: tuple[Path, ...] = ()
-    """The directories whose files the service may read, to check copies and to take up scans, as a JSON list of absolute
-    paths; without one, no file is read."""
+    """The directories whose files the service may read, to check copies, to take up scans and to show previews, as a JSON
+    list of absolute paths; without one, no file is read."""
     verifier_allowed_hosts: tuple[HostName, ...] = ()
     """The hosts that copies are read from over HTTP, as a JSON list; `host:port` allows one port, `host` all of them."""
     verifier_budget_seconds: Annotated[float, Field(gt=0, le=DAY)] = 60
