@@ -23,6 +23,8 @@ from baton.domain.contexts import REGISTRY
 log = structlog.get_logger()
 SHORTEST_SECONDS = 0.5  # between two renderings of one view
 SHARE = 10  # of the time of this process, renderings take about one part in so many
+PAUSE_SECONDS = 0.2  # between two looks at the log, at least
+SAVED_SECONDS = 1.0  # of that part, which may be saved for when something happens
 LONGEST_REST_SECONDS = 5.0
 RENEWAL_SECONDS = 30.0  # after so long a region is rendered whatever happened
 MARGIN = 200  # events before the end of the log that are read again: one of a slow transaction may stand among them
@@ -63,8 +65,9 @@ class LiveView:
     trouble: bool = False
     readers: "dict[asyncio.Event, Caller]" = field(default_factory=dict)
 
-    def due(self, now: float) -> frozenset[str]:
-        """Return the regions that are to be rendered now."""
+    def due(self, now: float, urgent: bool) -> frozenset[str]:
+        """Return the regions that are to be rendered now: those that an event may have changed, and those whose time has
+        come unless only what is urgent counts."""
         if now - max(self.rendered_at.values(), default=0.0) < SHORTEST_SECONDS:
             return frozenset()
         waited = {
@@ -72,7 +75,7 @@ class LiveView:
             for name, region in self.page.regions.items()
             if now - self.rendered_at.get(name, 0.0) >= (region.every or RENEWAL_SECONDS)
         }
-        return frozenset(self.stale | waited)
+        return frozenset(self.stale if urgent else self.stale | waited)
 
     def note_events(self, streams: frozenset[str]) -> None:
         """Mark the regions that events of these streams may change."""
@@ -126,8 +129,10 @@ class LiveViews:
             del self._views[view.key]
 
     async def _run(self) -> None:
-        """Render what is due until nobody looks at anything."""
+        """Render what is due until nobody looks at anything. What may be spent on it comes in steadily, and half of what is
+        saved is kept for events: they are shown at once unless there are very many."""
         bookmark, position = None, 0
+        left, counted_at = SAVED_SECONDS, time.monotonic()
         while self._views:
             begun = time.thread_time()  # what waits for the database takes none of this process's time
             try:
@@ -138,9 +143,12 @@ class LiveViews:
             except Exception as error:  # the views stay, and are tried again
                 log.warning("console_cannot_follow", **error_location(error))
             for view in tuple(self._views.values()):
-                await self._render_view(view, position)
-            await asyncio.sleep(min((time.thread_time() - begun) * (SHARE - 1), LONGEST_REST_SECONDS))
-            await self._listener.wait(0.25)
+                await self._render_view(view, position, urgent=left < SAVED_SECONDS / 2)
+            left = max(left - (time.thread_time() - begun), -LONGEST_REST_SECONDS / SHARE)
+            await asyncio.sleep(max(PAUSE_SECONDS, -left * SHARE))
+            await self._listener.wait(PAUSE_SECONDS)
+            elapsed, counted_at = time.monotonic() - counted_at, time.monotonic()
+            left = min(left + elapsed / SHARE, SAVED_SECONDS)
 
     async def _end_of_log(self) -> Bookmark:
         position = await self._feed.store.last_position()
@@ -162,10 +170,10 @@ class LiveViews:
             view.note_events(streams)
         return Bookmark(rows[-1].transaction_id, rows[-1].position), max(position, *(row.position for row in rows))
 
-    async def _render_view(self, view: LiveView, position: int) -> None:
+    async def _render_view(self, view: LiveView, position: int, *, urgent: bool) -> None:
         """Render what is due of a view; where that fails, say so there and try again later."""
         begun = time.monotonic()
-        if not (names := view.due(begun)):
+        if not (names := view.due(begun, urgent)):
             return
         try:
             changed = view.keep(await self._render(view, names, position), time.monotonic())
