@@ -31,6 +31,7 @@ from baton.console.forms import (
 from baton.console.in_process import InProcessClient, problem_of
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
+from baton.console.units import load_units
 from baton.console.verbs import verb_label
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
@@ -75,6 +76,7 @@ class CommandForms:
             change_rows(typed)
             return await self._page(request, session, operation, typed)
         form = self._form(operation, typed)
+        await load_units()
         try:
             arguments = self._arguments(form, typed)
             if CHECK in typed:

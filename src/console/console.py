@@ -23,7 +23,7 @@ from baton.console.page import PAGES, ConsolePage, Handler, MenuGroup, Region
 from baton.console.rendering import Templates, html_response, redirect, serve_static
 from baton.console.sessions import ConsoleSession, Sessions, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.sign_in import SignIn
-from baton.console.units import unit_registry
+from baton.console.units import load_units, unit_registry
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
@@ -74,7 +74,6 @@ class Console:
             session = None
             try:
                 refuse_foreign_sender(request)
-                await self._prepare()
                 session = await self.sessions.open(request, caller.correlation_id)
                 if session.new_cookies and comes_from_elsewhere(request):
                     return self.come_again(request)
@@ -87,15 +86,15 @@ class Console:
                 response = await self.refusal_page(request, session, as_refusal(error, caller.correlation_id), caller)
             if session is not None:
                 response.headers += session.new_cookies
+            self._prepare()
             return response
 
         return answer_as_page
 
-    async def _prepare(self) -> None:
-        """Load the templates and the units aside, which takes a second or two: only who comes first waits for it."""
+    def _prepare(self) -> None:
+        """Once the first page was answered, have everything loaded that others need: that takes a second or two."""
         if self._preparation is None:
             self._preparation = asyncio.ensure_future(asyncio.to_thread(self._load_parts))
-        await asyncio.shield(self._preparation)
 
     def _load_parts(self) -> None:
         self.templates.load_all()
@@ -254,6 +253,7 @@ class HandlerEndpoint:
             body = await request.body()
             session.check_form(typed_in(body))
             request.receive = receive_again(body)
+            await load_units()
         response: Response = await self.handler(self.console, request, session)
         return response
 

@@ -1,9 +1,11 @@
 """Units at the edge: a number may be typed in any unit that its declared one can be converted to, and shown in another one
 on request. What is stored is always in the declared unit."""
 
+import asyncio
 import re
 from functools import cache
 from math import isfinite
+from threading import Lock
 from typing import Any
 
 QUANTITY = re.compile(
@@ -19,6 +21,7 @@ OFFERED = {
     "[mass] * [length] / [time] ** 2": ("N", "mN", "kN"),
     "[length] / [time]": ("m/s", "mm/s", "um/s"),
 }  # What a number of each dimension may be shown in.
+LOADING = Lock()  # units of two registries do not go together
 ANGLES = ("degree", "mrad", "rad")
 OTHER_NAMES = {"deg": "degree", "°": "degree", "µm": "um", "μm": "um", "µs": "us", "Å": "angstrom", "%": "percent"}
 
@@ -28,11 +31,21 @@ class UnitError(ValueError):
 
 
 @cache
-def unit_registry() -> Any:
-    """Return the units that are known; they are loaded when the first is asked for."""
+def _load_registry() -> Any:
     import pint
 
     return pint.UnitRegistry(autoconvert_offset_to_baseunit=True)
+
+
+def unit_registry() -> Any:
+    """Return the units that are known; they are loaded when the first is asked for, which takes a second."""
+    with LOADING:
+        return _load_registry()
+
+
+async def load_units() -> None:
+    """Have the units loaded where nobody else waits for it."""
+    await asyncio.to_thread(unit_registry)
 
 
 @cache

@@ -13,7 +13,7 @@ from baton.console.desk import Desk, query_named
 from baton.console.display import instant_of
 from baton.console.page import SECOND, Context, page
 from baton.console.plots import NARROW, Series, line_plot
-from baton.console.units import UnitError, convert, other_units
+from baton.console.units import UnitError, convert, load_units, other_units
 from baton.console.verbs import VerbButton, form_href, verbs_of
 from baton.domain.data.dataset import ListDatasets
 from baton.domain.data.distribution import ListDistributions
@@ -138,6 +138,8 @@ async def load_readings(desk: Desk) -> Context:
             for one in shown
         )
     )
+    if any(one["units"] for one in shown):
+        await load_units()
     plots = [channel_plot(one, answer["items"], desk) for one, answer in zip(shown, answers, strict=True)]
     names = {one["channel_name"] for one in shown}
     return {
