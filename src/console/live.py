@@ -67,15 +67,16 @@ class LiveView:
 
     def due(self, now: float, urgent: bool) -> frozenset[str]:
         """Return the regions that are to be rendered now: those that an event may have changed, and those whose time has
-        come unless only what is urgent counts."""
+        come, or is long past where only what is urgent counts."""
         if now - max(self.rendered_at.values(), default=0.0) < SHORTEST_SECONDS:
             return frozenset()
+        patience = LONGEST_REST_SECONDS if urgent else 0.0
         waited = {
             name
             for name, region in self.page.regions.items()
-            if now - self.rendered_at.get(name, 0.0) >= (region.every or RENEWAL_SECONDS)
+            if now - self.rendered_at.get(name, 0.0) >= (region.every or RENEWAL_SECONDS) + patience
         }
-        return frozenset(self.stale if urgent else self.stale | waited)
+        return frozenset(self.stale | waited)
 
     def note_events(self, streams: frozenset[str]) -> None:
         """Mark the regions that events of these streams may change."""

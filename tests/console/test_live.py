@@ -17,7 +17,7 @@ from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.desk import Desk
-from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
+from baton.console.live import LONGEST_REST_SECONDS, SHORTEST_SECONDS, LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import ConsolePage
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.kernel import NIL
@@ -124,6 +124,22 @@ def reader_of(views: LiveViews, page: ConsolePage, permitted: frozenset[str]) ->
         return LiveView(ViewKey(page.path, "/console/watched", permitted), page, caller, {}, {})
 
     return LiveReader(views, Request({"headers": []}, receive, {}, 1000), caller, make_view)
+
+
+def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
+    page, now = watched_page(), 1000.0
+    view = LiveView(ViewKey(page.path, "/console/watched", PERMITTED), page, Caller(uuid4(), NIL, uuid4()), {}, {})
+
+    def due(seconds: float, *, urgent: bool) -> set[str]:
+        return set(view.due(now + seconds, urgent)) & set(page.own_regions)
+
+    view.rendered_at |= dict.fromkeys(page.regions, now)
+    assert due(SHORTEST_SECONDS, urgent=False) == set()
+    view.note_events(frozenset({"Supply"}))
+    assert due(0.1, urgent=False) == set(), "it was rendered just now"
+    assert due(1.0, urgent=False) == {"supplies", "me"}
+    assert due(1.0, urgent=True) == {"supplies"}
+    assert due(1.0 + LONGEST_REST_SECONDS, urgent=True) == {"supplies", "me"}
 
 
 async def test_those_who_may_see_the_same_share_one_rendering(database_url: str) -> None:
