@@ -334,7 +334,7 @@ def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
 async def test_every_page_is_accessible_in_both_themes(page: Page, console: ConsoleStack, tmp_path: Path) -> None:
     await start_run(page, console, "Bar 7, load step 5")
     run_id = page.url.partition("/runs/")[2][:36]
-    await asyncio.to_thread(furnish, console.client, UUID(run_id))
+    await asyncio.to_thread(furnish, console.client, UUID(run_id), console.files)
     places = await asyncio.to_thread(things_to_see, console, run_id)
     directory = PICTURES if os.environ.get("TAKE_PICTURES") else tmp_path
     found: dict[str, list[str]] = {}

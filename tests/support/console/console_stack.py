@@ -31,6 +31,7 @@ class ConsoleStack:
     stack: Stack
     provider: DemoIdentityProvider
     client: Baton
+    files: Path  # what the service may read data from
 
     @property
     def url(self) -> str:
@@ -55,6 +56,7 @@ class ConsoleStack:
 def running_console_stack(directory: Path) -> Iterator[ConsoleStack]:
     """The stack with its beamline on record, until the end of the block: Mira may do everything, Lena nothing."""
     provider = DemoIdentityProvider()
+    (directory / "files").mkdir()
     settings = {
         "IDENTITY_PROVIDERS": json.dumps([provider.as_setting(administrator=ADMINISTRATOR)]),
         "AUTHORIZATION_MODE": "policy",
@@ -64,6 +66,7 @@ def running_console_stack(directory: Path) -> Iterator[ConsoleStack]:
         "SIMULATION_JOURNAL": str(directory / "plant.jsonl"),
         "FACILITY_TIME_ZONE": "Europe/Berlin",
         "CONDUCT_RESTART_LIMIT_SECONDS": "120",
+        "DATA_ROOTS": json.dumps([str(directory / "files")]),
     }
     try:
         with running_stack(directory / "data", **settings) as stack:
@@ -77,7 +80,7 @@ def running_console_stack(directory: Path) -> Iterator[ConsoleStack]:
             assert applied.returncode == 0, applied.stdout + applied.stderr
             with Baton(url, token) as client:
                 client.register_subject(name="Bar 7")
-                yield ConsoleStack(stack, provider, client)
+                yield ConsoleStack(stack, provider, client, directory / "files")
     finally:
         provider.close()
 

@@ -1,22 +1,26 @@
 """What a record holds after some weeks of work, so that every page has something to show."""
 
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from math import sin
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+import numpy
 from uuid_utils.compat import uuid7
 
 from baton.client import Baton
+from tests.support.infrastructure.pictures import write_array
 
-SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 APPROVAL = {"role": "BeamlineScientist", "decision": "Approved", "decided_at": "2026-05-20T10:00:00Z"}
 
 
-def furnish(client: Baton, run_id: UUID) -> None:
+def furnish(client: Baton, run_id: UUID, files: Path) -> None:
     """Put on record what belongs to a run and to a facility: data, cautions, calibrations, forms in review, a calendar."""
     tomography, rotary, camera = (client.assets[name].id for name in ("Tomography", "Rotary", "Camera"))
     describe_run(client, run_id)
-    describe_data(client, run_id)
+    describe_data(client, run_id, files)
     client.register_caution(
         target={"kind": "Asset", "id": rotary},
         category="OperationalWindow",
@@ -68,15 +72,38 @@ def describe_run(client: Baton, run_id: UUID) -> None:
     )
 
 
-def describe_data(client: Baton, run_id: UUID) -> None:
-    """Put a scan, what was made of it, and a copy of it on record."""
+def describe_data(client: Baton, run_id: UUID, files: Path) -> None:
+    """Put a scan, what was made of it, and a copy of it on record; the files are there."""
     storage = client.register_supply(kind="Storage", name="Disk of beamline 7", facility_code="facility").supply_id
-    file = {"checksum": {"algorithm": "sha256", "value": SHA256}, "byte_size": 17179869184}
-    form = {**file, "encoding": {"media_type": "application/x-hdf5"}}
-    scan = client.register_dataset(
-        name="scan_0042.h5", uri="file:///data/2026/scan_0042.h5", producing_run_id=run_id, **form
-    ).dataset_id
-    client.register_dataset(name="slice_0042.h5", uri="file:///data/2026/slice_0042.h5", derived_from=[scan], **form)
-    client.register_distribution(
-        dataset_id=scan, supply_id=storage, uri="https://archive.lumen.example/scan_0042.h5", access_protocol="HTTPS", **form
-    )
+    taken = described(write_array(files / "scan_0042.h5", [bar_from_the_side(angle) for angle in range(3)]))
+    scan = client.register_dataset(name="scan_0042.h5", producing_run_id=run_id, **taken).dataset_id
+    made = described(write_array(files / "slice_0042.h5", bar_cut_through()))
+    client.register_dataset(name="slice_0042.h5", derived_from=[scan], producing_run_id=run_id, **made)
+    copy = {**taken, "uri": "https://archive.lumen.example/scan_0042.h5"}
+    client.register_distribution(dataset_id=scan, supply_id=storage, access_protocol="HTTPS", **copy)
+
+
+def described(path: Path) -> dict[str, Any]:
+    """Return what a dataset says of its file."""
+    content = path.read_bytes()
+    checksum = {"algorithm": "sha256", "value": sha256(content).hexdigest()}
+    form = {"uri": path.as_uri(), "checksum": checksum, "byte_size": len(content)}
+    return {**form, "encoding": {"media_type": "application/x-hdf5"}}
+
+
+def bar_from_the_side(angle: int) -> Any:
+    """Return a projection of a bar with pores, in the shadow of which less light arrives."""
+    rows, columns = numpy.mgrid[0:240, 0:320]
+    shadow = numpy.sqrt(numpy.clip(100**2 - (columns - 160) ** 2, 0, None)) / 50
+    for row, column, size in ((60, 120, 22), (130, 190, 30), (190, 140, 16)):
+        shadow -= numpy.sqrt(numpy.clip(size**2 - (rows - row) ** 2 - (columns - column - 4 * angle) ** 2, 0, None)) / 50
+    return numpy.exp(-shadow)
+
+
+def bar_cut_through() -> Any:
+    """Return a slice of the bar: brighter where it is, dark where the pores are."""
+    rows, columns = numpy.mgrid[0:240, 0:240]
+    slice = ((rows - 120) ** 2 + (columns - 120) ** 2 < 100**2).astype(float)
+    for row, column, size in ((80, 100, 18), (130, 160, 26), (170, 90, 12)):
+        slice[(rows - row) ** 2 + (columns - column) ** 2 < size**2] = 0.2
+    return slice + numpy.random.default_rng(7).normal(0, 0.05, slice.shape)
