@@ -111,6 +111,7 @@ def line_plot(
         if x_label and x > width - RIGHT - 8 * len(x_label):
             continue
         text = number_text(value) if zone is None else clock_text(value, right - left, zone)
+        x = min(x, round(width - 4 * len(text), 1))  # a label at the edge is shown whole
         parts.append(f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="middle">{escape(text)}</text>')
     for x_at, text in marks:
         x, _ = place(x_at, low)

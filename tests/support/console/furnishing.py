@@ -75,15 +75,15 @@ def describe_run(client: Baton, run_id: UUID) -> None:
 def describe_data(client: Baton, run_id: UUID, files: Path) -> None:
     """Put a scan, what was made of it, and a copy of it on record; the files are there."""
     storage = client.register_supply(kind="Storage", name="Disk of beamline 7", facility_code="facility").supply_id
-    taken = described(write_array(files / "scan_0042.h5", [bar_from_the_side(angle) for angle in range(3)]))
+    taken = describe_file(write_array(files / "scan_0042.h5", [bar_from_the_side(angle) for angle in range(3)]))
     scan = client.register_dataset(name="scan_0042.h5", producing_run_id=run_id, **taken).dataset_id
-    made = described(write_array(files / "slice_0042.h5", bar_cut_through()))
+    made = describe_file(write_array(files / "slice_0042.h5", bar_cut_through()))
     client.register_dataset(name="slice_0042.h5", derived_from=[scan], producing_run_id=run_id, **made)
     copy = {**taken, "uri": "https://archive.lumen.example/scan_0042.h5"}
     client.register_distribution(dataset_id=scan, supply_id=storage, access_protocol="HTTPS", **copy)
 
 
-def described(path: Path) -> dict[str, Any]:
+def describe_file(path: Path) -> dict[str, Any]:
     """Return what a dataset says of its file."""
     content = path.read_bytes()
     checksum = {"algorithm": "sha256", "value": sha256(content).hexdigest()}
