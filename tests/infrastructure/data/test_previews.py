@@ -23,6 +23,7 @@ from tests.support.infrastructure.hostile_scans import compressed_zeros
 from tests.support.infrastructure.pictures import pixels_of, write_array
 from tests.support.infrastructure.scan_files import write_data_exchange
 from tests.support.tables import for_each
+from tests.support.waiting import until
 
 MEMORY = 512 * 1024 * 1024
 RAMP = numpy.arange(20, dtype="u2").reshape(4, 5)
@@ -236,17 +237,15 @@ async def test_without_the_libraries_a_picture_says_what_to_install(monkeypatch:
 
 
 class CountingReader(ReaderProcess):
-    """Reads nothing; counts how often it is asked, and how many ask it at once."""
+    """Reads nothing; counts how often it is asked, and answers while it is free."""
 
     def __init__(self) -> None:
-        self.asked, self.at_once, self.most_at_once = 0, 0, 0
+        self.asked, self.free = 0, asyncio.Event()
+        self.free.set()
 
     async def take_picture(self, file: int) -> GreyPicture:
         self.asked += 1
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        await asyncio.sleep(0)
-        self.at_once -= 1
+        await self.free.wait()
         return GreyPicture(width=1, height=1, pixels=b"gA==")
 
 
@@ -256,8 +255,15 @@ async def test_few_pictures_are_taken_at_a_time_and_a_file_that_has_not_changed_
     paths = [tmp_path / f"{number}.h5" for number in range(10)]
     for path in paths:
         path.write_bytes(b"content")
-    first = await asyncio.gather(*(previews.picture([path.as_uri()]) for path in paths))
-    assert (reader.asked, reader.most_at_once) == (10, AT_ONCE)
+    reader.free.clear()
+    asking = asyncio.gather(*(previews.picture([path.as_uri()]) for path in paths))
+    await until(lambda: reader.asked == AT_ONCE)
+    for _ in paths:
+        await asyncio.to_thread(os.listdir, tmp_path)  # any other file could have been opened meanwhile
+    assert reader.asked == AT_ONCE
+    reader.free.set()
+    first = await asking
+    assert reader.asked == 10
     again = await asyncio.gather(*(previews.picture([path.as_uri()]) for path in paths))
     assert (reader.asked, again) == (10, first)
     os.utime(paths[3], ns=(0, 0))
