@@ -140,6 +140,7 @@ class TestWriting:
         self, channel_access: ChannelAccess, ca_server: EpicsServer
     ) -> None:
         ca_server.tell("set", address="bl7:x", value=1, hanging=True)
+        await channel_access.read("bl7:x")  # it is connected; what is waited for is the confirmation
         with pytest.raises(ControlTimeoutError, match="bl7:x"):
             await channel_access.write("bl7:x", 2, timeout=0.2)
         assert ca_server.tell("value", address="bl7:x") == 2
@@ -148,6 +149,7 @@ class TestWriting:
         self, channel_access: ChannelAccess, ca_server: EpicsServer
     ) -> None:
         ca_server.tell("set", address="bl7:x", value=1, hanging=True)
+        await channel_access.read("bl7:x")  # it is connected; what is waited for is the confirmation
         await channel_access.write("bl7:x", 2, wait=False, timeout=0.2)
         await until(lambda: ca_server.tell("value", address="bl7:x") == 2)
 
