@@ -311,6 +311,7 @@ class Job:
     summary: str | None = None
     succeeds: bool = False  # whether an earlier job may still have the id for a moment
     once: bool = False  # whether none is ever started again under this id, not even after its end
+    news: bool = False  # whether one that is open under this id is told that there is news for it
     memo: Mapping[str, str] = field(default_factory=dict)  # notes for people who look at it in the engine
 
 
@@ -324,7 +325,8 @@ class Engine(Protocol):
     """The workflow engine: follows the record, never leads it. Everything raises EngineUnavailableError."""
 
     async def start(self, job: Job) -> bool:
-        """Start a workflow; return false where one is open under its id, or ever was and `once` is set."""
+        """Start a workflow; return false where one is open under its id, or ever was and `once` is set. With `news` the open
+        one is told instead, and true is returned: one of the two sees everything that is on the record by then."""
 
     async def look(self, id: str) -> EngineView:
         """Return the state of the workflow under this id."""

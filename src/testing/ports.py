@@ -30,12 +30,16 @@ class MemoryEngine:
 
     def __init__(self) -> None:
         self.started: list[Job] = []  # every job that was begun, those that have ended too
+        self.told: list[str] = []  # the ids of open jobs that were told of news, once for each time
         self.reachable = True
         self._open: dict[str, EngineView] = {}
         self._begun: dict[str, datetime] = {}
 
     async def start(self, job: Job) -> bool:
         self._reach()
+        if job.news and job.id in self._open:
+            self.told.append(job.id)
+            return True
         if job.id in self._open or (job.once and any(job.id == known.id for known in self.started)):
             return False
         self._open[job.id] = EngineView.OPEN

@@ -45,6 +45,7 @@ class ScriptedWorkflow:
 
     def __init__(self) -> None:
         self._told: str | None = None
+        self._news = 0
 
     @workflow.run
     async def run(self, argument: Any) -> None:
@@ -58,6 +59,14 @@ class ScriptedWorkflow:
     def tell(self, what: str) -> None:
         self._told = what
 
+    @workflow.signal
+    def news(self) -> None:
+        self._news += 1
+
+    @workflow.query
+    def told_of_news(self) -> int:
+        return self._news
+
 
 @dataclass
 class EngineUnderTest:
@@ -67,6 +76,7 @@ class EngineUnderTest:
     unreachable: Engine
     end: Callable[[str], Awaitable[None]]
     stall: Callable[[str], Awaitable[None]]
+    told: Callable[[str], Awaitable[int]]  # how often the job of this id was told of news
     recover: Callable[[str], Awaitable[None]] | None = None
 
 
@@ -89,8 +99,11 @@ async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[EngineUn
         await client.get_workflow_handle(id).signal("tell", "recovering")
         await until(lambda: is_under_way_again(client, id), within=60)
 
+    async def told(id: str) -> int:
+        return await client.get_workflow_handle(id).query(ScriptedWorkflow.told_of_news)
+
     async with Worker(client, task_queue=TASK_QUEUE, workflows=[ScriptedWorkflow], activities=[fail, fail_then_recover]):
-        yield EngineUnderTest(TemporalEngine(settings), away, end, stall, recover)
+        yield EngineUnderTest(TemporalEngine(settings), away, end, stall, told, recover)
 
 
 async def failed_often(client: Client, id: str) -> bool:
@@ -113,7 +126,10 @@ def memory_machine() -> EngineUnderTest:
     async def stall(id: str) -> None:
         engine.stall(id)
 
-    return EngineUnderTest(engine, away, end, stall)
+    async def told(id: str) -> int:
+        return engine.told.count(id)
+
+    return EngineUnderTest(engine, away, end, stall, told)
 
 
 @pytest.fixture(params=["memory", "temporal"])
@@ -156,6 +172,21 @@ class TestStarting:
         await machine.end(job.id)
         assert await machine.engine.look(job.id) is EngineView.ABSENT
         assert await machine.engine.start(job)
+
+    async def test_what_is_open_is_told_of_news_and_nothing_else_is_started(
+        self, machine: EngineUnderTest, job: Job
+    ) -> None:
+        await machine.engine.start(job)
+        news = replace(job, news=True)
+        assert await machine.engine.start(news)
+        assert await machine.engine.start(news)
+        assert await machine.told(job.id) == 2
+        await machine.end(job.id)
+        assert await machine.engine.look(job.id) is EngineView.ABSENT, "one was open, and no other"
+
+    async def test_where_none_is_open_news_start_one(self, machine: EngineUnderTest, job: Job) -> None:
+        assert await machine.engine.start(replace(job, news=True))
+        assert await machine.engine.look(job.id) is EngineView.OPEN
 
     async def test_others_have_ids_of_their_own(self, machine: EngineUnderTest, job: Job) -> None:
         await machine.engine.start(job)

@@ -41,6 +41,7 @@ log = structlog.get_logger()
 A = TypeVar("A")
 
 TASK_QUEUE = "baton"
+NEWS = "news"  # the signal that tells an open workflow to look at the record again
 TASK_TIMEOUT = timedelta(seconds=3)  # A worker that has not answered a workflow task by then counts as lost
 REQUEST_SECONDS = 5.0
 MAX_ITEMS = 50  # open workflows that are described for one answer
@@ -207,15 +208,16 @@ class TemporalEngine:
         return True
 
     async def _send(self, client: Client, job: Job, attributes: Mapping[str, str]) -> None:
-        policies = common.WorkflowIDReusePolicy
+        policies, conflicts = common.WorkflowIDReusePolicy, common.WorkflowIDConflictPolicy
         await client.start_workflow(
             job.workflow,
             args=[] if job.argument is None else [job.argument],
             id=job.id,
             task_queue=TASK_QUEUE,
             task_timeout=TASK_TIMEOUT,
-            id_conflict_policy=common.WorkflowIDConflictPolicy.FAIL,
+            id_conflict_policy=conflicts.UNSPECIFIED if job.news else conflicts.FAIL,
             id_reuse_policy=policies.REJECT_DUPLICATE if job.once else policies.ALLOW_DUPLICATE,
+            start_signal=NEWS if job.news else None,
             memo=job.memo or None,
             search_attributes=typed_attributes(attributes),
             static_summary=job.summary,
