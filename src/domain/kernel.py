@@ -221,6 +221,8 @@ class Call:
     correlation_id: UUID
     conduit_id: UUID = SYSTEM_CONDUIT
     causation_id: UUID | None = None
+    proven_group_ids: frozenset[UUID] = frozenset()  # The groups that the token told, where the call begins long work.
+    approved_by: UUID | None = None  # Who approved it, where it was proposed.
 
     def id_for(self, name: str) -> UUID:
         """Return a further id of this call; the same name gives the same id."""
