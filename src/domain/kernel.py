@@ -528,7 +528,9 @@ class Aggregate(Generic[S]):
         forms: dict[type[BaseModel], type[BaseModel]] = {}
         for form in get_args(returns) or (returns,):
             missing: dict[str, Any] = {name: kind for name, kind in own.items() if name not in form.model_fields}
-            forms[form] = create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing)
+            forms[form] = create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing) if missing else form
+        if all(form is whole for form, whole in forms.items()):
+            return returns
         answer = query.answer
 
         def answer_with_id(query: Q, state: S, call: Call) -> Reads[Any]:

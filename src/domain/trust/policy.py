@@ -90,7 +90,7 @@ class Policy(State):
 policy = Aggregate(Policy, "/policies", context="trust")
 
 
-class PolicyDefined(Event, of=policy):
+class PolicyDefined(Event, of=policy, version=2, upcasters={1: dict}):
     """The policy was defined, and counts from the next call on."""
 
     name: str
@@ -113,7 +113,7 @@ class PolicyExtended(Event, of=policy):
     permitted_command_sets: SortedSet[str]
 
 
-class PolicyGrantRevoked(Event, of=policy):
+class PolicyGrantRevoked(Event, of=policy, version=2, upcasters={1: dict}):
     """A principal, a group, a command or a set of commands was taken out of the policy."""
 
     principal_id: UUID | None = None

@@ -429,6 +429,8 @@ class ProposalView(AnswerForm):
     """
 
     id: UUID
+    proposal_id: UUID
+    created_at: datetime
     command_name: str
     target_id: UUID | None
     request: dict[str, Any] | None
@@ -466,6 +468,8 @@ class GetProposal(TimeTravel):
         is_open = proposal.status is OPEN and not self.travels
         view = ProposalView(
             id=proposal.id,
+            proposal_id=proposal.id,
+            created_at=proposal.created_at,
             command_name=proposal.command_name,
             target_id=proposal.target_id,
             request=content.request if content is not None and is_open and is_party else None,
