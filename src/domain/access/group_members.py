@@ -1,5 +1,5 @@
-"""Who is listed in a group. What policies permit a group, its members may do: nobody lists others in one whose members may do
-more than they may themselves."""
+"""Who is listed in a group. What policies permit a group, its members may do: nobody lists others in one whose members may
+do more than they may themselves."""
 
 from collections.abc import Collection
 from typing import NamedTuple

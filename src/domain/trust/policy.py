@@ -64,10 +64,10 @@ class Policy(State):
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: SortedSet[UUID]
-    permitted_group_ids: SortedSet[UUID]
     listed_commands: SortedSet[str]
     permitted_command_sets: SortedSet[str]
-    approval: Approval | None
+    permitted_group_ids: SortedSet[UUID] = frozenset()
+    approval: Approval | None = None
 
     @property
     def permitted_commands(self) -> SortedSet[str]:

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 import uuid_utils.compat
 
+from baton.domain.access.group import Group
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from baton.domain.registry import REGISTRY
@@ -23,6 +24,7 @@ from baton.domain.shared.reads import (
     Holders,
     LatestEvents,
     Members,
+    OwnAccess,
     PastEvents,
     Permission,
     PermittedCommands,
@@ -34,6 +36,7 @@ from baton.domain.shared.reads import (
 )
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
+from baton.domain.trust.policy import Access
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
@@ -59,6 +62,7 @@ class World:
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
+    own_groups: tuple[Group, ...] = ()
     ports: dict[str, Any] = field(
         default_factory=lambda: {
             "actuation_kind": None,
@@ -187,6 +191,8 @@ class World:
                 return None, tuple(name for name in command_names if name in self.denied)
             case PermittedCommands():
                 return REGISTRY.command_names() - self.denied
+            case OwnAccess():
+                return Access(self.own_groups, ())
             case RunInThread(function, given):
                 return function(*given)
             case AskPort(method, arguments):
