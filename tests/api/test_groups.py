@@ -150,6 +150,9 @@ class TestClaims:
                     token = {"Authorization": f"Bearer {issuer.opaque_token(subject, **answer)}"}
                     return Api(api.client, api.base_url, api.database_url, token)
 
+                place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+                grant = {"permitted_principal_ids": [boss], "permitted_commands": ["DefineGroup"]}
+                await come("boss").create("/policies", {"name": "Groups", **place, **grant})
                 claim = {"issuer": issuer.url, "path": "roles", "value": "operator"}
                 group_id = await come("boss").create("/groups", {"name": "Operators", "claim": claim})
                 for answer in ({"roles": ["operator"]}, {"roles": ["visitor"]}, {}):
