@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 from pydantic import ValidationError
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import READ_EVENT_TEXTS, Commands, execute_with_retry
 from baton.application.dry_runs import would_record
 from baton.application.ports import Caller, EventRow, GivenApproval, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
@@ -49,7 +49,7 @@ class ProposedWork:
         if (proposal := await load_state(self._store, Proposal, work_id)) is None:
             return None
         ids = {"proposal_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(proposal.proposed_by, rules.GetProposal.__name__, ids, proposal.correlation_id)
+        return WorkItem(proposal.proposed_by, READ_EVENT_TEXTS, ids, proposal.correlation_id)  # get_proposal tells others
 
     async def progress(self, work_id: UUID) -> WorkProgress | None:
         proposal = await self._load(work_id)
