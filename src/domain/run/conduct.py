@@ -160,7 +160,7 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
         return None
 
     def grants(self, listed: Sequence[ListedPhase]) -> tuple[str, ...]:
-        """Return the permissions that conducting these phases and ending the run needs, beside its own."""
+        """Return the permissions that conducting these phases and ending the run needs, besides that of this command."""
         phases = [needed_grants(arranged_command(phase.conduct).operation.command_name) for phase in listed]
         return (*RUN_ISSUED, *(name for names in phases for name in names))
 

@@ -11,7 +11,7 @@ from baton.domain.access.group import DefineGroup, Group, GroupClaim, GroupMembe
 from baton.domain.access.group_members import AddGroupMember, RemoveGroupMember
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.policy import DefinePolicy
+from baton.domain.trust.policy import Access, DefinePolicy
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import World, expect_refusal, new_id
 
@@ -152,7 +152,7 @@ class TestMembers:
         group_id, leads = define_group(world), define_group(world, "Leads")
         define_policy(world, permitted_group_ids=[group_id], permitted_commands=["StartRun"])
         define_policy(world, permitted_group_ids=[leads], permitted_command_sets=["all"])
-        world.own_groups = (world.state(Group, leads),)
+        world.access = Access((world.state(Group, leads),), ())
         world.when(AddGroupMember(actor_id=world.principal_id), on=group_id)
 
     def test_nobody_makes_themselves_an_approver(self, world: World) -> None:
@@ -160,7 +160,7 @@ class TestMembers:
         define_policy(world, permitted_principal_ids=[new_id()], approval={"groups": [group_id]})
         with expect_refusal("GroupCannotAddMemberError", "more_privileged"):
             world.when(AddGroupMember(actor_id=own), on=group_id)
-        world.own_groups = (world.state(Group, group_id),)
+        world.access = Access((world.state(Group, group_id),), ())
         world.when(AddGroupMember(actor_id=own), on=group_id)
 
     def test_who_defines_policies_lists_anybody(self, world: World) -> None:

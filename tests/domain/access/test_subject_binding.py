@@ -12,7 +12,7 @@ from baton.domain.access.group_members import AddGroupMember
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.policy import Access, DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import World, expect_refusal, new_id
 
@@ -106,7 +106,7 @@ def test_what_a_group_gives_counts_for_both(world: World) -> None:
     world.when(AddGroupMember(actor_id=mira), on=group_id)
     with expect_refusal("ActorCannotBindSubjectError", "more_privileged"):
         world.when(BIND, on=mira)
-    world.own_groups = (world.state(Group, group_id),)
+    world.access = Access((world.state(Group, group_id),), ())
     world.when(BIND, on=mira)
 
 

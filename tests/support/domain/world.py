@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 import uuid_utils.compat
 
-from baton.domain.access.group import Group
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.kernel import NIL, Call, Command, Event, Outcome, Query, State
 from baton.domain.registry import REGISTRY
@@ -62,7 +61,8 @@ class World:
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
-    own_groups: tuple[Group, ...] = ()
+    access: Access = field(default_factory=lambda: Access((), ()))
+    """The groups of the caller, and the policies that name it."""
     ports: dict[str, Any] = field(
         default_factory=lambda: {
             "actuation_kind": None,
@@ -192,7 +192,7 @@ class World:
             case PermittedCommands():
                 return REGISTRY.command_names() - self.denied
             case OwnAccess():
-                return Access(self.own_groups, ())
+                return self.access
             case RunInThread(function, given):
                 return function(*given)
             case AskPort(method, arguments):
