@@ -359,13 +359,13 @@ class TestNoOtherWay:
         actor = {"name": "Mira Okafor", "email": f"{uuid4()}@example.org"}
         carried, refused = await desk.propose("/actors", actor), await desk.propose()
         for _ in range(2):
-            view = await shown(reader, carried)
+            view = await get_shown(reader, carried)
             assert (view["request"], view["would"], view["rehearsal"], view["answer"]) == (None, [], None, None)
             assert (await reader.get(f"/work-items/{carried['work_id']}")).status_code == 404
             if view["status"] == "Open":
                 await desk.approver.execute(decision(carried, "approve"))
         await desk.approver.execute(decision(refused, "reject"), {"reason": "words for the proposer"})
-        assert "words for" not in str(await shown(reader, refused))
+        assert "words for" not in str(await get_shown(reader, refused))
         assert "words for" in str(await work(desk.proposer, refused))
 
     async def test_the_key_of_an_approved_command_cannot_be_used_from_outside(self, desk: ApprovalService) -> None:

@@ -253,7 +253,7 @@ class ApproverFacts:
     group_ids: frozenset[UUID]
     holds_command: bool
 
-    def naming(self, principal_id: UUID) -> IdSet:
+    def policies_naming(self, principal_id: UUID) -> IdSet:
         """Return those of the proposal's policies that name them as approver."""
         asking = [(policy.id, policy.approval) for policy in self.policies if policy.approval is not None]
         return frozenset(id for id, one in asking if principal_id in one.principals or self.group_ids & one.groups)
@@ -271,7 +271,7 @@ def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFa
     """Return why somebody may not approve or reject a proposal, or None."""
     if principal_id == proposal.proposed_by:
         return OwnProposalError("You proposed this yourself; have somebody else decide, or withdraw it.")
-    if not facts.naming(principal_id):
+    if not facts.policies_naming(principal_id):
         return NotAnApproverError("The policy names others to approve this; get_proposal says whom.")
     return None
 
@@ -335,7 +335,7 @@ class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApproverFacts]):
             raise ApproverLacksCommandError(detail)
         self.refuse_late(proposal, call.now)
         ids = ProposalAccepted(proposal_id=proposal.id, work_id=proposal.id)
-        naming = facts.naming(call.principal_id)
+        naming = facts.policies_naming(call.principal_id)
         approved = ProposalApproved(approved_by=call.principal_id, policy_ids=naming, reason=self.reason)
         return [approved, Answer(ids.model_dump(mode="json"))]
 
@@ -469,7 +469,7 @@ class GetProposal(TimeTravel):
         if objection is None and not facts.holds_command:
             objection = ApproverLacksCommandError(f"You do not hold {proposal.command_name} without approval yourself.")
         approvals = [policy.approval for policy in facts.policies if policy.approval is not None]
-        is_party = call.principal_id == proposal.proposed_by or bool(facts.naming(call.principal_id))
+        is_party = call.principal_id == proposal.proposed_by or bool(facts.policies_naming(call.principal_id))
         texts = "ReadEventTexts" in (yield from permitted_commands())
         is_open = proposal.status is OPEN and not self.travels
         shown = content if texts or is_party else None

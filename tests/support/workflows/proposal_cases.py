@@ -63,11 +63,11 @@ class ProposalCase:
     async def wait_for(self, proposal_id: UUID, status: str) -> Proposal:
         """Return a proposal as soon as it has this status."""
 
-        async def reached() -> Proposal | None:
+        async def state_reached() -> Proposal | None:
             found = await self.state(proposal_id)
             return found if found.status == status else None
 
-        found: Proposal = await until(reached)
+        found: Proposal = await until(state_reached)
         return found
 
     async def events_about(self, state: type[Any], text: str) -> list[EventRow]:

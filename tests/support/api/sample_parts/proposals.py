@@ -12,7 +12,7 @@ from uuid import UUID
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.domain.access.group import AddGroupMember
+from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import NIL, Command
 from baton.domain.trust.policy import ApprovalRequiredError
 from baton.domain.trust.proposal import ExpireProposal, RecordProposalOutcome
