@@ -46,7 +46,7 @@ def runtime_of(api: Api) -> Runtime:
 
 async def propose(api: Api, ids: Ids, command: Command, target_id: str, *, by: str) -> str:
     """Propose a command as somebody who holds it only with the approval of the caller, and return the proposal's id."""
-    needed = ApprovalRequiredError(type(command).__name__, (UUID(ids["approval_policy_id"]),), ())
+    needed = ApprovalRequiredError.for_command(type(command).__name__, (UUID(ids["approval_policy_id"]),))
     caller = Caller(UUID(by), SYSTEM_HTTP, new_id())
     async with runtime_of(api) as runtime:
         result = await runtime.commands.propose(command, caller, needed, UUID(target_id), None)
