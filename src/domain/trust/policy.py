@@ -39,6 +39,7 @@ from baton.domain.trust.conduit import AccessDecision, Conduit
 from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, Surface
 
 POLICIES_BY_SURFACE = "policy-of"  # Look-up kind: the policies of one conduit and surface.
+DEFAULT_EXPIRY_SECONDS = 86400  # How long a proposal may be approved where its policy does not say.
 
 REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDecisionDebrief", "RecordAgentDecision"}
 EXAMINE_SERVICE = "ExamineService"
@@ -52,7 +53,7 @@ class Approval(Value):
 
     principals: Annotated[IdSet, Field(max_length=1000)] = frozenset()
     groups: Annotated[IdSet, Field(max_length=100)] = frozenset()
-    expires_after: Annotated[int, Field(strict=True, ge=1, le=31 * 86400), Seconds] = 86400
+    expires_after: Annotated[int, Field(strict=True, ge=1, le=31 * 86400), Seconds] = DEFAULT_EXPIRY_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)
