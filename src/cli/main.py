@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option, Typer
 from typer.core import TyperGroup
 
 import baton
-from baton.cli.daily import calls, completion, events, files, imports, overview, sign_in, steering, work
+from baton.cli.daily import approvals, calls, completion, events, files, imports, overview, sign_in, steering, work
 from baton.cli.daily.session import AsJson, ServiceSession, print_json, service_command
 
 
@@ -37,7 +37,7 @@ catalog = Typer(no_args_is_help=True, help="The starter catalog of an imaging be
 app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
 app.add_typer(imports.app, name="import")
-for group in (overview, work, steering, events, files, calls, sign_in, completion):
+for group in (overview, work, steering, approvals, events, files, calls, sign_in, completion):
     app.add_typer(group.app)
 app.add_typer(
     work.conduct,
