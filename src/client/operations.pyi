@@ -111,6 +111,7 @@ from baton.domain.operation.conduct.step_list import ProcedureSteps
 from baton.domain.operation.conduct.touched import TouchedSignals
 from baton.domain.operation.conduct.views import ConductView
 from baton.domain.operation.conduct.work_items import WorkView
+from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe
 from baton.domain.operation.procedure.activity_logbook import ActivityReport, StepKind
 from baton.domain.operation.procedure.endings import RequestAccepted
 from baton.domain.operation.procedure.iterations import Iterations
@@ -118,7 +119,6 @@ from baton.domain.operation.procedure.preflight import ProcedurePreflight
 from baton.domain.operation.procedure.procedure import ConductMode, HoldCause, PendingRequest, ProcedureStatus
 from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar
 from baton.domain.operation.schedule.schedule import Overlap, ScheduleStatus
-from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe
 from baton.domain.operation.schedule.views import FiringView, ScheduleItem
 from baton.domain.operation.steering.steered_conduct import AdviceAccepted, AdviceFollowed, SteeringView
 from baton.domain.operation.steering.steering import (

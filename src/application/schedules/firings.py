@@ -17,12 +17,12 @@ from baton.application.service import Service
 from baton.application.unit_of_work import StreamWatch, load_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH
+from baton.domain.operation.launch.arranged_conduct import arranged_command
+from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule import schedule as schedules
-from baton.domain.operation.schedule.arranged_conduct import arranged_command
 from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
 from baton.domain.operation.schedule.schedule import Schedule
-from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
 from baton.domain.run.run import LIVE, AbortRun, Run
 from baton.domain.shared.refusals import Refusal, Unavailable
 

@@ -27,7 +27,7 @@ from baton.domain.operation.schedule.schedule import (
     TakeOverSchedulePause,
     TriggerSchedule,
 )
-from baton.domain.operation.schedule.schedule_action import filled_name
+from baton.domain.operation.launch.targets import filled_name
 from baton.domain.operation.schedule.views import GetSchedule
 from baton.domain.recipe.plan import Plan
 from baton.domain.shared.canonical import derived_uuid7

@@ -17,7 +17,7 @@ from baton.domain.operation.conduct.results import ActuationKind, Artifact, Fail
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
 from baton.domain.operation.procedure.start import StartProcedure
-from baton.domain.operation.schedule.arranged_conduct import COMMANDS, arranged_command
+from baton.domain.operation.launch.arranged_conduct import COMMANDS, arranged_command
 from baton.domain.run.conduct import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
 from baton.domain.run.messages import phase_conduct_id
 from baton.domain.run.run import (
