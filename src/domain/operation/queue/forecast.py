@@ -48,7 +48,7 @@ FORECAST = 5  # Items ahead that have a forecast.
 RUN, PHASE = ("start_run",), ("conduct_procedure",)  # The commands that the gates are asked for.
 
 
-class ClosedGate(AnswerForm):
+class ClosedQueueGate(AnswerForm):
     """A gate that would refuse the item now, with the refusal; one that may pass only blocks it."""
 
     gate: str
@@ -67,7 +67,7 @@ class ItemForecast(AnswerForm):
     """
 
     item_id: UUID
-    closed_gates: tuple[ClosedGate, ...]
+    closed_gates: tuple[ClosedQueueGate, ...]
     expected_start: datetime | None
     expected_end: datetime | None
     estimate: Annotated[Estimate | None, Field(description="How long it takes. Null where its steps cannot be known.")]
@@ -85,10 +85,10 @@ class ItemJudgement(NamedTuple):
         return next((one for one in self.report.refusals if not one.passing), next(iter(self.report.refusals), None))
 
     @property
-    def closed_gates(self) -> tuple[ClosedGate, ...]:
+    def closed_gates(self) -> tuple[ClosedQueueGate, ...]:
         closed = [verdict.gate for verdict in self.report.verdicts if not verdict.passed]
         return tuple(
-            ClosedGate(gate=gate, may_pass=one.passing, **{name: getattr(one, name) for name in SAID})
+            ClosedQueueGate(gate=gate, may_pass=one.passing, **{name: getattr(one, name) for name in SAID})
             for gate, one in zip(closed, self.report.refusals, strict=True)
         )
 
@@ -197,12 +197,11 @@ def forecast_queue(queue: Queue, call: Call) -> Reads[tuple[ItemForecast, ...]]:
     for item in queue.ahead[:FORECAST]:
         judgement = yield from judge_item(item, running, call)
         closed, estimate = judgement.closed_gates, judgement.estimate
-        starts = (
-            None if free_at is None or closed or queue.status is not ACTIVE else max(free_at, item.not_before or free_at)
-        )
+        known = free_at is not None and not closed and queue.status is ACTIVE
+        starts = max(free_at, item.not_before or free_at) if known and free_at is not None else None
         seconds = None if estimate is None else estimate.remaining_seconds
         ends = None if starts is None or seconds is None else starts + timedelta(seconds=seconds)
-        times = {"expected_start": starts, "expected_end": ends, "estimate": estimate}
+        times: dict[str, Any] = {"expected_start": starts, "expected_end": ends, "estimate": estimate}
         forecasts.append(ItemForecast(item_id=item.item_id, closed_gates=closed, **times))
         free_at = None if item.pause_after else ends
     return tuple(forecasts)

@@ -111,13 +111,13 @@ class QueueItem(Value):
         """The ids of the present attempt."""
         return ItemLaunch(self.item_id, self.attempt)
 
-    def changed(self, **values: Any) -> "QueueItem":
+    def with_values(self, **values: Any) -> "QueueItem":
         """Return the item with these values."""
         return self.model_copy(update=values)
 
-    def waiting(self) -> "QueueItem":
+    def as_waiting(self) -> "QueueItem":
         """Return the item as one that nothing is known to block."""
-        return self if self.status is WAITING else self.changed(status=WAITING, code=None, detail=None)
+        return self if self.status is WAITING else self.with_values(status=WAITING, code=None, detail=None)
 
 
 Items = tuple[QueueItem, ...]
@@ -140,7 +140,7 @@ def in_order(items: Iterable[QueueItem]) -> Items:
     ended = tuple(item for item in known if item.status in ENDED)
     running = tuple(item for item in known if item.status is RUNNING)
     first, rest = (ahead := tuple(item for item in known if item.status in AHEAD))[:1], ahead[1:]
-    return (*ended[-MAX_ENDED:], *running, *first, *(item.waiting() for item in rest))
+    return (*ended[-MAX_ENDED:], *running, *first, *(item.as_waiting() for item in rest))
 
 
 def with_added(items: Items, added: Items, before_item_id: UUID | None) -> Items:
@@ -159,7 +159,7 @@ def with_moved(items: Items, item_id: UUID, before_item_id: UUID | None) -> Item
 
 def with_changed(items: Items, item_id: UUID, **values: Any) -> Items:
     """Return the items with new values of one of them, in its place."""
-    return in_order(item.changed(**values) if item.item_id == item_id else item for item in items)
+    return in_order(item.with_values(**values) if item.item_id == item_id else item for item in items)
 
 
 def with_started(items: Items, item_id: UUID, **values: Any) -> Items:
@@ -170,11 +170,11 @@ def with_started(items: Items, item_id: UUID, **values: Any) -> Items:
 def with_blocked(items: Items, item_id: UUID, **values: Any) -> Items:
     """Return the items with one that is blocked, at the front of those that wait."""
     blocked = {"status": BLOCKED, "run_id": None, "procedure_id": None, "started_at": None, **values}
-    changed = tuple(item.changed(**blocked) for item in items if item.item_id == item_id)
+    changed = tuple(item.with_values(**blocked) for item in items if item.item_id == item_id)
     return in_order((*changed, *without_item(items, item_id)))
 
 
 def with_ended(items: Items, item_id: UUID, **values: Any) -> Items:
     """Return the items with one that has ended, as the last of those that have."""
-    ended = tuple(item.changed(**values) for item in items if item.item_id == item_id)
+    ended = tuple(item.with_values(**values) for item in items if item.item_id == item_id)
     return in_order((*without_item(items, item_id), *ended))

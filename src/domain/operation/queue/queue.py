@@ -261,7 +261,9 @@ def evolve(queue: Queue, event: QueueEvent) -> Queue:
             return copy_with(queue, status=ACTIVE, last_status_reason=event.reason)
         case QueueRetired():
             removed = {"status": queue_items.REMOVED, "detail": event.reason, "ended_at": event.occurred_at, "code": None}
-            kept = queue_items.in_order(item.changed(**removed) if item.status in AHEAD else item for item in queue.items)
+            kept = queue_items.in_order(
+                item.with_values(**removed) if item.status in AHEAD else item for item in queue.items
+            )
             return copy_with(queue, status=RETIRED, last_status_reason=event.reason, items=kept)
         case QueueItemsAdded():
             added = tuple(QueueItem(**dict(item)) for item in event.items)
@@ -279,7 +281,7 @@ def items_after(items: Items, event: ItemEvent) -> Items:
         case QueueItemMoved():
             return queue_items.with_moved(items, event.item_id, event.before_item_id)
         case QueueItemEdited():
-            return edited(items, event)
+            return items_after_edit(items, event)
         case QueueItemRemoved():
             why = {"status": queue_items.REMOVED, "code": None, "detail": event.reason}
             return queue_items.with_ended(items, event.item_id, ended_at=event.occurred_at, **why)
@@ -287,8 +289,8 @@ def items_after(items: Items, event: ItemEvent) -> Items:
             ids = {"attempt": event.attempt, "run_id": event.run_id, "procedure_id": event.procedure_id}
             return queue_items.with_started(items, event.item_id, started_at=event.occurred_at, **ids)
         case QueueItemBlocked():
-            why = {"attempt": event.attempt, "code": event.code, "detail": event.detail}
-            return queue_items.with_blocked(items, event.item_id, **why)
+            why = {"code": event.code, "detail": event.detail}
+            return queue_items.with_blocked(items, event.item_id, attempt=event.attempt, **why)
         case QueueItemRefused():
             why = {"status": queue_items.REFUSED, "code": event.code, "detail": event.detail}
             return queue_items.with_ended(items, event.item_id, ended_at=event.occurred_at, **why)
@@ -302,7 +304,7 @@ def items_after(items: Items, event: ItemEvent) -> Items:
             assert_never(event)
 
 
-def edited(items: Items, event: QueueItemEdited) -> Items:
+def items_after_edit(items: Items, event: QueueItemEdited) -> Items:
     """Return the items after one was edited; one that has something else to do, or at another time, is not blocked."""
     values = {name: value for name, value in event if name != "item_id"}
     known = queue_items.find_item(items, event.item_id)
@@ -401,7 +403,7 @@ class QueueItemsAddedAnswer(AnswerForm):
     attempts=ATTEMPTS,
 )
 class AddQueueItems(JudgedVerb[Queue, TargetSources]):
-    """Add items at the end or before one that waits, all of them or none; each is conducted as the caller of this command."""
+    """Add items at the end or before one that waits, all or none; each is conducted as the caller of this command."""
 
     items: Annotated[tuple[NewQueueItem, ...], Field(min_length=1, max_length=MAX_ADDED)]
     before_item_id: Annotated[UUID | None, Field(description="The item to stand before; left out, at the end.")] = None
@@ -420,7 +422,7 @@ class AddQueueItems(JudgedVerb[Queue, TargetSources]):
         if (count := len(queue.unended) + len(self.items)) > MAX_UNENDED:
             detail = f"A queue has at most {MAX_UNENDED} items that have not ended, and these would be {count}; add fewer."
             raise self.cannot("too_many", detail, count=count)
-        by = {"added_by": call.principal_id, "surface_id": call.surface_id, "conduit_id": call.conduit_id}
+        by: dict[str, Any] = {"added_by": call.principal_id, "surface_id": call.surface_id, "conduit_id": call.conduit_id}
         added = tuple(
             AddedItem(
                 **{**dict(item), "target": stored_target(item.target)},

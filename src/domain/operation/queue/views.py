@@ -106,7 +106,7 @@ class ListQueues(NamedListQuery):
 
 @queue.query(get="/{queue_id}/items", returns=Page[QueueItemView])
 class ListQueueItems(NamesOnRequest):
-    """The items of a queue that are kept: the last thousand that have ended, the running one, and those that wait, in order."""
+    """The items of a queue: the last thousand that have ended, the running one, and those that wait, in order."""
 
     status: QueueItemStatus | None = None
     limit: PageLimit = 50
