@@ -1,6 +1,5 @@
 """The items of a queue: their states, their order, and what becomes of it when one is added, moved, started or ended."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -130,51 +129,37 @@ def find_item(items: Items, item_id: UUID) -> QueueItem | None:
 
 def without_item(items: Items, item_id: UUID) -> Items:
     """Return the items but this one."""
+    if items and items[0].item_id == item_id:
+        return items[1:]
     return tuple(item for item in items if item.item_id != item_id)
 
 
-def in_order(items: Iterable[QueueItem]) -> Items:
-    """Return the items that have ended, as they ended, then the running one, then those that wait. Only the first of these
-    can be blocked: another one has not been judged in its turn."""
-    known = tuple(items)
-    ended = tuple(item for item in known if item.status in ENDED)
-    running = tuple(item for item in known if item.status is RUNNING)
-    first, rest = (ahead := tuple(item for item in known if item.status in AHEAD))[:1], ahead[1:]
-    return (*ended[-MAX_ENDED:], *running, *first, *(item.as_waiting() for item in rest))
-
-
-def with_added(items: Items, added: Items, before_item_id: UUID | None) -> Items:
-    """Return the items with others before one of them, or at the end."""
+def insert_items(ahead: Items, added: Items, before_item_id: UUID | None) -> Items:
+    """Return those that wait with others before one of them, or at the end."""
     if before_item_id is None:
-        return in_order((*items, *added))
-    place = next(index for index, item in enumerate(items) if item.item_id == before_item_id)
-    return in_order((*items[:place], *added, *items[place:]))
+        return (*ahead, *added)
+    place = next(index for index, item in enumerate(ahead) if item.item_id == before_item_id)
+    return unblock_later((*ahead[:place], *added, *ahead[place:]))
 
 
-def with_moved(items: Items, item_id: UUID, before_item_id: UUID | None) -> Items:
-    """Return the items with one of them before another, or at the end."""
-    moved = tuple(item for item in items if item.item_id == item_id)
-    return items if before_item_id == item_id else with_added(without_item(items, item_id), moved, before_item_id)
+def move_item(ahead: Items, item_id: UUID, before_item_id: UUID | None) -> Items:
+    """Return those that wait with one of them before another, or at the end."""
+    moved = tuple(item for item in ahead if item.item_id == item_id)
+    if before_item_id == item_id:
+        return ahead
+    return unblock_later(insert_items(without_item(ahead, item_id), moved, before_item_id))
 
 
-def with_changed(items: Items, item_id: UUID, **values: Any) -> Items:
-    """Return the items with new values of one of them, in its place."""
-    return in_order(item.with_values(**values) if item.item_id == item_id else item for item in items)
+def unblock_later(ahead: Items) -> Items:
+    """Return those that wait, of which only the first can be blocked: the others are judged in their turn."""
+    return (*ahead[:1], *(item.as_waiting() for item in ahead[1:]))
 
 
-def with_started(items: Items, item_id: UUID, **values: Any) -> Items:
-    """Return the items with one that is under way."""
-    return with_changed(items, item_id, status=RUNNING, code=None, detail=None, **values)
+def replace_item(items: Items, changed: QueueItem) -> Items:
+    """Return the items with one of them changed, in its place."""
+    return tuple(changed if item.item_id == changed.item_id else item for item in items)
 
 
-def with_blocked(items: Items, item_id: UUID, **values: Any) -> Items:
-    """Return the items with one that is blocked, at the front of those that wait."""
-    blocked = {"status": BLOCKED, "run_id": None, "procedure_id": None, "started_at": None, **values}
-    changed = tuple(item.with_values(**blocked) for item in items if item.item_id == item_id)
-    return in_order((*changed, *without_item(items, item_id)))
-
-
-def with_ended(items: Items, item_id: UUID, **values: Any) -> Items:
-    """Return the items with one that has ended, as the last of those that have."""
-    ended = tuple(item.with_values(**values) for item in items if item.item_id == item_id)
-    return in_order((*without_item(items, item_id), *ended))
+def append_ended(ended: Items, *items: QueueItem) -> Items:
+    """Return the items that have ended with further ones at the end; the last thousand are kept."""
+    return (*ended, *items)[-MAX_ENDED:]

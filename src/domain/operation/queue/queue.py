@@ -28,8 +28,6 @@ from baton.domain.operation.launch.target_checks import TargetSources, check_tar
 from baton.domain.operation.launch.targets import StoredTarget, stored_target
 from baton.domain.operation.queue import items as queue_items
 from baton.domain.operation.queue.items import (
-    AHEAD,
-    ENDED,
     MAX_UNENDED,
     InvalidQueueItemTargetError,
     Items,
@@ -37,7 +35,6 @@ from baton.domain.operation.queue.items import (
     QueueItemStatus,
     QueueTarget,
 )
-from baton.domain.registry import snake_case
 from baton.domain.run.beamline_now import refuse_part
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.reads import Reads, require
@@ -50,7 +47,7 @@ ASSET_QUEUES = "asset-queue"  # Claim kind: the queue of an asset that is not re
 BUSY_QUEUES = "queue-busy"  # Look-up kind: the queues that have something to do.
 BLOCKED_QUEUES = "queue-blocked"  # Look-up kind: the queues whose first item is blocked.
 MAX_ADDED = 500  # Items that are added at a time.
-ATTEMPTS = 5  # How often a command is decided anew while the queue goes on under it.
+ATTEMPTS = 3  # How often a command is decided anew while the queue goes on under it.
 
 
 class QueueStatus(StrEnum):
@@ -78,28 +75,20 @@ class Queue(State):
     on_failure: OnFailure
     status: QueueStatus = ACTIVE
     last_status_reason: FreeText | None = None
-    items: Items = ()  # Those that have ended, the running one, and those that wait, in order.
+    ended: Items = ()  # The items that have ended and are kept, the last one at the end.
+    running: QueueItem | None = None
+    ahead: Items = ()  # The items that wait, in their order; only the first can be blocked.
     item_count: int = 0  # How many were ever added.
-
-    @property
-    def ended(self) -> Items:
-        """The items that have ended and are kept, the last one at the end."""
-        return tuple(item for item in self.items if item.status in ENDED)
 
     @property
     def unended(self) -> Items:
         """The running item, then those that wait, in their order."""
-        return tuple(item for item in self.items if item.status not in ENDED)
+        return self.ahead if self.running is None else (self.running, *self.ahead)
 
     @property
-    def ahead(self) -> Items:
-        """The items that wait, in their order."""
-        return tuple(item for item in self.items if item.status in AHEAD)
-
-    @property
-    def running(self) -> QueueItem | None:
-        """The item under way, or None."""
-        return next((item for item in self.items if item.status is queue_items.RUNNING), None)
+    def items(self) -> Items:
+        """Every item that is kept: those that have ended, as they ended, the running one, and those that wait."""
+        return (*self.ended, *self.unended)
 
     @property
     def running_item_id(self) -> UUID | None:
@@ -112,7 +101,7 @@ class Queue(State):
     @property
     def blocked(self) -> bool:
         """Whether the first of the items that wait is blocked."""
-        return any(item.status is queue_items.BLOCKED for item in self.items)
+        return any(item.status is queue_items.BLOCKED for item in self.ahead[:1])
 
     @property
     def busy(self) -> bool:
@@ -238,17 +227,8 @@ class QueueRetired(Event, of=queue):
     reason: FreeText
 
 
-ItemEvent = (
-    QueueItemsAdded
-    | QueueItemMoved
-    | QueueItemEdited
-    | QueueItemRemoved
-    | QueueItemStarted
-    | QueueItemBlocked
-    | QueueItemRefused
-    | QueueItemCompleted
-    | QueueItemFailed
-)
+ItemEnd = QueueItemRemoved | QueueItemRefused | QueueItemCompleted | QueueItemFailed
+ItemEvent = QueueItemsAdded | QueueItemMoved | QueueItemEdited | QueueItemStarted | QueueItemBlocked | ItemEnd
 QueueEvent = ItemEvent | QueueHeld | QueueResumed | QueueRetired
 
 
@@ -260,57 +240,66 @@ def evolve(queue: Queue, event: QueueEvent) -> Queue:
         case QueueResumed():
             return copy_with(queue, status=ACTIVE, last_status_reason=event.reason)
         case QueueRetired():
-            removed = {"status": queue_items.REMOVED, "detail": event.reason, "ended_at": event.occurred_at, "code": None}
-            kept = queue_items.in_order(
-                item.with_values(**removed) if item.status in AHEAD else item for item in queue.items
-            )
-            return copy_with(queue, status=RETIRED, last_status_reason=event.reason, items=kept)
+            removed = {"status": queue_items.REMOVED, "code": None, "detail": event.reason, "ended_at": event.occurred_at}
+            ended = queue_items.append_ended(queue.ended, *(item.with_values(**removed) for item in queue.ahead))
+            return copy_with(queue, status=RETIRED, last_status_reason=event.reason, ended=ended, ahead=())
         case QueueItemsAdded():
             added = tuple(QueueItem(**dict(item)) for item in event.items)
-            placed = queue_items.with_added(queue.items, added, event.before_item_id)
-            return copy_with(queue, items=placed, item_count=queue.item_count + len(added))
-        case _:
-            return copy_with(queue, items=items_after(queue.items, event))
-
-
-def items_after(items: Items, event: ItemEvent) -> Items:
-    """Return the items after something became of one of them."""
-    match event:
-        case QueueItemsAdded():
-            raise AssertionError("what is added is counted too")
+            ahead = queue_items.insert_items(queue.ahead, added, event.before_item_id)
+            return copy_with(queue, ahead=ahead, item_count=queue.item_count + len(added))
         case QueueItemMoved():
-            return queue_items.with_moved(items, event.item_id, event.before_item_id)
+            return copy_with(queue, ahead=queue_items.move_item(queue.ahead, event.item_id, event.before_item_id))
         case QueueItemEdited():
-            return items_after_edit(items, event)
-        case QueueItemRemoved():
-            why = {"status": queue_items.REMOVED, "code": None, "detail": event.reason}
-            return queue_items.with_ended(items, event.item_id, ended_at=event.occurred_at, **why)
+            return copy_with(queue, ahead=queue_items.replace_item(queue.ahead, edited_item(queue, event)))
         case QueueItemStarted():
             ids = {"attempt": event.attempt, "run_id": event.run_id, "procedure_id": event.procedure_id}
-            return queue_items.with_started(items, event.item_id, started_at=event.occurred_at, **ids)
+            now = {"status": queue_items.RUNNING, "code": None, "detail": None, "started_at": event.occurred_at}
+            started = unended_item(queue, event.item_id).with_values(**ids, **now)
+            return copy_with(queue, running=started, ahead=queue_items.without_item(queue.ahead, event.item_id))
         case QueueItemBlocked():
-            why = {"code": event.code, "detail": event.detail}
-            return queue_items.with_blocked(items, event.item_id, attempt=event.attempt, **why)
+            nothing = {"run_id": None, "procedure_id": None, "started_at": None}
+            why = {"status": queue_items.BLOCKED, "code": event.code, "detail": event.detail}
+            blocked = unended_item(queue, event.item_id).with_values(attempt=event.attempt, **nothing, **why)
+            rest = without_unended(queue, event.item_id)
+            return copy_with(rest, ahead=(blocked, *rest.ahead))
+        case QueueItemRemoved():
+            return with_ended(queue, event, queue_items.REMOVED, None, event.reason)
         case QueueItemRefused():
-            why = {"status": queue_items.REFUSED, "code": event.code, "detail": event.detail}
-            return queue_items.with_ended(items, event.item_id, ended_at=event.occurred_at, **why)
-        case QueueItemCompleted():
-            done = {"status": queue_items.COMPLETED, "ended_at": event.occurred_at}
-            return queue_items.with_ended(items, event.item_id, **done)
+            return with_ended(queue, event, queue_items.REFUSED, event.code, event.detail)
         case QueueItemFailed():
-            why = {"status": queue_items.FAILED, "code": event.code, "detail": event.detail}
-            return queue_items.with_ended(items, event.item_id, ended_at=event.occurred_at, **why)
+            return with_ended(queue, event, queue_items.FAILED, event.code, event.detail)
+        case QueueItemCompleted():
+            return with_ended(queue, event, queue_items.COMPLETED, None, None)
         case _:
             assert_never(event)
 
 
-def items_after_edit(items: Items, event: QueueItemEdited) -> Items:
-    """Return the items after one was edited; one that has something else to do, or at another time, is not blocked."""
-    values = {name: value for name, value in event if name != "item_id"}
-    known = queue_items.find_item(items, event.item_id)
-    if known is not None and (known.target, known.not_before) != (event.target, event.not_before):
-        values |= {"status": queue_items.WAITING, "code": None, "detail": None}
-    return queue_items.with_changed(items, event.item_id, **values)
+def unended_item(queue: Queue, item_id: UUID) -> QueueItem:
+    """Return an item that has not ended."""
+    item = queue_items.find_item(queue.unended, item_id)
+    assert item is not None, "what something becomes of has not ended"
+    return item
+
+
+def without_unended(queue: Queue, item_id: UUID) -> Queue:
+    """Return the queue without an item that has not ended."""
+    if queue.running is not None and queue.running.item_id == item_id:
+        return copy_with(queue, running=None)
+    return copy_with(queue, ahead=queue_items.without_item(queue.ahead, item_id))
+
+
+def with_ended(queue: Queue, event: ItemEnd, status: QueueItemStatus, code: str | None, detail: str | None) -> Queue:
+    """Return the queue after an item has ended so."""
+    end = {"status": status, "code": code, "detail": detail, "ended_at": event.occurred_at}
+    item = unended_item(queue, event.item_id).with_values(**end)
+    return copy_with(without_unended(queue, event.item_id), ended=queue_items.append_ended(queue.ended, item))
+
+
+def edited_item(queue: Queue, event: QueueItemEdited) -> QueueItem:
+    """Return an item as it was edited; one that has something else to do, or at another time, is not blocked."""
+    item, values = unended_item(queue, event.item_id), {name: value for name, value in event if name != "item_id"}
+    judged_anew = (item.target, item.not_before) != (event.target, event.not_before)
+    return (item.as_waiting() if judged_anew else item).with_values(**values)
 
 
 def record(queue: Queue, call: Call, *events: Event) -> list[Any]:
@@ -370,13 +359,22 @@ def require_item(queue: Queue, item_id: UUID) -> QueueItem:
 
 def refuse_begun(command: Command, item: QueueItem) -> None:
     """Refuse a command on an item that does not wait any more."""
-    if item.status not in AHEAD:
-        detail = f"The item is {item.status.value}; only one that waits can be changed or stand behind another."
-        raise command.cannot(snake_case(item.status.value), detail, item_id=item.item_id)
-
-
-UNFIT = tuple(snake_case(status.value) for status in QueueItemStatus if status not in AHEAD)
-"""The reasons by which a command on an item is refused that does not wait any more."""
+    detail = f"The item is {item.status.value}; only one that waits can be changed, moved, or have others before it."
+    match item.status:
+        case QueueItemStatus.WAITING | QueueItemStatus.BLOCKED:
+            return
+        case QueueItemStatus.RUNNING:
+            raise command.cannot("running", detail, item_id=item.item_id)
+        case QueueItemStatus.COMPLETED:
+            raise command.cannot("completed", detail, item_id=item.item_id)
+        case QueueItemStatus.FAILED:
+            raise command.cannot("failed", detail, item_id=item.item_id)
+        case QueueItemStatus.REFUSED:
+            raise command.cannot("refused", detail, item_id=item.item_id)
+        case QueueItemStatus.REMOVED:
+            raise command.cannot("removed", detail, item_id=item.item_id)
+        case _:
+            assert_never(item.status)
 
 
 class NewQueueItem(Value):
@@ -395,12 +393,7 @@ class QueueItemsAddedAnswer(AnswerForm):
 
 
 @queue.command(
-    post="/{queue_id}/add-items",
-    allowed=[ACTIVE, HELD],
-    status=200,
-    returns=QueueItemsAddedAnswer,
-    reasons=UNFIT,
-    attempts=ATTEMPTS,
+    post="/{queue_id}/add-items", allowed=[ACTIVE, HELD], status=200, returns=QueueItemsAddedAnswer, attempts=ATTEMPTS
 )
 class AddQueueItems(JudgedVerb[Queue, TargetSources]):
     """Add items at the end or before one that waits, all or none; each is conducted as the caller of this command."""
@@ -437,7 +430,7 @@ class AddQueueItems(JudgedVerb[Queue, TargetSources]):
         return [*record(queue, call, event), Answer(answer.model_dump(mode="json"))]
 
 
-@queue.command(post="/{queue_id}/move-item", allowed=[ACTIVE, HELD], reasons=UNFIT, attempts=ATTEMPTS)
+@queue.command(post="/{queue_id}/move-item", allowed=[ACTIVE, HELD], attempts=ATTEMPTS)
 class MoveQueueItem(JudgedVerb[Queue, QueueItem]):
     """Move an item that waits before another one that waits, or to the end."""
 
@@ -455,12 +448,12 @@ class MoveQueueItem(JudgedVerb[Queue, QueueItem]):
         refuse_begun(self, item)
         if self.before_item_id is not None:
             refuse_begun(self, require_item(queue, self.before_item_id))
-        if queue_items.with_moved(queue.items, self.item_id, self.before_item_id) == queue.items:
+        if queue_items.move_item(queue.ahead, self.item_id, self.before_item_id) == queue.ahead:
             return []
         return record(queue, call, QueueItemMoved(**dict(self)))
 
 
-@queue.command(post="/{queue_id}/edit-item", allowed=[ACTIVE, HELD], reasons=UNFIT, attempts=ATTEMPTS)
+@queue.command(post="/{queue_id}/edit-item", allowed=[ACTIVE, HELD], attempts=ATTEMPTS)
 class EditQueueItem(JudgedVerb[Queue, TargetSources]):
     """Change an item that waits; with another target it is conducted as the caller of this command.
 
@@ -502,7 +495,7 @@ class EditQueueItem(JudgedVerb[Queue, TargetSources]):
         return record(queue, call, QueueItemEdited(**{**kept, **changed}))
 
 
-@queue.command(post="/{queue_id}/remove-item", allowed=[ACTIVE, HELD], reasons=UNFIT, attempts=ATTEMPTS, destructive=True)
+@queue.command(post="/{queue_id}/remove-item", allowed=[ACTIVE, HELD], attempts=ATTEMPTS, destructive=True)
 class RemoveQueueItem(JudgedVerb[Queue, QueueItem]):
     """Take an item out that waits; it is not conducted."""
 
