@@ -25,6 +25,7 @@ from baton.application.conduct.signal_reader import SignalQuestions
 from baton.application.conduct.step_lists import StepLists
 from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
 from baton.application.editions import DatasetTombstones, EditionPublications, EditionWithdrawals
+from baton.application.launches import Launches
 from baton.application.long_work import TaskWork, find_work
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
@@ -32,6 +33,7 @@ from baton.application.plant import SIMULATOR_ONLY
 from baton.application.ports import Authorizer, Caller, SigningFailedError, Work
 from baton.application.publications import Publications
 from baton.application.queries import Feed, Queries
+from baton.application.queues import QueueSubscriber, QueueTurns, QueueWork
 from baton.application.reactions import Dispatcher, ReactionReader, Subscriber
 from baton.application.receptions import Receptions
 from baton.application.scan_ingests import ScanIngests
@@ -408,19 +410,23 @@ class Runtime:
             *self.agents.subscribers,
             EndedProcedureSubscriber(registrations),
             CatalogueSubscriber(catalogue_work),
+            QueueSubscriber(store, facility_code),
         )
         self.reactions = ReactionReader(store, self.engine, self.subscribers)
 
     def _build_service(self, stopping: asyncio.Event) -> None:
         """Build the service over all long work, and what keeps the schedules."""
         works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
-        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands))
+        queues = QueueWork(self.store, self.settings.self_facility_code)
+        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), queues)
         by_workflow = {work.workflow: work for work in (*works, *others, *self.tasks)}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
         self.service = service if self.tracing is None else self.tracing.trace_service(service)
         settings, store, commands = self.settings, self.store, self.commands
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
-        self.firings = Firings(store, commands, self.service, clock, self.conducts, self.run_conducts, limit)
+        self.launches = Launches(store, commands, self.service, self.conducts, self.run_conducts)
+        self.firings = Firings(store, self.launches, clock, limit)
+        self.queue_turns = QueueTurns(store, commands, self.launches)
         self.calendars = TemporalCalendars(self.engine.connected_client, clock)
         self.agent_schedules = subscribers.AgentSchedules(self.calendars, subscribers.agent_schedules(settings))
         self.schedule_reconciler = ScheduleReconciler(commands, self.calendars, settings.self_facility_code)
