@@ -24,7 +24,7 @@ IsDone = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True)
-class Launch:
+class TargetLaunch:
     """One target to conduct: as whom, under which ids, and the time and the number that its names are filled in with."""
 
     ids: LaunchIds
@@ -52,7 +52,7 @@ class Launches:
     conducts: ConductWork
     run_conducts: ConductWork
 
-    async def open(self, launch: Launch) -> None:
+    async def open(self, launch: TargetLaunch) -> None:
         """Open the conduct of a launch, or raise the refusal that keeps it from opening."""
         match launch.target:
             case ConductRecipe():
@@ -60,21 +60,21 @@ class Launches:
             case ConductPlan():
                 await self._conduct_plan(launch, launch.target)
 
-    async def is_open(self, launch: Launch) -> bool:
+    async def is_open(self, launch: TargetLaunch) -> bool:
         """Return whether the conduct was opened, however it goes."""
         return await self._works(launch).item(launch.ids.conduct_id) is not None
 
-    async def is_begun(self, launch: Launch) -> bool:
+    async def is_begun(self, launch: TargetLaunch) -> bool:
         """Return whether the run was started, or the procedure registered."""
         if launch.runs:
             return await load_state(self.store, Run, launch.ids.run_id) is not None
         return await load_state(self.store, Procedure, launch.ids.procedure_id()) is not None
 
-    async def start_workflow(self, launch: Launch) -> None:
+    async def start_workflow(self, launch: TargetLaunch) -> None:
         """Start the workflow of an open conduct."""
         await self.service.start_work(self._works(launch), launch.ids.conduct_id)
 
-    async def abort_run(self, launch: Launch, reason: str, caller: Caller) -> None:
+    async def abort_run(self, launch: TargetLaunch, reason: str, caller: Caller) -> None:
         """Abort a run that was started and cannot be conducted, so that nothing goes on of a refused launch."""
         run = await load_state(self.store, Run, launch.ids.run_id)
         if run is not None and run.status in LIVE:
@@ -92,15 +92,15 @@ class Launches:
             if is_done is None or not await is_done():
                 raise
 
-    def _works(self, launch: Launch) -> ConductWork:
+    def _works(self, launch: TargetLaunch) -> ConductWork:
         return self.run_conducts if launch.runs else self.conducts
 
-    async def _conduct_recipe(self, launch: Launch, target: ConductRecipe) -> None:
+    async def _conduct_recipe(self, launch: TargetLaunch, target: ConductRecipe) -> None:
         await self._register(launch, target)
         conduct, ids = arranged_command(target.arrangement.stored_form()), launch.ids
         await self.execute(conduct, launch.caller, ids.procedure_id(), ids.conduct_id, lambda: self.is_open(launch))
 
-    async def _conduct_plan(self, launch: Launch, target: ConductPlan) -> None:
+    async def _conduct_plan(self, launch: TargetLaunch, target: ConductPlan) -> None:
         ids = launch.ids
         if not await self.is_begun(launch):
             start = target.start(launch.due_at, launch.number)
@@ -110,7 +110,7 @@ class Launches:
         conduct = target.conduct(launch.procedure_ids)
         await self.execute(conduct, launch.caller, ids.run_id, ids.conduct_id, lambda: self.is_open(launch))
 
-    async def _register(self, launch: Launch, what: RecipeConduct, index: int = 0, run_id: UUID | None = None) -> None:
+    async def _register(self, launch: TargetLaunch, what: RecipeConduct, index: int = 0, run_id: UUID | None = None) -> None:
         id = launch.ids.procedure_id(index)
 
         async def is_registered() -> bool:

@@ -10,7 +10,7 @@ import structlog
 
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.launches import Launch, Launches
+from baton.application.launches import Launches, TargetLaunch
 from baton.application.ports import Caller, EventRow, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import StreamWatch, load_events, load_state
@@ -116,9 +116,9 @@ class QueueTurns:
         await execute_with_retry(self.commands, command, system_caller(item), target_id=queue.id)
 
 
-def launch_of(queue: Queue, item: QueueItem) -> Launch:
+def launch_of(queue: Queue, item: QueueItem) -> TargetLaunch:
     """Return what an item launches, as who added it."""
-    return Launch(item.launch, item.aim, caller_of(item), item.started_at or queue.created_at, item.number)
+    return TargetLaunch(item.launch, item.aim, caller_of(item), item.started_at or queue.created_at, item.number)
 
 
 def caller_of(item: QueueItem) -> Caller:

@@ -1,5 +1,5 @@
-"""The workflow of a queue: it takes turn after turn, waits for what each opens, and ends when there is nothing to do. It knows
-only ids and times; what there is to do is on the record."""
+"""The workflow of a queue: it takes turn after turn, waits for what each opens, and ends when there is nothing to do.
+It knows only ids and times; what there is to do is on the record."""
 
 from contextlib import suppress
 from datetime import timedelta

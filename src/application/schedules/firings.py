@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.launches import Launch, Launches
+from baton.application.launches import Launches, TargetLaunch
 from baton.application.ports import Caller, Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_state
 from baton.domain.kernel import Command
@@ -76,13 +76,15 @@ class Firings:
             attempt.heartbeat()
             await watch.wait()
 
-    async def _record_opened(self, launch: Launch, due: DueFiring) -> FiringVerdict:
+    async def _record_opened(self, launch: TargetLaunch, due: DueFiring) -> FiringVerdict:
         what = {"run_id": due.run_id} if launch.runs else {"procedure_id": due.procedure_id()}
         await self._record(schedules.RecordScheduleFiring(firing_id=due.id, scheduled_at=due.scheduled_at, **what), due)
         await self.launches.start_workflow(launch)
         return FiringVerdict.OPENED
 
-    async def _record_refused(self, schedule: Schedule, launch: Launch, due: DueFiring, refusal: Refusal) -> FiringVerdict:
+    async def _record_refused(
+        self, schedule: Schedule, launch: TargetLaunch, due: DueFiring, refusal: Refusal
+    ) -> FiringVerdict:
         reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
         await self.launches.abort_run(launch, reason, system_caller(due))
         why = {"code": refusal.code, "detail": refusal.detail}
@@ -123,9 +125,9 @@ def withdrawal(schedule: Schedule) -> Refusal:
     return schedules.ScheduleFiringWithdrawnError(detail)
 
 
-def launch_of(schedule: Schedule, due: DueFiring) -> Launch:
+def launch_of(schedule: Schedule, due: DueFiring) -> TargetLaunch:
     """Return what a firing launches, as the schedule's author."""
-    return Launch(due, schedule.aim, caller_of(schedule, due), due.scheduled_at, schedule.firing_count + 1)
+    return TargetLaunch(due, schedule.aim, caller_of(schedule, due), due.scheduled_at, schedule.firing_count + 1)
 
 
 def caller_of(schedule: Schedule, due: DueFiring) -> Caller:
