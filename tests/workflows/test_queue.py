@@ -1,4 +1,4 @@
-"""Queues on a real engine: what they conduct in which order, what blocks them, what refuses their items, and who wins a race."""
+"""Queues on a real engine: what they conduct, in which order, what blocks or refuses their items, and who wins a race."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -182,8 +182,8 @@ async def test_a_withdrawn_grant_refuses_an_item(stack: ConductStack, on_failure
     id = await recipe(stack, [setpoint("a", 3)])
     (refused,) = await queue.add(write(id), caller=author)
     (other,) = await queue.add(write(id))
-    revoked = {"principal_ids": [author.principal_id], "reason": "left"}
-    await stack.runtime.service.execute(RevokePolicyGrant(**revoked), Caller.system(new_id()), target_id=policy_id)
+    revoked = RevokePolicyGrant(permitted_principal_id=author.principal_id, reason="left")
+    await stack.runtime.service.execute(revoked, Caller.system(new_id()), target_id=policy_id)
     await queue.give("resume_queue", reason="go")
     item = await queue.wait_for(refused, "Refused")
     assert item.code == "UnauthorizedError"
@@ -279,8 +279,8 @@ async def test_an_edited_target_is_conducted_as_who_edited_it(stack: ConductStac
     author, policy_id = await register_member(stack, REGISTRY.command_names())
     id = await recipe(stack, [setpoint("a", 3)])
     (item_id,) = await queue.add(write(id), caller=author)
-    revoked = {"principal_ids": [author.principal_id], "reason": "left"}
-    await stack.runtime.service.execute(RevokePolicyGrant(**revoked), Caller.system(new_id()), target_id=policy_id)
+    revoked = RevokePolicyGrant(permitted_principal_id=author.principal_id, reason="left")
+    await stack.runtime.service.execute(revoked, Caller.system(new_id()), target_id=policy_id)
     await queue.give("edit_queue_item", item_id=item_id, target=write(await recipe(stack, [setpoint("a", 9)])))
     await queue.give("resume_queue")
     await queue.wait_for(item_id, "Completed")
