@@ -121,18 +121,7 @@ async def load_proposals(desk: Desk) -> Context:
     """Load the cautions that agents propose and nobody has taken up."""
     page = await desk.ask(ListWaiting, kind=[WaitingKind.CAUTION_PROPOSAL], limit=20)
     proposals = [
-        {
-            **item,
-            "buttons": [
-                {
-                    "label": LABELS[command["name"]],
-                    "href": form_href(operation, item["id"]),
-                    "why_not": None if command["permitted"] else f"It takes the permission {operation.command_name}.",
-                }
-                for command in item["commands"]
-                if (operation := REGISTRY.operations[command["name"]])
-            ],
-        }
+        {**item, "buttons": [replace(one, label=LABELS[one.name]) for one in resolving_verbs(item, desk)]}
         for item in page["items"]
     ]
     return {"proposals": proposals, "more": page["next_cursor"]}

@@ -2,7 +2,7 @@
 proposer once somebody approves whom the policy names and who holds the command. What was asked for is kept beside the stream
 until the proposal is closed; after that only what the command itself would have recorded is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -271,6 +271,23 @@ def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFa
     if not facts.names(principal_id):
         return NotAnApproverError("The policy names others to approve this; get_proposal says whom.")
     return None
+
+
+def approvable_proposals(proposals: Iterable[Proposal], call: Call) -> Reads[list[Proposal]]:
+    """Return those of these proposals that the caller may approve now."""
+    open_now = [one for one in proposals if one.status is OPEN and one.approved_by is None and call.now < one.expires_at]
+    if not open_now:
+        return []
+    policies = yield from find_all(Policy, frozenset().union(*(one.policy_ids for one in open_now)))
+    access, permitted = (yield from own_access()), (yield from permitted_commands())
+    group_ids = frozenset(group.id for group in access.groups)
+
+    def may_approve(one: Proposal) -> bool:
+        named = tuple(policies[id] for id in one.policy_ids if id in policies)
+        facts = ApproverFacts(named, group_ids, one.command_name in permitted)
+        return facts.holds_command and approver_objection(one, call.principal_id, facts) is None
+
+    return [one for one in open_now if may_approve(one)]
 
 
 class ClosingCommand(Command):
