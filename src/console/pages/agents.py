@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from baton.console.desk import Desk, query_named
 from baton.console.page import Context, MenuGroup, page
+from baton.console.pages.waiting import resolving_verbs
 from baton.console.verbs import creations_of, form_href, verbs_of
 from baton.domain.agent.agent import Agent, AgentStatus, ListAgents
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions
-from baton.domain.contexts import REGISTRY
 from baton.domain.decision.decision import ListDecisions
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import referred_aggregate

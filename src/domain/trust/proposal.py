@@ -459,6 +459,7 @@ class ProposalView(AnswerForm):
     approver_ids: IdSet
     approver_group_ids: IdSet
     may_approve: bool
+    may_reject: bool
     why_not: str | None
     expires_at: datetime
     status: ProposalStatus
@@ -477,6 +478,7 @@ class GetProposal(TimeTravel):
         content = yield from content_of(proposal)
         facts = yield from approver_facts(proposal)
         objection = approver_objection(proposal, call.principal_id, facts)
+        may_reject = objection is None
         if objection is None and not facts.holds_command:
             objection = ApproverLacksCommandError(f"You do not hold {proposal.command_name} without approval yourself.")
         approvals = [policy.approval for policy in facts.policies if policy.approval is not None]
@@ -498,6 +500,7 @@ class GetProposal(TimeTravel):
             approver_ids=frozenset().union(*(one.principals for one in approvals)),
             approver_group_ids=frozenset().union(*(one.groups for one in approvals)),
             may_approve=objection is None and is_open and proposal.approved_by is None,
+            may_reject=may_reject and is_open and proposal.approved_by is None,
             why_not=None if objection is None else objection.detail,
             expires_at=proposal.expires_at,
             status=proposal.status,
