@@ -5,11 +5,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from mcp_types import CallToolResult, ElicitResult
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.api.approval_service import ApprovalService, open_approval_service
 from tests.support.api.example_reads import cause, history
-from tests.support.api.mcp_clients import agent, sentence_of
+from tests.support.api.mcp_clients import agent, json_of, sentence_of
 from tests.support.databases import fresh_database
 from tests.support.service import Api
 from tests.support.waiting import until
@@ -261,6 +262,68 @@ class TestWhatIsKept:
         assert (row["command_name"], row["approved_by"]) == ("DefineZone", desk.id_of(desk.approver))
         events = await history(desk.approver, f"/proposals/{proposed['proposal_id']}")
         assert [one["event_type"] for one in events] == ["ProposalOpened", "ProposalApproved", "ProposalCarriedOut"]
+
+
+class TestAskingThePersonBehindAnAgent:
+    @pytest.mark.parametrize("through", ["own", "call_operation"])
+    async def test_who_says_yes_approves_with_their_reason(self, desk: ApprovalService, through: str) -> None:
+        proposed = await desk.propose()
+        asked: list[str] = []
+
+        async def say_yes(context: Any, params: Any) -> ElicitResult:
+            asked.append(params.message)
+            return ElicitResult(action="accept", content={"approve": True, "reason": "looked at it"})
+
+        result = await approve_as_agent(desk.approver, proposed, say_yes, through)
+        assert not result.is_error, sentence_of(result)
+        (message,) = asked
+        assert "DefineZone" in message
+        assert "ZoneDefined" in message
+        closed = await shown(desk.approver, proposed)
+        assert (closed["status"], closed["reason"]) == ("CarriedOut", "looked at it")
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            ElicitResult(action="decline"),
+            ElicitResult(action="cancel"),
+            ElicitResult(action="accept", content={"approve": False}),
+        ],
+        ids=["declined", "cancelled", "no"],
+    )
+    async def test_who_does_not_say_yes_has_nothing_approved(self, desk: ApprovalService, said: ElicitResult) -> None:
+        proposed = await desk.propose()
+
+        async def say(context: Any, params: Any) -> ElicitResult:
+            return said
+
+        result = await approve_as_agent(desk.approver, proposed, say)
+        assert result.is_error
+        assert json_of(result)["code"] == "ApprovalNotConfirmedError"
+        assert (await shown(desk.approver, proposed))["status"] == "Open"
+
+    async def test_a_client_that_cannot_ask_approves_as_its_caller(self, desk: ApprovalService) -> None:
+        proposed = await desk.propose()
+        result = await approve_as_agent(desk.approver, proposed, None)
+        assert not result.is_error, sentence_of(result)
+
+    async def test_a_yes_does_not_make_an_approver(self, desk: ApprovalService) -> None:
+        proposed = await desk.propose()
+
+        async def say_yes(context: Any, params: Any) -> ElicitResult:
+            return ElicitResult(action="accept", content={"approve": True})
+
+        result = await approve_as_agent(desk.bystander, proposed, say_yes)
+        assert json_of(result)["code"] == "NotAnApproverError"
+
+
+async def approve_as_agent(api: Api, proposed: dict[str, Any], ask: Any, through: str = "own") -> CallToolResult:
+    """What an agent gets whose client asks the person behind it like this, or cannot ask."""
+    arguments = {"proposal_id": proposed["proposal_id"]}
+    async with agent(api, ask=ask) as client:
+        if through == "own":
+            return await client.call_tool("approve_proposal", arguments)
+        return await client.call_tool("call_operation", {"name": "approve_proposal", "arguments": arguments})
 
 
 class TestNoOtherWay:
