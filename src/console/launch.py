@@ -32,8 +32,8 @@ GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it 
 NESTED = frozenset({dict, list, tuple})
 MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
 START_PROPOSED = (
-    "You may start a run only with approval, so its start alone is proposed. Once somebody approves, the run is on record and"
-    " has no phases: register and conduct those from its own page."
+    "You may start a run only with approval, so its start alone is proposed. Once somebody approves, the run is on record"
+    " without phases: register and conduct those from its own page."
 )
 REGISTRATION_PROPOSED = (
     "You may register a procedure only with approval, so that alone is proposed. Once somebody approves, the procedure is on"

@@ -5,6 +5,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.console.desk import Desk
+from baton.console.desk import Desk, Held
 from baton.console.live import LONGEST_REST_SECONDS, SHORTEST_SECONDS, LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import ConsolePage
 from baton.domain.access.edge_queries import GetMyAccess
@@ -120,15 +121,17 @@ def reader_of(views: LiveViews, page: ConsolePage, permitted: frozenset[str]) ->
         await asyncio.Event().wait()
         return {}
 
-    async def make_view() -> LiveView:
-        return LiveView(ViewKey(page.path, "/console/watched", permitted), page, caller, {}, {})
+    async def make_views() -> list[LiveView]:
+        shared = ViewKey(page.path, "/console/watched", Held(permitted))
+        keys = (shared, replace(shared, person=(caller.principal_id, frozenset())))
+        return [LiveView(key, page, caller, {}, {}) for key in keys]
 
-    return LiveReader(views, Request({"headers": []}, receive, {}, 1000), caller, make_view)
+    return LiveReader(views, Request({"headers": []}, receive, {}, 1000), caller, make_views)
 
 
 def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
     page, now = watched_page(), 1000.0
-    view = LiveView(ViewKey(page.path, "/console/watched", PERMITTED), page, Caller(uuid4(), NIL, uuid4()), {}, {})
+    view = LiveView(ViewKey(page.path, "/console/watched", Held(PERMITTED)), page, Caller(uuid4(), NIL, uuid4()), {}, {})
 
     def due(seconds: float, *, urgent: bool) -> set[str]:
         return set(view.due(now + seconds, urgent)) & set(page.own_regions)
