@@ -11,6 +11,7 @@ from rich.console import Console
 from baton.client.watching import AsyncConductWatch, AsyncRunWatch, ConductWatch, RunWatch
 from baton.domain.access.actor import ActorKind, ActorProfileView, ActorRow, ActorStatus
 from baton.domain.access.edge_queries import AccessView
+from baton.domain.access.group import GroupClaim, GroupStatus
 from baton.domain.access.references import Reference
 from baton.domain.agent.agent import AgentStatus, Budget
 from baton.domain.agent.debrief import RegeneratedDebrief, RegenerationAccepted
@@ -178,7 +179,8 @@ from baton.domain.shared.monitoring import MonitorRef, TriggerSource
 from baton.domain.subject.subject import SubjectStatus
 from baton.domain.supply.supply import SupplyStatus
 from baton.domain.trust.conduit import AccessDecision, VerdictItem
-from baton.domain.trust.policy import PermissionsView, PolicyEvaluation
+from baton.domain.trust.policy import Approval, PermissionsView, PolicyEvaluation
+from baton.domain.trust.proposal import ProposalAccepted, ProposalOutcome, ProposalStatus, ProposalView
 from baton.domain.trust.surface import SurfaceControlView, SurfaceKind
 from baton.domain.trust.visit import Presence, PresenceMode, VisitStatus, VisitType
 
@@ -286,6 +288,7 @@ FacilityKindName: TypeAlias = FacilityKind | Literal["Site", "Area"]
 FacilityStatusName: TypeAlias = FacilityStatus | Literal["Active", "Decommissioned"]
 FamilyStatusName: TypeAlias = FamilyStatus | Literal["Defined", "Versioned", "Deprecated"]
 FrameStatusName: TypeAlias = FrameStatus | Literal["Active", "Decommissioned"]
+GroupStatusName: TypeAlias = GroupStatus | Literal["Active", "Retired"]
 LanguageModelStatusName: TypeAlias = (
     LanguageModelStatus | Literal["Defined", "Approved", "RetirementAnnounced", "Retired", "Deprecated"]
 )
@@ -304,6 +307,7 @@ PermitStatusName: TypeAlias = PermitStatus | Literal["Defined", "Active", "Suspe
 PortDirectionName: TypeAlias = PortDirection | Literal["Input", "Output"]
 PresenceModeName: TypeAlias = PresenceMode | Literal["physical", "remote"]
 ProcedureStatusName: TypeAlias = ProcedureStatus | Literal["Defined", "Running", "Held", "Completed", "Aborted", "Truncated"]
+ProposalStatusName: TypeAlias = ProposalStatus | Literal["Open", "CarriedOut", "Refused", "Rejected", "Withdrawn", "Expired"]
 ProvenanceDirectionName: TypeAlias = ProvenanceDirection | Literal["ancestors", "descendants", "both"]
 ReceivedArtifactStatusName: TypeAlias = ReceivedArtifactStatus | Literal["Verified", "Rejected", "Unverifiable"]
 ReviewDecisionName: TypeAlias = ReviewDecision | Literal["Approved", "Rejected", "RequestedChanges"]
@@ -408,6 +412,29 @@ class PastActorView(BaseModel):
     actor_id: UUID
     created_at: datetime
 
+class GroupHistory(BaseModel):
+    group_id: UUID
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+class GroupCreated(BaseModel):
+    group_id: UUID
+
+class GroupView(BaseModel):
+    id: UUID
+    name: str
+    claim: GroupClaim | None
+    member_ids: frozenset[UUID]
+    status: GroupStatus
+    group_id: UUID
+    created_at: datetime
+
+class GroupItem(BaseModel):
+    group_id: UUID
+    name: str
+    status: GroupStatus
+    created_at: datetime
+
 class ZoneHistory(BaseModel):
     zone_id: UUID
     items: tuple[EventView, ...]
@@ -486,8 +513,10 @@ class PolicyView(BaseModel):
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: frozenset[UUID]
+    permitted_group_ids: frozenset[UUID]
     permitted_commands: frozenset[str]
     permitted_command_sets: frozenset[str]
+    approval: Approval | None
     policy_id: UUID
     created_at: datetime
 
@@ -496,6 +525,22 @@ class PolicyItem(BaseModel):
     name: str
     conduit_id: UUID
     surface_id: UUID
+    created_at: datetime
+
+class ProposalHistory(BaseModel):
+    proposal_id: UUID
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+class ProposalItem(BaseModel):
+    proposal_id: UUID
+    command_name: str
+    target_id: UUID | None
+    proposed_by: UUID
+    status: ProposalStatus
+    approved_by: UUID | None
+    expires_at: datetime
+    closed_at: datetime | None
     created_at: datetime
 
 class VisitHistory(BaseModel):
@@ -2123,6 +2168,7 @@ class Operations:
     families: FamilyCollection
     fixtures: FixtureCollection
     frames: FrameCollection
+    groups: GroupCollection
     language_models: LanguageModelCollection
     methods: MethodCollection
     models: ModelCollection
@@ -2132,6 +2178,7 @@ class Operations:
     policies: PolicyCollection
     practices: PracticeCollection
     procedures: ProcedureCollection
+    proposals: ProposalCollection
     received_artifacts: ReceivedArtifactCollection
     recipes: RecipeCollection
     roles: RoleCollection
@@ -2239,6 +2286,62 @@ class Operations:
         """Stop tokens of this issuer and subject from acting as this actor."""
     @overload
     def unbind_actor_subject(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_group_history(
+        self, group_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> GroupHistory:
+        """Every event of one group, oldest first."""
+    @overload
+    def define_group(
+        self, *, name: str, claim: GroupClaim | Mapping[str, Any] | None = ..., idempotency_key: str | None = ...
+    ) -> GroupCreated:
+        """Define a group that policies can permit; with a claim, everybody whose token has it is a member for that
+        call."""
+    @overload
+    def define_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """List an actor as a member, from its next call on; one that is listed already stays so."""
+    @overload
+    def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def remove_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+    @overload
+    def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def rename_group(self, group_id: NameOrId, *, name: str, idempotency_key: str | None = ...) -> None:
+        """Give the group another name; who belongs to it stays."""
+    @overload
+    def rename_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def retire_group(self, group_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Close the group: what policies permit it, they permit nobody through it any more."""
+    @overload
+    def retire_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_group(
+        self,
+        group_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> GroupView:
+        """One group, folded from its stream."""
+    def list_groups(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        status: GroupStatusName | None = ...,
+    ) -> Page[GroupItem]:
+        """Groups in order of definition."""
     def get_zone_history(
         self, zone_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> ZoneHistory:
@@ -2372,16 +2475,41 @@ class Operations:
         permitted_principal_ids: Collection[NameOrId],
         permitted_commands: Collection[str],
         permitted_command_sets: Collection[str] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        approval: Approval | Mapping[str, Any] | None = ...,
         idempotency_key: str | None = ...,
     ) -> PolicyCreated:
-        """Permit principals a set of commands on one conduit and surface; it counts from the next call on."""
+        """Permit principals and groups a set of commands on one conduit and surface; it counts from the next call
+        on."""
     @overload
     def define_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
-    def revoke_grant(
-        self, policy_id: NameOrId, *, permitted_principal_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    def extend_policy(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_ids: Collection[NameOrId] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        permitted_commands: Collection[str] = ...,
+        permitted_command_sets: Collection[str] = ...,
+        idempotency_key: str | None = ...,
     ) -> None:
-        """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
+        """Add principals, groups, commands or sets of commands to a policy; they count from the next call on."""
+    @overload
+    def extend_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def revoke_grant(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_id: NameOrId | None = ...,
+        permitted_group_id: NameOrId | None = ...,
+        permitted_command: str | None = ...,
+        permitted_command_set: str | None = ...,
+        reason: str,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Take a principal, a group, a command or a set of commands out of a policy, from the next call on."""
     @overload
     def revoke_grant(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     def get_policy(
@@ -2428,6 +2556,51 @@ class Operations:
         evaluated_surface_id: NameOrId,
     ) -> PermissionsView:
         """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
+    def get_proposal_history(
+        self, proposal_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> ProposalHistory:
+        """Every event of one proposal, oldest first."""
+    @overload
+    def approve_proposal(
+        self, proposal_id: NameOrId, *, reason: str | None = ..., wait: int = ..., idempotency_key: str | None = ...
+    ) -> ProposalOutcome | ProposalAccepted:
+        """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal."""
+    @overload
+    def approve_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def reject_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Do not approve a proposed command; it takes somebody whom the policy names as approver."""
+    @overload
+    def reject_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def withdraw_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Take back what you proposed."""
+    @overload
+    def withdraw_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_proposal(
+        self,
+        proposal_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> ProposalView:
+        """One proposal: the command, what it would do now, who may approve it, and whether you may."""
+    def list_proposals(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        status: ProposalStatusName | None = ...,
+        command_name: str | None = ...,
+        proposed_by: NameOrId | None = ...,
+    ) -> Page[ProposalItem]:
+        """Proposals in the order they were made."""
     def get_visit_history(
         self, visit_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> VisitHistory:
@@ -6548,6 +6721,23 @@ class FrameCollection:
     list = listing(Operations.list_frames, FrameThing)
     register = maker(Operations.register_frame)
 
+class GroupThing(Thing):
+    """One group, named by its name or id."""
+
+    add_member = verb(Operations.add_group_member)
+    get = verb(Operations.get_group)
+    get_history = verb(Operations.get_group_history)
+    remove_member = verb(Operations.remove_group_member)
+    rename = verb(Operations.rename_group)
+    retire = verb(Operations.retire_group)
+
+class GroupCollection:
+    """Every group."""
+    def __getitem__(self, reference: NameOrId) -> GroupThing: ...
+    def __iter__(self) -> Iterator[GroupThing]: ...
+    list = listing(Operations.list_groups, GroupThing)
+    define = maker(Operations.define_group)
+
 class LanguageModelThing(Thing):
     """One language model, named by its name or id."""
 
@@ -6688,6 +6878,7 @@ class PolicyThing(Thing):
     """One policy, named by its name or id."""
 
     evaluate = verb(Operations.evaluate_policy)
+    extend = verb(Operations.extend_policy)
     get = verb(Operations.get_policy)
     get_history = verb(Operations.get_policy_history)
     list_permissions = verb(Operations.list_permissions)
@@ -6757,6 +6948,21 @@ class ProcedureCollection:
     read_signals = maker(Operations.read_signals)
     register = maker(Operations.register_procedure)
     register_from_recipe = maker(Operations.register_procedure_from_recipe)
+
+class ProposalThing(Thing):
+    """One proposal, named by its name or id."""
+
+    approve = verb(Operations.approve_proposal)
+    get = verb(Operations.get_proposal)
+    get_history = verb(Operations.get_proposal_history)
+    reject = verb(Operations.reject_proposal)
+    withdraw = verb(Operations.withdraw_proposal)
+
+class ProposalCollection:
+    """Every proposal."""
+    def __getitem__(self, reference: NameOrId) -> ProposalThing: ...
+    def __iter__(self) -> Iterator[ProposalThing]: ...
+    list = listing(Operations.list_proposals, ProposalThing)
 
 class ReceivedArtifactThing(Thing):
     """One received artifact, named by its name or id."""
@@ -7004,6 +7210,7 @@ class AsyncOperations:
     families: AsyncFamilyCollection
     fixtures: AsyncFixtureCollection
     frames: AsyncFrameCollection
+    groups: AsyncGroupCollection
     language_models: AsyncLanguageModelCollection
     methods: AsyncMethodCollection
     models: AsyncModelCollection
@@ -7013,6 +7220,7 @@ class AsyncOperations:
     policies: AsyncPolicyCollection
     practices: AsyncPracticeCollection
     procedures: AsyncProcedureCollection
+    proposals: AsyncProposalCollection
     received_artifacts: AsyncReceivedArtifactCollection
     recipes: AsyncRecipeCollection
     roles: AsyncRoleCollection
@@ -7120,6 +7328,64 @@ class AsyncOperations:
         """Stop tokens of this issuer and subject from acting as this actor."""
     @overload
     async def unbind_actor_subject(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_group_history(
+        self, group_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> GroupHistory:
+        """Every event of one group, oldest first."""
+    @overload
+    async def define_group(
+        self, *, name: str, claim: GroupClaim | Mapping[str, Any] | None = ..., idempotency_key: str | None = ...
+    ) -> GroupCreated:
+        """Define a group that policies can permit; with a claim, everybody whose token has it is a member for that
+        call."""
+    @overload
+    async def define_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """List an actor as a member, from its next call on; one that is listed already stays so."""
+    @overload
+    async def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def remove_group_member(
+        self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+    @overload
+    async def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def rename_group(self, group_id: NameOrId, *, name: str, idempotency_key: str | None = ...) -> None:
+        """Give the group another name; who belongs to it stays."""
+    @overload
+    async def rename_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def retire_group(self, group_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Close the group: what policies permit it, they permit nobody through it any more."""
+    @overload
+    async def retire_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_group(
+        self,
+        group_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> GroupView:
+        """One group, folded from its stream."""
+    async def list_groups(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        status: GroupStatusName | None = ...,
+    ) -> Page[GroupItem]:
+        """Groups in order of definition."""
     async def get_zone_history(
         self, zone_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> ZoneHistory:
@@ -7253,16 +7519,41 @@ class AsyncOperations:
         permitted_principal_ids: Collection[NameOrId],
         permitted_commands: Collection[str],
         permitted_command_sets: Collection[str] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        approval: Approval | Mapping[str, Any] | None = ...,
         idempotency_key: str | None = ...,
     ) -> PolicyCreated:
-        """Permit principals a set of commands on one conduit and surface; it counts from the next call on."""
+        """Permit principals and groups a set of commands on one conduit and surface; it counts from the next call
+        on."""
     @overload
     async def define_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
-    async def revoke_grant(
-        self, policy_id: NameOrId, *, permitted_principal_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    async def extend_policy(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_ids: Collection[NameOrId] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        permitted_commands: Collection[str] = ...,
+        permitted_command_sets: Collection[str] = ...,
+        idempotency_key: str | None = ...,
     ) -> None:
-        """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
+        """Add principals, groups, commands or sets of commands to a policy; they count from the next call on."""
+    @overload
+    async def extend_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def revoke_grant(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_id: NameOrId | None = ...,
+        permitted_group_id: NameOrId | None = ...,
+        permitted_command: str | None = ...,
+        permitted_command_set: str | None = ...,
+        reason: str,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Take a principal, a group, a command or a set of commands out of a policy, from the next call on."""
     @overload
     async def revoke_grant(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     async def get_policy(
@@ -7309,6 +7600,51 @@ class AsyncOperations:
         evaluated_surface_id: NameOrId,
     ) -> PermissionsView:
         """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
+    async def get_proposal_history(
+        self, proposal_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> ProposalHistory:
+        """Every event of one proposal, oldest first."""
+    @overload
+    async def approve_proposal(
+        self, proposal_id: NameOrId, *, reason: str | None = ..., wait: int = ..., idempotency_key: str | None = ...
+    ) -> ProposalOutcome | ProposalAccepted:
+        """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal."""
+    @overload
+    async def approve_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def reject_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Do not approve a proposed command; it takes somebody whom the policy names as approver."""
+    @overload
+    async def reject_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def withdraw_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Take back what you proposed."""
+    @overload
+    async def withdraw_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_proposal(
+        self,
+        proposal_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> ProposalView:
+        """One proposal: the command, what it would do now, who may approve it, and whether you may."""
+    async def list_proposals(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        status: ProposalStatusName | None = ...,
+        command_name: str | None = ...,
+        proposed_by: NameOrId | None = ...,
+    ) -> Page[ProposalItem]:
+        """Proposals in the order they were made."""
     async def get_visit_history(
         self, visit_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> VisitHistory:
@@ -11467,6 +11803,23 @@ class AsyncFrameCollection:
     list = async_listing(AsyncOperations.list_frames, AsyncFrameThing)
     register = maker(AsyncOperations.register_frame)
 
+class AsyncGroupThing(AsyncThing):
+    """One group, named by its name or id."""
+
+    add_member = verb(AsyncOperations.add_group_member)
+    get = verb(AsyncOperations.get_group)
+    get_history = verb(AsyncOperations.get_group_history)
+    remove_member = verb(AsyncOperations.remove_group_member)
+    rename = verb(AsyncOperations.rename_group)
+    retire = verb(AsyncOperations.retire_group)
+
+class AsyncGroupCollection:
+    """Every group."""
+    def __getitem__(self, reference: NameOrId) -> AsyncGroupThing: ...
+    def __aiter__(self) -> AsyncIterator[AsyncGroupThing]: ...
+    list = async_listing(AsyncOperations.list_groups, AsyncGroupThing)
+    define = maker(AsyncOperations.define_group)
+
 class AsyncLanguageModelThing(AsyncThing):
     """One language model, named by its name or id."""
 
@@ -11607,6 +11960,7 @@ class AsyncPolicyThing(AsyncThing):
     """One policy, named by its name or id."""
 
     evaluate = verb(AsyncOperations.evaluate_policy)
+    extend = verb(AsyncOperations.extend_policy)
     get = verb(AsyncOperations.get_policy)
     get_history = verb(AsyncOperations.get_policy_history)
     list_permissions = verb(AsyncOperations.list_permissions)
@@ -11676,6 +12030,21 @@ class AsyncProcedureCollection:
     read_signals = maker(AsyncOperations.read_signals)
     register = maker(AsyncOperations.register_procedure)
     register_from_recipe = maker(AsyncOperations.register_procedure_from_recipe)
+
+class AsyncProposalThing(AsyncThing):
+    """One proposal, named by its name or id."""
+
+    approve = verb(AsyncOperations.approve_proposal)
+    get = verb(AsyncOperations.get_proposal)
+    get_history = verb(AsyncOperations.get_proposal_history)
+    reject = verb(AsyncOperations.reject_proposal)
+    withdraw = verb(AsyncOperations.withdraw_proposal)
+
+class AsyncProposalCollection:
+    """Every proposal."""
+    def __getitem__(self, reference: NameOrId) -> AsyncProposalThing: ...
+    def __aiter__(self) -> AsyncIterator[AsyncProposalThing]: ...
+    list = async_listing(AsyncOperations.list_proposals, AsyncProposalThing)
 
 class AsyncReceivedArtifactThing(AsyncThing):
     """One received artifact, named by its name or id."""

@@ -31,7 +31,7 @@ async def work(api: Api, proposed: dict[str, Any]) -> dict[str, Any]:
     return dict((await api.get(f"/work-items/{proposed['work_id']}")).json())
 
 
-async def shown(api: Api, proposed: dict[str, Any]) -> dict[str, Any]:
+async def get_shown(api: Api, proposed: dict[str, Any]) -> dict[str, Any]:
     response = await api.get(f"/proposals/{proposed['proposal_id']}")
     assert response.status_code == 200, response.text
     return dict(response.json())
@@ -55,7 +55,7 @@ class TestFromProposalToEffect:
         ]
         assert name not in await zone_names(desk.boss)
         assert (await work(desk.proposer, proposed))["state"] == "running"
-        seen = await shown(desk.approver, proposed)
+        seen = await get_shown(desk.approver, proposed)
         assert (seen["status"], seen["command_name"], seen["request"]) == ("Open", "DefineZone", {"name": name})
         assert seen["may_approve"] is True
         assert [event["event_type"] for event in seen["rehearsal"]["would"]] == ["ZoneDefined"]
@@ -68,7 +68,7 @@ class TestFromProposalToEffect:
         assert event["approved_by"] == desk.id_of(desk.approver)
         done = await work(desk.proposer, proposed)
         assert (done["state"], done["answer"]) == ("done", {"zone_id": zone_id})
-        closed = await shown(desk.approver, proposed)
+        closed = await get_shown(desk.approver, proposed)
         assert (closed["status"], closed["request"], closed["rehearsal"]) == ("CarriedOut", None, None)
 
     async def test_a_repeat_under_the_same_key_finds_the_proposal(self, desk: ApprovalService) -> None:
@@ -142,7 +142,7 @@ class TestWhoDecides:
         for verb in ("approve", "reject"):
             refused = await own.post(decision(proposed, verb), {"reason": "sure"})
             assert cause(refused) == (403, "OwnProposalError", "own_proposal")
-        assert (await shown(own, proposed))["status"] == "Open"
+        assert (await get_shown(own, proposed))["status"] == "Open"
 
     async def test_who_is_not_named_does_not_decide(self, desk: ApprovalService) -> None:
         proposed = await desk.propose()
@@ -154,7 +154,7 @@ class TestWhoDecides:
         proposed = await desk.propose()
         refused = await desk.powerless.post(decision(proposed, "approve"))
         assert cause(refused) == (403, "ApproverLacksCommandError", "command_not_permitted")
-        assert (await shown(desk.powerless, proposed))["may_approve"] is False
+        assert (await get_shown(desk.powerless, proposed))["may_approve"] is False
         await desk.powerless.execute(decision(proposed, "reject"), {"reason": "not tonight"})
         assert (await work(desk.proposer, proposed))["error"]["code"] == "ProposalRejectedError"
 
@@ -190,7 +190,7 @@ class TestWhoDecides:
         proposed = await desk.propose(api=person)
 
         async def is_expired() -> bool:
-            return (await shown(person, proposed))["status"] == "Expired"
+            return (await get_shown(person, proposed))["status"] == "Expired"
 
         await until(is_expired)
         late = await desk.approver.post(decision(proposed, "approve"))
@@ -217,7 +217,7 @@ class TestWhatChangedMeanwhile:
         actor_id = await desk.boss.create("/actors", {"name": "Temporary"})
         proposed = await desk.propose(f"/actors/{actor_id}/deactivate", {})
         await desk.approver.execute(f"/actors/{actor_id}/deactivate")
-        seen = await shown(desk.approver, proposed)
+        seen = await get_shown(desk.approver, proposed)
         assert (seen["rehearsal"]["would"], seen["rehearsal"]["refusal"]["code"]) == (None, "ActorCannotDeactivateError")
         approved = await desk.approver.post(decision(proposed, "approve"))
         assert approved.json()["status"] == "Refused"
@@ -252,12 +252,12 @@ class TestWhatIsKept:
         proposed = await desk.propose()
         await desk.approver.execute(decision(proposed, "approve"))
 
-        async def listed() -> dict[str, Any] | None:
+        async def find_listed() -> dict[str, Any] | None:
             mine = {"proposed_by": desk.id_of(desk.proposer), "status": "CarriedOut", "limit": 100}
             items = (await desk.approver.get("/proposals", **mine)).json()["items"]
             return next((item for item in items if item["proposal_id"] == proposed["proposal_id"]), None)
 
-        row = await until(listed)
+        row = await until(find_listed)
         assert row is not None
         assert (row["command_name"], row["approved_by"]) == ("DefineZone", desk.id_of(desk.approver))
         events = await history(desk.approver, f"/proposals/{proposed['proposal_id']}")
@@ -279,7 +279,7 @@ class TestAskingThePersonBehindAnAgent:
         (message,) = asked
         assert "DefineZone" in message
         assert "ZoneDefined" in message
-        closed = await shown(desk.approver, proposed)
+        closed = await get_shown(desk.approver, proposed)
         assert (closed["status"], closed["reason"]) == ("CarriedOut", "looked at it")
 
     @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ class TestAskingThePersonBehindAnAgent:
         result = await approve_as_agent(desk.approver, proposed, say)
         assert result.is_error
         assert json_of(result)["code"] == "ApprovalNotConfirmedError"
-        assert (await shown(desk.approver, proposed))["status"] == "Open"
+        assert (await get_shown(desk.approver, proposed))["status"] == "Open"
 
     async def test_a_client_that_cannot_ask_approves_as_its_caller(self, desk: ApprovalService) -> None:
         proposed = await desk.propose()

@@ -58,7 +58,7 @@ async def open_approval_service(database_url: str) -> AsyncIterator[ApprovalServ
     """The service with everybody in it; what is approved is carried out beside it, as by a worker."""
     admin = str(uuid4())
     enforced: dict[str, Any] = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
-    async with running_api(database_url, **enforced) as api, settling(database_url, enforced):
+    async with running_api(database_url, **enforced) as api, settle_beside(database_url, enforced):
         boss = api.acting_as(admin)
         names = ("Proposer", "Approver", "Second approver", "Powerless", "Bystander")
         ids = {name: await boss.create("/actors", {"name": name}) for name in names}
@@ -83,7 +83,7 @@ async def open_approval_service(database_url: str) -> AsyncIterator[ApprovalServ
 
 
 @asynccontextmanager
-async def settling(database_url: str, settings: dict[str, Any]) -> AsyncIterator[None]:
+async def settle_beside(database_url: str, settings: dict[str, Any]) -> AsyncIterator[None]:
     """Settle every proposal there is, again and again, in a process of its own as far as the record can tell."""
 
     async def settle_all(runtime: Runtime) -> None:
