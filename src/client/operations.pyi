@@ -354,6 +354,7 @@ WaitingKindName: TypeAlias = (
         "clearance_in_review",
         "caution_proposal",
         "refused_firing",
+        "proposal",
     ]
 )
 WatchedGateName: TypeAlias = WatchedGate | Literal["enclosure", "supply"]

@@ -40,8 +40,9 @@ def operation_changes(place: str, entry: Document, now: Document, old: Document,
             yield f"{place} answers {status} no more"
             continue
         was, is_now = (resolve(part, all) for part, all in ((response, old), (now["responses"][status], new)))
-        if (schema := json_schema(was)) is not None:
-            yield from answer_changes(f"{place} {status}", schema, without_proposal(json_schema(is_now)), old, new)
+        answered, answers = (without_proposal(json_schema(one)) for one in (was, is_now))
+        if answered is not None:
+            yield from answer_changes(f"{place} {status}", answered, answers, old, new)
 
 
 def parameters(entry: Document, document: Document) -> list[Document]:
