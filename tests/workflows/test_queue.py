@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from baton.application.ports import Caller
+from baton.application.commands import Commands
+from baton.application.ports import Caller, CommandResult
+from baton.application.queues import QueueTurns
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import start_unfinished
 from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.queue.item_records import StartQueueItem
 from baton.domain.operation.queue.items import ItemLaunch
 from baton.domain.operation.queue.messages import QueueOrder
 from baton.domain.registry import REGISTRY
@@ -357,3 +361,80 @@ async def test_a_queue_that_the_engine_has_lost_is_started_from_the_record(stack
 async def test_nothing_is_done_for_a_workflow_that_the_record_does_not_know(stack: ConductStack) -> None:
     unknown = QueueOrder(queue_id=new_id())
     await stack.client.execute_workflow("queue", unknown, id=unknown.workflow_id, task_queue=TASK_QUEUE)
+
+
+class ProcessDied(Exception):
+    """The process ended here."""
+
+
+class MortalCommands(Commands):
+    """Commands whose giver dies right after one of them was carried out."""
+
+    def __init__(self, commands: Commands, lives: int) -> None:
+        super().__init__(**{field.name: getattr(commands, field.name) for field in fields(commands)})
+        self._lives = lives
+
+    async def execute(self, *given: Any, **named: Any) -> CommandResult:
+        executed = await super().execute(*given, **named)
+        self._lives -= 1
+        if not self._lives:
+            raise ProcessDied
+        return executed
+
+
+def turns_dying_after(stack: ConductStack, commands: int) -> QueueTurns:
+    """Turns in a process that dies after so many commands."""
+    mortal = MortalCommands(stack.runtime.commands, commands)
+    return replace(stack.runtime.queue_turns, commands=mortal, launches=replace(stack.runtime.launches, commands=mortal))
+
+
+@pytest.mark.parametrize("kind", ["recipe", "plan"])
+async def test_a_turn_that_dies_at_any_command_or_is_taken_many_times_at_once_opens_one_conduct(
+    run_stack: RunStack, kind: str
+) -> None:
+    stack = run_stack.stack
+    id = await recipe(stack, [setpoint("a", 8)])
+    target = write(id) if kind == "recipe" else survey(run_stack, id)
+    for lives in range(1, 6):
+        stack.control.writes.clear()
+        queue = await open_queue(stack)
+        order = QueueOrder(queue_id=queue.id)
+        (item_id,) = await queue.add(target)
+        turns = [turns_dying_after(stack, lives), *([stack.runtime.queue_turns] * 3)]
+        outcomes = await asyncio.gather(*(one.take(order) for one in turns), return_exceptions=True)
+        assert [one for one in outcomes if isinstance(one, BaseException) and not isinstance(one, ProcessDied)] == []
+        item = await queue.wait_for(item_id, "Completed")
+        assert (item.attempt, written(stack)) == (1, [8])
+        await queue.workflow.result()
+
+
+async def test_a_refused_attempt_leaves_nothing_open(run_stack: RunStack) -> None:
+    """The grant to conduct is missing: a run is started and a phase registered before that is seen."""
+    stack, queue = run_stack.stack, await open_queue(run_stack.stack)
+    author, _ = await register_member(stack, REGISTRY.command_names() - {"ConductRun"})
+    (item_id,) = await queue.add(survey(run_stack, await recipe(stack, [setpoint("a", 8)])), caller=author)
+    item = await queue.wait_for(item_id, "Refused")
+    assert item.code == "UnauthorizedError"
+    assert (await load_state(stack, Run, item.launch.run_id)).status == "Aborted"
+    assert (await load_state(stack, Procedure, item.launch.procedure_id())).status == "Aborted"
+    assert written(stack) == []
+
+
+async def test_an_asset_that_is_taken_between_judgement_and_opening_blocks_and_is_tried_again(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    await queue.give("hold_queue", reason="set up")
+    asset_id = (await queue.state()).asset_id
+    rival = await stack.register_from_recipe([GATE], target_asset_ids=[asset_id])
+    (item_id,) = await queue.add(write(await recipe(stack, [setpoint("a", 8)]), target_asset_ids=[asset_id]))
+    await queue.give("resume_queue")
+    start = StartQueueItem(item_id=item_id, attempt=1)
+    await asyncio.gather(
+        stack.do(command("conduct_procedure", {"wait": 0}), rival),
+        stack.runtime.commands.execute(start, Caller.system(new_id()), target_id=queue.id),
+        return_exceptions=True,
+    )
+    await stack.plant.write("gate", 1)
+    item = await queue.wait_for(item_id, "Completed")
+    first = await load_state(stack, Procedure, ItemLaunch(item_id, 1).procedure_id())
+    assert first.status == ("Completed" if item.attempt == 1 else "Aborted")
+    assert written(stack) == [8]
