@@ -54,13 +54,13 @@ async def load_waiting(desk: Desk) -> Context:
     return {"proposals": [] if not desk.may(ListWaiting, GetProposal) else await to_decide(desk)}
 
 
-@approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_deciding(desk: Desk) -> Context:
     found = await to_decide(desk)
     return {"proposals": found, "more": len(found) == MOST_TO_DECIDE}
 
 
-@approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_own(desk: Desk) -> Context:
     page = await desk.ask(ListProposals, proposed_by=desk.caller.principal_id, order="desc", limit=MOST_OWN)
     own = await describe_all(desk, proposal_ids(page["items"]))
@@ -68,7 +68,7 @@ async def load_own(desk: Desk) -> Context:
     return {"proposals": own, "more": page["next_cursor"] is not None, "me": desk.caller.principal_id}
 
 
-@approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_others(desk: Desk) -> Context:
     """Load what is open and neither theirs nor for them to decide."""
     page = await list_open(desk)
@@ -194,7 +194,7 @@ async def name_proposal(desk: Desk) -> str:
     return str((await describe_proposal(desk, str(desk.id("proposal_id"))))["title"])
 
 
-@proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0, personal=True)
+@proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0)
 async def load_proposal(desk: Desk) -> Context:
     return {"one": await describe_proposal(desk, str(desk.id("proposal_id")))}
 

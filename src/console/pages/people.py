@@ -396,7 +396,7 @@ async def load_actor_rows(desk: Desk) -> Context:
     }
 
 
-@people.region("mine", asks=[GetMyAccess], watches=("Policy", "Group"), personal=True)
+@people.region("mine", asks=[GetMyAccess], watches=("Policy", "Group"))
 async def load_mine(desk: Desk) -> Context:
     """Load what the person who looks may do here, and through which groups and policies."""
     groups = group_commands(desk.permitted)
