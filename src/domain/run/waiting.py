@@ -15,10 +15,10 @@ from baton.domain.decision.decision import Decision, ListDecisions
 from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of, related_asset_ids
 from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
+from baton.domain.operation.launch.targets import ConductPlan, recipes_of
 from baton.domain.operation.procedure.procedure import ListProcedures, Procedure, ProcedureStatus
 from baton.domain.operation.procedure.start import RESUMING
 from baton.domain.operation.schedule.schedule import Schedule, ScheduleStatus
-from baton.domain.operation.schedule.schedule_action import ConductPlan, recipes_of
 from baton.domain.operation.schedule.views import LAST, ListSchedules
 from baton.domain.recipe.plan import Plan
 from baton.domain.registry import REGISTRY, question
