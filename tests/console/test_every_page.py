@@ -194,13 +194,13 @@ def personal_queries() -> Iterator[str]:
                 yield operation.name
 
 
-def test_no_shared_region_asks_what_depends_on_who_asks() -> None:
+def test_a_region_that_asks_what_depends_on_who_asks_is_personal() -> None:
     personal = set(personal_queries())
-    assert personal >= {"get_my_access", "get_work", "list_permissions"}
+    assert personal >= {"get_my_access", "get_proposal", "get_work", "list_permissions"}
+    assert personal == {one.name for one in REGISTRY if getattr(one.input, "personal", False)}
     for page in ALL_PAGES:
         for region in page.regions.values():
-            shared = region.personal or personal.isdisjoint(one.name for one in region.asks)
-            assert shared, f"{page.path} asks it in {region.name}, which all share"
+            assert region.personal or personal.isdisjoint(one.name for one in region.asks), f"{page.path}, {region.name}"
 
 
 SHARED: ContextVar[bool] = ContextVar("SHARED", default=False)

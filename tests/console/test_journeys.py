@@ -300,7 +300,7 @@ async def test_what_an_agent_proposes_arrives_is_read_and_is_approved_with_the_k
     await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
     proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
     card = page.locator("#region-deciding article")
-    await expect(card.get_by_role("link", name="Enter asset maintenance", exact=True)).to_be_visible()
+    await expect(card.get_by_role("link", name="Enter maintenance", exact=True)).to_be_visible()
     await expect(card.get_by_role("link", name="Camera", exact=True)).to_be_visible()
     await expect(card).to_contain_text(TIDIER)
     await expect(card).to_contain_text("Approved now, it would record")
@@ -349,7 +349,7 @@ async def test_an_approval_that_comes_too_late_is_refused_in_its_own_sentence(
 ) -> None:
     proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
     await page.goto(f"{console.url}/console/waiting")
-    await page.get_by_role("link", name=re.compile("Approve… Enter asset maintenance")).click()
+    await page.get_by_role("link", name=re.compile("Approve… Enter maintenance, Camera")).click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     await asyncio.to_thread(colleagues.agent.withdraw_proposal, proposal_id, reason="the camera is needed")
     await page.get_by_role("dialog").get_by_role("button", name="Approve", exact=True).click()
@@ -429,6 +429,7 @@ def things_to_see(console: ConsoleStack, run_id: str, proposal_id: UUID) -> dict
     }
 
 
+@pytest.mark.timeout(900)
 async def test_every_page_is_accessible_in_both_themes(
     page: Page, console: ConsoleStack, colleagues: Colleagues, tmp_path: Path
 ) -> None:

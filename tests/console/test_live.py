@@ -18,7 +18,6 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.desk import Desk, Held
 from baton.console.live import LONGEST_REST_SECONDS, SHORTEST_SECONDS, LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import ConsolePage
-from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.kernel import NIL
 from baton.domain.supply.supply import ListSupplies
 from tests.support.console.live_frames import open_stream
@@ -83,7 +82,7 @@ async def load_nothing(desk: Desk) -> dict[str, Any]:
 def watched_page() -> ConsolePage:
     page = ConsolePage("/console/watched", "Watched", "A page.")
     page.region("supplies", asks=[ListSupplies])(load_nothing)
-    page.region("me", asks=[GetMyAccess], every=1.0)(load_nothing)
+    page.region("age", asks=[], every=1.0)(load_nothing)
     return page
 
 
@@ -113,9 +112,9 @@ def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
     assert due(SHORTEST_SECONDS, urgent=False) == set()
     view.note_events(frozenset({"Supply"}))
     assert due(0.1, urgent=False) == set(), "it was rendered just now"
-    assert due(1.0, urgent=False) == {"supplies", "me"}
+    assert due(1.0, urgent=False) == {"supplies", "age"}
     assert due(1.0, urgent=True) == {"supplies"}
-    assert due(1.0 + LONGEST_REST_SECONDS, urgent=True) == {"supplies", "me"}
+    assert due(1.0 + LONGEST_REST_SECONDS, urgent=True) == {"supplies", "age"}
 
 
 def test_what_is_personal_is_a_view_of_its_own() -> None:

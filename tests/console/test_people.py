@@ -175,7 +175,7 @@ async def test_groups_show_their_members_claims_and_policies_with_their_verbs(st
     assert "Night shift" in shown
     assert ">Olga Operator</a>" in shown
     assert "Whose token of https://id.lumen.example has <code>scientists</code> at <code>groups</code>." in shown
-    assert "Aborting together" in shown
+    assert f'May approve what <a href="/console/policies/{groups["policy"]}">Aborting together</a> permits' in shown
     assert "with approval" in shown
     for verb in (
         f"add_group_member?group_id={groups['shift']}",

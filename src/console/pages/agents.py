@@ -130,7 +130,7 @@ async def load_proposals(desk: Desk) -> Context:
     return {"proposals": proposals, "more": page["next_cursor"]}
 
 
-@agents.region("commands", asks=[ListAgents, ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@agents.region("commands", asks=[ListAgents, ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_commands(desk: Desk) -> Context:
     """Load the commands that agents propose and somebody is to approve; of one agent alone, what became of them too."""
     if chosen := desk.query.get("agent"):

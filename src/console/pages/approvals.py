@@ -14,7 +14,7 @@ from baton.console.judgement import name_of
 from baton.console.page import Context, MenuGroup, frame_region, page
 from baton.console.pages.people import operation_of
 from baton.console.pages.waiting import count_waiting, waiting
-from baton.console.verbs import VerbButton, verbs_of
+from baton.console.verbs import VerbButton, verb_label, verbs_of
 from baton.domain.contexts import REGISTRY
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import name_member
@@ -54,13 +54,13 @@ async def load_waiting(desk: Desk) -> Context:
     return {"proposals": [] if not desk.may(ListWaiting, GetProposal) else await to_decide(desk)}
 
 
-@approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_deciding(desk: Desk) -> Context:
     found = await to_decide(desk)
     return {"proposals": found, "more": len(found) == MOST_TO_DECIDE}
 
 
-@approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_own(desk: Desk) -> Context:
     page = await desk.ask(ListProposals, proposed_by=desk.caller.principal_id, order="desc", limit=MOST_OWN)
     own = await describe_all(desk, proposal_ids(page["items"]))
@@ -68,7 +68,7 @@ async def load_own(desk: Desk) -> Context:
     return {"proposals": own, "more": page["next_cursor"] is not None, "me": desk.caller.principal_id}
 
 
-@approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0, personal=True)
+@approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
 async def load_others(desk: Desk) -> Context:
     """Load what is open and neither theirs nor for them to decide."""
     page = await list_open(desk)
@@ -111,7 +111,7 @@ async def describe_proposal(desk: Desk, proposal_id: str) -> Context:
     is_open = view["status"] == ProposalStatus.OPEN
     return {
         **view,
-        "title": words_of(operation.name if operation else view["command_name"]),
+        "title": title_of(view),
         "summary": operation.summary if operation else "",
         "about": await describe_target(view, desk),
         "asked": shown_request(view["request"] or {}),
@@ -127,6 +127,13 @@ async def describe_proposal(desk: Desk, proposal_id: str) -> Context:
         "made": describe_made(view),
         "verbs": decision_verbs(view, desk),
     }
+
+
+def title_of(view: Mapping[str, Any]) -> str:
+    """Return a proposed command in words; beside the thing that it is about, without that."""
+    if (operation := operation_of(view["command_name"])) is None:
+        return words_of(view["command_name"])
+    return words_of(operation.name) if view["target_id"] is None else verb_label(operation)
 
 
 def shown_request(request: Mapping[str, Any]) -> Context:
@@ -191,10 +198,10 @@ def decision_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
 @proposal_page.title_from
 async def name_proposal(desk: Desk) -> str:
     """Return the proposed command in words."""
-    return str((await describe_proposal(desk, str(desk.id("proposal_id"))))["title"])
+    return title_of(await desk.ask(GetProposal, desk.id("proposal_id")))
 
 
-@proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0, personal=True)
+@proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0)
 async def load_proposal(desk: Desk) -> Context:
     return {"one": await describe_proposal(desk, str(desk.id("proposal_id")))}
 

@@ -313,10 +313,12 @@ def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any
         for one in group["members"][:SHOWN_MEMBERS]
     ]
     permitting = [one for one in policies if group["id"] in one["permitted_group_ids"]]
+    approving = [one for one in policies if one["approval"] and group["id"] in one["approval"]["groups"]]
     return {
         **group,
         "members": members,
         "count": len(group["member_ids"]),
+        "approving": approving,
         "policies": [
             {
                 **one,
@@ -396,7 +398,7 @@ async def load_actor_rows(desk: Desk) -> Context:
     }
 
 
-@people.region("mine", asks=[GetMyAccess], watches=("Policy", "Group"), personal=True)
+@people.region("mine", asks=[GetMyAccess], watches=("Policy", "Group"))
 async def load_mine(desk: Desk) -> Context:
     """Load what the person who looks may do here, and through which groups and policies."""
     groups = group_commands(desk.permitted)
