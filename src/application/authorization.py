@@ -99,14 +99,14 @@ class PolicyAuthorizer:
         surface_id = caller.surface_id if surface_id is None else surface_id
         if is_system(caller, surface_id):
             return ALLOWED
-        who, conduit_id, completing = caller.principal_id, caller.conduit_id, caller.completing
+        who, conduit_id, approval = caller.principal_id, caller.conduit_id, caller.approval
         standing, policies = await self._standings.of(who), await self._applicable(conduit_id, surface_id)
         groups = await self._groups_of(caller, policies)
         result = rules.judge(
             *(standing, policies, who, command_name, conduit_id, surface_id),
             group_ids=groups,
-            approved=caller.approved_by is not None,
-            completing=completing,
+            approved_under=frozenset() if approval is None else approval.policies_for(command_name),
+            completing=caller.completing,
         )
         self._verdicts.record(caller, surface_id, command_name, result)
         return result

@@ -85,7 +85,8 @@ class Commands:
         """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
         await self._admit(operation, caller)
-        if operation.work is not None and caller.claims is not None:
+        begins = operation.work is not None or operation.starts_workflow is not None
+        if begins and caller.claims is not None:
             caller = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
 
@@ -100,8 +101,7 @@ class Commands:
         """Open a proposal of a command that its caller holds only with approval, or refuse it as a dry run of it is refused.
         An idempotency key is that of the command: a repeat finds the proposal."""
         claim = self._claim(command.operation, command, caller, target_id, key) if key is not None else None
-        groups = await self.authorizer.proven_groups(caller)
-        proposer = replace(caller, proven_group_ids=groups & set(needed.group_ids))
+        proposer = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
 
         async def write(new_id: UUID | None) -> CommandResult:
             rehearsed = await self.rehearse(command, caller, target_id)
@@ -273,7 +273,7 @@ async def execute_with_retry(
 def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:
     """Refuse a call that the authorizer denied; which policies exist stays unsaid."""
     if verdict.needs_approval:
-        raise ApprovalRequiredError(operation.command_name, verdict.determining_policies, verdict.group_ids)
+        raise ApprovalRequiredError.for_command(operation.command_name, verdict.determining_policies)
     if not verdict.allowed:
         reason = verdict.reason or "denied"
         advice = DENIALS.get(reason, "Ask an administrator for it.")

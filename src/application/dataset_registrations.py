@@ -10,7 +10,7 @@ from baton.application.commands import Commands, system_batch
 from baton.application.long_work import TaskWork
 from baton.application.ports import ByteSource, Caller, EventRow, Job
 from baton.application.reactions import event_memo
-from baton.application.unit_of_work import load_state
+from baton.application.unit_of_work import load_row, load_state
 from baton.domain.data import procedure_files as rules
 from baton.domain.data.acquisition import Acquisition, RecordAcquisition
 from baton.domain.data.dataset import Dataset, RegisterDataset
@@ -18,6 +18,7 @@ from baton.domain.data.distribution import Distribution, RegisterDistribution
 from baton.domain.data.procedure_files import LeftFile, ProcedureFile, RegisterProcedureDatasets
 from baton.domain.data.values import GivenChecksum, GivenEncoding
 from baton.domain.kernel import Command, Event, State
+from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureAborted, ProcedureCompleted
 from baton.domain.recipe.plan import DataRegistration
 from baton.domain.run.run import Run
@@ -169,6 +170,9 @@ class EndedProcedureSubscriber:
             return ()
         if not await commands.read(rules.files_of(procedure.id), caller):
             return ()
+        conduct = await load_row(commands.store, OpenedConduct, conduct_id=procedure.last_conduct_id)
+        if conduct is not None and conduct.principal_id == caller.principal_id:
+            caller = replace(caller, proven_group_ids=frozenset(conduct.proven_group_ids))
         await self.registrations.begin(procedure, caller)
         job = await self.registrations.job(rules.registration_id(procedure))
         return (replace(job, memo=event_memo(event)),)

@@ -15,7 +15,9 @@ from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable, kept_refusal
 from baton.domain.shared.tasks import Task, TaskRequest, TaskStatus, with_answer, with_refusal
 from baton.domain.shared.writes import Put, WorkRecord
+from baton.domain.trust.policy import ApprovalRequiredError
 
+DENIALS = (UnauthorizedError, ApprovalRequiredError)  # how a task ends whose caller may not do what it takes
 TASKS = "task"  # the workflow that carries out every kind of task
 
 W = TypeVar("W", bound=WorkRecord)
@@ -114,7 +116,7 @@ class TaskWork(RowWork[Task], ABC):
                 return task.answer
             case TaskStatus.REFUSED:
                 assert task.refusal is not None, "a refused task says why"
-                raise kept_refusal(task.refusal, (*self.command.operation.refusals, UnauthorizedError))
+                raise kept_refusal(task.refusal, (*self.command.operation.refusals, *DENIALS))
 
     async def unfinished_ids(self) -> Sequence[UUID]:
         async with self.commands.store.session() as session:

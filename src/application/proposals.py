@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from pydantic import ValidationError
 
-from baton.application.commands import Commands, execute_with_retry
+from baton.application.commands import READ_EVENT_TEXTS, Commands, execute_with_retry
 from baton.application.dry_runs import would_record
-from baton.application.ports import Caller, EventRow, Job, Store, WorkItem, WorkProgress
+from baton.application.ports import Caller, EventRow, GivenApproval, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.service import Service
 from baton.application.unit_of_work import load_row, load_state
@@ -48,7 +49,7 @@ class ProposedWork:
         if (proposal := await load_state(self._store, Proposal, work_id)) is None:
             return None
         ids = {"proposal_id": str(work_id), "work_id": str(work_id)}
-        return WorkItem(proposal.proposed_by, rules.GetProposal.__name__, ids, proposal.correlation_id)
+        return WorkItem(proposal.proposed_by, READ_EVENT_TEXTS, ids, proposal.correlation_id)  # get_proposal tells others
 
     async def progress(self, work_id: UUID) -> WorkProgress | None:
         proposal = await self._load(work_id)
@@ -161,15 +162,16 @@ class Proposals:
         return None
 
     async def _carry_out(self, proposal: Proposal) -> None:
-        """Give the command as its proposer, under a key of the proposal, and record what came of it."""
+        """Give the command as its proposer, under a key of the proposal, and record what came of it. What lost a race, or is
+        being given by another attempt, is given again."""
         try:
-            command, caller = await self._command(proposal), proposer(proposal, proposal.approved_by)
+            command, caller = await self._load(proposal)
             if "wait" in type(command).model_fields:
                 command = command.model_copy(update={"wait": 0})
             key = f"{rules.CARRIED_OUT_AS}{NOT_KEYED_OUTSIDE}{proposal.id}"
             result = await self.service.execute(command, caller, target_id=proposal.target_id, key=key)
             outcome = rules.RecordProposalOutcome(status=result.status, answer=dict(result.body) if result.body else None)
-        except (Unavailable, IdempotencyClaimLostError):
+        except (Unavailable, ConcurrencyError, IdempotencyClaimLostError):
             raise
         except Refusal as refusal:
             outcome = rules.RecordProposalOutcome(refusal=kept_form(refusal))
@@ -178,8 +180,8 @@ class Proposals:
     async def rehearse(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
         """Return the view of a proposal with what its command would do now."""
         try:
-            command = await self._command(proposal)
-            decided = await self.commands.rehearse(command, proposer(proposal, proposal.proposed_by), proposal.target_id)
+            command, caller = await self._load(proposal)
+            decided = await self.commands.rehearse(command, caller, proposal.target_id)
         except Unavailable:
             raise
         except Refusal as refusal:
@@ -188,27 +190,34 @@ class Proposals:
         shown = events if texts else tuple(map(rules.without_texts, events))
         return view.model_copy(update={"rehearsal": Rehearsal(would=shown, refusal=None)})
 
-    async def _command(self, proposal: Proposal) -> Command:
-        """Return what was asked for, as the surface that took it read it."""
+    async def _load(self, proposal: Proposal) -> tuple[Command, Caller]:
+        """Return what was asked for, as the surface that took it read it, and as whom it is carried out."""
         content = await load_row(self.commands.store, ProposalContent, proposal_id=proposal.id)
+        detail = f"This release cannot give {proposal.command_name} as it was proposed; have it proposed again."
+        unknown = rules.ProposalNotCarriedOutError(detail, reason="not_known_any_more")
         if proposal.operation is None or content is None or content.request is None:
-            detail = f"This release cannot give {proposal.command_name} as it was proposed; have it proposed again."
-            raise rules.ProposalNotCarriedOutError(detail, reason="not_known_any_more")
-        command: Command = proposal.operation.input.model_validate_json(orjson.dumps(content.request))  # type: ignore[assignment]
-        return command
+            raise unknown
+        try:
+            command: Any = proposal.operation.input.model_validate_json(orjson.dumps(content.request))
+        except ValidationError:  # its text would quote the request
+            raise unknown from None
+        return command, proposer(proposal, content)
 
     async def _record(self, command: Command, proposal: Proposal) -> None:
         await execute_with_retry(self.commands, command, Caller.system(proposal.correlation_id), target_id=proposal.id)
 
 
-def proposer(proposal: Proposal, approved_by: UUID | None) -> Caller:
-    """Return who proposed something, as whom it is carried out once it is approved."""
+def proposer(proposal: Proposal, content: ProposalContent) -> Caller:
+    """Return who proposed something, as whom it is carried out; where it was approved, with that approval."""
+    approved_by, approval = proposal.approved_by, None
+    if approved_by is not None:
+        approval = GivenApproval(approved_by, proposal.command_name, proposal.approved_under)
     return Caller(
         proposal.proposed_by,
         proposal.surface_id,
         proposal.correlation_id,
         causation_id=proposal.id,
         conduit_id=proposal.conduit_id,
-        proven_group_ids=frozenset(proposal.proven_group_ids),
-        approved_by=approved_by,
+        proven_group_ids=frozenset(content.proven_group_ids),
+        approval=approval,
     )

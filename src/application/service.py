@@ -22,7 +22,7 @@ from baton.application.ports import (
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row
-from baton.domain.kernel import Command, Query
+from baton.domain.kernel import NIL, Command, Query
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.ports import Orders
 from baton.domain.shared.refusals import Refusal
@@ -60,10 +60,13 @@ class Service:
     ) -> CommandResult:
         """Execute a command; long work answers when it is done, with a position behind all it recorded, or within `wait`
         seconds with its ids and status 202. A repeat of the request gets 200, and a process that stops waits no longer.
-        What the caller holds only with approval becomes a proposal, answered with 202 too: nothing else happened."""
+        What the caller holds only with approval becomes a proposal, answered with 202 too: nothing else happened. In process
+        nothing is proposed, and what was approved is not proposed again."""
         try:
             result = await self.commands.execute(command, caller, target_id=target_id, key=key)
         except ApprovalRequiredError as needed:
+            if caller.surface_id == NIL or caller.approval is not None:
+                raise
             result = await self.commands.propose(command, caller, needed, target_id, key)
         if is_proposal(result):
             texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)

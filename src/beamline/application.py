@@ -17,6 +17,7 @@ from baton.beamline.kinds.kind import Now, Pin, Ref, Update
 from baton.beamline.reading import BeamlineFileError
 from baton.beamline.record import ALL_KINDS, AT_ONCE, BeamlineRecord, Key
 from baton.client import Baton
+from baton.client.refusals import ProposedError
 from baton.domain.registry import REGISTRY, Operation
 from baton.domain.shared.canonical import content_hash
 from baton.domain.shared.refusals import Refusal
@@ -24,9 +25,11 @@ from baton.domain.shared.refusals import Refusal
 
 @dataclass
 class Results:
-    """What came of a plan: how many commands were done, and of each thing that was not, why."""
+    """What came of a plan: how many commands were done, and of each thing that was not, why; `proposed` are those whose
+    command waits for the approval of a second person."""
 
     done: int = 0
+    proposed: dict[Key, str] = field(default_factory=dict)
     refused: dict[Key, str] = field(default_factory=dict)
     skipped: dict[Key, str] = field(default_factory=dict)
 
@@ -89,6 +92,10 @@ class PlanApplication:
                 self.issue(change, update, creates=change.creates and place == 0)
             except Refusal as refusal:
                 self.results.refused[key] = f"{update.operation} is refused: {refusal.detail}"
+                self.advance(len(change.updates) - place)
+                return
+            except ProposedError as waiting:
+                self.results.proposed[key] = f"{update.operation} waits for approval: {waiting.proposed.proposal_id}"
                 self.advance(len(change.updates) - place)
                 return
             self.results.done += 1

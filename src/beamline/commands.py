@@ -23,7 +23,7 @@ from baton.client import Baton
 
 DONE, REFUSED, DIFFERENT = 0, 1, 2
 MOST_LINES = 200  # of a plan that are printed
-COLOURS = {"+": "green", "~": "yellow", "-": "red", "!": "bold red"}
+COLOURS = {"+": "green", "~": "yellow", "-": "red", "!": "bold red", "?": "cyan"}
 Advance = Callable[[int], None]
 
 
@@ -118,14 +118,14 @@ def compare(client: Baton, files: Sequence[LoadedFile], *, prune: bool = False) 
 
 def issue(client: Baton, compared: Comparison, look_again: Callable[[], Comparison]) -> Results:
     """Issue the commands of a plan. Where some are refused, somebody may do the same at this moment, or have done it: look
-    again, and try what is left as long as each round leaves less."""
+    again, and try what is left as long as each round leaves less. What was proposed is not proposed again."""
     done = 0
     while True:
         plan = compared.plan
         with progress("applying", plan.commands) as advance:
             results = PlanApplication(client, plan, compared.record, advance).run()
         results.done = done = done + results.done
-        if not results.refused:
+        if not results.refused or results.proposed:
             return results
         compared = look_again()
         left = {(one.section, one.key) for one in (*compared.plan.changes, *compared.plan.retirements)}
@@ -139,9 +139,11 @@ def say(plan: ChangePlan, results: Results) -> int:
     """Print what came of a plan, and return the exit code."""
     for (section, key), why in (*results.refused.items(), *results.skipped.items()):
         print_line("!", f"{section}: {key}: {why}")
+    for (section, key), why in results.proposed.items():
+        print_line("?", f"{section}: {key}: {why}")
     done = f"{results.done} of {plan.commands} commands were carried out."
-    if results.refused or results.skipped or plan.obstacles:
-        print(f"{done} {len(results.refused) + len(results.skipped) + len(plan.obstacles)} things are not as the file says.")
+    if left := sum(map(len, (results.refused, results.skipped, results.proposed, plan.obstacles))):
+        print(f"{done} {left} things are not as the file says.")
         return REFUSED
     print(done)
     return DONE

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 
 from baton.domain.access.actor import ActorKind
+from baton.domain.access.group import GroupClaim
 from baton.domain.agent.agent import Cost
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.equipment.affordance import Affordance
@@ -26,6 +27,7 @@ from baton.domain.recipe.steps import RecipeStep
 from baton.domain.safety.hazards import RiskBand
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.times import Instant
+from baton.domain.trust.policy import DEFAULT_EXPIRY_SECONDS
 
 
 @dataclass(frozen=True)
@@ -316,8 +318,26 @@ class AgentEntry(FileEntry):
     ] = None
 
 
+class GroupEntry(FileEntry):
+    """Actors and agents that policies permit together: those that are listed, and those whose token has the claim."""
+
+    name: Name
+    claim: Annotated[GroupClaim | None, note("Claim that makes the holder of a token a member; null for none.")] = None
+    members: Annotated[
+        References | None, note("Names of all actors and agents that are listed."), RefersTo("actors", "agents")
+    ] = None
+
+
+class ApprovalEntry(FileEntry):
+    """Who may approve what a policy permits with approval, as far as they hold the command themselves."""
+
+    principals: Annotated[References, note("Names of actors and agents."), RefersTo("actors", "agents")] = ()
+    groups: Annotated[References, note("Names of groups."), RefersTo("groups")] = ()
+    expires_after: Annotated[int, Seconds, note("How long they have.")] = DEFAULT_EXPIRY_SECONDS
+
+
 class PolicyEntry(FileEntry):
-    """Who may do what, through which surface."""
+    """Who may do what, through which surface; with an approval, only once somebody whom that names approves."""
 
     name: Name
     surface: Annotated[Reference, note("Name of the surface that calls arrive on."), RefersTo("surfaces")] = "System HTTP"
@@ -325,8 +345,10 @@ class PolicyEntry(FileEntry):
         Reference | None, note("Name of the conduit; the system's own where none is given."), RefersTo("conduits")
     ] = None
     principals: Annotated[References | None, note("Names of actors and agents."), RefersTo("actors", "agents")] = None
+    groups: Annotated[References | None, note("Names of groups whose members are permitted."), RefersTo("groups")] = None
     commands: Annotated[tuple[str, ...] | None, note("Names of commands.")] = None
     command_sets: Annotated[tuple[str, ...] | None, note("Names of sets of commands, such as run.commands.")] = None
+    approval: Annotated[ApprovalEntry | None, note("Who must approve each call; null where nobody must.")] = None
 
 
 class ScheduledRecipe(FileEntry):
@@ -414,6 +436,7 @@ class BeamlineFile(Value):
     recipes: Annotated[tuple[RecipeEntry, ...], note("Steps with what they leave open.")] = ()
     actors: Annotated[tuple[ActorEntry, ...], note("People and service accounts.")] = ()
     agents: Annotated[tuple[AgentEntry, ...], note("Software that acts by itself.")] = ()
+    groups: Annotated[tuple[GroupEntry, ...], note("Who is permitted together.")] = ()
     policies: Annotated[tuple[PolicyEntry, ...], note("Who may do what.")] = ()
     schedules: Annotated[tuple[ScheduleEntry, ...], note("Work on a calendar.")] = ()
     clearances: Annotated[tuple[ClearanceEntry, ...], note("Safety forms.")] = ()
@@ -435,6 +458,7 @@ SECTIONS: dict[str, type[FileEntry]] = {
     "recipes": RecipeEntry,
     "actors": ActorEntry,
     "agents": AgentEntry,
+    "groups": GroupEntry,
     "policies": PolicyEntry,
     "schedules": ScheduleEntry,
     "clearances": ClearanceEntry,

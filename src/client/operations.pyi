@@ -2344,16 +2344,6 @@ class Operations:
     @overload
     def define_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
-    def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
-        """List an actor as a member, from its next call on; one that is listed already stays so."""
-    @overload
-    def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def remove_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
-        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
-    @overload
-    def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
     def rename_group(self, group_id: NameOrId, *, name: str, idempotency_key: str | None = ...) -> None:
         """Give the group another name; who belongs to it stays."""
     @overload
@@ -2387,6 +2377,16 @@ class Operations:
         status: GroupStatusName | None = ...,
     ) -> Page[GroupItem]:
         """Groups in order of definition."""
+    @overload
+    def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """List an actor as a member, from its next call on; one that is listed already stays so."""
+    @overload
+    def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def remove_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+    @overload
+    def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     def get_zone_history(
         self, zone_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> ZoneHistory:
@@ -7533,18 +7533,6 @@ class AsyncOperations:
     @overload
     async def define_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
-    async def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
-        """List an actor as a member, from its next call on; one that is listed already stays so."""
-    @overload
-    async def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def remove_group_member(
-        self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...
-    ) -> None:
-        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
-    @overload
-    async def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
     async def rename_group(self, group_id: NameOrId, *, name: str, idempotency_key: str | None = ...) -> None:
         """Give the group another name; who belongs to it stays."""
     @overload
@@ -7578,6 +7566,18 @@ class AsyncOperations:
         status: GroupStatusName | None = ...,
     ) -> Page[GroupItem]:
         """Groups in order of definition."""
+    @overload
+    async def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """List an actor as a member, from its next call on; one that is listed already stays so."""
+    @overload
+    async def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def remove_group_member(
+        self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+    @overload
+    async def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     async def get_zone_history(
         self, zone_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> ZoneHistory:

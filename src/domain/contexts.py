@@ -5,7 +5,7 @@ from importlib import import_module
 from baton.domain.registry import REGISTRY
 
 CONTEXTS = {
-    "access": ("actor", "subject_binding", "group"),
+    "access": ("actor", "subject_binding", "group", "group_members"),
     "trust": ("zone", "conduit", "surface", "policy", "proposal", "visit"),
     "equipment": (
         *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views", "asset_reading"),

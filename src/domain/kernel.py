@@ -4,7 +4,7 @@ name, documentation and the table of states and verbs are all derived from them;
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import reduce
@@ -221,6 +221,7 @@ class Call:
     correlation_id: UUID
     conduit_id: UUID = SYSTEM_CONDUIT
     causation_id: UUID | None = None
+    claims: Any = field(default=None, repr=False, compare=False)  # What the token of its caller says; see `TokenClaims`.
     proven_group_ids: frozenset[UUID] = frozenset()  # The groups that the token told, where the call begins long work.
     approved_by: UUID | None = None  # Who approved it, where it was proposed.
 
@@ -379,8 +380,8 @@ class Aggregate(Generic[S]):
         self.operations: list[Operation] = []
         self._invalid: dict[str, type[Refusal]] = {}
         self.absences: dict[UUID, str] = {}  # What is said of ids that stand for something else than a stream of this kind.
-        self._fields = frozenset(field.name for field in fields(state))
-        required = (field.name for field in fields(state) if field.default is field.default_factory is MISSING)
+        self._fields = frozenset(one.name for one in fields(state))
+        required = (one.name for one in fields(state) if one.default is one.default_factory is MISSING)
         self._times = tuple(name for name in required if name.endswith("_at"))
         self._begin: Callable[[Any], S] = self._first_state
         self._evolve: Callable[[S, Any], S] | None = None

@@ -8,9 +8,9 @@ import pytest
 from mcp_types import CallToolResult, ElicitResult
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from tests.support.api.approval_service import ApprovalService, open_approval_service
+from tests.support.api.approval_service import DECIDING, ApprovalService, open_approval_service
 from tests.support.api.example_reads import cause, history
-from tests.support.api.mcp_clients import agent, json_of, sentence_of
+from tests.support.api.mcp_clients import MCP, agent, json_of, refusal, sentence_of
 from tests.support.databases import fresh_database
 from tests.support.service import Api
 from tests.support.waiting import until
@@ -327,11 +327,46 @@ async def approve_as_agent(api: Api, proposed: dict[str, Any], ask: Any, through
 
 
 class TestNoOtherWay:
-    async def test_a_command_that_gives_others_does_not_lend_its_approval(self, desk: ApprovalService) -> None:
-        """Holding everything gives HoldRun for each run; who holds that only with approval holds nothing by it."""
-        proposed = await desk.propose("/hold-everything", {"reason": "smoke"})
-        approved = await desk.approver.post(decision(proposed, "approve"))
-        assert approved.json()["status"] in ("CarriedOut", "Refused"), approved.text
+    async def test_another_tool_that_calls_it_proposes_it_too(self, desk: ApprovalService) -> None:
+        name = f"Through another {uuid4()}"
+        async with agent(desk.proposer) as client:
+            asked = {"name": "define_zone", "arguments": {"name": name}}
+            result = await client.call_tool("call_operation", asked)
+            assert (result.is_error, (result.meta or {})["baton/status"]) == (False, 202)
+            rehearsed = await client.call_tool("define_zone", {"name": name, "dry_run": True})
+            assert (rehearsed.is_error, (rehearsed.meta or {})["baton/dry_run"]) == (False, True)
+        assert name not in await zone_names(desk.boss)
+
+    async def test_over_mcp_the_proposer_does_not_approve_either(self, desk: ApprovalService) -> None:
+        async with agent(desk.proposer) as client:
+            proposed = (await client.call_tool("define_zone", {"name": "Own"})).structured_content
+            assert proposed is not None
+            refused = await refusal(client, "approve_proposal", proposal_id=proposed["proposal_id"])
+            assert refused["reason"] in ("command_not_permitted", "principal_not_permitted")
+
+    async def test_who_approves_and_proposes_on_two_surfaces_is_one_person(self, desk: ApprovalService) -> None:
+        own = await desk.register("Both", *DECIDING, "GetZone")
+        asked = {"approval": {"principals": [desk.id_of(own)]}}
+        await desk.define_policy("Both", [desk.id_of(own)], ["DefineZone"], surface_id=MCP, **asked)
+        async with agent(own) as client:
+            proposed = (await client.call_tool("define_zone", {"name": "Own"})).structured_content
+        assert proposed is not None
+        refused = await own.post(decision(dict(proposed), "approve"))
+        assert cause(refused) == (403, "OwnProposalError", "own_proposal")
+
+    async def test_bystanders_learn_nothing_of_what_it_would_do(self, desk: ApprovalService) -> None:
+        reader = await desk.register("Reader", "GetProposal", "GetWork")
+        actor = {"name": "Mira Okafor", "email": f"{uuid4()}@example.org"}
+        carried, refused = await desk.propose("/actors", actor), await desk.propose()
+        for _ in range(2):
+            view = await get_shown(reader, carried)
+            assert (view["request"], view["would"], view["rehearsal"], view["answer"]) == (None, [], None, None)
+            assert (await reader.get(f"/work-items/{carried['work_id']}")).status_code == 404
+            if view["status"] == "Open":
+                await desk.approver.execute(decision(carried, "approve"))
+        await desk.approver.execute(decision(refused, "reject"), {"reason": "words for the proposer"})
+        assert "words for" not in str(await get_shown(reader, refused))
+        assert "words for" in str(await work(desk.proposer, refused))
 
     async def test_the_key_of_an_approved_command_cannot_be_used_from_outside(self, desk: ApprovalService) -> None:
         proposed = await desk.propose()

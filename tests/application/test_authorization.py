@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
-from baton.application.ports import Authorizer, Caller, FoldedStanding, StoreUnavailableError
+from baton.application.ports import Authorizer, Caller, FoldedStanding, GivenApproval, StoreUnavailableError
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
 from baton.domain.agent.agent import DefineAgent, VersionAgent
@@ -18,6 +18,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.trust.conduit import AccessDecision, ConduitVerdict, ListConduitVerdicts
 from baton.domain.trust.policy import (
+    Approval,
     AuthzResult,
     DefinePolicy,
     Policy,
@@ -119,6 +120,60 @@ class TestJudgement:
         in_process = policy(surface_id=NIL)
         assert judge(NOBODY, [in_process], PRINCIPAL, "GetVisit", CONDUIT, NIL).allowed
         assert not judge(NOBODY, [policy()], PRINCIPAL, "GetVisit", CONDUIT, NIL).allowed
+
+
+GROUP = new_id()
+CREW = {"permitted_principal_ids": frozenset(), "permitted_group_ids": frozenset({GROUP})}
+ASKING = {"listed_commands": frozenset({"DefineZone"}), "approval": Approval(principals=frozenset({new_id()}))}
+OUTRIGHT = {"listed_commands": frozenset({"DefineZone"})}
+
+APPROVALS: list[tuple[list[Policy], frozenset[UUID], AccessDecision, str | None, tuple[UUID, ...]]] = [
+    ([policy(P1, **ASKING)], frozenset(), DENY, "approval_required", (P1,)),
+    ([policy(P1, **ASKING)], frozenset({P1}), ALLOW, None, (P1,)),
+    ([policy(P1, **ASKING)], frozenset({P2}), DENY, "approval_required", (P1,)),
+    ([policy(P2, **ASKING), policy(P1, **ASKING)], frozenset(), DENY, "approval_required", (P1, P2)),
+    ([policy(P2, **ASKING), policy(P1, **ASKING)], frozenset({P2}), ALLOW, None, (P2,)),
+    ([policy(P1, **ASKING), policy(P2, **OUTRIGHT)], frozenset(), ALLOW, None, (P2,)),
+    ([policy(P1, **ASKING), policy(P2, **OUTRIGHT)], frozenset({P1}), ALLOW, None, (P2,)),
+    ([policy(P1, **ASKING, **STRANGERS)], frozenset({P1}), DENY, "principal_not_permitted", ()),
+    ([policy(P1, **ASKING), policy(P2, **OUTRIGHT, **STRANGERS)], frozenset(), DENY, "approval_required", (P1,)),
+    ([policy(P1, **{**ASKING, "listed_commands": frozenset()})], frozenset({P1}), DENY, "command_not_permitted", ()),
+]
+
+
+class TestApproval:
+    @pytest.mark.parametrize(("policies", "approved_under", "decision", "reason", "determining"), APPROVALS)
+    def test_an_approval_counts_for_the_policies_that_it_was_given_under(
+        self,
+        policies: list[Policy],
+        approved_under: frozenset[UUID],
+        decision: AccessDecision,
+        reason: str | None,
+        determining: tuple[UUID, ...],
+    ) -> None:
+        verdict = judge(NOBODY, policies, PRINCIPAL, "DefineZone", CONDUIT, SURFACE, approved_under=approved_under)
+        assert verdict == AuthzResult(decision, reason, determining)
+
+    def test_no_query_and_nothing_that_settles_a_proposal_is_permitted_with_approval(self) -> None:
+        everything = policy(P1, **{**ASKING, "permitted_command_sets": frozenset({"all"})})
+        for name in ("GetVisit", "ApproveProposal", "RejectProposal", "WithdrawProposal", "ReadEventTexts"):
+            verdict = judge(NOBODY, [everything], PRINCIPAL, name, CONDUIT, SURFACE, approved_under=frozenset({P1}))
+            assert verdict.reason == "command_not_permitted", name
+
+    def test_an_approval_is_of_one_command(self) -> None:
+        given = GivenApproval(new_id(), "DefineZone", frozenset({P1}))
+        assert given.policies_for("DefineZone") == {P1}
+        assert given.policies_for("DefineSurface") == frozenset()
+
+    def test_a_group_is_permitted_like_a_principal_and_only_its_members_are(self) -> None:
+        for groups, allowed in ((frozenset({GROUP}), True), (frozenset({new_id()}), False), (frozenset[UUID](), False)):
+            judged = judge(NOBODY, [policy(**CREW)], PRINCIPAL, "GetVisit", CONDUIT, SURFACE, group_ids=groups)
+            assert judged.allowed is allowed
+            permitted = permitted_commands(NOBODY, [policy(**CREW)], PRINCIPAL, CONDUIT, SURFACE, group_ids=groups)
+            assert ("GetVisit" in permitted) is allowed
+
+    def test_what_needs_an_approval_is_not_among_what_is_permitted(self) -> None:
+        assert permitted_commands(NOBODY, [policy(**ASKING)], PRINCIPAL, CONDUIT, SURFACE) == frozenset()
 
 
 @dataclass

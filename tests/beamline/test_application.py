@@ -187,3 +187,73 @@ def test_a_dry_run_changes_nothing(apply: Apply, baton: Baton) -> None:
         code, lines = apply("enclosures: [{name: Nowhere}]\n", dry_run=True)
         assert (code, lines[0], lines[-1]) == (DONE, "+ enclosure Nowhere", "Nothing was changed: this was a dry run.")
     assert not list(baton.every("list_enclosures", name="Nowhere"))
+
+
+def test_groups_and_policies_are_changed_by_what_they_gain_and_lose(apply: Apply, baton: Baton) -> None:
+    people = "actors: [{name: Noor}, {name: Piet}]\n"
+    file = people + (
+        "groups: [{name: Watch, members: [%s]}]\n"
+        "policies: [{name: Watching, principals: [%s], groups: [%s], commands: [%s], command_sets: [%s]}]\n"
+    )
+    assert apply(file % ("Noor", "Piet", "", "StartRun", ""))[0] == DONE
+    group = baton.groups["Watch"].get()
+    code, lines = apply(file % ("Noor, Piet", "Noor", "Watch", "StartRun, HoldRun", "run.queries"))
+    assert code == DONE
+    assert "~ group Watch: member Piet" in lines
+    assert "~ policy Watching: permits Noor, Watch, run.queries, HoldRun too" in lines
+    assert "~ policy Watching: grant of Piet is revoked" in lines
+    view, noor = baton.policies["Watching"].get(), baton.actors["Noor"].id
+    assert (view.permitted_principal_ids, view.permitted_group_ids) == ({noor}, {group.group_id})
+    assert (view.permitted_command_sets, {"StartRun", "HoldRun"} <= view.permitted_commands) == ({"run.queries"}, True)
+    assert len(baton.groups["Watch"].get().member_ids) == 2
+    last = file % ("Piet", "Noor", "", "HoldRun, GetRun", "run.queries")
+    assert apply(last)[0] == DONE, "GetRun is held by the set already"
+    assert baton.groups["Watch"].get().member_ids == {baton.actors["Piet"].id}
+    view = baton.policies["Watching"].get()
+    assert (view.permitted_group_ids, "StartRun" in view.permitted_commands) == (frozenset(), False)
+    assert apply(last)[1] == ["The record says what the file says."]
+    assert apply("policies: [{name: Watching}]\ngroups: [{name: Watch}]\n")[1] == ["The record says what the file says."]
+
+
+def test_a_claim_and_an_approval_stay_as_they_were_defined(apply: Apply) -> None:
+    claim = "{issuer: 'https://id.example.org', path: groups, value: %s}"
+    file = (
+        f"actors: [{{name: Ilse}}]\ngroups: [{{name: Told, claim: {claim}}}]\n"
+        "policies:\n- {name: Asked, groups: [Told], commands: [StartRun], approval: {principals: [Ilse], expires_after: %d}}\n"
+    )
+    assert apply(file % ("day", 60))[0] == DONE
+    assert apply(file % ("day", 60))[1] == ["The record says what the file says."]
+    code, lines = apply(file % ("night", 90))
+    assert code == REFUSED
+    assert lines[0].startswith("! group Told: claim ")
+    assert lines[0].endswith("no command changes it; retire the group, then apply again")
+    assert lines[1].startswith("! policy Asked: approval ")
+    without = "policies: [{name: Asked, approval: null}]\n"
+    assert apply(without)[1][0].startswith("! policy Asked: approval "), "null asks for none"
+
+
+def test_a_group_that_a_file_does_not_name_is_retired_where_that_is_asked_for(empty_baton: Baton, tmp_path: Path) -> None:
+    both, one = tmp_path / "both.yaml", tmp_path / "one.yaml"
+    both.write_text("groups: [{name: Kept}, {name: Gone}]\n")
+    one.write_text("groups: [{name: Kept}]\n")
+    assert apply_files(empty_baton, [both]) == DONE
+    assert apply_files(empty_baton, [one]) == DONE
+    assert apply_files(empty_baton, [one], prune=True, yes=True) == DONE
+    assert {row.name: row.status for row in empty_baton.every("list_groups")} == {"Kept": "Active", "Gone": "Retired"}
+
+
+def test_a_member_who_was_deactivated_is_passed_over(
+    empty_baton: Baton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text("actors: [{name: Here}, {name: Left}]\ngroups: [{name: Crew, members: [Here, Left]}]\n")
+    assert apply_files(empty_baton, [file]) == DONE
+    empty_baton.call("deactivate_actor", actor_id=empty_baton.actors["Left"].id)
+    capsys.readouterr()
+    assert export_record(empty_baton) == DONE
+    exported = capsys.readouterr().out
+    assert "members: [Here]" in exported
+    assert "left out" not in exported
+    file.write_text(exported)
+    assert apply_files(empty_baton, [file]) == DONE
+    assert len(empty_baton.groups["Crew"].get().member_ids) == 2, "an export changes nothing"

@@ -33,6 +33,7 @@ from baton.domain.operation.schedule.schedule import (
 from baton.domain.registry import REGISTRY
 from baton.domain.run.run import Run, RunAborted
 from baton.domain.trust.policy import RevokePolicyGrant
+from baton.domain.trust.proposal import OPEN_PROPOSALS
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.temporal.engine import TASK_QUEUE
@@ -41,6 +42,7 @@ from tests.support.databases import fresh_database
 from tests.support.domain.lifecycle_table import command
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.proposal_cases import define_policy
 from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
 from tests.support.workflows.schedule_cases import (
     ScheduleCase,
@@ -201,6 +203,26 @@ async def test_a_withdrawn_grant_stops_a_schedule_and_is_on_record(run_stack: Ru
     tries = [event for event in history.events if event.HasField("activity_task_started_event_attributes")]
     assert [event.activity_task_started_event_attributes.attempt for event in tries] == [1], "it is not tried again"
     assert (await table.state()).status == "Active"
+    assert stack.control.writes == []
+
+
+@pytest.mark.parametrize("asked", ["StartRun", "ConductProcedure"])
+async def test_what_its_author_holds_only_with_approval_a_schedule_does_not_do(run_stack: RunStack, asked: str) -> None:
+    stack = run_stack.stack
+    author, _ = await register_member(stack, REGISTRY.command_names() - {asked})
+    approval = {"principals": [stack.caller.principal_id]}
+    await define_policy(stack, author.principal_id, asked, approval=approval)
+    recipe_id = await recipe(stack, [setpoint("a", 1)])
+    target = darks_target(recipe_id) if asked == "ConductProcedure" else await plan_target(run_stack, recipe_id)
+    table = await define_schedule(stack, target, author)
+    await table.fire_now()
+    (refused,) = await table.outcomes(1)
+    assert isinstance(refused, ScheduleFiringRefused)
+    assert (refused.code, refused.detail.startswith(f"{asked} needs the approval")) == ("ApprovalRequiredError", True)
+    (firing,) = await table.firings()
+    assert await table.wait_for_end(firing) == FiringVerdict.REFUSED.value
+    async with stack.runtime.store.session() as session:
+        assert not await session.all_members(OPEN_PROPOSALS), "nobody is asked to approve what a schedule wants"
     assert stack.control.writes == []
 
 

@@ -14,7 +14,7 @@ from baton.beamline.kinds.equipment import (
     SupplyThings,
 )
 from baton.beamline.kinds.kind import Kind
-from baton.beamline.kinds.people import ActorThings, AgentThings, PolicyThings, ScheduleThings
+from baton.beamline.kinds.people import ActorThings, AgentThings, GroupThings, PolicyThings, ScheduleThings
 from baton.beamline.kinds.recipes import CapabilityThings, MethodThings, PlanThings, PracticeThings, RecipeThings
 
 ASSETS = AssetThings()
@@ -23,6 +23,6 @@ KINDS: dict[str, Kind[Any]] = {
     for kind in (
         *(FacilityThings(), EnclosureThings(), RoleThings(), FamilyThings(), ModelThings(), AssemblyThings(), ASSETS),
         *(SupplyThings(), CapabilityThings(), MethodThings(), PracticeThings(), PlanThings(), RecipeThings()),
-        *(ActorThings(), AgentThings(), PolicyThings(), ScheduleThings(), ClearanceThings()),
+        *(ActorThings(), AgentThings(), GroupThings(), PolicyThings(), ScheduleThings(), ClearanceThings()),
     )
 }

@@ -1,12 +1,15 @@
-"""Who works here and what they may do: actors, agents with their settings, policies, schedules."""
+"""Who works here and what they may do: actors, agents with their settings, groups, policies, schedules."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from baton.beamline.file import (
     ActorEntry,
     AgentEntry,
+    ApprovalEntry,
     BudgetEntry,
+    GroupEntry,
     PolicyEntry,
     ScheduledRecipe,
     ScheduledRun,
@@ -36,6 +39,8 @@ from baton.domain.operation.launch import arranged_conduct
 from baton.domain.trust.policy import command_sets
 
 PROMPT_IDS = {prompt.name: id for id, prompt in PROMPTS.items()}
+Grant = tuple[str, list[str], list[str], Callable[[str], Any]]
+"""What a command calls a kind of grant, what it gains and what it loses, and how a command names one."""
 
 
 class ActorThings(Kind[ActorEntry]):
@@ -145,10 +150,46 @@ class AgentThings(Kind[AgentEntry]):
         return None if thing.id in SEEDED_AGENT_IDS else ("deprecate_agent", {"reason": REASON})
 
 
+class GroupThings(Kind[GroupEntry]):
+    """Groups; members whose actor was deactivated can do nothing, and are passed over."""
+
+    section, label, lists, gets, id_name = "groups", "group", "list_groups", "get_group", "group_id"
+    nullable = frozenset({"claim"})
+
+    def identity(self, row: Any, names: Names) -> GroupEntry:
+        return GroupEntry(name=row.name)
+
+    def entry(self, view: Any, thing: RecordedThing, names: Names) -> GroupEntry:
+        gone = {id for id in view.member_ids if id in names.known and not names.known[id].live}
+        return GroupEntry(name=view.name, members=names.keys(view.member_ids - gone), **given(claim=view.claim))
+
+    def creation(self, entry: GroupEntry) -> tuple[str, dict[str, Any]]:
+        return "define_group", given(name=entry.name, claim=plain(entry.claim))
+
+    def initial(self, entry: GroupEntry) -> GroupEntry:
+        return entry.model_copy(update={"members": ()})
+
+    def differences(self, old: GroupEntry, new: GroupEntry, view: Any) -> Iterator[Step]:
+        yield from self.fixed_fields(old, new, ("claim",), "no command changes it; retire the group, then apply again")
+        if self.asks(new, "members"):
+            added, removed = members_changed(old.members, new.members)
+            yield from (Update("remove_group_member", member(one), f"member {one} no longer") for one in removed)
+            yield from (Update("add_group_member", member(one), f"member {one}") for one in added)
+
+    def retirement(self, thing: RecordedThing) -> tuple[str, dict[str, Any]]:
+        return "retire_group", {"reason": REASON}
+
+
+def member(key: str) -> dict[str, Any]:
+    """Return how a command names an actor or agent that is listed in a group."""
+    return {"actor_id": principal(key)}
+
+
 class PolicyThings(Kind[PolicyEntry]):
     """Policies; those that the service gives itself are on no surface, and none whose grants are all revoked counts."""
 
     section, label, lists, gets, id_name = "policies", "policy", "list_policies", "get_policy", "policy_id"
+    nullable = frozenset({"approval"})
 
     def is_live(self, row: Any) -> bool:
         return bool(row.surface_id != NIL)
@@ -157,15 +198,16 @@ class PolicyThings(Kind[PolicyEntry]):
         return PolicyEntry(name=row.name)
 
     def entry(self, view: Any, thing: RecordedThing, names: Names) -> PolicyEntry:
-        held = frozenset[str]().union(*(command_sets().get(name, frozenset()) for name in view.permitted_command_sets))
         conduit = None if view.conduit_id == SYSTEM_CONDUIT else names.key(view.conduit_id)
+        approval = None if view.approval is None else approval_entry(view.approval, names)
         return PolicyEntry(
             name=view.name,
             surface=names.key(view.surface_id),
             principals=names.keys(view.permitted_principal_ids),
-            commands=tuple(sorted(view.permitted_commands - held)),
+            groups=names.keys(view.permitted_group_ids),
+            commands=tuple(sorted(view.permitted_commands - commands_of(view.permitted_command_sets))),
             command_sets=tuple(sorted(view.permitted_command_sets)),
-            **given(conduit=conduit),
+            **given(conduit=conduit, approval=approval),
         )
 
     def creation(self, entry: PolicyEntry) -> tuple[str, dict[str, Any]]:
@@ -174,23 +216,63 @@ class PolicyThings(Kind[PolicyEntry]):
             "conduit_id": SYSTEM_CONDUIT if entry.conduit is None else Ref("conduits", entry.conduit),
             "surface_id": Ref("surfaces", entry.surface),
             "permitted_principal_ids": [principal(one) for one in entry.principals or ()],
+            "permitted_group_ids": refs("groups", entry.groups),
             "permitted_commands": list(entry.commands or ()),
             "permitted_command_sets": list(entry.command_sets or ()),
+            **given(approval=None if entry.approval is None else approval_fields(entry.approval)),
         }
 
     def differences(self, old: PolicyEntry, new: PolicyEntry, view: Any) -> Iterator[Step]:
-        why = "a policy is never widened or changed; define one of another name"
-        yield from self.fixed_fields(old, new, ("surface", "conduit", "command_sets"), why)
-        held = frozenset[str]().union(*(command_sets().get(name, frozenset()) for name in new.command_sets or ()))
-        if self.asks(new, "commands") and set(new.commands or ()) - held != set(old.commands or ()) - held:
-            yield Obstacle(f"{shown_change('commands', old.commands, new.commands)}: {why}")
-        if self.asks(new, "principals"):
-            added, removed = members_changed(old.principals, new.principals)
-            if added:
-                yield Obstacle(f"principals {', '.join(added)}: {why}")
-            for one in removed:
-                grant = {"permitted_principal_id": principal(one), "reason": REASON}
-                yield Update("revoke_grant", grant, f"grant of {one} is revoked")
+        why = "no command changes it; define a policy of another name"
+        yield from self.fixed_fields(old, new, ("surface", "conduit"), why)
+        if self.asks(new, "approval") and comparable_approval(old.approval) != comparable_approval(new.approval):
+            yield Obstacle(f"{shown_change('approval', old.approval, new.approval)}: {why}")
+        grants: list[Grant] = [
+            ("permitted_principal_id", *self._changed("principals", old, new), principal),
+            ("permitted_group_id", *self._changed("groups", old, new), partial(Ref, "groups")),
+            ("permitted_command_set", *self._changed("command_sets", old, new), str),
+            ("permitted_command", *self._commands_changed(old, new), str),
+        ]
+        if added := {f"{name}s": list(map(as_argument, gained)) for name, gained, _, as_argument in grants if gained}:
+            named = ", ".join(one for _, gained, _, _ in grants for one in gained)
+            yield Update("extend_policy", added, f"permits {named} too")
+        for name, _, lost, as_argument in grants:
+            for one in lost:
+                yield Update("revoke_grant", {name: as_argument(one), "reason": REASON}, f"grant of {one} is revoked")
+
+    def _changed(self, name: str, old: PolicyEntry, new: PolicyEntry) -> tuple[list[str], list[str]]:
+        """Return what a list of grants gains and what it loses."""
+        return members_changed(getattr(old, name), getattr(new, name)) if self.asks(new, name) else ([], [])
+
+    def _commands_changed(self, old: PolicyEntry, new: PolicyEntry) -> tuple[list[str], list[str]]:
+        """Return the commands that are to be listed and those that are not any more, beside what sets hold."""
+        if not self.asks(new, "commands"):
+            return [], []
+        held = commands_of((new if self.asks(new, "command_sets") else old).command_sets or ())
+        added, removed = members_changed(old.commands, new.commands)
+        return [one for one in added if one not in held], [one for one in removed if one not in held]
+
+
+def commands_of(sets: Iterable[str]) -> frozenset[str]:
+    """Return what sets of commands hold in this release."""
+    return frozenset[str]().union(*(command_sets().get(name, frozenset()) for name in sets))
+
+
+def approval_entry(approval: Any, names: Names) -> ApprovalEntry:
+    """Return an approval as a file says it."""
+    named = {"principals": names.keys(approval.principals), "groups": names.keys(approval.groups)}
+    return ApprovalEntry(**named, expires_after=approval.expires_after)
+
+
+def approval_fields(entry: ApprovalEntry) -> dict[str, Any]:
+    """Return an approval as the command names it."""
+    named = {"principals": [principal(one) for one in entry.principals], "groups": refs("groups", entry.groups)}
+    return {**named, "expires_after": entry.expires_after}
+
+
+def comparable_approval(entry: ApprovalEntry | None) -> Any:
+    """Return an approval in a form that is equal where it means the same."""
+    return None if entry is None else (sorted(entry.principals), sorted(entry.groups), entry.expires_after)
 
 
 def principal(key: str) -> Ref:

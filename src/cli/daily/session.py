@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from typer import Option, Typer
 
 from baton.cli.daily.profiles import Profile, read_profiles
-from baton.cli.daily.tables import plain_line
+from baton.cli.daily.tables import local_time, plain_line
 from baton.cli.messages import REFUSED, refuse
 from baton.cli.stack_note import stack_address
 
 if TYPE_CHECKING:
     from baton.client import Baton
+    from baton.client.refusals import ProposedError
     from baton.domain.shared.refusals import Refusal
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -114,18 +115,29 @@ def service_command(app: Typer, name: str | None = None, **options: Any) -> Call
 
 @contextmanager
 def reported_errors(session: ServiceSession) -> Iterator[None]:
-    """Print what went wrong as a sentence, and exit: 1 where the service refused, 2 where nobody was asked or answered."""
-    from baton.client.refusals import ClientError, ServiceUnreachableError
+    """Print what went wrong as a sentence, and exit: 1 where the service refused, 2 where nobody was asked or answered. A
+    command that waits for the approval of a second person did not go wrong: it is said, and that is all."""
+    from baton.client.refusals import ClientError, ProposedError, ServiceUnreachableError
     from baton.domain.shared.refusals import Refusal
 
     try:
         yield
     except Refusal as refusal:
         refuse_as(session, refusal)
+    except ProposedError as waiting:
+        session.show(waiting.proposed, proposed_lines(waiting))
     except ServiceUnreachableError as error:
         refuse(f"{str(error).removesuffix('.')}; start it with `baton up`, or name its address with --url or --profile.")
     except ClientError as error:
         refuse(*error.sentences)
+
+
+def proposed_lines(waiting: "ProposedError") -> Iterator[str]:
+    """Yield that a command waits for approval, and how to ask what becomes of it."""
+    name, proposed = waiting.operation.name, waiting.proposed
+    until = f"{local_time(proposed.expires_at)}: {proposed.proposal_id}"
+    yield f"{name} needs the approval of a second person, and is proposed until {until}"
+    yield f"Ask what becomes of it with: baton call get_work work_id={proposed.work_id}"
 
 
 def refuse_as(session: ServiceSession, refusal: "Refusal") -> NoReturn:

@@ -1,6 +1,7 @@
 """`login`, `logout`, `whoami` and `profile`: who asks, and where."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from typer import Argument, Option, Typer
@@ -78,8 +79,21 @@ def show_caller(session: ServiceSession) -> None:
         [
             f"{access.name or 'unnamed'}{kind}, {access.principal_id}",
             f"at {session.url}{used}; {len(access.permitted_commands)} operations are permitted",
+            *access_lines(access),
         ],
     )
+
+
+def access_lines(access: Any) -> Iterator[str]:
+    """Yield the groups of a caller, and the policies that permit it something."""
+    groups = {group.group_id: group for group in access.groups or ()}
+    for group in groups.values():
+        yield f"  group   {group.name}, {'listed' if group.listed else 'by your token'}"
+    for policy in access.policies or ():
+        named = ", ".join(groups[id].name for id in sorted(policy.through_group_ids) if id in groups)
+        through = f" through {named}" if named else ""
+        approval = " with approval" if policy.with_approval else ""
+        yield f"  policy  {policy.name}: {len(policy.commands)} operations{approval}{through}"
 
 
 @profile.command("ls")

@@ -117,7 +117,7 @@ def own_policy(policy: Policy, access: Access, kind: ActorKind | None, call: Cal
     return OwnPolicy(
         policy_id=policy.id,
         name=policy.name,
-        through_group_ids=frozenset(group.id for group in access.groups) & policy.permitted_group_ids,
+        through_group_ids=access.group_ids & policy.permitted_group_ids,
         with_approval=policy.approval is not None,
         commands=reachable_commands(policy.permitted_commands, kind, call.surface_id),
     )

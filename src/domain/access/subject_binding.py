@@ -9,7 +9,7 @@ from pydantic import Field
 from baton.domain.access.actor import SEEDED_ACTOR_IDS, Actor, ActorProfile, SubjectBinding, actor
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome
 from baton.domain.shared.ports import Ports, ProviderFacts
-from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, record_of
+from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, own_access, record_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.writes import Drop, Put
 from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, exceeds, listed_groups
@@ -37,7 +37,7 @@ class BindingFacts(NamedTuple):
     """What a binding is judged by; there are no policies where none are enforced."""
 
     policies: Collection[Policy]
-    groups_of_actor: frozenset[UUID]  # Those that list it; and below, those that list the caller.
+    groups_of_actor: frozenset[UUID]  # Those that list it: what its tokens will claim is not known.
     groups_of_caller: frozenset[UUID]
     profile: ActorProfile | None
     provider: ProviderFacts
@@ -63,7 +63,7 @@ class BindActorSubject(SubjectCommand, JudgedVerb[Actor, BindingFacts]):
         deployment = yield from ask(Ports.deployment)
         enforced = (yield from all_members_of(POLICIES_BY_SURFACE)) if deployment.policies_enforced else ()
         policies = (yield from find_all(Policy, enforced)).values()
-        groups = (yield from listed_groups(policies, actor.id)), (yield from listed_groups(policies, call.principal_id))
+        groups = (yield from listed_groups(policies, actor.id)), (yield from own_access()).group_ids
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
         provider = yield from ask(Ports.identity_provider, self.issuer, self.subject)
         return BindingFacts(policies, *groups, profile, provider)

@@ -5,7 +5,7 @@ caller may give a command, and which policies say so."""
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, Self, assert_never
+from typing import Annotated, ClassVar, Literal, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -32,13 +32,14 @@ from baton.domain.registry import REGISTRY, Operation
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import NamedListQuery, Summary
 from baton.domain.shared.reads import Reads, find_all, is_permitted, require, require_all
-from baton.domain.shared.refusals import Forbidden, Invalid, UnauthorizedError
+from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Enlist
 from baton.domain.trust.conduit import AccessDecision, Conduit
 from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, Surface
 
 POLICIES_BY_SURFACE = "policy-of"  # Look-up kind: the policies of one conduit and surface.
+DEFAULT_EXPIRY_SECONDS = 86400  # How long a proposal may be approved where its policy does not say.
 
 REGISTRY.permissions |= {"ListPermissionsOfOthers", "ReadEventTexts", "RequestDecisionDebrief", "RecordAgentDecision"}
 EXAMINE_SERVICE = "ExamineService"
@@ -52,7 +53,7 @@ class Approval(Value):
 
     principals: Annotated[IdSet, Field(max_length=1000)] = frozenset()
     groups: Annotated[IdSet, Field(max_length=100)] = frozenset()
-    expires_after: Annotated[int, Field(strict=True, ge=1, le=31 * 86400), Seconds] = 86400
+    expires_after: Annotated[int, Field(strict=True, ge=1, le=31 * 86400), Seconds] = DEFAULT_EXPIRY_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +65,10 @@ class Policy(State):
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: SortedSet[UUID]
-    permitted_group_ids: SortedSet[UUID]
     listed_commands: SortedSet[str]
     permitted_command_sets: SortedSet[str]
-    approval: Approval | None
+    permitted_group_ids: SortedSet[UUID] = frozenset()
+    approval: Approval | None = None
 
     @property
     def permitted_commands(self) -> SortedSet[str]:
@@ -435,14 +436,17 @@ COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLog
 APPROVAL_REQUIRED = "approval_required"
 
 
-class ApprovalRequiredError(Forbidden):
+class ApprovalRequiredError(UnauthorizedError, reason=APPROVAL_REQUIRED):
     """The caller holds this command only with approval, and this call cannot become a proposal."""
 
-    def __init__(self, command_name: str, policy_ids: tuple[UUID, ...], group_ids: tuple[UUID, ...]) -> None:
-        detail = f"{command_name} needs the approval of a second person here; call it over REST or MCP, which proposes it."
-        super().__init__(detail, reason=APPROVAL_REQUIRED)
-        self.policy_ids = policy_ids  # Those that permit it with approval.
-        self.group_ids = group_ids  # The groups of the caller that they permit.
+    policy_ids: tuple[UUID, ...] = ()  # Those that permit it with approval.
+
+    @classmethod
+    def for_command(cls, command_name: str, policy_ids: tuple[UUID, ...]) -> Self:
+        """Return the refusal of a command that these policies permit with approval."""
+        refusal = cls(f"{command_name} needs the approval of a second person here; call it over REST or MCP to propose it.")
+        refusal.policy_ids = policy_ids
+        return refusal
 
 
 @dataclass(frozen=True)
@@ -452,7 +456,6 @@ class AuthzResult:
     decision: AccessDecision
     reason: str | None = None
     determining_policies: tuple[UUID, ...] = ()
-    group_ids: tuple[UUID, ...] = ()  # The groups of the caller that those policies permit.
 
     @property
     def allowed(self) -> bool:
@@ -500,11 +503,11 @@ def judge(
     surface_id: UUID,
     *,
     group_ids: frozenset[UUID] = frozenset(),
-    approved: bool = False,
+    approved_under: frozenset[UUID] = frozenset(),
     completing: bool = False,
 ) -> AuthzResult:
     """Allow when a policy of exactly this conduit and surface lists the command and the principal or one of its groups;
-    where all that do ask for an approval, only once it was approved."""
+    where all that do ask for an approval, only when one of them is among those under which it was approved."""
     if objection := standing.objection_to(command_name, completing):
         return deny(objection)
     applicable = [policy for policy in policies if policy.conduit_id == conduit_id and policy.surface_id == surface_id]
@@ -516,16 +519,11 @@ def judge(
     permitting = [policy for policy in listing if policy.permits(command_name)]
     if not permitting:
         return deny("command_not_permitted")
-    determining = [policy for policy in permitting if policy.approval is None] or permitting
-    named = frozenset().union(*(policy.permitted_group_ids for policy in determining))
-    through = tuple(sorted(group_ids & named))
-    known: dict[str, Any] = {
-        "determining_policies": tuple(sorted(policy.id for policy in determining)),
-        "group_ids": through,
-    }
-    if determining[0].approval is not None and not approved:
-        return AuthzResult(AccessDecision.DENY, APPROVAL_REQUIRED, **known)
-    return AuthzResult(AccessDecision.ALLOW, **known)
+    outright = [policy for policy in permitting if policy.approval is None]
+    if allowing := outright or [policy for policy in permitting if policy.id in approved_under]:
+        return AuthzResult(AccessDecision.ALLOW, determining_policies=tuple(sorted(policy.id for policy in allowing)))
+    asking = tuple(sorted(policy.id for policy in permitting))
+    return AuthzResult(AccessDecision.DENY, APPROVAL_REQUIRED, asking)
 
 
 def permitted_commands(
@@ -565,6 +563,11 @@ class Access:
 
     groups: tuple[Group, ...]
     policies: tuple[Policy, ...]
+
+    @property
+    def group_ids(self) -> frozenset[UUID]:
+        """The groups that it belongs to."""
+        return frozenset(group.id for group in self.groups)
 
     @property
     def permitted(self) -> frozenset[str]:

@@ -3,7 +3,7 @@ proposer once somebody approves whom the policy names and who holds the command.
 until the proposal is closed; after that only what the command itself would have recorded is kept."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -62,12 +62,12 @@ class Proposal(State):
     surface_id: UUID
     conduit_id: UUID
     correlation_id: UUID
-    proven_group_ids: IdSet
     policy_ids: IdSet
     expires_at: datetime
     status: ProposalStatus = OPEN
     approved_by: UUID | None = None  # Set while it is Open too: then it is being carried out.
     approved_at: datetime | None = None
+    approved_under: IdSet = frozenset()  # Those of its policies that name the approver.
     closed_at: datetime | None = None
     reason: FreeText | None = None  # Of its approval, rejection or withdrawal.
     code: str | None = None  # The class by which the command was refused.
@@ -80,7 +80,8 @@ class Proposal(State):
 
 @dataclass(frozen=True)
 class ProposalContent(Record):
-    """What was asked for, while the proposal is open; what it would have recorded; and what came of it."""
+    """What was asked for and the groups that the proposer's token told, while the proposal is open; what it would have
+    recorded; and what came of it."""
 
     relation: ClassVar[str] = "proposal_contents"
     key: ClassVar[tuple[str, ...]] = ("proposal_id",)
@@ -89,6 +90,7 @@ class ProposalContent(Record):
     would: list[dict[str, Any]]
     answer: dict[str, Any] | None = None
     refusal: dict[str, Any] | None = None
+    proven_group_ids: list[UUID] = field(default_factory=list)
 
 
 proposal = Aggregate(Proposal, "/proposals", context="trust")
@@ -103,15 +105,15 @@ class ProposalOpened(Event, of=proposal):
     surface_id: UUID
     conduit_id: UUID
     correlation_id: UUID
-    proven_group_ids: IdSet
     policy_ids: IdSet
     expires_at: datetime
 
 
 class ProposalApproved(Event, of=proposal):
-    """A second person approved; the command is carried out as the proposer."""
+    """A second person approved, whom these policies name; the command is carried out as the proposer."""
 
     approved_by: UUID
+    policy_ids: IdSet
     reason: FreeText | None
 
 
@@ -151,7 +153,8 @@ def evolve(proposal: Proposal, event: Event) -> Proposal:
     closed = {"closed_at": event.occurred_at}
     match event:
         case ProposalApproved():
-            return copy_with(proposal, approved_by=event.approved_by, approved_at=event.occurred_at, reason=event.reason)
+            own = {"approved_by": event.approved_by, "approved_under": event.policy_ids, "reason": event.reason}
+            return copy_with(proposal, approved_at=event.occurred_at, **own)
         case ProposalCarriedOut():
             return copy_with(proposal, status=CARRIED_OUT, **closed)
         case ProposalRefused():
@@ -233,13 +236,13 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
             surface_id=call.surface_id,
             conduit_id=call.conduit_id,
             correlation_id=call.correlation_id,
-            proven_group_ids=call.proven_group_ids,
             policy_ids=self.policy_ids,
             expires_at=expires_at,
         )
         told = {"proposal_id": str(call.new_id), "work_id": str(call.new_id), "expires_at": expires_at.isoformat()}
-        content = Put(ProposalContent(call.new_id, self.request, self.would))
-        return [opened, Enlist(OPEN_PROPOSALS, ""), content, Answer(told, status=202)]
+        groups = sorted(call.proven_group_ids)
+        content = ProposalContent(call.new_id, self.request, self.would, proven_group_ids=groups)
+        return [opened, Enlist(OPEN_PROPOSALS, ""), Put(content), Answer(told, status=202)]
 
 
 @dataclass(frozen=True)
@@ -250,10 +253,10 @@ class ApproverFacts:
     group_ids: frozenset[UUID]
     holds_command: bool
 
-    def names(self, principal_id: UUID) -> bool:
-        """Return whether a policy of the proposal names them as approver."""
-        approvals = [policy.approval for policy in self.policies if policy.approval is not None]
-        return any(principal_id in one.principals or self.group_ids & one.groups for one in approvals)
+    def policies_naming(self, principal_id: UUID) -> IdSet:
+        """Return those of the proposal's policies that name them as approver."""
+        asking = [(policy.id, policy.approval) for policy in self.policies if policy.approval is not None]
+        return frozenset(id for id, one in asking if principal_id in one.principals or self.group_ids & one.groups)
 
 
 def approver_facts(proposal: Proposal) -> Reads[ApproverFacts]:
@@ -261,14 +264,14 @@ def approver_facts(proposal: Proposal) -> Reads[ApproverFacts]:
     policies = yield from find_all(Policy, proposal.policy_ids)
     access = yield from own_access()
     holds = yield from is_permitted(proposal.command_name)
-    return ApproverFacts(tuple(policies.values()), frozenset(group.id for group in access.groups), holds)
+    return ApproverFacts(tuple(policies.values()), access.group_ids, holds)
 
 
 def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFacts) -> Refusal | None:
     """Return why somebody may not approve or reject a proposal, or None."""
     if principal_id == proposal.proposed_by:
         return OwnProposalError("You proposed this yourself; have somebody else decide, or withdraw it.")
-    if not facts.names(principal_id):
+    if not facts.policies_naming(principal_id):
         return NotAnApproverError("The policy names others to approve this; get_proposal says whom.")
     return None
 
@@ -349,7 +352,9 @@ class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApproverFacts]):
             raise ApproverLacksCommandError(detail)
         self.refuse_late(proposal, call.now)
         ids = ProposalAccepted(proposal_id=proposal.id, work_id=proposal.id)
-        return [ProposalApproved(approved_by=call.principal_id, reason=self.reason), Answer(ids.model_dump(mode="json"))]
+        naming = facts.policies_naming(call.principal_id)
+        approved = ProposalApproved(approved_by=call.principal_id, policy_ids=naming, reason=self.reason)
+        return [approved, Answer(ids.model_dump(mode="json"))]
 
 
 @proposal.command(post="/{proposal_id}/reject", allowed=[OPEN])
@@ -393,8 +398,8 @@ def content_of(proposal: Proposal) -> Reads[ProposalContent | None]:
 
 
 def close_content(content: ProposalContent | None, **outcome: Any) -> Outcome:
-    """Return what closes a proposal beside its stream: its outcome is kept, and of its request nothing."""
-    kept = [] if content is None else [Put(replace(content, request=None, **outcome))]
+    """Return what closes a proposal beside its stream: its outcome is kept, and nothing of its request and its groups."""
+    kept = [] if content is None else [Put(replace(content, request=None, proven_group_ids=[], **outcome))]
     return [Delist(OPEN_PROPOSALS, ""), *kept]
 
 
@@ -441,8 +446,9 @@ class Rehearsal(AnswerForm):
 class ProposalView(AnswerForm):
     """A proposal: the command, who may approve it, and what came of it.
 
-    `request` is shown to its proposer and to who may approve, while it is open; `would` is what the command would have
-    recorded when it was proposed, and `rehearsal` what it would do now.
+    `would` is what the command would have recorded when it was proposed, and `rehearsal` what it would do now. These two,
+    `answer` and `refusal` are shown to its proposer, to who may approve, and to readers of free texts; `request` is shown to
+    its proposer and to who may approve, while it is open.
     """
 
     id: UUID
@@ -484,9 +490,10 @@ class GetProposal(TimeTravel):
         if objection is None and not facts.holds_command:
             objection = ApproverLacksCommandError(f"You do not hold {proposal.command_name} without approval yourself.")
         approvals = [policy.approval for policy in facts.policies if policy.approval is not None]
-        is_party = call.principal_id == proposal.proposed_by or facts.names(call.principal_id)
+        is_party = call.principal_id == proposal.proposed_by or bool(facts.policies_naming(call.principal_id))
         texts = "ReadEventTexts" in (yield from permitted_commands())
         is_open = proposal.status is OPEN and not self.travels
+        shown = content if texts or is_party else None
         view = ProposalView(
             id=proposal.id,
             proposal_id=proposal.id,
@@ -494,7 +501,7 @@ class GetProposal(TimeTravel):
             command_name=proposal.command_name,
             target_id=proposal.target_id,
             request=content.request if content is not None and is_open and is_party else None,
-            would=shown_events(content, texts),
+            would=shown_events(shown, texts),
             rehearsal=None,
             proposed_by=proposal.proposed_by,
             surface_id=proposal.surface_id,
@@ -508,11 +515,11 @@ class GetProposal(TimeTravel):
             status=proposal.status,
             approved_by=proposal.approved_by,
             reason=proposal.reason if texts or is_party else None,
-            answer=content.answer if content is not None and proposal.status is CARRIED_OUT else None,
-            refusal=content.refusal if content is not None and proposal.status is REFUSED else None,
+            answer=shown.answer if shown is not None and proposal.status is CARRIED_OUT else None,
+            refusal=shown.refusal if shown is not None and proposal.status is REFUSED else None,
             closed_at=proposal.closed_at,
         )
-        if not is_open or proposal.approved_by is not None:
+        if not is_open or proposal.approved_by is not None or shown is None:
             return view
         return AskPort(Ports.rehearse_proposal, (proposal, view, texts))
 

@@ -306,7 +306,8 @@ PRUNE_SECONDS = 3600.0
 
 
 class Pruner:
-    """Deletes old outcomes every hour; a lifetime of zero keeps them for ever."""
+    """Deletes old outcomes every hour; a lifetime of zero keeps them for ever. Those under keys that no surface takes, which
+    have a tab, are kept: by them an approved command is carried out once, however late that is on record."""
 
     def __init__(self, pool: Pool, lifetime: timedelta) -> None:
         self._pool = pool
@@ -323,5 +324,6 @@ class Pruner:
 
     async def prune(self) -> int:
         async with self._pool.connection() as connection:
-            query = "DELETE FROM idempotency WHERE result IS NOT NULL AND created_at < clock_timestamp() - %s"
+            query = """DELETE FROM idempotency
+                WHERE result IS NOT NULL AND created_at < clock_timestamp() - %s AND position(E'\\t' IN key) = 0"""
             return (await connection.execute(query, (self._lifetime,))).rowcount

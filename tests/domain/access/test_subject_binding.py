@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 
 from baton.domain.access.actor import SEEDED_ACTOR_IDS, ActorRegistered, DeactivateActor, RegisterActor
+from baton.domain.access.group import DefineGroup, Group
+from baton.domain.access.group_members import AddGroupMember
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.policy import Access, DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import World, expect_refusal, new_id
 
@@ -94,3 +96,23 @@ def test_where_everybody_may_do_everything_there_is_nothing_to_compare(world: Wo
     permit(world, mira, "DefinePolicy")
     world.ports["deployment"].policies_enforced = False
     world.when(BIND, on=mira)
+
+
+def test_what_a_group_gives_counts_for_both(world: World) -> None:
+    mira, group_id = person(world), world.create(DefineGroup(name="Crew"))
+    revoked = RevokePolicyGrant(permitted_principal_id=world.principal_id, reason="not by name")
+    world.when(revoked, on=permit(world, world.principal_id, "StartRun", permitted_group_ids=[group_id]))
+    world.denied = set()
+    world.when(AddGroupMember(actor_id=mira), on=group_id)
+    with expect_refusal("ActorCannotBindSubjectError", "more_privileged"):
+        world.when(BIND, on=mira)
+    world.access = Access((world.state(Group, group_id),), ())
+    world.when(BIND, on=mira)
+
+
+def test_who_holds_only_with_approval_what_the_other_holds_at_once_does_not_bind(world: World) -> None:
+    mira = person(world)
+    permit(world, mira, "StartRun")
+    permit(world, world.principal_id, "StartRun", approval={"principals": [mira]})
+    with expect_refusal("ActorCannotBindSubjectError", "more_privileged"):
+        world.when(BIND, on=mira)

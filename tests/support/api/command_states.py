@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.domain.access.group import AddGroupMember
+from baton.domain.access.group_members import AddGroupMember
 from baton.domain.data.edition import RecordEditionPublication
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.operation.conduct.results import ConductResult

@@ -7,7 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from baton.domain.access.actor import ActorKind, ActorRegistered
-from baton.domain.access.group import AddGroupMember, DefineGroup
+from baton.domain.access.group import DefineGroup
+from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import SYSTEM_CONDUIT
 from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import Approval, DefinePolicy

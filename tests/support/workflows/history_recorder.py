@@ -474,6 +474,31 @@ async def simple_workflows(client: Client, keep: Callable[[str, WorkflowHandle[A
             await keep(name, handle)
 
 
+async def proposal_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
+    """The workflow of a proposal that somebody approves, and of one whose time is over; who settles it is stood in for."""
+    approved, expired = (f"0197a100-0000-7000-8000-0000000000d{number}" for number in "12")
+    seconds_left: dict[str, list[float | None]] = {approved: [86400.0, None], expired: [0.2, None]}
+
+    @activity.defn(name="settle_proposal")
+    async def settle(proposal_id: str) -> float | None:
+        return seconds_left[proposal_id].pop(0)
+
+    async with Worker(client, task_queue="recording", workflows=WORKFLOWS, activities=[settle]):
+        for name, id in (("proposal", approved), ("proposal-expired", expired)):
+            opened = {"id": f"proposal:{id}", "task_queue": "recording", "start_signal": "news"}
+            handle = await client.start_workflow("proposal", id, **opened)
+            if id == approved:
+                await until(lambda handle=handle: is_waiting(handle))
+                await handle.signal("news")
+            await handle.result()
+            await keep(name, handle)
+
+
+async def is_waiting(handle: WorkflowHandle[Any, Any]) -> bool:
+    """Tell whether a workflow has set a timer."""
+    return any(event.HasField("timer_started_event_attributes") for event in (await handle.fetch_history()).events)
+
+
 async def agent_workflows(client: Client, keep: Callable[[str, WorkflowHandle[Any, Any]], Awaitable[None]]) -> None:
     """The workflows of agents; those who do their work are stood in for."""
     first, second = (UUID(f"0197a100-0000-7000-8000-0000000000a{number}") for number in "12")
@@ -564,6 +589,7 @@ async def record(names: set[str], directory: Path) -> None:
         with EmbeddedTemporal(directory / "temporal", **known) as temporal:
             client = await connect(Settings(temporal_address=temporal.address))
             await simple_workflows(client, keep_history)
+            await proposal_workflows(client, keep_history)
             await agent_workflows(client, keep_history)
             for name, act in FORMS.items():
                 program = offsets(3.2, 0.3)

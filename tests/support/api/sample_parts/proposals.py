@@ -12,7 +12,7 @@ from uuid import UUID
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.domain.access.group import AddGroupMember
+from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import NIL, Command
 from baton.domain.trust.policy import ApprovalRequiredError
 from baton.domain.trust.proposal import ExpireProposal, RecordProposalOutcome
@@ -46,7 +46,7 @@ def runtime_of(api: Api) -> Runtime:
 
 async def propose(api: Api, ids: Ids, command: Command, target_id: str, *, by: str) -> str:
     """Propose a command as somebody who holds it only with the approval of the caller, and return the proposal's id."""
-    needed = ApprovalRequiredError(type(command).__name__, (UUID(ids["approval_policy_id"]),), ())
+    needed = ApprovalRequiredError.for_command(type(command).__name__, (UUID(ids["approval_policy_id"]),))
     caller = Caller(UUID(by), SYSTEM_HTTP, new_id())
     async with runtime_of(api) as runtime:
         result = await runtime.commands.propose(command, caller, needed, UUID(target_id), None)

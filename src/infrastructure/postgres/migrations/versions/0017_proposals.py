@@ -13,7 +13,8 @@ CREATE TABLE proposal_contents (
     request jsonb,
     would jsonb NOT NULL,
     answer jsonb,
-    refusal jsonb);
+    refusal jsonb,
+    proven_group_ids jsonb NOT NULL DEFAULT '[]');
 GRANT SELECT, INSERT, UPDATE, DELETE ON proposal_contents TO baton_runtime;
 ALTER TABLE conducts ADD COLUMN proven_group_ids jsonb NOT NULL DEFAULT '[]';
 ALTER TABLE run_conducts ADD COLUMN proven_group_ids jsonb NOT NULL DEFAULT '[]';
