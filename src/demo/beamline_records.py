@@ -25,6 +25,7 @@ CAMERA, WRITER = "bl7:cam1", "bl7:HDF1"
 SCAN_FILE = "scan.h5"
 SETTINGS = BEAMLINE["settings"]
 FACILITY, UNIT, VISITOR = SETTINGS["SELF_FACILITY_CODE"], "Imaging beamline 7", "Visitor's sample, this evening"
+STAGE, PLAN = "Rotation stage", "Alloy bars"
 SHORT_VALIDITY = timedelta(seconds=45)  # of the clearance of a visitor's sample: it ends before the night does
 
 
@@ -34,6 +35,7 @@ class BeamlineIds:
     ring_id: UUID
     unit_id: UUID
     sample_id: UUID
+    next_sample_id: UUID
     plan_id: UUID
     short_clearance_id: UUID
     recipe_ids: dict[str, UUID]
@@ -48,8 +50,9 @@ def register_beamline(staff: Staff, data: Path, result: Path) -> BeamlineIds:
     engineer.mark_supply_available(ring_id, reason="100 mA, looked at in the control room")
     apply(engineer, shipped_file("beamline.yaml"), recipes_file(data, result))
     sample_id = engineer.register_subject(name="Alloy bar 7").subject_id
-    engineer.mount_subject(sample_id, asset_id="Rotation stage", reason="loaded for the night")
-    stage_id = engineer.wait_for_row("list_assets", name="Rotation stage").asset_id
+    engineer.mount_subject(sample_id, asset_id=STAGE, reason="loaded for the night")
+    next_sample_id = engineer.register_subject(name="Alloy bar 8").subject_id
+    stage_id = engineer.wait_for_row("list_assets", name=STAGE).asset_id
     engineer.register_caution(target={"kind": "Asset", "id": str(stage_id)}, **BEAMLINE["caution"])
     apply(officer, shipped_file("clearances.yaml"), visitor_file(datetime.now(UTC) + SHORT_VALIDITY))
     return BeamlineIds(
@@ -57,7 +60,8 @@ def register_beamline(staff: Staff, data: Path, result: Path) -> BeamlineIds:
         ring_id,
         engineer.wait_for_row("list_assets", name=UNIT).asset_id,
         sample_id,
-        engineer.wait_for_row("list_plans", name="Alloy bars").plan_id,
+        next_sample_id,
+        engineer.wait_for_row("list_plans", name=PLAN).plan_id,
         officer.wait_for_row("list_clearances", name=VISITOR).clearance_id,
         {row.name: row.recipe_id for row in engineer.every("list_recipes")},
     )

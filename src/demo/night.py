@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import resources
 from io import StringIO
 from time import monotonic, sleep
 from typing import Any
@@ -18,9 +19,10 @@ import h5py
 
 from baton.beamline.catalog import load_catalog
 from baton.client.operations import DecisionView, ProcedureCreated
+from baton.client.spreadsheets import read_table
 from baton.client.watched_work import WatchedConduct
 from baton.demo.beamline_processes import ADMINISTRATOR_ID, BeamlineProcesses
-from baton.demo.beamline_records import PROJECTIONS, BeamlineIds, register_beamline
+from baton.demo.beamline_records import PLAN, PROJECTIONS, STAGE, UNIT, BeamlineIds, register_beamline
 from baton.demo.narration import Narrator, draw_convergence, draw_focus, draw_tomogram
 from baton.demo.optics import FOCUS_AT, cross_section
 from baton.demo.programs import likeness
@@ -28,6 +30,8 @@ from baton.demo.staff import WAIT_SECONDS, Staff, StaffMember, StageError, expec
 from baton.domain.data.attestation import AttestationSweep
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.conduct.views import ConductView
+from baton.domain.operation.queue.views import QueueItemView
+from baton.domain.shared.refusals import NotFound
 from baton.domain.trust.proposal import ProposalOutcome, ProposalStatus
 
 CENTRED = 0.5  # pixels by which a centred axis may be off
@@ -46,6 +50,8 @@ class Night:
     staff: Staff = field(init=False)
     ids: BeamlineIds = field(init=False)
     schedule_id: UUID = field(init=False)
+    queue_id: UUID = field(init=False)
+    item_ids: list[UUID] = field(default_factory=list)
     run_id: UUID = field(init=False)
     phases: dict[str, UUID] = field(default_factory=dict)
 
@@ -56,6 +62,18 @@ class Night:
     @property
     def run_request(self) -> dict[str, Any]:
         return {"name": "Bar 7, load step 1", "plan_id": self.ids.plan_id, "subject_id": self.ids.sample_id}
+
+    def item(self, place: int) -> QueueItemView:
+        """Return an item of the queue as it is now."""
+        items: Iterator[QueueItemView] = self.scientist.every("list_queue_items", queue_id=self.queue_id)
+        return next(item for item in items if item.item_id == self.item_ids[place])
+
+    def phases_of(self, run_id: UUID) -> list[UUID]:
+        """Return the procedures that a run of the queue conducts; none while it does not."""
+        try:
+            return [phase.procedure_id for phase in self.scientist.get_run_conduct(run_id).phases]
+        except NotFound:
+            return []
 
     def say(self, fact: str) -> None:
         self.narrator.say(fact)
@@ -207,14 +225,24 @@ def approve_focusing(night: Night, procedure_id: UUID) -> None:
     night.say(f"{scientist.name} approves, and the agent goes on")
 
 
+def fill_queue(night: Night) -> None:
+    """Put the scans of a spreadsheet into the queue of the beamline, whose first one begins by itself."""
+    scientist = night.scientist
+    queue_id = scientist.open_queue(name=UNIT, asset_id=night.ids.unit_id).queue_id
+    table = read_table("scans.csv", resources.files(__package__).joinpath("scans.csv").read_bytes())
+    night.item_ids = scientist.queues[queue_id].add_from_table(table, plan=PLAN, recipes=PHASES)
+    night.queue_id = queue_id
+    night.run_id = wait_for(lambda: night.item(0).run_id, "the first scan of the queue does not begin")
+    night.say(f"{len(night.item_ids)} scans were added, all or none; {night.item(0).title} has begun")
+
+
 def begin_run(night: Night) -> None:
-    scientist, wanted = night.scientist, night.run_request
+    scientist = night.scientist
     campaign = scientist.register_campaign(name="Alloy fatigue", intent="Series", lead_actor_id=scientist.id)
     scientist.start_campaign(campaign.campaign_id)
-    plan = scientist.plans[wanted["plan_id"]]
-    run = plan.start(name=wanted["name"], subject=wanted["subject_id"], campaign=campaign.campaign_id, recipes=PHASES)
-    night.run_id = run.id
-    night.phases = dict(zip(PHASES, (phase.procedure_id for phase in run.get_conduct().phases), strict=True))
+    phases = wait_for(lambda: night.phases_of(night.run_id), "the run is not conducted")
+    scientist.add_run_to_campaign(campaign.campaign_id, night.run_id)
+    night.phases = dict(zip(PHASES, phases, strict=True))
     night.wait_for_success("darks and flats", night.phases[FLATS])
     night.wait_for_share("projections", night.phases[SCAN], LOST_AT)
     night.say(f"darks and flats are taken, and {LOST_AT:.0%} of the projections")
@@ -321,6 +349,23 @@ def read_debrief(night: Night) -> None:
         night.say(line)
 
 
+def change_sample(night: Night) -> None:
+    """See the next scan wait for its sample, mount it, and see the scan begin by itself; then end it for tonight."""
+    scientist, engineer = night.scientist, night.staff.engineer
+    night.wait_for_status(lambda: night.item(1).status, "Blocked", "the next scan does not wait for its sample")
+    night.say(f"{night.item(1).title} waits: {night.item(1).detail}")
+    engineer.dismount_subject(night.ids.sample_id, reason="measured")
+    engineer.mount_subject(night.ids.next_sample_id, asset_id=STAGE, reason="the next one")
+    begun = monotonic()
+    run_id = wait_for(lambda: night.item(1).run_id, "the next scan does not begin")
+    wait_for(lambda: night.phases_of(run_id), "the next run is not conducted")
+    night.say(f"its sample is mounted, and it began by itself within {monotonic() - begun:.1f} s")
+    scientist.stop_run(run_id, reason="enough for tonight")
+    queue = scientist.queues[night.queue_id]
+    night.wait_for_status(lambda: queue.get().status, "Held", "the queue goes on after a scan that was stopped")
+    night.say(f"{scientist.name} stops it, and the queue is Held: {queue.get().last_status_reason}")
+
+
 def see_clearance_expire(night: Night) -> None:
     clearance = night.scientist.clearances[night.ids.short_clearance_id]
     night.wait_for_status(lambda: clearance.get().status, "Expired", "the clearance is still in force")
@@ -343,13 +388,15 @@ STAGES: list[tuple[str, Callable[[Night], None]]] = [
     ("The hutch is searched, and preflight passes", search_hutch),
     ("The rotation axis is centred until it converges", centre_axis),
     ("An agent proposes to find the focus, and does once approved", find_focus),
-    ("A tomography run begins: darks, flats, projections", begin_run),
+    ("A spreadsheet fills the queue, and its first scan begins", fill_queue),
+    ("The tomography run takes darks, flats and projections", begin_run),
     ("The beam is lost, and the supervisor holds the run", lose_beam),
     ("The beam is back, and a person resumes the run", resume_run),
     ("A worker is killed, and the conduct goes on", kill_worker),
     ("The run completes, and the slice shows the sample", complete_run),
     ("The files of the run are datasets, checked and related", follow_data),
     ("The debriefer writes down what happened", read_debrief),
+    ("The next sample is mounted, and its scan begins by itself", change_sample),
     ("The expirer takes a clearance out of force", see_clearance_expire),
     ("The calendar has fired", see_schedule_fire),
 ]

@@ -30,6 +30,7 @@ CONTEXTS = {
         *("steering.steered_conduct", "procedure.iterations", "procedure.activity_logbook", "procedure.preflight"),
         *("conduct.verdicts", "conduct.step_list"),
         *("conduct.views", "conduct.control_signals", "conduct.work_items", "schedule.schedule", "schedule.views"),
+        *("queue.queue", "queue.item_records", "queue.views"),
     ),
     "campaign": ("campaign",),
     "calibration": ("calibration", "publication", "at_risk_results"),

@@ -351,13 +351,17 @@ async def test_me_says_who_i_am_and_what_i_may_do(database_url: str, issuer: Iss
     settings = {"authorization_mode": "policy", "bootstrap_principal_id": MIRA}
     async with open_guarded_service(database_url, issuer, **settings) as guarded_service:
         admin = guarded_service.as_subject("mira-77")
-        me = (await admin.get("/me")).json()
+        me, verbs = (await admin.get("/me")).json(), ["DefinePolicy", "RegisterActor", "RevokePolicyGrant"]
+        (policy,) = me.pop("policies")
+        assert (policy["commands"], policy["through_group_ids"], policy["with_approval"]) == (verbs, [], False)
         assert me == {
             "principal_id": MIRA,
             "kind": "human",
             "name": "Bootstrap administrator",
             "surface_id": SYSTEM_HTTP,
-            "permitted_commands": ["DefinePolicy", "RegisterActor", "RevokePolicyGrant"],
+            "permitted_commands": verbs,
+            "commands_with_approval": [],
+            "groups": [],
         }
         grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [MIRA]}
         verbs = ["BindActorSubject", "DeactivateActor", "ForgetActor", "ListZones"]

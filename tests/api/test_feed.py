@@ -352,8 +352,8 @@ async def test_a_history_tells_a_stream_from_its_first_version(
     assert (missing.status_code, missing.json()["code"]) == (404, f"{aggregate.name}NotFoundError")
 
 
-COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day")
-"""What the engine counts of a schedule, and what an agent has spent; it is no part of the stream, so the past has none."""
+COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day", "forecast")
+"""What the engine counts of a schedule, what an agent has spent, what a queue expects; the past has none of it."""
 
 
 @for_each("aggregate", AGGREGATES)

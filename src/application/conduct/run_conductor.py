@@ -27,9 +27,9 @@ from baton.domain.operation.conduct.messages import (
 )
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.operation.conduct.results import ConductResult, Failure
+from baton.domain.operation.launch.arranged_conduct import arranged_command
 from baton.domain.operation.procedure.procedure import ABORTED, COMPLETED, TRUNCATED, Procedure, ProcedureConducted
 from baton.domain.operation.procedure.start import HOLDING
-from baton.domain.operation.schedule.arranged_conduct import arranged_command
 from baton.domain.run import messages
 from baton.domain.run import run as runs
 from baton.domain.run.conduct import RecordRunConductEnd, failure_of

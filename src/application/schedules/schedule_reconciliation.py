@@ -17,11 +17,11 @@ from baton.application.reactions import event_memo
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row, require_state
 from baton.domain.kernel import Event
+from baton.domain.operation.launch.arranged_conduct import COMMANDS
+from baton.domain.operation.launch.targets import ConductPlan
 from baton.domain.operation.schedule import schedule as schedules
-from baton.domain.operation.schedule.arranged_conduct import COMMANDS
 from baton.domain.operation.schedule.messages import FiringOrder
 from baton.domain.operation.schedule.schedule import Schedule, ScheduleEngineState
-from baton.domain.operation.schedule.schedule_action import ConductPlan
 from baton.domain.run.conduct import ConductRun
 from baton.domain.shared.refusals import Unavailable
 from baton.domain.shared.writes import Drop, Put

@@ -1,1 +1,1 @@
-"""Procedures and how they are conducted: `procedure`, then `conduct`, `steering` and `schedule`."""
+"""Procedures and how they are conducted: `procedure`, then `conduct`, `steering`, `launch`, `schedule` and `queue`."""

@@ -31,11 +31,11 @@ class PlanWireSelfLoopError(Conflict, context="recipe", reason="self_loop"):
     """A wire cannot end at the port it starts from."""
 
 
-class PlanWireAssetNotBoundError(Conflict, context="recipe", reason="asset_not_bound"):
+class PlanWireAssetNotBoundError(Conflict, context="recipe", reason="asset_not_bound", passing=True):
     """A wire connects assets of the plan only."""
 
 
-class PlanWirePortNotFoundError(Conflict, context="recipe", reason="port_not_found"):
+class PlanWirePortNotFoundError(Conflict, context="recipe", reason="port_not_found", passing=True):
     """An asset has no port of the name that a wire gives."""
 
 

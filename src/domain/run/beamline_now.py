@@ -34,7 +34,7 @@ WORKER = "worker"  # The kind of process that conducts.
 
 
 class NotABeamlineError(Unprocessable, context="operation", reason="not_a_root"):
-    """Only a root of the asset tree can be asked what is going on there."""
+    """Only a root of the asset tree is a beamline, which has a queue and can be asked what is going on there."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,11 @@ class GetBeamlineNow(Query):
         )
 
 
-def refuse_part(asset: Asset) -> Reads[None]:
+def refuse_part(asset: Asset, advice: str = "ask for that root") -> Reads[None]:
     """Refuse an asset that is a part of another one, and name the root."""
     if asset.parent_id is not None:
         root = ancestor_chain((yield from ancestors_of([asset.id])), asset.id)[-1]
-        detail = f"{asset.name} is a part of {root.name}; ask for that root, {root.id}."
+        detail = f"{asset.name} is a part of {root.name}; {advice}, {root.id}."
         raise NotABeamlineError(detail, facts={"root_asset_id": root.id, "name": root.name})
 
 

@@ -30,10 +30,10 @@ from baton.domain.operation.conduct.pins import UNPINNABLE, literal_steps
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait
 from baton.domain.operation.conduct.results import ConductResult, Failure, PhaseResult, RunConductResult, merged_kind
 from baton.domain.operation.conduct.views import PendingRequestView, pending_since, pending_view
+from baton.domain.operation.launch.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.operation.procedure import procedure as procedures
 from baton.domain.operation.procedure.procedure import COMPLETED, DEFINED, UNDER_WAY, Procedure
 from baton.domain.operation.procedure.start import GATE_REFUSALS, RUN_ISSUED, needed_grants, refuse_missing_grants
-from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, ArrangementInput, arranged_command
 from baton.domain.run.run import RUNNING, ListedPhase, Run, RunConducted, RunConductStarted, RunHeld, RunStatus, run
 from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.ports import Ports

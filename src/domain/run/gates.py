@@ -22,27 +22,27 @@ from baton.domain.supply.coverage import supplies_in_scope, supply_finding
 from baton.domain.supply.supply import Supply
 
 
-class RunRequiresActiveClearanceError(Conflict, context="run"):
+class RunRequiresActiveClearanceError(Conflict, context="run", passing=True):
     """No clearance covers the run by its subject, an asset in its scope or itself."""
 
 
-class RunClearanceCoverageMismatchError(Conflict, context="run"):
+class RunClearanceCoverageMismatchError(Conflict, context="run", passing=True):
     """Clearances cover the run, but none of them is in force."""
 
 
-class RunRequiresAvailableSupplyError(Conflict, context="run"):
+class RunRequiresAvailableSupplyError(Conflict, context="run", passing=True):
     """The method needs a kind of supply that nothing in scope provides."""
 
 
-class RunSupplyCoverageMismatchError(Conflict, context="run"):
+class RunSupplyCoverageMismatchError(Conflict, context="run", passing=True):
     """The method needs a kind of supply that is in scope but not available."""
 
 
-class RunRequiresPermittedEnclosureError(Conflict, context="run"):
+class RunRequiresPermittedEnclosureError(Conflict, context="run", passing=True):
     """No enclosure that the run's assets stand in permits work."""
 
 
-class RunEnclosureCoverageMismatchError(Conflict, context="run"):
+class RunEnclosureCoverageMismatchError(Conflict, context="run", passing=True):
     """Some enclosures that the run's assets stand in do not permit work."""
 
 

@@ -54,15 +54,15 @@ class RunBoundPlanDeprecatedError(Conflict, context="run", reason="deprecated"):
     """The plan is Deprecated and takes no new runs."""
 
 
-class RunSubjectNotMountableError(Conflict, context="run", reason="subject_not_mounted"):
+class RunSubjectNotMountableError(Conflict, context="run", reason="subject_not_mounted", passing=True):
     """The subject is not mounted."""
 
 
-class RunFamiliesNotSatisfiedError(Conflict, context="run", reason="families_missing"):
+class RunFamiliesNotSatisfiedError(Conflict, context="run", reason="families_missing", passing=True):
     """No asset of the plan is of a family that the method needs any more."""
 
 
-class RunRequiredRolesUnboundError(Conflict, context="run", reason="roles_unbound"):
+class RunRequiredRolesUnboundError(Conflict, context="run", reason="roles_unbound", passing=True):
     """A role that must be played has no asset bound to it."""
 
 

@@ -80,6 +80,7 @@ class GateReport:
 
     def __init__(self) -> None:
         self.verdicts: list[GateVerdict] = []
+        self.refusals: list[Refusal] = []  # Those of the gates that are closed, in the same order.
 
     def note(
         self,
@@ -94,6 +95,7 @@ class GateReport:
             return
         cause: dict[str, Any] = {"detail": remark}
         if refusal is not None:
+            self.refusals.append(refusal)
             cause = {name: getattr(refusal, name) for name in ("code", "reason", "detail", "facts")}
         about = tuple(sorted(subjects))
         self.verdicts.append(GateVerdict(gate=gate, passed=refusal is None, subjects=about, asked_by=commands, **cause))

@@ -18,14 +18,21 @@ class Refusal(Exception):
         None  # The module and line that generated it, unless a class statement did.
     )
     default_reason: ClassVar[str | None] = None  # The reason of a class that has only one.
+    passing: bool = False  # Whether it may pass by itself, so that waiting is of use: a closed gate, a claimed asset.
     problem: Mapping[str, Any] | None = None  # The whole body it was answered with, where a client received it.
 
-    def __init_subclass__(cls, status: int | None = None, context: str | None = None, reason: str | None = None) -> None:
+    def __init_subclass__(
+        cls, status: int | None = None, context: str | None = None, reason: str | None = None, passing: bool | None = None
+    ) -> None:
         cls.status, cls.context = status or cls.status, context or cls.context
         cls.default_reason = reason or cls.default_reason
+        cls.passing = cls.passing if passing is None else passing
 
-    def __init__(self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None, passing: bool | None = None
+    ) -> None:
         super().__init__(detail)
+        self.passing = type(self).passing if passing is None else passing
         self.detail = detail
         self.reason = reason or self.default_reason
         self.facts: dict[str, Any] | None = to_jsonable_python(facts) if facts else None  # ids are written as text

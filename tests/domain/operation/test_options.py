@@ -19,10 +19,10 @@ from baton.domain.operation.conduct.options import (
     WatchedGate,
     conduct_options,
 )
+from baton.domain.operation.launch.arranged_conduct import DEFAULT_ARRANGEMENT
 from baton.domain.operation.procedure.preflight import PreflightProcedure
 from baton.domain.operation.procedure.procedure import ProcedureResumed, ProcedureStepsResolved
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
-from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT
 from baton.domain.recipe.capability import CODE_PREFIX
 from baton.domain.recipe.recipe import (
     DefineRecipe,

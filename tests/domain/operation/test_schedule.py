@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from baton.domain.kernel import SYSTEM_CONDUIT
+from baton.domain.operation.launch.targets import filled_name
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
 from baton.domain.operation.schedule.messages import DueFiring
 from baton.domain.operation.schedule.schedule import (
@@ -27,7 +28,6 @@ from baton.domain.operation.schedule.schedule import (
     TakeOverSchedulePause,
     TriggerSchedule,
 )
-from baton.domain.operation.schedule.schedule_action import filled_name
 from baton.domain.operation.schedule.views import GetSchedule
 from baton.domain.recipe.plan import Plan
 from baton.domain.shared.canonical import derived_uuid7

@@ -14,10 +14,10 @@ from baton.domain.operation.conduct.estimates import ConductWalk, Estimate, Esti
 from baton.domain.operation.conduct.messages import lifecycle_failure
 from baton.domain.operation.conduct.progress import OpenedRunConduct, RunConductProgress, RunWait, RunWaitingFor
 from baton.domain.operation.conduct.results import ActuationKind, Artifact, Failure, RunConductResult
+from baton.domain.operation.launch.arranged_conduct import COMMANDS, arranged_command
 from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
 from baton.domain.operation.procedure.start import StartProcedure
-from baton.domain.operation.schedule.arranged_conduct import COMMANDS, arranged_command
 from baton.domain.run.conduct import ConductRun, GetRunConduct, RecordRunConductEnd, RunConductView, failure_of
 from baton.domain.run.messages import phase_conduct_id
 from baton.domain.run.run import (

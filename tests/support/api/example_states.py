@@ -165,7 +165,7 @@ async def wired_plan(api: Api, ids: Ids) -> None:
     await post_accepted(api, f"/plans/{ids['plan_id']}/add-wire", {**ends, **ports})
 
 
-@state_for("get_beamline_now", "hold_everything")
+@state_for("get_beamline_now", "hold_everything", "open_queue")
 async def root_asset(api: Api, ids: Ids) -> None:
     ids["asset_id"] = await api.create("/assets", {"name": "Microscopy", "tier": "Unit", "facility_code": "facility"})
 

@@ -185,6 +185,8 @@ MEANT: dict[str, dict[str, Filter]] = {
     "list_plans": equals("status", "practice_id", "method_id"),
     "list_recipes": equals("status", "capability_id"),
     "list_schedules": equals("status"),
+    "list_queues": equals("status", "asset_id"),
+    "list_queue_items": equals("status"),
     "list_procedures": {
         **equals("status", "kind", "parent_run_id"),
         "target_asset_id": member("target_asset_id", "target_asset_ids"),

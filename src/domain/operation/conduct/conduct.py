@@ -78,12 +78,18 @@ def judged_assets(procedure: Procedure, signals: WrittenSignals) -> frozenset[UU
     return procedure.target_asset_ids | signals.owner_ids
 
 
-def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[dict[UUID, Procedure]]:
-    """Return the other procedures whose live conducts have these assets, by asset."""
+def conducted_assets(asset_ids: frozenset[UUID]) -> Reads[dict[UUID, Procedure]]:
+    """Return the procedures whose live conducts have any of these assets to themselves, by asset."""
     keys = tuple(map(str, sorted(asset_ids)))
     holders: dict[str, UUID] = (yield Holders(CONDUCTED_ASSETS, keys)) if keys else {}
     found = yield from find_all(Procedure, holders.values())
-    return {UUID(key): found[holder] for key, holder in holders.items() if holder in found and holder != procedure.id}
+    return {UUID(key): found[holder] for key, holder in holders.items() if holder in found}
+
+
+def rivals_of(procedure: Procedure, asset_ids: frozenset[UUID]) -> Reads[dict[UUID, Procedure]]:
+    """Return the other procedures whose live conducts have these assets, by asset."""
+    found = yield from conducted_assets(asset_ids)
+    return {id: rival for id, rival in found.items() if rival.id != procedure.id}
 
 
 def refuse_rivals(rivals: Rivals) -> None:
@@ -96,7 +102,7 @@ def asset_in_use(asset_id: UUID, rival: Procedure | None) -> Refusal:
     """Return the refusal of a conduct whose asset another one has."""
     detail = "Another conduct has an asset to itself that this one is for or writes to; wait for it, or hold or abort it."
     known = {} if rival is None else {"procedure_id": rival.id, "conduct_id": rival.live_conduct_id}
-    return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **known})
+    return ConductProcedure.Cannot(detail, reason="asset_in_use", facts={"asset_id": asset_id, **known}, passing=True)
 
 
 def refuse_live(procedure: Procedure) -> None:

@@ -193,6 +193,16 @@ def start_position(walk: ConductWalk, procedure: Procedure) -> WalkPosition:
     return loop_position(walk, procedure, passes=0, seconds_left=walk.budget.wall_clock_remaining)
 
 
+def first_position(walk: ConductWalk) -> WalkPosition:
+    """Return where the first conduct of a procedure begins that is not registered yet."""
+    if not walk.loops:
+        return WalkPosition()
+    passes = walk.unconverged_cap if walk.mode is ConductMode.CONVERGED else walk.budget.iterations_remaining
+    limited = None if passes is None else max(0, min(passes, MAX_PASSES))
+    seconds_left = walk.budget.wall_clock_remaining
+    return WalkPosition(len(walk.steps), loops=True, passes_left=limited, seconds_left=seconds_left)
+
+
 def live_position(walk: ConductWalk, procedure: Procedure, progress: ConductProgress, now: datetime) -> WalkPosition:
     """Return where a live conduct is; the step that it is at began when something was last done."""
     index = progress.step_index

@@ -1,5 +1,6 @@
 """How a procedure is registered: by itself, or from a recipe whose steps it will conduct."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
@@ -121,10 +122,13 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
         capability = yield from require(Capability, recipe.capability_id)
         run = yield from require_if_given(Run, self.parent_run_id)
         programs = yield from allowed_programs((*recipe.steps, *recipe.closing_steps))
-        return self.source(recipe, capability, run, programs)
+        return self.source(recipe, capability, {} if run is None else run.effective_parameters, programs)
 
-    def source(self, recipe: Recipe, capability: Capability, run: Run | None, programs: frozenset[str]) -> RecipeSource:
-        """Return what the procedure is registered from; refuse an unfit recipe, capability or bindings."""
+    def source(
+        self, recipe: Recipe, capability: Capability, parameters: Mapping[str, Any], programs: frozenset[str]
+    ) -> RecipeSource:
+        """Return what the procedure is registered from, completed by the parameters of a run; refuse an unfit recipe,
+        capability or bindings."""
         if recipe.status is DEPRECATED:
             raise ProcedureBoundRecipeDeprecatedError(f"The recipe {recipe.name} is Deprecated; use a current one.")
         check_capability_current(capability)
@@ -136,7 +140,6 @@ class RegisterProcedureFromRecipe(ProcedureRequest, JudgedCreation[RecipeSource]
                 facts={"parameter_names": gone},
             )
         check_executor(capability)
-        parameters = {} if run is None else run.effective_parameters
         added = {name: parameters[name] for name in sorted(wanted - self.bindings.keys()) if name in parameters}
         bindings = {**self.bindings, **added}
         differing = (name for name in parameters.keys() & self.bindings if parameters[name] != self.bindings[name])

@@ -28,31 +28,31 @@ class ProcedureAssetDecommissionedError(Conflict, context="operation"):
     """A judged asset of the procedure is Decommissioned."""
 
 
-class ProcedureAssetNotReadyError(Conflict, context="operation"):
+class ProcedureAssetNotReadyError(Conflict, context="operation", passing=True):
     """A judged asset of the procedure is Faulted or in Maintenance."""
 
 
-class ProcedureRequiresAvailableSupplyError(Conflict, context="operation"):
+class ProcedureRequiresAvailableSupplyError(Conflict, context="operation", passing=True):
     """The parent run's method needs a kind of supply that nothing in scope provides."""
 
 
-class ProcedureSupplyCoverageMismatchError(Conflict, context="operation"):
+class ProcedureSupplyCoverageMismatchError(Conflict, context="operation", passing=True):
     """The parent run's method needs a kind of supply that is in scope but not available."""
 
 
-class ProcedureRequiresPermittedEnclosureError(Conflict, context="operation"):
+class ProcedureRequiresPermittedEnclosureError(Conflict, context="operation", passing=True):
     """No enclosure that the procedure's assets stand in permits work."""
 
 
-class ProcedureEnclosureCoverageMismatchError(Conflict, context="operation"):
+class ProcedureEnclosureCoverageMismatchError(Conflict, context="operation", passing=True):
     """Some enclosures that the procedure's assets stand in do not permit work."""
 
 
-class ProcedureRequiresActiveClearanceError(Conflict, context="operation"):
+class ProcedureRequiresActiveClearanceError(Conflict, context="operation", passing=True):
     """No clearance covers the parent run by its subject, an asset in scope or itself."""
 
 
-class ProcedureClearanceCoverageMismatchError(Conflict, context="operation"):
+class ProcedureClearanceCoverageMismatchError(Conflict, context="operation", passing=True):
     """Clearances cover the parent run and the judged assets, but none of them is in force."""
 
 
@@ -157,7 +157,8 @@ GATES = (
     Gate(clearance_in_force, clearance_ids),
 )  # The gates that a procedure passes, in order, to start and to resume.
 
-HOLDING = (
+GATE_REFUSALS: tuple[type[Refusal], ...] = (
+    ProcedureAssetDecommissionedError,
     ProcedureAssetNotReadyError,
     ProcedureRequiresAvailableSupplyError,
     ProcedureSupplyCoverageMismatchError,
@@ -165,8 +166,9 @@ HOLDING = (
     ProcedureEnclosureCoverageMismatchError,
     ProcedureRequiresActiveClearanceError,
     ProcedureClearanceCoverageMismatchError,
-)  # The refusals that hold the run when a phase is to start, until somebody resumes it.
-GATE_REFUSALS = (ProcedureAssetDecommissionedError, *HOLDING)  # Every refusal of the gates.
+)  # Every refusal of the gates.
+HOLDING = tuple(kind for kind in GATE_REFUSALS if kind.passing)
+"""The refusals that hold the run when a phase is to start, until somebody resumes it."""
 
 ENDINGS = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
 LOOPED = (*ENDINGS, "EndProcedureIteration", "StartProcedureIteration")

@@ -1,1 +1,1 @@
-"""Schedules: read `schedule.py`, then `calendar`, `schedule_action`, `messages`, `views`."""
+"""Schedules: read `schedule.py`, then `calendar`, `messages`, `views`; what they conduct is in `launch`."""

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from baton.domain.kernel import Value
 from baton.domain.operation.conduct.messages import Message
+from baton.domain.operation.launch.launch_ids import LaunchIds
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.text import FreeText
 
@@ -19,7 +20,7 @@ class FiringOrder(Message):
     correlation_id: UUID | None = None
 
 
-class DueFiring(Message):
+class DueFiring(Message, LaunchIds):
     """One firing: its schedule, when it was due, and when its workflow started."""
 
     schedule_id: UUID
@@ -35,21 +36,6 @@ class DueFiring(Message):
             return derived_uuid7(self.trigger_id.int >> 80, str(self.schedule_id), str(self.trigger_id))
         milliseconds = int(self.scheduled_at.timestamp() * 1000)
         return derived_uuid7(milliseconds, str(self.schedule_id), self.scheduled_at.isoformat())
-
-    def id_for(self, name: str) -> UUID:
-        """Return the id of something that the firing makes."""
-        return derived_uuid7(self.id.int >> 80, str(self.id), name)
-
-    @property
-    def run_id(self) -> UUID:
-        return self.id_for("run")
-
-    @property
-    def conduct_id(self) -> UUID:
-        return self.id_for("conduct")
-
-    def procedure_id(self, index: int = 0) -> UUID:
-        return self.id_for(f"procedure {index}")
 
 
 class FiringVerdict(StrEnum):

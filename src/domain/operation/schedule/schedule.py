@@ -9,21 +9,24 @@ from uuid import UUID, uuid5
 
 from pydantic import Field
 
-from baton.domain.calibration.calibration import require_revisions
-from baton.domain.decision.decision import Decision
 from baton.domain.kernel import Aggregate, Call, Command, Event, JudgedCreation, JudgedVerb, Outcome, State, Verb, copy_with
+from baton.domain.operation.launch.target_checks import TargetSources, check_target, load_sources
+from baton.domain.operation.launch.targets import (
+    ConductPlan,
+    ConductRecipe,
+    InvalidScheduleTargetError,
+    StoredTarget,
+    Target,
+    stored_target,
+    target_of,
+)
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
-from baton.domain.operation.schedule import schedule_action
 from baton.domain.operation.schedule.calendar import Calendar, check_calendar
 from baton.domain.operation.schedule.messages import Firing
-from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe, Target
-from baton.domain.recipe.capability import Capability
-from baton.domain.recipe.plan import Plan
-from baton.domain.recipe.recipe import Recipe
 from baton.domain.shared.annotations import Seconds
-from baton.domain.shared.reads import Reads, find, find_all, holder_of, record_of, require, require_all, require_if_given
-from baton.domain.shared.refusals import Conflict, Invalid, Unprocessable
-from baton.domain.shared.text import FreeText, TextsMayContainPersonalData
+from baton.domain.shared.reads import Reads, find_all, holder_of, record_of
+from baton.domain.shared.refusals import Conflict
+from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Also, Claim, Put, Record
 
 FIRINGS = "schedule-firing"  # Claim kind: a firing whose outcome is on record.
@@ -70,7 +73,7 @@ class Schedule(State):
     @property
     def aim(self) -> ConductRecipe | ConductPlan:
         """The target as it was requested."""
-        return schedule_action.target_of(self.target)
+        return target_of(self.target)
 
 
 schedule = Aggregate(Schedule, "/schedules", context="operation")
@@ -85,9 +88,7 @@ class ScheduleDefined(Event, of=schedule):
     overlap: Overlap
     catchup_window: int
     jitter: int
-    target: Annotated[
-        dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "procedure_kind", "substrate"}))
-    ]
+    target: StoredTarget
     run_as: UUID
     surface_id: UUID
     conduit_id: UUID
@@ -191,11 +192,8 @@ class ScheduleFiringWithdrawnError(Conflict, context="operation"):
     """The schedule was held or retired before the firing had opened its conduct."""
 
 
-Sources = tuple[dict[UUID, Recipe], Capability | None]  # The recipes of a target, and of one recipe its capability.
-
-
 @schedule.creation(refuses=[schedule.AlreadyExists])
-class DefineSchedule(JudgedCreation[Sources]):
+class DefineSchedule(JudgedCreation[TargetSources]):
     """Conduct a recipe, or a run on a plan, on a calendar; each firing is authorized as the caller of this command.
 
     A cron expression has five fields, for the clock of the time zone; an interval counts from the beginning of 1970 UTC.
@@ -209,42 +207,19 @@ class DefineSchedule(JudgedCreation[Sources]):
     jitter: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1), Seconds] = 0
     target: Target
 
-    def gather(self, call: Call) -> Reads[Sources]:
-        if isinstance(self.target, ConductPlan):
-            yield from require(Plan, self.target.plan_id)
-            yield from require_revisions(self.target.pinned_calibration_ids)
-            yield from require_if_given(Decision, self.target.decided_by_decision_id)
-        recipes = yield from require_all(Recipe, [one.recipe_id for one in schedule_action.recipes_of(self.target)])
-        capability = None
-        if isinstance(self.target, ConductRecipe):
-            capability = yield from find(Capability, recipes[self.target.recipe_id].capability_id)
-        return recipes, capability
+    def gather(self, call: Call) -> Reads[TargetSources]:
+        return (yield from load_sources((self.target,)))
 
-    def decide(self, call: Call, sources: Sources) -> Outcome:
+    def decide(self, call: Call, sources: TargetSources) -> Outcome:
         check_calendar(self.calendar, self.time_zone)
-        schedule_action.check_target(self.target, call.now)
-        recipes, capability = sources
-        if isinstance(self.target, ConductRecipe) and capability is not None:
-            check_bindings(self.target, recipes[self.target.recipe_id], capability, call)
+        check_target(self.target, sources, call, InvalidScheduleTargetError)
         defined = ScheduleDefined(
-            **{**dict(self), "target": schedule_action.stored_target(self.target)},
+            **{**dict(self), "target": stored_target(self.target)},
             run_as=call.principal_id,
             surface_id=call.surface_id,
             conduit_id=call.conduit_id,
         )
         return [defined, Put(ScheduleEngineState(schedule_id=call.new_id)), change_row(call.new_id, call)]
-
-
-def check_bindings(target: ConductRecipe, recipe: Recipe, capability: Capability, call: Call) -> None:
-    """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked when it fires."""
-    try:
-        registration = target.registration(call.now, 1)
-        registration.decide(call, registration.source(recipe, capability, None, frozenset()))
-    except (Invalid, Unprocessable) as refusal:
-        cause = {"code": refusal.code, "reason": refusal.reason}
-        raise schedule_action.unfit("bindings_unfit", refusal.detail, cause=cause, **(refusal.facts or {})) from None
-    except Conflict:
-        return
 
 
 def change_row(id: UUID, call: Call) -> Put:

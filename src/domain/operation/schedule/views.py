@@ -8,12 +8,12 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from baton.domain.kernel import Call, State, TimeTravel, Value
+from baton.domain.operation.launch.targets import Target
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule import schedule as schedules
 from baton.domain.operation.schedule.calendar import Calendar, next_firings
 from baton.domain.operation.schedule.messages import Firing
 from baton.domain.operation.schedule.schedule import Schedule, ScheduleStatus, schedule
-from baton.domain.operation.schedule.schedule_action import Target
 from baton.domain.run.run import Run
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import NamedListQuery, Page, Summary

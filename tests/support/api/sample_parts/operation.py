@@ -1,4 +1,5 @@
-"""A procedure that is carried out by hand, with an iteration and an activity, one from the recipe, and a schedule of it."""
+"""A procedure that is carried out by hand, with an iteration and an activity, one from the recipe, a schedule of it,
+and a queue in which it waits twice."""
 
 from baton.infrastructure.wall_clock import new_id
 from tests.support.service import Api
@@ -18,3 +19,9 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     darks = {"kind": "ConductRecipe", "recipe_id": ids["recipe_id"], "name": "Darks {fired_at}"}
     nightly = {"name": f"Nightly darks {mark}", "calendar": {"cron": ["0 2 * * *"]}, "time_zone": "Europe/Berlin"}
     ids["schedule_id"] = await api.create("/schedules", {**nightly, "target": darks})
+    root = await api.create("/assets", {"name": f"Imaging {mark}", "tier": "Unit", "facility_code": "facility"})
+    ids["queue_id"] = await api.create("/queues", {"name": f"Tonight {mark}", "asset_id": root})
+    queued = [{"title": title, "target": darks} for title in ("Darks", "More darks")]
+    answer = await api.post(f"/queues/{ids['queue_id']}/add-items", {"items": queued})
+    assert answer.status_code == 200, answer.text
+    ids["other_item_id"], ids["item_id"] = answer.json()["item_ids"]

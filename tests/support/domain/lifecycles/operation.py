@@ -1,4 +1,4 @@
-"""The life of a procedure by hand and under conducts, and that of a schedule, as the specification tabulates them."""
+"""The lives of a procedure, by hand and under conducts, a schedule and a queue, as the specification tabulates them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,9 +8,11 @@ from baton.domain.kernel import Command
 from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
 from baton.domain.operation.procedure.procedure import HELD, Procedure, ProcedureIterationStarted
 from baton.domain.operation.procedure.start import ResumeProcedure
+from baton.domain.operation.queue.queue import Queue
 from baton.domain.operation.schedule.schedule import Schedule
 from baton.domain.operation.steering.steered_conduct import ConductUntilAdvised
 from baton.domain.recipe.plan import DataRegistration, Plan, PlanDataRegistrationSet
+from tests.support.domain.assets import facility_world
 from tests.support.domain.conducts import (
     BY_CALLER,
     FOCUS_STEPS,
@@ -27,7 +29,8 @@ from tests.support.domain.conducts import (
 )
 from tests.support.domain.lifecycle_table import Lifecycle, Scene, Verb, at, reason_fields
 from tests.support.domain.lifecycles.run import run_started, run_world
-from tests.support.domain.schedules import define_schedule
+from tests.support.domain.queues import add_items, item_of, open_queue
+from tests.support.domain.schedules import darks, define_schedule
 from tests.support.domain.world import START, World, new_id
 
 
@@ -196,5 +199,46 @@ SCHEDULE = Lifecycle(
     },
 )
 
-LIVES = (PROCEDURE, SCHEDULE)
+
+def queue_begins(world: World) -> tuple[UUID, Scene]:
+    """A queue in which two items wait."""
+    id = open_queue(world)
+    first, second = add_items(world, id, "Darks", "More darks")
+    return id, Scene(first=first, second=second, recipe=item_of(world, id, first).target["recipe_id"])
+
+
+def another_item(scene: Scene) -> dict[str, Any]:
+    return {"items": [{"title": "Flats", "target": darks(UUID(scene.recipe))}]}
+
+
+def to_the_front(scene: Scene) -> dict[str, Any]:
+    return {"item_id": scene.second, "before_item_id": scene.first}
+
+
+def new_title(scene: Scene) -> dict[str, Any]:
+    return {"item_id": scene.first, "title": "Darks again"}
+
+
+def first_removed(scene: Scene) -> dict[str, Any]:
+    return {"item_id": scene.first, "reason": "the sample is gone"}
+
+
+QUEUE = Lifecycle(
+    Queue.__name__,
+    "open_queue",
+    queue_begins,
+    {"status": {"Active": "", "Held": "hold_queue", "Retired": "retire_queue"}},
+    {
+        "add_queue_items": Verb("Active Held", {}, "QueueCannotAddItemsError", given=another_item),
+        "move_queue_item": Verb("Active Held", {}, "QueueCannotMoveItemError", given=to_the_front),
+        "edit_queue_item": Verb("Active Held", {}, "QueueCannotEditItemError", given=new_title),
+        "remove_queue_item": Verb("Active Held", {}, "QueueCannotRemoveItemError", given=first_removed),
+        "hold_queue": Verb("Active", at("Held"), "QueueCannotHoldError", given=reason_fields),
+        "resume_queue": Verb("Held", at("Active"), "QueueCannotResumeError"),
+        "retire_queue": Verb("Active Held", at("Retired"), "QueueCannotRetireError", given=reason_fields),
+    },
+    facility_world,
+)
+
+LIVES = (PROCEDURE, SCHEDULE, QUEUE)
 STATELESS = ()

@@ -1,6 +1,5 @@
-"""The action of a schedule: conduct a recipe, or start a run on a plan and conduct its phases."""
+"""What is conducted in its turn: a recipe, or a run on a plan with its phases. Schedules take these forms as they are."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -9,16 +8,15 @@ from uuid import UUID
 from pydantic import Field, JsonValue, TypeAdapter
 
 from baton.domain.kernel import IdSet, Value, instant
+from baton.domain.operation.launch.arranged_conduct import DEFAULT_ARRANGEMENT, Arrangement, ArrangementInput
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
-from baton.domain.operation.schedule.arranged_conduct import DEFAULT_ARRANGEMENT, Arrangement, ArrangementInput
 from baton.domain.run.conduct import MAX_PHASES, ConductRun, Phase
-from baton.domain.run.start import MAX_PINS, RunRequest, StartRun
-from baton.domain.shared.identifiers import trimmed_refs
+from baton.domain.run.start import RunRequest, StartRun
 from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.text import Text
+from baton.domain.shared.text import Text, TextsMayContainPersonalData
 
 MAX_NAME_LENGTH = 200
-FIRED_AT, COUNT = "{fired_at}", "{count}"  # The placeholders of a name: the time a firing was due, and its number.
+FIRED_AT, COUNT = "{fired_at}", "{count}"  # The placeholders of a name: when it was due or started, and its number.
 
 
 class InvalidScheduleTargetError(Invalid, context="operation"):
@@ -40,7 +38,7 @@ class RecipeConduct(Value):
         return self.conduct or DEFAULT_ARRANGEMENT
 
     def registration(self, fired_at: datetime, count: int, run_id: UUID | None = None) -> RegisterProcedureFromRecipe:
-        """Return the command that registers the procedure of a firing."""
+        """Return the command that registers the procedure; its name is filled in with a time and a number."""
         own = {name: getattr(self, name) for name in ("recipe_id", "bindings", "target_asset_ids")}
         name, kind = filled_name(self.name, fired_at, count), self.procedure_kind
         return RegisterProcedureFromRecipe(**own, name=name, kind=kind, parent_run_id=run_id)
@@ -59,17 +57,20 @@ class ConductPlan(RunRequest):
     phases: Annotated[tuple[RecipeConduct, ...], Field(max_length=MAX_PHASES)]
 
     def start(self, fired_at: datetime, count: int) -> StartRun:
-        """Return the command that starts the run of a firing."""
+        """Return the command that starts the run; its name is filled in with a time and a number."""
         asked = {name: getattr(self, name) for name in RunRequest.model_fields}
         return StartRun(**{**asked, "name": filled_name(self.name, fired_at, count)})
 
     def conduct(self, procedure_ids: tuple[UUID, ...]) -> ConductRun:
-        """Return the command that conducts the registered phases of a firing."""
+        """Return the command that conducts the registered phases."""
         listed = zip(procedure_ids, self.phases, strict=True)
         return ConductRun(phases=tuple(Phase(procedure_id=id, conduct=phase.arrangement) for id, phase in listed), wait=0)
 
 
 Target = Annotated[ConductRecipe | ConductPlan, Field(discriminator="kind")]
+StoredTarget = Annotated[
+    dict[str, Any], TextsMayContainPersonalData(codes=frozenset({"command", "kind", "procedure_kind", "substrate"}))
+]  # A target on an event.
 FORM: TypeAdapter[ConductRecipe | ConductPlan] = TypeAdapter(Target)
 
 
@@ -88,41 +89,10 @@ def target_of(stored: Mapping[str, Any]) -> ConductRecipe | ConductPlan:
 
 
 def recipes_of(target: ConductRecipe | ConductPlan) -> tuple[RecipeConduct, ...]:
-    """Return every procedure that a firing registers."""
+    """Return every procedure that is registered for a target."""
     return (target,) if isinstance(target, ConductRecipe) else target.phases
 
 
 def filled_name(name: str, fired_at: datetime, count: int) -> str:
     """Return a name with its placeholders filled in."""
     return name.replace(FIRED_AT, instant(fired_at.replace(microsecond=0))).replace(COUNT, str(count))
-
-
-def check_target(target: ConductRecipe | ConductPlan, now: datetime) -> None:
-    """Refuse a target that no firing could carry out."""
-    for one in recipes_of(target):
-        check_name(one.name, now)
-        if getattr(one.arrangement, "steps", ()):
-            raise unfit("steps_forbidden", "A recipe brings its own steps; leave out the steps of its conduct.")
-    if isinstance(target, ConductPlan):
-        if not target.name.strip():
-            raise unfit("blank", "The name of the run is blank; give it at least one visible character.")
-        check_name(target.name, now)
-        if not target.phases:
-            raise unfit("phases_missing", "A run without phases has nothing to conduct; list at least one phase.")
-        if (count := len(target.pinned_calibration_ids)) > MAX_PINS:
-            raise unfit("too_many", f"A run pins at most {MAX_PINS} calibration revisions, and {count} are given.")
-        trimmed_refs(target.external_refs, InvalidScheduleTargetError)
-
-
-def check_name(name: str, now: datetime) -> None:
-    """Refuse a name that cannot be filled in, or not within its length."""
-    if unknown := sorted(set(re.findall(r"{[^{}]*}", name)) - {FIRED_AT, COUNT}):
-        detail = f"Nothing is known to be filled in for {unknown[0]}; use {FIRED_AT} or {COUNT}."
-        raise unfit("unknown_placeholder", detail, placeholders=unknown)
-    if len(filled_name(name, now, 10**9)) > MAX_NAME_LENGTH:
-        raise unfit("too_long", f"Filled in, the name {name!r} is longer than {MAX_NAME_LENGTH} characters; shorten it.")
-
-
-def unfit(reason: str, detail: str, **facts: Any) -> InvalidScheduleTargetError:
-    """Return the refusal of a target."""
-    return InvalidScheduleTargetError(detail, reason=reason, facts=facts)

@@ -1,0 +1,102 @@
+"""What a target is refused for before its turn comes: references that lead nowhere, names, and bindings that do not fit.
+The caller gives the class that refuses: of schedules it is another than of queues."""
+
+import re
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from baton.domain.calibration.calibration import require_revisions
+from baton.domain.decision.decision import Decision
+from baton.domain.kernel import Call
+from baton.domain.operation.launch.targets import (
+    COUNT,
+    FIRED_AT,
+    MAX_NAME_LENGTH,
+    ConductPlan,
+    ConductRecipe,
+    filled_name,
+    recipes_of,
+)
+from baton.domain.recipe.capability import Capability
+from baton.domain.recipe.plan import Plan
+from baton.domain.recipe.recipe import Recipe
+from baton.domain.run.start import MAX_PINS
+from baton.domain.shared.identifiers import trimmed_refs
+from baton.domain.shared.reads import Reads, find_all, require_all
+from baton.domain.shared.refusals import Conflict, Invalid, Refusal, Unprocessable
+
+
+class TargetSources(NamedTuple):
+    """What targets refer to: the recipes, and the capabilities of those that are conducted without a run."""
+
+    recipes: dict[UUID, Recipe]
+    capabilities: dict[UUID, Capability]
+
+
+def load_sources(targets: Collection[ConductRecipe | ConductPlan]) -> Reads[TargetSources]:
+    """Load what targets refer to; refuse with 404 what is missing."""
+    plans = [target for target in targets if isinstance(target, ConductPlan)]
+    yield from require_all(Plan, [plan.plan_id for plan in plans])
+    yield from require_revisions(frozenset(id for plan in plans for id in plan.pinned_calibration_ids))
+    decided = [plan.decided_by_decision_id for plan in plans if plan.decided_by_decision_id is not None]
+    yield from require_all(Decision, decided)
+    recipes = yield from require_all(Recipe, [one.recipe_id for target in targets for one in recipes_of(target)])
+    alone = {target.recipe_id for target in targets if isinstance(target, ConductRecipe)}
+    capabilities = yield from find_all(Capability, sorted({recipes[id].capability_id for id in alone}))
+    return TargetSources(recipes, capabilities)
+
+
+def check_target(target: ConductRecipe | ConductPlan, sources: TargetSources, call: Call, invalid: type[Refusal]) -> None:
+    """Refuse a target that could never be carried out."""
+    check_form(target, call.now, invalid)
+    if isinstance(target, ConductRecipe):
+        recipe = sources.recipes[target.recipe_id]
+        if (capability := sources.capabilities.get(recipe.capability_id)) is not None:
+            check_bindings(target, recipe, capability, call, invalid)
+
+
+def check_form(target: ConductRecipe | ConductPlan, now: datetime, invalid: type[Refusal]) -> None:
+    """Refuse names, steps, phases, pins and references by which nothing could be conducted."""
+    for one in recipes_of(target):
+        check_name(one.name, now, invalid)
+        if getattr(one.arrangement, "steps", ()):
+            detail = "A recipe brings its own steps; leave out the steps of its conduct."
+            raise invalid(detail, reason="steps_forbidden")
+    if isinstance(target, ConductPlan):
+        if not target.name.strip():
+            raise invalid("The name of the run is blank; give it at least one visible character.", reason="blank")
+        check_name(target.name, now, invalid)
+        if not target.phases:
+            detail = "A run without phases has nothing to conduct; list at least one phase."
+            raise invalid(detail, reason="phases_missing")
+        if (count := len(target.pinned_calibration_ids)) > MAX_PINS:
+            detail = f"A run pins at most {MAX_PINS} calibration revisions, and {count} are given."
+            raise invalid(detail, reason="too_many")
+        trimmed_refs(target.external_refs, invalid)
+
+
+def check_name(name: str, now: datetime, invalid: type[Refusal]) -> None:
+    """Refuse a name that cannot be filled in, or not within its length."""
+    if unknown := sorted(set(re.findall(r"{[^{}]*}", name)) - {FIRED_AT, COUNT}):
+        detail = f"Nothing is known to be filled in for {unknown[0]}; use {FIRED_AT} or {COUNT}."
+        raise invalid(detail, reason="unknown_placeholder", facts={"placeholders": unknown})
+    if len(filled_name(name, now, 10**9)) > MAX_NAME_LENGTH:
+        detail = f"Filled in, the name {name!r} is longer than {MAX_NAME_LENGTH} characters; shorten it."
+        raise invalid(detail, reason="too_long")
+
+
+def check_bindings(
+    target: ConductRecipe, recipe: Recipe, capability: Capability, call: Call, invalid: type[Refusal]
+) -> None:
+    """Refuse bindings that the recipe cannot be expanded with; whether it is in service is asked in its turn."""
+    try:
+        registration = target.registration(call.now, 1)
+        registration.decide(call, registration.source(recipe, capability, {}, frozenset()))
+    except (Invalid, Unprocessable) as refusal:
+        cause: dict[str, Any] = {"code": refusal.code, "reason": refusal.reason}
+        facts = {"cause": cause, **(refusal.facts or {})}
+        raise invalid(refusal.detail, reason="bindings_unfit", facts=facts) from None
+    except Conflict:
+        return
