@@ -13,7 +13,8 @@ from baton.console.page import Context, MenuGroup, page
 from baton.console.verbs import VerbButton, creations_of, form_href, verb_button, verbs_of
 from baton.domain.access.actor import Actor, ActorKind, ListActors
 from baton.domain.access.edge_queries import GetMyAccess
-from baton.domain.access.group import Group, GroupStatus, ListGroups, RemoveGroupMember
+from baton.domain.access.group import Group, GroupStatus, ListGroups
+from baton.domain.access.group_members import RemoveGroupMember
 from baton.domain.agent.agent import AgentStatus
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL
