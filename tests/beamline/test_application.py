@@ -219,8 +219,8 @@ def test_a_claim_and_an_approval_stay_as_they_were_defined(apply: Apply) -> None
     claim = "{issuer: 'https://id.example.org', path: groups, value: %s}"
     file = (
         f"actors: [{{name: Ilse}}]\ngroups: [{{name: Told, claim: {claim}}}]\n"
-        "policies:\n- {name: Asked, groups: [Told], commands: [StartRun],"
-        " approval: {principals: [Ilse], expires_after: %d}}\n"
+        "policies:\n- {name: Asked, groups: [Told], commands: [StartRun],\n"
+        "   approval: {principals: [Ilse], expires_after: %d}}\n"
     )
     assert apply(file % ("day", 60))[0] == DONE
     assert apply(file % ("day", 60))[1] == ["The record says what the file says."]

@@ -228,9 +228,9 @@ class PolicyThings(Kind[PolicyEntry]):
         if self.asks(new, "approval") and comparable_approval(old.approval) != comparable_approval(new.approval):
             yield Obstacle(f"{shown_change('approval', old.approval, new.approval)}: {why}")
         grants: list[Grant] = [
-            ("permitted_principal_id", *self._grants_changed("principals", old, new), principal),
-            ("permitted_group_id", *self._grants_changed("groups", old, new), partial(Ref, "groups")),
-            ("permitted_command_set", *self._grants_changed("command_sets", old, new), str),
+            ("permitted_principal_id", *self._list_changes("principals", old, new), principal),
+            ("permitted_group_id", *self._list_changes("groups", old, new), partial(Ref, "groups")),
+            ("permitted_command_set", *self._list_changes("command_sets", old, new), str),
             ("permitted_command", *self._commands_changed(old, new), str),
         ]
         if added := {f"{name}s": list(map(as_argument, gained)) for name, gained, _, as_argument in grants if gained}:
@@ -240,7 +240,7 @@ class PolicyThings(Kind[PolicyEntry]):
             for one in lost:
                 yield Update("revoke_grant", {name: as_argument(one), "reason": REASON}, f"grant of {one} is revoked")
 
-    def _grants_changed(self, name: str, old: PolicyEntry, new: PolicyEntry) -> tuple[list[str], list[str]]:
+    def _list_changes(self, name: str, old: PolicyEntry, new: PolicyEntry) -> tuple[list[str], list[str]]:
         """Return what a list of grants gains and what it loses."""
         return members_changed(getattr(old, name), getattr(new, name)) if self.asks(new, name) else ([], [])
 
