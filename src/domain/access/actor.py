@@ -195,8 +195,7 @@ class UpdateActorProfile(ProfileFields, JudgedVerb[Actor, ActorProfile]):
 
 @actor.command(delete="/{actor_id}/profile", destructive=True)
 class ForgetActor(Verb[Actor]):
-    """Erase everything personal about this actor: profile, token bindings, and what is proposed about it. References to its
-    id stay valid."""
+    """Erase everything personal about this actor: profile, token bindings, proposals. References to its id stay valid."""
 
     def decide(self, actor: Actor, call: Call) -> Outcome:
         erased, proposed = {"actor_id": actor.id}, Drop(ProposalContent, {"target_id": actor.id})
