@@ -319,6 +319,9 @@ def test_what_blocks_the_first_item_is_recorded_once(world: World) -> None:
     item = item_of(world, id, first)
     assert (item.status, item.code, item.detail, item.attempt) == ("Blocked", CLOSED["code"], CLOSED["detail"], 1)
     assert world.when(BlockQueueItem(**attempt_of(world, id, first), **CLOSED), on=id) == []
+    block_item(world, id, first, detail="It was last observed 130 s ago, not within 120 s.")
+    older = {**CLOSED, "detail": "It was last observed 145 s ago, not within 120 s."}
+    assert world.when(BlockQueueItem(**attempt_of(world, id, first), **older), on=id) == [], "it only gets older"
     block_item(world, id, first, detail="The hutch is open.")
     assert item_of(world, id, first).detail == "The hutch is open."
     assert world.when(BlockQueueItem(**attempt_of(world, id, second), **CLOSED), on=id) == [], "it is not its turn"
