@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 SUBSCRIBERS = (
     *(subscribers.RUN_DEBRIEFER, subscribers.CAUTION_DRAFTER),
     *(subscribers.ProposalSubscriber.name, subscribers.BeamLossSubscriber.name, ScheduleTriggers.name),
-    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name),
+    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name, QueueSubscriber.name),
 )  # the subscribers of this build; a bookmark under another name is that of an older build
 
 
