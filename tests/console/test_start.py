@@ -368,6 +368,20 @@ def answer_position(answer: httpx.Response) -> str:
     return parse_qs(urlsplit(answer.headers["location"]).query)["position"][0]
 
 
+async def test_settings_that_take_an_approval_are_proposed(shift: Shift) -> None:
+    guest = await shift.employ(("GetAsset", "GetAssetIntegrationView"), "UpdateAssetSettings")
+    asset = shift.hall.line.rotary_id
+    family = {"name": "Stages", "affordances": ["Rotatable"], "settings_schema": PARAMETERS}
+    added = {"family_id": await shift.boss.create("/families", family)}
+    await shift.boss.execute(f"/assets/{asset}/add-family", added)
+    path = f"/console/assets/{asset}/settings"
+    page = await load(guest, path)
+    form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "exposure": "0.2"}
+    answer = await submit(shift, guest, path, form)
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"].startswith("/console/proposals/")
+
+
 async def test_where_a_registration_takes_an_approval_it_alone_is_proposed(shift: Shift) -> None:
     guest = await shift.employ((), "RegisterProcedureFromRecipe")
     path = f"/console/start/recipes/{shift.hall.scan_id}"
