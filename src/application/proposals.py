@@ -28,7 +28,8 @@ from baton.domain.shared.refusals import (
 )
 from baton.domain.trust import proposal as rules
 from baton.domain.trust.policy import ApprovalRequiredError
-from baton.domain.trust.proposal import Proposal, ProposalContent, ProposalStatus, ProposalView, Rehearsal
+from baton.domain.trust.proposal import Proposal, ProposalStatus, ProposalView, Rehearsal
+from baton.domain.trust.proposal_content import ProposalContent
 
 NOT_KEYED_OUTSIDE = "\t"  # no surface takes a key with it: what is carried out cannot be forestalled under its key
 EVERYWHERE = (UnauthorizedError, ApprovalRequiredError, ConcurrencyError, IdempotencyConflictError)

@@ -27,7 +27,8 @@ from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.ports import Orders
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.policy import ApprovalRequiredError
-from baton.domain.trust.proposal import ProposalContent, shown_events
+from baton.domain.trust.proposal import shown_events
+from baton.domain.trust.proposal_content import ProposalContent
 
 log = structlog.get_logger()
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.5  # grows with the time it takes

@@ -2284,8 +2284,8 @@ class Operations:
     def update_actor_profile(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
     def forget_actor(self, actor_id: NameOrId, *, idempotency_key: str | None = ...) -> None:
-        """Erase everything personal about this actor: profile and token bindings. References to its id stay
-        valid."""
+        """Erase everything personal about this actor: profile, token bindings, and what is proposed about it.
+        References to its"""
     @overload
     def forget_actor(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     def get_actor(
@@ -7473,8 +7473,8 @@ class AsyncOperations:
     async def update_actor_profile(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
     async def forget_actor(self, actor_id: NameOrId, *, idempotency_key: str | None = ...) -> None:
-        """Erase everything personal about this actor: profile and token bindings. References to its id stay
-        valid."""
+        """Erase everything personal about this actor: profile, token bindings, and what is proposed about it.
+        References to its"""
     @overload
     async def forget_actor(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     async def get_actor(

@@ -248,6 +248,24 @@ class TestWhatIsKept:
             assert secret not in text
             assert "Okafor" not in text
 
+    async def test_who_is_forgotten_is_forgotten_in_what_was_proposed_about_them(self, desk: ApprovalService) -> None:
+        secret = f"{uuid4()}@example.org"
+        person = await desk.register("Editor", "GetWork")
+        asked = {"approval": {"principals": [desk.id_of(desk.approver)]}}
+        await desk.define_policy("Profiles", [desk.id_of(person)], ["UpdateActorProfile"], **asked)
+        await desk.define_policy("Profiles", [desk.id_of(desk.approver)], ["UpdateActorProfile"])
+        actor_id = await desk.boss.create("/actors", {"name": "Mira Okafor"})
+        path = f"/actors/{actor_id}/profile"
+        response = await person.request("PATCH", path, json={"email": secret})
+        assert response.status_code == 202, response.text
+        proposed = response.json()
+        assert secret in str(await get_shown(desk.approver, proposed))
+        assert (await desk.boss.request("DELETE", path)).status_code == 204
+        assert secret not in str(await get_shown(desk.approver, proposed))
+        approved = await desk.approver.post(decision(proposed, "approve"))
+        assert approved.json()["status"] == "Refused", approved.text
+        assert (await work(person, proposed))["error"]["code"] == "ProposalNotCarriedOutError"
+
     async def test_they_are_listed_and_remembered(self, desk: ApprovalService) -> None:
         proposed = await desk.propose()
         await desk.approver.execute(decision(proposed, "approve"))

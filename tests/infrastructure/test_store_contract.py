@@ -32,7 +32,7 @@ from baton.domain.shared.listing import Page, Where
 from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Enter, Put, Release
-from baton.domain.trust.proposal import ProposalContent
+from baton.domain.trust.proposal_content import ProposalContent
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
 from baton.domain.trust.zone import ListZones, ZoneDefined
@@ -499,7 +499,7 @@ class TestRecords:
 
     async def test_a_row_of_documents_comes_back_as_it_was(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
-        opened = ProposalContent(id, {"name": "Hütte", "limits": [1, 2.5, None]}, [{"stream": "Zone", "payload": {}}])
+        opened = ProposalContent(id, None, {"name": "Hütte", "limits": [1, 2.5, None]}, [{"stream": "Zone", "payload": {}}])
         closed = replace(opened, request=None, refusal={"code": "ZoneNotFoundError", "reason": None})
         for number, content in enumerate((opened, closed)):
             event = actor_registered() if number == 0 else ActorDeactivated()

@@ -27,6 +27,7 @@ from baton.domain.shared.reads import (
 from baton.domain.shared.refusals import Invalid, UnauthorizedError
 from baton.domain.shared.text import unnameable_character
 from baton.domain.shared.writes import Drop, Put, Record
+from baton.domain.trust.proposal_content import ProposalContent
 
 DELETED_USER = "<deleted user>"
 CONTACT_BOUNDS = {"email": 320, "phone": 50, "affiliation": 200, "external_id": 200, "external_id_scheme": 50}
@@ -194,11 +195,12 @@ class UpdateActorProfile(ProfileFields, JudgedVerb[Actor, ActorProfile]):
 
 @actor.command(delete="/{actor_id}/profile", destructive=True)
 class ForgetActor(Verb[Actor]):
-    """Erase everything personal about this actor: profile and token bindings. References to its id stay valid."""
+    """Erase everything personal about this actor: profile, token bindings, and what is proposed about it. References to its
+    id stay valid."""
 
     def decide(self, actor: Actor, call: Call) -> Outcome:
-        erased = {"actor_id": actor.id}
-        return [ActorProfileForgotten(), Drop(ActorProfile, erased), Drop(SubjectBinding, erased)]
+        erased, proposed = {"actor_id": actor.id}, Drop(ProposalContent, {"target_id": actor.id})
+        return [ActorProfileForgotten(), Drop(ActorProfile, erased), Drop(SubjectBinding, erased), proposed]
 
 
 def check_profile(profile: ActorProfile) -> None:

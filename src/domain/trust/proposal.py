@@ -3,7 +3,7 @@ proposer once somebody approves whom the policy names and who holds the command.
 until the proposal is closed; after that only what the command itself would have recorded is kept."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -32,8 +32,9 @@ from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import AskPort, Reads, find_all, is_permitted, own_access, permitted_commands, record_of
 from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
 from baton.domain.shared.text import FreeText
-from baton.domain.shared.writes import Answer, Delist, Enlist, Put, Record
+from baton.domain.shared.writes import Answer, Delist, Enlist, Put
 from baton.domain.trust.policy import Policy
+from baton.domain.trust.proposal_content import ProposalContent
 
 CARRIED_OUT_AS = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
 APPROVED_AS = "approval"  # The kind of long work that it is for its approver.
@@ -76,21 +77,6 @@ class Proposal(State):
     def operation(self) -> Operation | None:
         """The operation that is proposed; None where this release does not have it any more."""
         return next((one for one in REGISTRY if one.command_name == self.command_name), None)
-
-
-@dataclass(frozen=True)
-class ProposalContent(Record):
-    """What was asked for and the groups that the proposer's token told, while the proposal is open; what it would have
-    recorded; and what came of it."""
-
-    relation: ClassVar[str] = "proposal_contents"
-    key: ClassVar[tuple[str, ...]] = ("proposal_id",)
-    proposal_id: UUID
-    request: dict[str, Any] | None
-    would: list[dict[str, Any]]
-    answer: dict[str, Any] | None = None
-    refusal: dict[str, Any] | None = None
-    proven_group_ids: list[UUID] = field(default_factory=list)
 
 
 proposal = Aggregate(Proposal, "/proposals", context="trust")
@@ -241,7 +227,7 @@ class OpenProposal(JudgedCreation[Sequence[Policy]]):
         )
         told = {"proposal_id": str(call.new_id), "work_id": str(call.new_id), "expires_at": expires_at.isoformat()}
         groups = sorted(call.proven_group_ids)
-        content = ProposalContent(call.new_id, self.request, self.would, proven_group_ids=groups)
+        content = ProposalContent(call.new_id, self.target_id, self.request, self.would, proven_group_ids=groups)
         return [opened, Enlist(OPEN_PROPOSALS, ""), Put(content), Answer(told, status=202)]
 
 
@@ -282,8 +268,7 @@ def approvable_proposals(proposals: Iterable[Proposal], call: Call) -> Reads[lis
     if not open_now:
         return []
     policies = yield from find_all(Policy, frozenset().union(*(one.policy_ids for one in open_now)))
-    access, permitted = (yield from own_access()), (yield from permitted_commands())
-    group_ids = frozenset(group.id for group in access.groups)
+    group_ids, permitted = (yield from own_access()).group_ids, (yield from permitted_commands())
 
     def may_approve(one: Proposal) -> bool:
         named = tuple(policies[id] for id in one.policy_ids if id in policies)

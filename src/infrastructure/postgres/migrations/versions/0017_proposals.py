@@ -10,11 +10,13 @@ def upgrade() -> None:
 ALTER TABLE events ADD COLUMN approved_by uuid;
 CREATE TABLE proposal_contents (
     proposal_id uuid PRIMARY KEY,
+    target_id uuid,
     request jsonb,
     would jsonb NOT NULL,
     answer jsonb,
     refusal jsonb,
     proven_group_ids jsonb NOT NULL DEFAULT '[]');
+CREATE INDEX proposal_contents_target ON proposal_contents (target_id);
 GRANT SELECT, INSERT, UPDATE, DELETE ON proposal_contents TO baton_runtime;
 ALTER TABLE conducts ADD COLUMN proven_group_ids jsonb NOT NULL DEFAULT '[]';
 ALTER TABLE run_conducts ADD COLUMN proven_group_ids jsonb NOT NULL DEFAULT '[]';
