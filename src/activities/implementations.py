@@ -25,6 +25,7 @@ from baton.application.conduct.signal_reader import SignalReader
 from baton.application.conduct.step_execution import StepRunner
 from baton.application.long_work import TaskWork
 from baton.application.mint_sweeps import MintSweeps
+from baton.application.proposals import Proposals
 from baton.application.publications import Publications
 from baton.application.schedules.firings import Firings
 from baton.domain.operation.conduct.messages import OwnedRequest
@@ -156,6 +157,12 @@ def run_conduct_activities(conductor: RunConductor) -> Activities:
         implement(declared.await_phase, until_shutdown(conductor.await_phase)),
         implement(declared.end_run_conduct, short(conductor.end)),
     ]
+
+
+def proposal_activities(proposals: Proposals) -> Activities:
+    """Return the activity of proposals: what was approved is carried out, and what nobody approved expires."""
+    declared = stubs.ProposalActivityStubs
+    return [implement(declared.settle_proposal, short(lambda id: proposals.settle(UUID(id))))]
 
 
 def schedule_firing_activities(firings: Firings) -> Activities:

@@ -12,6 +12,7 @@ from baton.application.identity import METADATA_PATH, IdentityRegistry, InvalidT
 from baton.application.identity import challenge as challenge_header
 from baton.application.ports import Caller
 from baton.application.settings import Settings
+from baton.domain.access.group import TokenClaims
 from baton.domain.kernel import NIL
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceKind
@@ -49,7 +50,8 @@ class Authentication:
         if authorization is None:
             raise UnauthenticatedError
         principal = await self._registry.authenticate(bearer_token(authorization), surface_id)
-        return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at)
+        claims = TokenClaims(principal.issuer, principal.claims)
+        return Caller(principal.principal_id, surface_id, correlation_id, expires_at=principal.expires_at, claims=claims)
 
     def metadata(self, suffix: str) -> Endpoint:
         """Return the endpoint of the protected-resource metadata document."""

@@ -18,6 +18,7 @@ from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.examples import fill
 from baton.domain.shared.field_meanings import describe
 from baton.domain.shared.sources import operation_source
+from baton.domain.trust.policy import approvable_commands
 
 UUID_SCHEMA = {"type": "string", "format": "uuid"}
 JSON, PROBLEM = "application/json", "application/problem+json"
@@ -93,6 +94,7 @@ PARAMETERS: dict[str, Schema] = {
         "schema": {"type": "string"},
     },
 }
+PROPOSED = "Where you hold it only with approval: it waits for a second person, and nothing has happened yet."
 
 
 def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
@@ -130,6 +132,7 @@ def registry_document(registry: Registry) -> dict[str, Any]:
             requests[request_name(operation)] = request_schema(operation, forms.inputs[operation.name])
     shared = {name: refused_response(status, meaning) for status, (name, meaning) in REFUSED.items()}
     shared |= {"Done": {"description": "Done.", "headers": command_headers()}, "DryRun": dry_run_response(None)}
+    shared["Proposed"] = proposed_response()
     document = {
         "openapi": "3.1.0",
         "info": {
@@ -287,14 +290,30 @@ def command_responses(operation: Operation, forms: Forms) -> Iterator[tuple[str,
         yield "200", dry_run_response(answer)
     else:
         yield "200", {"$ref": "#/components/responses/DryRun"}
-    if operation.accepted is not None:
-        accepted = {JSON: {"schema": forms.accepted[operation.name]}}
-        yield "202", {"description": "Accepted and still running.", "headers": headers, "content": accepted}
+    if operation.accepted is None:
+        if operation.command_name in approvable_commands():
+            yield "202", {"$ref": "#/components/responses/Proposed"}
+    else:
+        yield "202", accepted_response(operation, forms.accepted[operation.name])
     if answer is None or operation.status == 204:
         yield str(operation.status), {"$ref": "#/components/responses/Done"}
     elif operation.status != 200:
         content = {JSON: {"schema": answer}}
         yield str(operation.status), {"description": "Done.", "headers": headers, "content": content}
+
+
+def accepted_response(operation: Operation, form: Schema) -> Schema:
+    """Return the response with status 202 of a command that begins long work, which may be proposed like any other."""
+    description = "Accepted and still running."
+    if operation.command_name in approvable_commands():
+        form, description = {"anyOf": [form, {"$ref": f"{PREFIX}Proposed"}]}, f"Accepted and still running. {PROPOSED}"
+    return {"description": description, "headers": command_headers(), "content": {JSON: {"schema": form}}}
+
+
+def proposed_response() -> Schema:
+    """Return the response to a command that its caller holds only with approval."""
+    content = {JSON: {"schema": {"$ref": f"{PREFIX}Proposed"}}}
+    return {"description": PROPOSED, "headers": command_headers(), "content": content}
 
 
 def dry_run_response(answer: Schema | None) -> Schema:

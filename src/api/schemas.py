@@ -14,6 +14,7 @@ from baton.domain.kernel import NamesOnRequest
 from baton.domain.registry import Operation, Registry
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.naming import with_name_members
+from baton.domain.trust.proposal import Proposed
 
 PREFIX = "#/components/schemas/"
 OUTPUT = "-Output"
@@ -60,7 +61,9 @@ def generate_forms(registry: Registry) -> Forms:
         for role, form in (("answer", operation.returns), ("accepted", operation.accepted)):
             if form is not None:
                 wanted.append(((role, operation.name), "serialization", TypeAdapter(form)))
-    wanted += [(("common", one.__name__), "serialization", TypeAdapter(one)) for one in (Problem, DryRun, Reference)]
+    wanted += [
+        (("common", one.__name__), "serialization", TypeAdapter(one)) for one in (Problem, DryRun, Reference, Proposed)
+    ]
     generated, definitions = TypeAdapter.json_schemas(wanted, ref_template=PREFIX + "{model}", schema_generator=_ShortNames)
     answers = [schema for ((role, name), _), schema in generated.items() if role == "answer" and name in naming]
     for name, schema in reachable(answers, definitions["$defs"]).items():

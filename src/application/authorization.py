@@ -1,17 +1,19 @@
 """The two authorizers: a permissive one for development, and one by policies folded from their streams."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from baton.application.ports import Caller, FoldedStanding, Store, VerdictLog
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import Actor, ActorKind
+from baton.domain.access.group import ACTIVE, GROUPS, IN_USE, Group
 from baton.domain.agent.agent import Agent, AgentStatus
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
 from baton.domain.registry import REGISTRY
 from baton.domain.trust import policy as rules
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import AuthzResult, Policy, Standing
+from baton.domain.trust.policy import Access, AuthzResult, Policy, Standing
 
 ALLOWED = AuthzResult(AccessDecision.ALLOW)
 
@@ -70,6 +72,12 @@ class PermissiveAuthorizer:
     async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return REGISTRY.command_names()
 
+    async def access(self, caller: Caller) -> Access:
+        return Access((), ())
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        return frozenset()
+
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         if self._standings is None or caller.principal_id == NIL:
             return FoldedStanding(caller.principal_id)
@@ -85,6 +93,7 @@ class PolicyAuthorizer:
         self._verdicts = verdicts
         self._standings = PrincipalStandings(store)
         self._policies: dict[str, dict[UUID, tuple[int, Policy]]] = {}
+        self._groups: dict[UUID, tuple[int, Group]] = {}
 
     async def authorize(self, caller: Caller, command_name: str, surface_id: UUID | None = None) -> AuthzResult:
         surface_id = caller.surface_id if surface_id is None else surface_id
@@ -92,7 +101,13 @@ class PolicyAuthorizer:
             return ALLOWED
         who, conduit_id, completing = caller.principal_id, caller.conduit_id, caller.completing
         standing, policies = await self._standings.of(who), await self._applicable(conduit_id, surface_id)
-        result = rules.judge(standing, policies, who, command_name, conduit_id, surface_id, completing=completing)
+        groups = await self._groups_of(caller, policies)
+        result = rules.judge(
+            *(standing, policies, who, command_name, conduit_id, surface_id),
+            group_ids=groups,
+            approved=caller.approved_by is not None,
+            completing=completing,
+        )
         self._verdicts.record(caller, surface_id, command_name, result)
         return result
 
@@ -100,7 +115,18 @@ class PolicyAuthorizer:
         if is_system(caller, caller.surface_id):
             return REGISTRY.command_names()
         standing, place = await self._standings.of(caller.principal_id), (caller.conduit_id, caller.surface_id)
-        return rules.permitted_commands(standing, await self._applicable(*place), caller.principal_id, *place)
+        policies = await self._applicable(*place)
+        groups = await self._groups_of(caller, policies)
+        return rules.permitted_commands(standing, policies, caller.principal_id, *place, group_ids=groups)
+
+    async def access(self, caller: Caller) -> Access:
+        standing = await self._standings.of(caller.principal_id)
+        if standing.objection or is_system(caller, caller.surface_id):
+            return Access((), ())
+        groups = [group for group in await self._known_groups() if is_member(caller, group)]
+        ids = frozenset(group.id for group in groups)
+        here = await self._applicable(caller.conduit_id, caller.surface_id)
+        return Access(tuple(groups), tuple(policy for policy in here if policy.names(caller.principal_id, ids)))
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         if is_system(caller, caller.surface_id):
@@ -118,6 +144,32 @@ class PolicyAuthorizer:
         if known:  # callers name surfaces that do not exist; nothing is kept of those
             self._policies.setdefault(key, known)
         return [policy for _, policy in known.values()]
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        if caller.claims is None:
+            return caller.proven_group_ids
+        told = (group for group in await self._known_groups() if group.claim and group.claim.is_in(caller.claims))
+        return frozenset(group.id for group in told if group.status is ACTIVE)
+
+    async def _groups_of(self, caller: Caller, policies: Iterable[Policy]) -> frozenset[UUID]:
+        """Return the groups of a caller among those that policies permit; none are looked up where none are permitted."""
+        if not any(policy.permitted_group_ids for policy in policies):
+            return frozenset()
+        return frozenset(group.id for group in await self._known_groups() if is_member(caller, group))
+
+    async def _known_groups(self) -> list[Group]:
+        versions = {id: version for id, (version, _) in self._groups.items()}
+        for row in await self._store.newer(Group.__name__, versions, (GROUPS, IN_USE)):
+            version, group = self._groups.get(row.stream_id, (0, None))
+            if row.version == version + 1:
+                self._groups[row.stream_id] = (row.version, Group.aggregate.after(group, decode_event(Group.aggregate, row)))
+        return [group for _, group in self._groups.values()]
+
+
+def is_member(caller: Caller, group: Group) -> bool:
+    """Return whether a caller belongs to a group: it is listed, its token says so, or said so when it began this."""
+    proven = group.id in caller.proven_group_ids and group.status is ACTIVE
+    return proven or group.has(caller.principal_id, caller.claims)
 
 
 def is_system(caller: Caller, surface_id: UUID) -> bool:

@@ -3,7 +3,7 @@ comes from here: from a command, or with `Batch.add` from seeds and from a finis
 (bookmarks, locks, the state of long work) are written with `system_batch`; conducts write their own ledger."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -35,7 +35,8 @@ from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from baton.domain.shared.writes import Answer, Drop, Put
-from baton.domain.trust.policy import AuthzResult
+from baton.domain.trust.policy import ApprovalRequiredError, AuthzResult
+from baton.domain.trust.proposal import OpenProposal
 
 READ_EVENT_TEXTS = "ReadEventTexts"
 DECIDED_ANEW = 5  # how often a gated command is decided while what it was judged by changes under it
@@ -84,33 +85,85 @@ class Commands:
         """Execute one command, or refuse it and change nothing; `new_id` is what it opens or creates."""
         operation = command.operation
         await self._admit(operation, caller)
+        if operation.work is not None and caller.claims is not None:
+            caller = replace(caller, proven_group_ids=await self.authorizer.proven_groups(caller))
         claim = self._claim(operation, command, caller, target_id, key) if key is not None else None
-        if claim is not None:
-            if (stored := await self.store.claim_key(claim, claim.claimed_at - self.lock_stale_after)) is not None:
-                return stored
-            at, whose = claim.claimed_at.timestamp() * 1000, f"{claim.principal_id}:{claim.surface_id}:{claim.key}"
-            new_id = new_id or derived_uuid7(int(at), whose, claim.fingerprint)  # a repeat finds it with the key's outcome
+
+        async def write(new_id: UUID | None) -> CommandResult:
+            return await self._write(command, caller, target_id, claim, new_id)
+
+        return await self._once(claim, write, new_id)
+
+    async def propose(
+        self, command: Command, caller: Caller, needed: ApprovalRequiredError, target_id: UUID | None, key: str | None
+    ) -> CommandResult:
+        """Open a proposal of a command that its caller holds only with approval, or refuse it as a dry run of it is refused.
+        An idempotency key is that of the command: a repeat finds the proposal."""
+        claim = self._claim(command.operation, command, caller, target_id, key) if key is not None else None
+        groups = await self.authorizer.proven_groups(caller)
+        proposer = replace(caller, proven_group_ids=groups & set(needed.group_ids))
+
+        async def write(new_id: UUID | None) -> CommandResult:
+            rehearsed = await self.rehearse(command, caller, target_id)
+            opening = OpenProposal(
+                command_name=command.operation.command_name,
+                target_id=target_id,
+                request=command.model_dump(mode="json", by_alias=True, exclude_unset=True),
+                would=[event.model_dump(mode="json") for event in would_record(rehearsed.batch, command, texts=True)],
+                policy_ids=frozenset(needed.policy_ids),
+            )
+            return await self._write(opening, proposer, None, claim, new_id)
+
+        return await self._once(claim, write, None)
+
+    async def _once(
+        self, claim: KeyClaim | None, write: Callable[[UUID | None], Awaitable[CommandResult]], new_id: UUID | None
+    ) -> CommandResult:
+        """Write under an idempotency key, or return what was answered under it; a refusal gives the key back."""
+        if claim is None:
+            return await write(new_id)
+        if (stored := await self.store.claim_key(claim, claim.claimed_at - self.lock_stale_after)) is not None:
+            return stored
+        at, whose = claim.claimed_at.timestamp() * 1000, f"{claim.principal_id}:{claim.surface_id}:{claim.key}"
         try:
-            attempts = {FACTS_CHANGED: DECIDED_ANEW}
-            while True:
-                try:
-                    async with self.store.session(operation.lock) as session:
-                        call = caller.call(self.clock(), new_id or self.new_id())
-                        return await self._attempt(session, command, call, caller, target_id, claim)
-                except ConcurrencyError as race:
-                    cause = race.reason or ""
-                    attempts[cause] = attempts.get(cause, operation.attempts) - 1
-                    if not attempts[cause]:
-                        raise
+            # a repeat finds it with the key's outcome
+            return await write(new_id or derived_uuid7(int(at), whose, claim.fingerprint))
         except Refusal:
-            if claim is not None:
-                await self.store.release_key(claim)
+            await self.store.release_key(claim)
             raise
 
-    async def dry_run(self, command: Command, caller: Caller, *, target_id: UUID | None = None) -> DryRun:
-        """Return what a command would record and answer, or refuse it as its execution would; nothing is written."""
+    async def _write(
+        self, command: Command, caller: Caller, target_id: UUID | None, claim: KeyClaim | None, new_id: UUID | None
+    ) -> CommandResult:
+        """Decide and write a command that was admitted; it is decided anew while it loses races that it may lose."""
         operation = command.operation
-        await self._admit(operation, caller)
+        attempts = {FACTS_CHANGED: DECIDED_ANEW}
+        while True:
+            try:
+                async with self.store.session(operation.lock) as session:
+                    call = caller.call(self.clock(), new_id or self.new_id())
+                    return await self._attempt(session, command, call, caller, target_id, claim)
+            except ConcurrencyError as race:
+                cause = race.reason or ""
+                attempts[cause] = attempts.get(cause, operation.attempts) - 1
+                if not attempts[cause]:
+                    raise
+
+    async def dry_run(self, command: Command, caller: Caller, *, target_id: UUID | None = None) -> DryRun:
+        """Return what a command would record and answer, or refuse it as its execution would; nothing is written. Who holds
+        it only with approval may ask this too."""
+        decided = await self.rehearse(command, caller, target_id)
+        texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
+        answer = None if decided.body is None else to_jsonable_python(decided.body)
+        return DryRun(would=tuple(would_record(decided.batch, command, texts=texts)), answer=answer)
+
+    async def rehearse(self, command: Command, caller: Caller, target_id: UUID | None) -> Decided:
+        """Decide a command as its execution would, on ports that reach nothing outside."""
+        operation = command.operation
+        try:
+            await self._admit(operation, caller)
+        except ApprovalRequiredError:
+            await self._refuse_other_kinds(operation, caller)
         async with self.store.session() as session:
             unit = UnitOfWork(session, caller, self.authorizer, DryRunPorts(self.ports))
             decided = await self._decide(unit, command, caller.call(self.clock(), self.new_id()), target_id)
@@ -118,9 +171,7 @@ class Commands:
             begun = [one for one in decided.batch.appends if one.stream_id == decided.stream_id and not one.after]
             if begun and await session.load(begun[0].stream_type, [decided.stream_id]):
                 refuse_existing(operation, decided.stream_id)
-        texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
-        answer = None if decided.body is None else to_jsonable_python(decided.body)
-        return DryRun(would=tuple(would_record(decided.batch, command, texts=texts)), answer=answer)
+        return decided
 
     async def read(self, reads: Reads[T], caller: Caller) -> T:
         """Fulfil what a rule asks to know, in a session of its own."""
@@ -221,6 +272,8 @@ async def execute_with_retry(
 
 def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:
     """Refuse a call that the authorizer denied; which policies exist stays unsaid."""
+    if verdict.needs_approval:
+        raise ApprovalRequiredError(operation.command_name, verdict.determining_policies, verdict.group_ids)
     if not verdict.allowed:
         reason = verdict.reason or "denied"
         advice = DENIALS.get(reason, "Ask an administrator for it.")

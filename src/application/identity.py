@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -32,6 +32,7 @@ class VerifiedToken:
     subject: str = field(repr=False)
     scopes: frozenset[str]
     expires_at: datetime | None
+    claims: Mapping[str, Any] = field(repr=False, hash=False)
 
 
 @dataclass(frozen=True)

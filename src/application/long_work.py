@@ -147,7 +147,8 @@ class TaskWork(RowWork[Task], ABC):
 
     def caller_of(self, task: Task) -> Caller:
         """Return who asked for a task, as whom its commands are given."""
-        return Caller(task.principal_id, task.surface_id, task.correlation_id, causation_id=task.work_id)
+        who, groups = (task.principal_id, task.surface_id, task.correlation_id), frozenset(task.proven_group_ids)
+        return Caller(*who, causation_id=task.work_id, proven_group_ids=groups)
 
     async def _find(self, work_id: UUID) -> Task | None:
         return await load_row(self.commands.store, Task, work_id=work_id, kind=self.workflow)

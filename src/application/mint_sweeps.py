@@ -61,7 +61,8 @@ class MintSweeps(RowWork[MintSweep]):
         judged = judged_assets(sweep)
         if sweep.status is MintSweepStatus.FINISHED or asset_id in judged or len(judged) >= sweep.limit_:
             return
-        caller = Caller(sweep.principal_id, sweep.surface_id, sweep.correlation_id, causation_id=sweep.sweep_id)
+        who, groups = (sweep.principal_id, sweep.surface_id, sweep.correlation_id), frozenset(sweep.proven_group_ids)
+        caller = Caller(*who, causation_id=sweep.sweep_id, proven_group_ids=groups)
         outcome: AssignedExternalId | Refusal
         try:
             command = rules.AssignAssetExternalId(external_id_scheme=sweep.external_id_scheme)

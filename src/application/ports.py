@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from baton.application.fold_cache import FoldCache
+from baton.domain.access.group import TokenClaims
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
@@ -26,7 +27,7 @@ from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
 from baton.domain.shared.signatures import Signature
 from baton.domain.shared.writes import Also, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
-from baton.domain.trust.policy import AuthzResult
+from baton.domain.trust.policy import Access, AuthzResult
 
 R = TypeVar("R", bound=Record)
 A = TypeVar("A")
@@ -46,6 +47,9 @@ class Caller:
     conduit_id: UUID = SYSTEM_CONDUIT
     expires_at: datetime | None = None
     completing: bool = False  # an agent completes what it held the lease for; no transport can say so
+    claims: TokenClaims | None = field(default=None, repr=False, compare=False)  # what its token says, for this call alone
+    proven_group_ids: frozenset[UUID] = frozenset()  # the groups that its token told when it began what is gone on with
+    approved_by: UUID | None = None  # who approved the proposal that is carried out; no transport can say so
 
     @classmethod
     def system(cls, correlation_id: UUID) -> "Caller":
@@ -54,13 +58,20 @@ class Caller:
 
     @classmethod
     def of(cls, call: Call) -> "Caller":
-        """Return the caller that made a call."""
-        return cls(call.principal_id, call.surface_id, call.correlation_id, call.causation_id, call.conduit_id)
+        """Return the caller that made a call; an approval is of that call alone."""
+        ids = (call.principal_id, call.surface_id, call.correlation_id, call.causation_id, call.conduit_id)
+        return cls(*ids, proven_group_ids=call.proven_group_ids)
 
     def call(self, now: datetime, new_id: UUID) -> Call:
         """Return one call of this caller, as decisions and answers see it."""
         ids = (self.principal_id, self.surface_id, now, new_id, self.correlation_id)
-        return Call(*ids, conduit_id=self.conduit_id, causation_id=self.causation_id)
+        return Call(
+            *ids,
+            conduit_id=self.conduit_id,
+            causation_id=self.causation_id,
+            proven_group_ids=self.proven_group_ids,
+            approved_by=self.approved_by,
+        )
 
 
 class StoreUnavailableError(Unavailable):
@@ -86,6 +97,7 @@ class EventRow(NamedTuple):
     occurred_at: datetime
     recorded_at: datetime
     surface_id: UUID | None  # nil for in-process calls; null for events from before it was kept
+    approved_by: UUID | None  # who approved the command, where it was proposed
 
 
 class Bookmark(NamedTuple):
@@ -283,7 +295,13 @@ class Authorizer(Protocol):
         """Judge one call and record the verdict."""
 
     async def permitted_commands(self, caller: Caller) -> frozenset[str]:
-        """Return every command the caller may call on its surface; record nothing."""
+        """Return every command the caller may call on its surface without approval; record nothing."""
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        """Return the groups that the token of a caller tells, not those that list it: what it begins goes on as theirs."""
+
+    async def access(self, caller: Caller) -> Access:
+        """Return what the caller may do on its surface and why; record nothing."""
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         """Return whether the caller may act at all, by the very latest event; record nothing."""

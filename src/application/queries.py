@@ -68,10 +68,12 @@ class Queries:
                     known = (await self._past(session, query, target_id), call)
                 else:
                     known = (await unit.target(operation.aggregate, target_id), call)
-            answer = await self._with_names(query, await unit.fulfil(query.answer(*known)), unit)
-        if isinstance(answer, AskPort):  # what may take long is asked once the connection is given back
-            return await getattr(self.ports, answer.method.__name__)(*answer.arguments)
-        return answer
+            answer = await unit.fulfil(query.answer(*known))
+            if not isinstance(answer, AskPort):
+                return await self._with_names(query, answer, unit)
+        answer = await getattr(self.ports, answer.method.__name__)(*answer.arguments)  # no connection waits for it
+        async with self.store.session() as session:
+            return await self._with_names(query, answer, UnitOfWork(session, caller, self.authorizer, self.ports))
 
     async def _with_names(self, query: Query, answer: Any, unit: UnitOfWork) -> Any:
         """Return an answer, as plain data with the names of what it refers to where that is asked for."""

@@ -8,14 +8,26 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.commands import Commands
-from baton.application.ports import Authorizer, Caller, CommandResult, Engine, EngineUnavailableError, Work, WorkProgress
+from baton.application.commands import READ_EVENT_TEXTS, Commands
+from baton.application.ports import (
+    Authorizer,
+    Caller,
+    CommandResult,
+    Engine,
+    EngineUnavailableError,
+    Store,
+    Work,
+    WorkProgress,
+)
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
+from baton.application.unit_of_work import load_row
 from baton.domain.kernel import Command, Query
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.ports import Orders
 from baton.domain.shared.refusals import Refusal
+from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.proposal import ProposalContent, shown_events
 
 log = structlog.get_logger()
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.5  # grows with the time it takes
@@ -47,8 +59,15 @@ class Service:
         on_progress: ProgressListener | None = None,
     ) -> CommandResult:
         """Execute a command; long work answers when it is done, with a position behind all it recorded, or within `wait`
-        seconds with its ids and status 202. A repeat of the request gets 200, and a process that stops waits no longer."""
-        result = await self.commands.execute(command, caller, target_id=target_id, key=key)
+        seconds with its ids and status 202. A repeat of the request gets 200, and a process that stops waits no longer.
+        What the caller holds only with approval becomes a proposal, answered with 202 too: nothing else happened."""
+        try:
+            result = await self.commands.execute(command, caller, target_id=target_id, key=key)
+        except ApprovalRequiredError as needed:
+            result = await self.commands.propose(command, caller, needed, target_id, key)
+        if is_proposal(result):
+            texts = READ_EVENT_TEXTS in await self.authorizer.permitted_commands(caller)
+            return await with_events(result, self.commands.store, texts=texts)
         operation = command.operation
         if operation.work is not None and result.body is not None:
             return await self._await_answer(self.works[operation.work], result, getattr(command, "wait", 0), on_progress)
@@ -156,3 +175,16 @@ class Service:
         position = await self.commands.store.last_position()  # the work has recorded more than its opening
         status = 200 if result.replayed and body else result.status
         return replace(result, status=status, body=body or None, position=position)
+
+
+def is_proposal(result: CommandResult) -> bool:
+    """Return whether a command was not carried out but proposed."""
+    return result.status == 202 and result.body is not None and "proposal_id" in result.body
+
+
+async def with_events(result: CommandResult, store: Store, *, texts: bool) -> CommandResult:
+    """Return the answer to a proposed command with what it would record; answers that are kept under a key are without."""
+    assert result.body is not None, "a proposal is answered with its ids"
+    content = await load_row(store, ProposalContent, proposal_id=UUID(result.body["proposal_id"]))
+    would = [event.model_dump(mode="json") for event in shown_events(content, texts)]
+    return replace(result, body={**result.body, "would": would})

@@ -99,6 +99,8 @@ class UnitOfWork:
                 return standing.objection, tuple(name for name in command_names if name not in permitted)
             case reads.PermittedCommands():
                 return await self._authorizer.permitted_commands(self._caller)
+            case reads.OwnAccess():
+                return await self._authorizer.access(self._caller)
             case reads.AskPort(method, arguments):
                 return await getattr(self._ports, method.__name__)(*arguments)
             case reads.RunInThread(function, arguments):

@@ -62,6 +62,7 @@ from baton.infrastructure.wall_clock import WallClock, clock, new_id
 from baton.workflows import agents
 from baton.workflows.conduct import ConductWorkflow
 from baton.workflows.conduct_run import ConductRunWorkflow
+from baton.workflows.proposal import ProposalWorkflow
 from baton.workflows.publications import CalibrationPublicationWorkflow, MintSweepWorkflow
 from baton.workflows.read_signals import ReadSignalsWorkflow
 from baton.workflows.schedule_firing import ScheduleFiringWorkflow
@@ -75,7 +76,7 @@ WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
     *(agents.DebriefWorkflow, agents.DraftCautionWorkflow, agents.RegenerateDebriefWorkflow, agents.PromoteCautionWorkflow),
     *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow, ReadSignalsWorkflow),
-    TaskWorkflow,
+    *(TaskWorkflow, ProposalWorkflow),
 )  # Every workflow type; each must be able to replay its recorded histories.
 UNSTARTED_WORK_SECONDS = 2.0  # between two starts of work that nobody has begun
 COMPARISON_SECONDS = 60.0  # between two comparisons of all live work with the engine
@@ -204,6 +205,7 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         *implementations.run_conduct_activities(wired.run_conductor),
         *implementations.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
         *implementations.schedule_firing_activities(runtime.firings),
+        *implementations.proposal_activities(runtime.proposals),
         *implementations.signal_activities(wired.signals),
         *implementations.task_activities(runtime.tasks),
     ]

@@ -11,6 +11,7 @@ from rich.console import Console
 from baton.client.watching import AsyncConductWatch, AsyncRunWatch, ConductWatch, RunWatch
 from baton.domain.access.actor import ActorKind, ActorProfileView, ActorRow, ActorStatus
 from baton.domain.access.edge_queries import AccessView
+from baton.domain.access.group import GroupClaim, GroupStatus
 from baton.domain.access.references import Reference
 from baton.domain.agent.agent import AgentStatus, Budget
 from baton.domain.agent.debrief import RegeneratedDebrief, RegenerationAccepted
@@ -111,18 +112,14 @@ from baton.domain.operation.conduct.step_list import ProcedureSteps
 from baton.domain.operation.conduct.touched import TouchedSignals
 from baton.domain.operation.conduct.views import ConductView
 from baton.domain.operation.conduct.work_items import WorkView
-from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe
 from baton.domain.operation.procedure.activity_logbook import ActivityReport, StepKind
 from baton.domain.operation.procedure.endings import RequestAccepted
 from baton.domain.operation.procedure.iterations import Iterations
 from baton.domain.operation.procedure.preflight import ProcedurePreflight
 from baton.domain.operation.procedure.procedure import ConductMode, HoldCause, PendingRequest, ProcedureStatus
-from baton.domain.operation.queue.forecast import ItemForecast
-from baton.domain.operation.queue.items import ConductQueuedPlan, ConductQueuedRecipe, QueueItemStatus
-from baton.domain.operation.queue.queue import NewQueueItem, OnFailure, QueueItemsAddedAnswer, QueueStatus
-from baton.domain.operation.queue.views import QueueItemView
 from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar
 from baton.domain.operation.schedule.schedule import Overlap, ScheduleStatus
+from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe
 from baton.domain.operation.schedule.views import FiringView, ScheduleItem
 from baton.domain.operation.steering.steered_conduct import AdviceAccepted, AdviceFollowed, SteeringView
 from baton.domain.operation.steering.steering import (
@@ -182,7 +179,8 @@ from baton.domain.shared.monitoring import MonitorRef, TriggerSource
 from baton.domain.subject.subject import SubjectStatus
 from baton.domain.supply.supply import SupplyStatus
 from baton.domain.trust.conduit import AccessDecision, VerdictItem
-from baton.domain.trust.policy import PermissionsView, PolicyEvaluation
+from baton.domain.trust.policy import Approval, PermissionsView, PolicyEvaluation
+from baton.domain.trust.proposal import ProposalAccepted, ProposalOutcome, ProposalStatus, ProposalView
 from baton.domain.trust.surface import SurfaceControlView, SurfaceKind
 from baton.domain.trust.visit import Presence, PresenceMode, VisitStatus, VisitType
 
@@ -290,6 +288,7 @@ FacilityKindName: TypeAlias = FacilityKind | Literal["Site", "Area"]
 FacilityStatusName: TypeAlias = FacilityStatus | Literal["Active", "Decommissioned"]
 FamilyStatusName: TypeAlias = FamilyStatus | Literal["Defined", "Versioned", "Deprecated"]
 FrameStatusName: TypeAlias = FrameStatus | Literal["Active", "Decommissioned"]
+GroupStatusName: TypeAlias = GroupStatus | Literal["Active", "Retired"]
 LanguageModelStatusName: TypeAlias = (
     LanguageModelStatus | Literal["Defined", "Approved", "RetirementAnnounced", "Retired", "Deprecated"]
 )
@@ -299,7 +298,6 @@ ListedCampaignStatusName: TypeAlias = (
 ListedStatusName: TypeAlias = ListedStatus | Literal["Active", "Superseded", "Retired", "all"]
 ModelStatusName: TypeAlias = ModelStatus | Literal["Defined", "Versioned", "Deprecated"]
 MountStatusName: TypeAlias = MountStatus | Literal["Active", "Decommissioned"]
-OnFailureName: TypeAlias = OnFailure | Literal["hold", "continue"]
 OnUnknownOutcomeName: TypeAlias = OnUnknownOutcome | Literal["abort", "hold"]
 OrderName: TypeAlias = Order | Literal["asc", "desc"]
 OverlapName: TypeAlias = Overlap | Literal["Skip", "BufferOne", "AllowAll"]
@@ -309,11 +307,8 @@ PermitStatusName: TypeAlias = PermitStatus | Literal["Defined", "Active", "Suspe
 PortDirectionName: TypeAlias = PortDirection | Literal["Input", "Output"]
 PresenceModeName: TypeAlias = PresenceMode | Literal["physical", "remote"]
 ProcedureStatusName: TypeAlias = ProcedureStatus | Literal["Defined", "Running", "Held", "Completed", "Aborted", "Truncated"]
+ProposalStatusName: TypeAlias = ProposalStatus | Literal["Open", "CarriedOut", "Refused", "Rejected", "Withdrawn", "Expired"]
 ProvenanceDirectionName: TypeAlias = ProvenanceDirection | Literal["ancestors", "descendants", "both"]
-QueueItemStatusName: TypeAlias = (
-    QueueItemStatus | Literal["Waiting", "Blocked", "Running", "Completed", "Failed", "Refused", "Removed"]
-)
-QueueStatusName: TypeAlias = QueueStatus | Literal["Active", "Held", "Retired"]
 ReceivedArtifactStatusName: TypeAlias = ReceivedArtifactStatus | Literal["Verified", "Rejected", "Unverifiable"]
 ReviewDecisionName: TypeAlias = ReviewDecision | Literal["Approved", "Rejected", "RequestedChanges"]
 RiskBandName: TypeAlias = RiskBand | Literal["Green", "Yellow", "Red"]
@@ -417,6 +412,29 @@ class PastActorView(BaseModel):
     actor_id: UUID
     created_at: datetime
 
+class GroupHistory(BaseModel):
+    group_id: UUID
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+class GroupCreated(BaseModel):
+    group_id: UUID
+
+class GroupView(BaseModel):
+    id: UUID
+    name: str
+    claim: GroupClaim | None
+    member_ids: frozenset[UUID]
+    status: GroupStatus
+    group_id: UUID
+    created_at: datetime
+
+class GroupItem(BaseModel):
+    group_id: UUID
+    name: str
+    status: GroupStatus
+    created_at: datetime
+
 class ZoneHistory(BaseModel):
     zone_id: UUID
     items: tuple[EventView, ...]
@@ -495,8 +513,10 @@ class PolicyView(BaseModel):
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: frozenset[UUID]
+    permitted_group_ids: frozenset[UUID]
     permitted_commands: frozenset[str]
     permitted_command_sets: frozenset[str]
+    approval: Approval | None
     policy_id: UUID
     created_at: datetime
 
@@ -505,6 +525,22 @@ class PolicyItem(BaseModel):
     name: str
     conduit_id: UUID
     surface_id: UUID
+    created_at: datetime
+
+class ProposalHistory(BaseModel):
+    proposal_id: UUID
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+class ProposalItem(BaseModel):
+    proposal_id: UUID
+    command_name: str
+    target_id: UUID | None
+    proposed_by: UUID
+    status: ProposalStatus
+    approved_by: UUID | None
+    expires_at: datetime
+    closed_at: datetime | None
     created_at: datetime
 
 class VisitHistory(BaseModel):
@@ -1455,39 +1491,6 @@ class ScheduleView(BaseModel):
     schedule_id: UUID
     created_at: datetime
 
-class QueueHistory(BaseModel):
-    queue_id: UUID
-    items: tuple[EventView, ...]
-    next_cursor: str | None
-
-class QueueCreated(BaseModel):
-    queue_id: UUID
-
-class QueueView(BaseModel):
-    id: UUID
-    name: str
-    asset_id: UUID
-    on_failure: OnFailure
-    status: QueueStatus
-    last_status_reason: str | None
-    item_count: int
-    items: tuple[QueueItemView, ...]
-    last_items: tuple[QueueItemView, ...]
-    forecast: tuple[ItemForecast, ...]
-    queue_id: UUID
-    created_at: datetime
-
-class QueueItem(BaseModel):
-    queue_id: UUID
-    name: str
-    asset_id: UUID
-    status: QueueStatus
-    on_failure: OnFailure
-    waiting_count: int
-    blocked: bool
-    running_item_id: UUID | None
-    created_at: datetime
-
 class CampaignHistory(BaseModel):
     campaign_id: UUID
     items: tuple[EventView, ...]
@@ -2165,6 +2168,7 @@ class Operations:
     families: FamilyCollection
     fixtures: FixtureCollection
     frames: FrameCollection
+    groups: GroupCollection
     language_models: LanguageModelCollection
     methods: MethodCollection
     models: ModelCollection
@@ -2174,7 +2178,7 @@ class Operations:
     policies: PolicyCollection
     practices: PracticeCollection
     procedures: ProcedureCollection
-    queues: QueueCollection
+    proposals: ProposalCollection
     received_artifacts: ReceivedArtifactCollection
     recipes: RecipeCollection
     roles: RoleCollection
@@ -2282,6 +2286,62 @@ class Operations:
         """Stop tokens of this issuer and subject from acting as this actor."""
     @overload
     def unbind_actor_subject(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_group_history(
+        self, group_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> GroupHistory:
+        """Every event of one group, oldest first."""
+    @overload
+    def define_group(
+        self, *, name: str, claim: GroupClaim | Mapping[str, Any] | None = ..., idempotency_key: str | None = ...
+    ) -> GroupCreated:
+        """Define a group that policies can permit; with a claim, everybody whose token has it is a member for that
+        call."""
+    @overload
+    def define_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """List an actor as a member, from its next call on; one that is listed already stays so."""
+    @overload
+    def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def remove_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+    @overload
+    def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def rename_group(self, group_id: NameOrId, *, name: str, idempotency_key: str | None = ...) -> None:
+        """Give the group another name; who belongs to it stays."""
+    @overload
+    def rename_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def retire_group(self, group_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Close the group: what policies permit it, they permit nobody through it any more."""
+    @overload
+    def retire_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_group(
+        self,
+        group_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> GroupView:
+        """One group, folded from its stream."""
+    def list_groups(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        status: GroupStatusName | None = ...,
+    ) -> Page[GroupItem]:
+        """Groups in order of definition."""
     def get_zone_history(
         self, zone_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> ZoneHistory:
@@ -2415,16 +2475,41 @@ class Operations:
         permitted_principal_ids: Collection[NameOrId],
         permitted_commands: Collection[str],
         permitted_command_sets: Collection[str] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        approval: Approval | Mapping[str, Any] | None = ...,
         idempotency_key: str | None = ...,
     ) -> PolicyCreated:
-        """Permit principals a set of commands on one conduit and surface; it counts from the next call on."""
+        """Permit principals and groups a set of commands on one conduit and surface; it counts from the next call
+        on."""
     @overload
     def define_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
-    def revoke_grant(
-        self, policy_id: NameOrId, *, permitted_principal_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    def extend_policy(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_ids: Collection[NameOrId] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        permitted_commands: Collection[str] = ...,
+        permitted_command_sets: Collection[str] = ...,
+        idempotency_key: str | None = ...,
     ) -> None:
-        """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
+        """Add principals, groups, commands or sets of commands to a policy; they count from the next call on."""
+    @overload
+    def extend_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def revoke_grant(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_id: NameOrId | None = ...,
+        permitted_group_id: NameOrId | None = ...,
+        permitted_command: str | None = ...,
+        permitted_command_set: str | None = ...,
+        reason: str,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Take a principal, a group, a command or a set of commands out of a policy, from the next call on."""
     @overload
     def revoke_grant(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     def get_policy(
@@ -2471,6 +2556,51 @@ class Operations:
         evaluated_surface_id: NameOrId,
     ) -> PermissionsView:
         """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
+    def get_proposal_history(
+        self, proposal_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> ProposalHistory:
+        """Every event of one proposal, oldest first."""
+    @overload
+    def approve_proposal(
+        self, proposal_id: NameOrId, *, reason: str | None = ..., wait: int = ..., idempotency_key: str | None = ...
+    ) -> ProposalOutcome | ProposalAccepted:
+        """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal."""
+    @overload
+    def approve_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def reject_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Do not approve a proposed command; it takes somebody whom the policy names as approver."""
+    @overload
+    def reject_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def withdraw_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Take back what you proposed."""
+    @overload
+    def withdraw_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_proposal(
+        self,
+        proposal_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> ProposalView:
+        """One proposal: the command, what it would do now, who may approve it, and whether you may."""
+    def list_proposals(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        status: ProposalStatusName | None = ...,
+        command_name: str | None = ...,
+        proposed_by: NameOrId | None = ...,
+    ) -> Page[ProposalItem]:
+        """Proposals in the order they were made."""
     def get_visit_history(
         self, visit_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> VisitHistory:
@@ -4889,115 +5019,6 @@ class Operations:
         status: ScheduleStatusName | None = ...,
     ) -> Page[ScheduleItem]:
         """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
-    def get_queue_history(
-        self, queue_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
-    ) -> QueueHistory:
-        """Every event of one queue, oldest first."""
-    @overload
-    def open_queue(
-        self, *, name: str, asset_id: NameOrId, on_failure: OnFailureName = ..., idempotency_key: str | None = ...
-    ) -> QueueCreated:
-        """Open the queue of a beamline: what is added to it is conducted in order, each item as who added it."""
-    @overload
-    def open_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def add_queue_items(
-        self,
-        queue_id: NameOrId,
-        *,
-        items: Sequence[NewQueueItem | Mapping[str, Any]],
-        before_item_id: NameOrId | None = ...,
-        idempotency_key: str | None = ...,
-    ) -> QueueItemsAddedAnswer:
-        """Add items at the end or before one that waits, all or none; each is conducted as the caller of this
-        command."""
-    @overload
-    def add_queue_items(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def move_queue_item(
-        self,
-        queue_id: NameOrId,
-        *,
-        item_id: NameOrId,
-        before_item_id: NameOrId | None = ...,
-        idempotency_key: str | None = ...,
-    ) -> None:
-        """Move an item that waits before another one that waits, or to the end."""
-    @overload
-    def move_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def edit_queue_item(
-        self,
-        queue_id: NameOrId,
-        *,
-        item_id: NameOrId,
-        title: str = ...,
-        target: ConductQueuedRecipe | Mapping[str, Any] | ConductQueuedPlan = ...,
-        not_before: datetime | str | None = ...,
-        pause_after: bool = ...,
-        idempotency_key: str | None = ...,
-    ) -> None:
-        """Change an item that waits; with another target it is conducted as the caller of this command."""
-    @overload
-    def edit_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def remove_queue_item(
-        self, queue_id: NameOrId, *, item_id: NameOrId, reason: str, idempotency_key: str | None = ...
-    ) -> None:
-        """Take an item out that waits; it is not conducted."""
-    @overload
-    def remove_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def hold_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
-        """Start no more items until somebody resumes; the one under way is not touched."""
-    @overload
-    def hold_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def resume_queue(self, queue_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
-        """Start items again, with the first that waits; what failed is not repeated."""
-    @overload
-    def resume_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    def retire_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
-        """Close the queue for good: what waits is removed, what is under way goes on."""
-    @overload
-    def retire_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    def get_queue(
-        self,
-        queue_id: NameOrId,
-        *,
-        include: Literal["names"] | None = ...,
-        as_of: datetime | str | None = ...,
-        as_of_version: int | None = ...,
-    ) -> QueueView:
-        """One queue, folded from its stream, with a forecast of what comes next."""
-    def list_queues(
-        self,
-        *,
-        include: Literal["names"] | None = ...,
-        limit: int = ...,
-        cursor: str | None = ...,
-        order: OrderName = ...,
-        min_position: int | None = ...,
-        created_from: datetime | str | None = ...,
-        created_to: datetime | str | None = ...,
-        name: str | None = ...,
-        q: str | None = ...,
-        asset_id: NameOrId | None = ...,
-        status: QueueStatusName | None = ...,
-    ) -> Page[QueueItem]:
-        """Queues in the order they were opened, each with how many items wait and the one under way."""
-    def list_queue_items(
-        self,
-        queue_id: NameOrId,
-        *,
-        include: Literal["names"] | None = ...,
-        status: QueueItemStatusName | None = ...,
-        limit: int = ...,
-        cursor: str | None = ...,
-    ) -> Page[QueueItemView]:
-        """The items of a queue: the last thousand that have ended, the running one, and those that wait, in
-        order."""
     def get_campaign_history(
         self, campaign_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> CampaignHistory:
@@ -6700,6 +6721,23 @@ class FrameCollection:
     list = listing(Operations.list_frames, FrameThing)
     register = maker(Operations.register_frame)
 
+class GroupThing(Thing):
+    """One group, named by its name or id."""
+
+    add_member = verb(Operations.add_group_member)
+    get = verb(Operations.get_group)
+    get_history = verb(Operations.get_group_history)
+    remove_member = verb(Operations.remove_group_member)
+    rename = verb(Operations.rename_group)
+    retire = verb(Operations.retire_group)
+
+class GroupCollection:
+    """Every group."""
+    def __getitem__(self, reference: NameOrId) -> GroupThing: ...
+    def __iter__(self) -> Iterator[GroupThing]: ...
+    list = listing(Operations.list_groups, GroupThing)
+    define = maker(Operations.define_group)
+
 class LanguageModelThing(Thing):
     """One language model, named by its name or id."""
 
@@ -6840,6 +6878,7 @@ class PolicyThing(Thing):
     """One policy, named by its name or id."""
 
     evaluate = verb(Operations.evaluate_policy)
+    extend = verb(Operations.extend_policy)
     get = verb(Operations.get_policy)
     get_history = verb(Operations.get_policy_history)
     list_permissions = verb(Operations.list_permissions)
@@ -6910,26 +6949,20 @@ class ProcedureCollection:
     register = maker(Operations.register_procedure)
     register_from_recipe = maker(Operations.register_procedure_from_recipe)
 
-class QueueThing(Thing):
-    """One queue, named by its name or id."""
+class ProposalThing(Thing):
+    """One proposal, named by its name or id."""
 
-    add_items = verb(Operations.add_queue_items)
-    edit_item = verb(Operations.edit_queue_item)
-    get = verb(Operations.get_queue)
-    get_history = verb(Operations.get_queue_history)
-    hold = verb(Operations.hold_queue)
-    list_items = verb(Operations.list_queue_items)
-    move_item = verb(Operations.move_queue_item)
-    remove_item = verb(Operations.remove_queue_item)
-    resume = verb(Operations.resume_queue)
-    retire = verb(Operations.retire_queue)
+    approve = verb(Operations.approve_proposal)
+    get = verb(Operations.get_proposal)
+    get_history = verb(Operations.get_proposal_history)
+    reject = verb(Operations.reject_proposal)
+    withdraw = verb(Operations.withdraw_proposal)
 
-class QueueCollection:
-    """Every queue."""
-    def __getitem__(self, reference: NameOrId) -> QueueThing: ...
-    def __iter__(self) -> Iterator[QueueThing]: ...
-    list = listing(Operations.list_queues, QueueThing)
-    open = maker(Operations.open_queue)
+class ProposalCollection:
+    """Every proposal."""
+    def __getitem__(self, reference: NameOrId) -> ProposalThing: ...
+    def __iter__(self) -> Iterator[ProposalThing]: ...
+    list = listing(Operations.list_proposals, ProposalThing)
 
 class ReceivedArtifactThing(Thing):
     """One received artifact, named by its name or id."""
@@ -7177,6 +7210,7 @@ class AsyncOperations:
     families: AsyncFamilyCollection
     fixtures: AsyncFixtureCollection
     frames: AsyncFrameCollection
+    groups: AsyncGroupCollection
     language_models: AsyncLanguageModelCollection
     methods: AsyncMethodCollection
     models: AsyncModelCollection
@@ -7186,7 +7220,7 @@ class AsyncOperations:
     policies: AsyncPolicyCollection
     practices: AsyncPracticeCollection
     procedures: AsyncProcedureCollection
-    queues: AsyncQueueCollection
+    proposals: AsyncProposalCollection
     received_artifacts: AsyncReceivedArtifactCollection
     recipes: AsyncRecipeCollection
     roles: AsyncRoleCollection
@@ -7294,6 +7328,64 @@ class AsyncOperations:
         """Stop tokens of this issuer and subject from acting as this actor."""
     @overload
     async def unbind_actor_subject(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_group_history(
+        self, group_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> GroupHistory:
+        """Every event of one group, oldest first."""
+    @overload
+    async def define_group(
+        self, *, name: str, claim: GroupClaim | Mapping[str, Any] | None = ..., idempotency_key: str | None = ...
+    ) -> GroupCreated:
+        """Define a group that policies can permit; with a claim, everybody whose token has it is a member for that
+        call."""
+    @overload
+    async def define_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def add_group_member(self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...) -> None:
+        """List an actor as a member, from its next call on; one that is listed already stays so."""
+    @overload
+    async def add_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def remove_group_member(
+        self, group_id: NameOrId, *, actor_id: NameOrId, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an actor off the list of members, from its next call on; a claim in its token still makes it one."""
+    @overload
+    async def remove_group_member(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def rename_group(self, group_id: NameOrId, *, name: str, idempotency_key: str | None = ...) -> None:
+        """Give the group another name; who belongs to it stays."""
+    @overload
+    async def rename_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def retire_group(self, group_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Close the group: what policies permit it, they permit nobody through it any more."""
+    @overload
+    async def retire_group(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_group(
+        self,
+        group_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> GroupView:
+        """One group, folded from its stream."""
+    async def list_groups(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        status: GroupStatusName | None = ...,
+    ) -> Page[GroupItem]:
+        """Groups in order of definition."""
     async def get_zone_history(
         self, zone_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> ZoneHistory:
@@ -7427,16 +7519,41 @@ class AsyncOperations:
         permitted_principal_ids: Collection[NameOrId],
         permitted_commands: Collection[str],
         permitted_command_sets: Collection[str] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        approval: Approval | Mapping[str, Any] | None = ...,
         idempotency_key: str | None = ...,
     ) -> PolicyCreated:
-        """Permit principals a set of commands on one conduit and surface; it counts from the next call on."""
+        """Permit principals and groups a set of commands on one conduit and surface; it counts from the next call
+        on."""
     @overload
     async def define_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     @overload
-    async def revoke_grant(
-        self, policy_id: NameOrId, *, permitted_principal_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    async def extend_policy(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_ids: Collection[NameOrId] = ...,
+        permitted_group_ids: Collection[NameOrId] = ...,
+        permitted_commands: Collection[str] = ...,
+        permitted_command_sets: Collection[str] = ...,
+        idempotency_key: str | None = ...,
     ) -> None:
-        """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
+        """Add principals, groups, commands or sets of commands to a policy; they count from the next call on."""
+    @overload
+    async def extend_policy(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def revoke_grant(
+        self,
+        policy_id: NameOrId,
+        *,
+        permitted_principal_id: NameOrId | None = ...,
+        permitted_group_id: NameOrId | None = ...,
+        permitted_command: str | None = ...,
+        permitted_command_set: str | None = ...,
+        reason: str,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Take a principal, a group, a command or a set of commands out of a policy, from the next call on."""
     @overload
     async def revoke_grant(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
     async def get_policy(
@@ -7483,6 +7600,51 @@ class AsyncOperations:
         evaluated_surface_id: NameOrId,
     ) -> PermissionsView:
         """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
+    async def get_proposal_history(
+        self, proposal_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> ProposalHistory:
+        """Every event of one proposal, oldest first."""
+    @overload
+    async def approve_proposal(
+        self, proposal_id: NameOrId, *, reason: str | None = ..., wait: int = ..., idempotency_key: str | None = ...
+    ) -> ProposalOutcome | ProposalAccepted:
+        """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal."""
+    @overload
+    async def approve_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def reject_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Do not approve a proposed command; it takes somebody whom the policy names as approver."""
+    @overload
+    async def reject_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def withdraw_proposal(self, proposal_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Take back what you proposed."""
+    @overload
+    async def withdraw_proposal(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_proposal(
+        self,
+        proposal_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> ProposalView:
+        """One proposal: the command, what it would do now, who may approve it, and whether you may."""
+    async def list_proposals(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        status: ProposalStatusName | None = ...,
+        command_name: str | None = ...,
+        proposed_by: NameOrId | None = ...,
+    ) -> Page[ProposalItem]:
+        """Proposals in the order they were made."""
     async def get_visit_history(
         self, visit_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> VisitHistory:
@@ -9923,115 +10085,6 @@ class AsyncOperations:
         status: ScheduleStatusName | None = ...,
     ) -> Page[ScheduleItem]:
         """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
-    async def get_queue_history(
-        self, queue_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
-    ) -> QueueHistory:
-        """Every event of one queue, oldest first."""
-    @overload
-    async def open_queue(
-        self, *, name: str, asset_id: NameOrId, on_failure: OnFailureName = ..., idempotency_key: str | None = ...
-    ) -> QueueCreated:
-        """Open the queue of a beamline: what is added to it is conducted in order, each item as who added it."""
-    @overload
-    async def open_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def add_queue_items(
-        self,
-        queue_id: NameOrId,
-        *,
-        items: Sequence[NewQueueItem | Mapping[str, Any]],
-        before_item_id: NameOrId | None = ...,
-        idempotency_key: str | None = ...,
-    ) -> QueueItemsAddedAnswer:
-        """Add items at the end or before one that waits, all or none; each is conducted as the caller of this
-        command."""
-    @overload
-    async def add_queue_items(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def move_queue_item(
-        self,
-        queue_id: NameOrId,
-        *,
-        item_id: NameOrId,
-        before_item_id: NameOrId | None = ...,
-        idempotency_key: str | None = ...,
-    ) -> None:
-        """Move an item that waits before another one that waits, or to the end."""
-    @overload
-    async def move_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def edit_queue_item(
-        self,
-        queue_id: NameOrId,
-        *,
-        item_id: NameOrId,
-        title: str = ...,
-        target: ConductQueuedRecipe | Mapping[str, Any] | ConductQueuedPlan = ...,
-        not_before: datetime | str | None = ...,
-        pause_after: bool = ...,
-        idempotency_key: str | None = ...,
-    ) -> None:
-        """Change an item that waits; with another target it is conducted as the caller of this command."""
-    @overload
-    async def edit_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def remove_queue_item(
-        self, queue_id: NameOrId, *, item_id: NameOrId, reason: str, idempotency_key: str | None = ...
-    ) -> None:
-        """Take an item out that waits; it is not conducted."""
-    @overload
-    async def remove_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def hold_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
-        """Start no more items until somebody resumes; the one under way is not touched."""
-    @overload
-    async def hold_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def resume_queue(self, queue_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
-        """Start items again, with the first that waits; what failed is not repeated."""
-    @overload
-    async def resume_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    @overload
-    async def retire_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
-        """Close the queue for good: what waits is removed, what is under way goes on."""
-    @overload
-    async def retire_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
-    async def get_queue(
-        self,
-        queue_id: NameOrId,
-        *,
-        include: Literal["names"] | None = ...,
-        as_of: datetime | str | None = ...,
-        as_of_version: int | None = ...,
-    ) -> QueueView:
-        """One queue, folded from its stream, with a forecast of what comes next."""
-    async def list_queues(
-        self,
-        *,
-        include: Literal["names"] | None = ...,
-        limit: int = ...,
-        cursor: str | None = ...,
-        order: OrderName = ...,
-        min_position: int | None = ...,
-        created_from: datetime | str | None = ...,
-        created_to: datetime | str | None = ...,
-        name: str | None = ...,
-        q: str | None = ...,
-        asset_id: NameOrId | None = ...,
-        status: QueueStatusName | None = ...,
-    ) -> Page[QueueItem]:
-        """Queues in the order they were opened, each with how many items wait and the one under way."""
-    async def list_queue_items(
-        self,
-        queue_id: NameOrId,
-        *,
-        include: Literal["names"] | None = ...,
-        status: QueueItemStatusName | None = ...,
-        limit: int = ...,
-        cursor: str | None = ...,
-    ) -> Page[QueueItemView]:
-        """The items of a queue: the last thousand that have ended, the running one, and those that wait, in
-        order."""
     async def get_campaign_history(
         self, campaign_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> CampaignHistory:
@@ -11750,6 +11803,23 @@ class AsyncFrameCollection:
     list = async_listing(AsyncOperations.list_frames, AsyncFrameThing)
     register = maker(AsyncOperations.register_frame)
 
+class AsyncGroupThing(AsyncThing):
+    """One group, named by its name or id."""
+
+    add_member = verb(AsyncOperations.add_group_member)
+    get = verb(AsyncOperations.get_group)
+    get_history = verb(AsyncOperations.get_group_history)
+    remove_member = verb(AsyncOperations.remove_group_member)
+    rename = verb(AsyncOperations.rename_group)
+    retire = verb(AsyncOperations.retire_group)
+
+class AsyncGroupCollection:
+    """Every group."""
+    def __getitem__(self, reference: NameOrId) -> AsyncGroupThing: ...
+    def __aiter__(self) -> AsyncIterator[AsyncGroupThing]: ...
+    list = async_listing(AsyncOperations.list_groups, AsyncGroupThing)
+    define = maker(AsyncOperations.define_group)
+
 class AsyncLanguageModelThing(AsyncThing):
     """One language model, named by its name or id."""
 
@@ -11890,6 +11960,7 @@ class AsyncPolicyThing(AsyncThing):
     """One policy, named by its name or id."""
 
     evaluate = verb(AsyncOperations.evaluate_policy)
+    extend = verb(AsyncOperations.extend_policy)
     get = verb(AsyncOperations.get_policy)
     get_history = verb(AsyncOperations.get_policy_history)
     list_permissions = verb(AsyncOperations.list_permissions)
@@ -11960,26 +12031,20 @@ class AsyncProcedureCollection:
     register = maker(AsyncOperations.register_procedure)
     register_from_recipe = maker(AsyncOperations.register_procedure_from_recipe)
 
-class AsyncQueueThing(AsyncThing):
-    """One queue, named by its name or id."""
+class AsyncProposalThing(AsyncThing):
+    """One proposal, named by its name or id."""
 
-    add_items = verb(AsyncOperations.add_queue_items)
-    edit_item = verb(AsyncOperations.edit_queue_item)
-    get = verb(AsyncOperations.get_queue)
-    get_history = verb(AsyncOperations.get_queue_history)
-    hold = verb(AsyncOperations.hold_queue)
-    list_items = verb(AsyncOperations.list_queue_items)
-    move_item = verb(AsyncOperations.move_queue_item)
-    remove_item = verb(AsyncOperations.remove_queue_item)
-    resume = verb(AsyncOperations.resume_queue)
-    retire = verb(AsyncOperations.retire_queue)
+    approve = verb(AsyncOperations.approve_proposal)
+    get = verb(AsyncOperations.get_proposal)
+    get_history = verb(AsyncOperations.get_proposal_history)
+    reject = verb(AsyncOperations.reject_proposal)
+    withdraw = verb(AsyncOperations.withdraw_proposal)
 
-class AsyncQueueCollection:
-    """Every queue."""
-    def __getitem__(self, reference: NameOrId) -> AsyncQueueThing: ...
-    def __aiter__(self) -> AsyncIterator[AsyncQueueThing]: ...
-    list = async_listing(AsyncOperations.list_queues, AsyncQueueThing)
-    open = maker(AsyncOperations.open_queue)
+class AsyncProposalCollection:
+    """Every proposal."""
+    def __getitem__(self, reference: NameOrId) -> AsyncProposalThing: ...
+    def __aiter__(self) -> AsyncIterator[AsyncProposalThing]: ...
+    list = async_listing(AsyncOperations.list_proposals, AsyncProposalThing)
 
 class AsyncReceivedArtifactThing(AsyncThing):
     """One received artifact, named by its name or id."""

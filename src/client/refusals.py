@@ -12,6 +12,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from baton.domain.shared import refusals as families
 from baton.domain.shared.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, Unavailable, Unprocessable
+from baton.domain.trust.proposal import Proposed
 
 __all__ = ["Conflict", "Forbidden", "Invalid", "NotFound", "Refusal", "Unavailable", "Unprocessable"]
 FAMILIES: dict[int, type[Refusal]] = {
@@ -53,6 +54,17 @@ class ArgumentsError(ClientError, ValueError):
         """Return the sentence about what does not fit."""
         faults = (f"{'.'.join(map(str, fault['loc'])) or 'the input'}: {fault['msg']}" for fault in error.errors())
         return cls(operation, f"{operation.name} does not take these arguments: {'; '.join(faults)}.")
+
+
+class ProposedError(ClientError):
+    """A call that waits for the approval of a second person: nothing has happened yet. `proposed` has the ids, until when it
+    may be approved, and what it would record; `get_work` tells under `proposed.work_id` what becomes of it."""
+
+    def __init__(self, operation: Operation, proposed: Proposed) -> None:
+        until = f"{proposed.expires_at:%Y-%m-%d %H:%M:%S}Z"
+        super().__init__(f"{operation.name} needs the approval of a second person, and is proposed until {until}.")
+        self.operation = operation
+        self.proposed = proposed
 
 
 class ServiceUnreachableError(ClientError):

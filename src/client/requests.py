@@ -11,10 +11,11 @@ from uuid import UUID
 from pydantic import TypeAdapter, ValidationError
 
 from baton.client.partial_answers import is_recognizable, read_partly
-from baton.client.refusals import ArgumentsError, NotBatonError, refusal_of
+from baton.client.refusals import ArgumentsError, NotBatonError, ProposedError, refusal_of
 from baton.domain.kernel import Document
 from baton.domain.registry import Operation
 from baton.domain.shared.dry_run import DryRun
+from baton.domain.trust.proposal import Proposed
 
 POSITION, RETRY_AFTER, REPLAYED = "x-baton-position", "retry-after", "idempotency-replayed"
 DRY_RUN = {"Prefer": "handling=dry-run"}
@@ -99,6 +100,8 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Any:
         return parse(DryRun, response.content)
     if operation.media_types:
         return Document(response.headers.get("content-type", ""), response.content)
+    if response.status == 202 and "would" in json.loads(response.content or b"{}"):
+        raise ProposedError(operation, parse(Proposed, response.content))
     form = operation.accepted if response.status == 202 and operation.accepted is not None else operation.returns
     if form is None or not response.content:
         return None

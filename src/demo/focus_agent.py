@@ -57,7 +57,7 @@ def measure_at(focus: float) -> dict[str, Any]:
 
 
 async def steer(url: str, procedure_id: str) -> None:
-    """Start the conduct and advise it to its end; print every advice as a line."""
+    """Start the conduct, once a person has approved, and advise it to its end; print every advice as a line."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {os.environ['BATON_TOKEN']}"}, timeout=30) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
@@ -69,7 +69,17 @@ async def steer(url: str, procedure_id: str) -> None:
                 raise SystemExit(f"{tool} was refused: {answer.content}")
             return answer.structured_content
 
-        await call("conduct_until_advised", **DESIGN)
+        async def wait_for_approval(work_id: str) -> None:
+            while work := (await client.call_tool("get_work", {"work_id": work_id})).structured_content or {}:
+                if work["state"] == "failed":
+                    raise SystemExit(f"nobody approved: {work['error']['detail']}")
+                if work["state"] == "done":
+                    return
+                await asyncio.sleep(0.05)
+
+        accepted = await call("conduct_until_advised", **DESIGN)
+        if "proposal_id" in accepted:  # it waits for a person
+            await wait_for_approval(accepted["work_id"])
         while (await call("get_procedure"))["live_conduct_id"] is not None:
             question = await call("get_procedure_steering")
             if question["waiting"]:

@@ -28,6 +28,7 @@ from baton.demo.staff import WAIT_SECONDS, Staff, StaffMember, StageError, expec
 from baton.domain.data.attestation import AttestationSweep
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.conduct.views import ConductView
+from baton.domain.trust.proposal import ProposalOutcome, ProposalStatus
 
 CENTRED = 0.5  # pixels by which a centred axis may be off
 FOCUSED = 0.05  # millimetres by which a focused camera may be off
@@ -168,6 +169,7 @@ def find_focus(night: Night) -> None:
     environment = {**os.environ, "BATON_TOKEN": night.staff.agent_token}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as agent:
         try:
+            approve_focusing(night, procedure_id)
             states = night.watch("focusing", procedure_id)
             next(work for work in states if work.result is not None or agent.poll() is not None)
             advice, faults = agent.communicate(timeout=WAIT_SECONDS)
@@ -186,6 +188,23 @@ def find_focus(night: Night) -> None:
     draw_focus(picture, looks)
     night.say(f"{len(looks)} looks, advised by the agent one by one; {json.loads(advice.splitlines()[-1])['rationale']}")
     night.say(f"{picture}")
+
+
+def approve_focusing(night: Night, procedure_id: UUID) -> None:
+    """See what the agent proposes, that its own approval would not count, and approve it."""
+    scientist = night.scientist
+    waiting = scientist.wait_for_row("list_proposals", status="Open")
+    proposal = scientist.get_proposal(waiting.proposal_id)
+    events = [event.event_type for event in proposal.would]
+    if proposal.target_id != procedure_id or not proposal.may_approve or "ProcedureStarted" not in events:
+        raise StageError(f"the agent should propose to conduct the procedure; it proposes {proposal}")
+    if scientist.get_procedure(procedure_id).status != "Defined":
+        raise StageError("the agent's conduct should not begin before anybody approved")
+    outcome = scientist.approve_proposal(waiting.proposal_id, reason="go ahead, I am watching")
+    if not isinstance(outcome, ProposalOutcome) or outcome.status is not ProposalStatus.CARRIED_OUT:
+        raise StageError(f"the agent's conduct should be carried out; it came to {outcome}")
+    night.say(f"{proposal.command_name} waits for a second person; it would record {', '.join(dict.fromkeys(events))}")
+    night.say(f"{scientist.name} approves, and the agent goes on")
 
 
 def begin_run(night: Night) -> None:
@@ -323,7 +342,7 @@ STAGES: list[tuple[str, Callable[[Night], None]]] = [
     ("Preflight refuses a run in a hutch that nobody has searched", refuse_unsearched),
     ("The hutch is searched, and preflight passes", search_hutch),
     ("The rotation axis is centred until it converges", centre_axis),
-    ("An agent finds the focus over MCP", find_focus),
+    ("An agent proposes to find the focus, and does once approved", find_focus),
     ("A tomography run begins: darks, flats, projections", begin_run),
     ("The beam is lost, and the supervisor holds the run", lose_beam),
     ("The beam is back, and a person resumes the run", resume_run),

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from baton.client import Baton
 from baton.demo.identity_provider import MCP, REST, DemoIdentityProvider
-from baton.domain.operation.procedure.start import needed_grants
+from baton.domain.operation.procedure.start import issued_commands
 from baton.domain.shared.refusals import Refusal
 
 BEAMLINE: dict[str, Any] = json.loads(files(__package__).joinpath("beamline.json").read_bytes())
@@ -18,7 +18,8 @@ POLL_SECONDS = 0.1
 WAIT_SECONDS = 90.0  # how long anything may take
 CONDUIT = "00000000-0000-0000-0000-000000000010"
 ADMINISTRATOR = "administrator"
-FOCUS_COMMANDS = ("AdviseProcedure", "GetProcedure", "GetProcedureSteering", *needed_grants("ConductUntilAdvised"))
+FOCUSING = "ConductUntilAdvised"  # what the agent does only once somebody approves
+FOCUS_COMMANDS = ("AdviseProcedure", "GetProcedure", "GetProcedureSteering", "GetWork", *issued_commands(FOCUSING))
 T = TypeVar("T")
 
 
@@ -75,7 +76,8 @@ def register_staff(url: str, provider: DemoIdentityProvider, administrator_id: s
     engineer = office.register_person("Ada Lindqvist", "agent", "caution", "equipment", "recipe", "subject", "supply")
     safety_officer = office.register_person("Samir Haddad", "safety")
     scientist = office.register_person("Mira Okafor", "campaign", "data", "operation", "run", "supply")
-    return Staff(engineer, safety_officer, scientist, office.register_agent(engineer))
+    office.permit(scientist.id, REST, commands=["ApproveProposal", "RejectProposal"])
+    return Staff(engineer, safety_officer, scientist, office.register_agent(engineer, approver=scientist))
 
 
 @dataclass(frozen=True)
@@ -93,19 +95,22 @@ class StaffOffice:
         self.permit(actor_id, REST, sets=["queries", *(f"{context}.commands" for context in contexts)])
         return StaffMember(self.url, name, actor_id, token)
 
-    def register_agent(self, engineer: StaffMember) -> str:
-        """Register the agent that finds the focus, and may do just that; return its token."""
+    def register_agent(self, engineer: StaffMember, approver: StaffMember) -> str:
+        """Register the agent that finds the focus, and may do just that once somebody approves; return its token."""
         agent_id = engineer.define_agent(**BEAMLINE["agent"]).agent_id
         engineer.version_agent(agent_id)
         token = self.bind_subject(agent_id, "focus-finder", MCP)
         self.permit(agent_id, MCP, commands=FOCUS_COMMANDS)
+        self.permit(agent_id, MCP, commands=[FOCUSING], approval={"principals": [approver.id], "expires_after": 600})
         return token
 
     def bind_subject(self, actor_id: UUID, subject: str, surface: str) -> str:
         self.administrator.bind_actor_subject(actor_id, issuer=self.provider.issuer, subject=subject)
         return self.provider.token(subject, surface)
 
-    def permit(self, actor_id: UUID, surface: str, *, commands: Sequence[str] = (), sets: Sequence[str] = ()) -> None:
+    def permit(
+        self, actor_id: UUID, surface: str, *, commands: Sequence[str] = (), sets: Sequence[str] = (), **more: Any
+    ) -> None:
         self.administrator.define_policy(
             name="Work of the night",
             conduit_id=CONDUIT,
@@ -113,4 +118,5 @@ class StaffOffice:
             permitted_principal_ids=[actor_id],
             permitted_commands=commands,
             permitted_command_sets=sets,
+            **more,
         )

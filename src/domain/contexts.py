@@ -5,8 +5,8 @@ from importlib import import_module
 from baton.domain.registry import REGISTRY
 
 CONTEXTS = {
-    "access": ("actor", "subject_binding"),
-    "trust": ("zone", "conduit", "surface", "policy", "visit"),
+    "access": ("actor", "subject_binding", "group"),
+    "trust": ("zone", "conduit", "surface", "policy", "proposal", "visit"),
     "equipment": (
         *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views", "asset_reading"),
         *("family", "role", "model", "frame", "mount", "assembly", "fixture"),

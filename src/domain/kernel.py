@@ -221,6 +221,8 @@ class Call:
     correlation_id: UUID
     conduit_id: UUID = SYSTEM_CONDUIT
     causation_id: UUID | None = None
+    proven_group_ids: frozenset[UUID] = frozenset()  # The groups that the token told, where the call begins long work.
+    approved_by: UUID | None = None  # Who approved it, where it was proposed.
 
     def id_for(self, name: str) -> UUID:
         """Return a further id of this call; the same name gives the same id."""
@@ -526,7 +528,9 @@ class Aggregate(Generic[S]):
         forms: dict[type[BaseModel], type[BaseModel]] = {}
         for form in get_args(returns) or (returns,):
             missing: dict[str, Any] = {name: kind for name, kind in own.items() if name not in form.model_fields}
-            forms[form] = create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing)
+            forms[form] = create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing) if missing else form
+        if all(form is whole for form, whole in forms.items()):
+            return returns
         answer = query.answer
 
         def answer_with_id(query: Q, state: S, call: Call) -> Reads[Any]:

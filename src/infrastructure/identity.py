@@ -75,7 +75,7 @@ def verified_token(issuer: str, claims: Mapping[str, Any]) -> VerifiedToken:
     """Return the token that these claims describe; refuse a missing subject or an impossible time."""
     if not isinstance(subject := claims.get("sub"), str) or not subject:
         raise InvalidTokenError(TokenFault.MALFORMED)
-    return VerifiedToken(issuer, subject, scopes_of(claims), time_of(claims, "exp"))
+    return VerifiedToken(issuer, subject, scopes_of(claims), time_of(claims, "exp"), claims)
 
 
 def scopes_of(claims: Mapping[str, Any]) -> frozenset[str]:
@@ -348,7 +348,7 @@ class ProviderRegistry:
         bound = self._configured.get(pair) or await self._bindings.actor_of(*pair)
         if bound is None or bound[0] == NIL:
             raise InvalidTokenError(TokenFault.UNKNOWN_SUBJECT)
-        return identity.VerifiedPrincipal(*pair, verified.scopes, verified.expires_at, *bound)
+        return identity.VerifiedPrincipal(*pair, verified.scopes, verified.expires_at, verified.claims, *bound)
 
     def knows(self, issuer: str) -> bool:
         return issuer in self._providers

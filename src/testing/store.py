@@ -122,7 +122,7 @@ class MemoryStore:
     def event_rows(self, batch: Batch) -> list[EventRow]:
         call, transaction_id = batch.call, next(self._transactions)
         caller = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id)
-        envelope = (*caller, call.now, datetime.now(UTC), call.surface_id)
+        envelope = (*caller, call.now, datetime.now(UTC), call.surface_id, call.approved_by)
         rows = []
         for append in batch.appends:
             for version, (event_id, event) in enumerate(append.events, append.after + 1):

@@ -85,6 +85,13 @@ class AgentActivityStubs(Protocol):
     async def expire_clearance(self, clearance_id: str) -> None: ...
 
 
+@declare_activities
+class ProposalActivityStubs(Protocol):
+    """The activity of proposals."""
+
+    async def settle_proposal(self, proposal_id: str) -> float | None: ...
+
+
 class MintRequest(conduct.Message):
     """One asset of a mint sweep."""
 

@@ -96,7 +96,7 @@ PARENTS = {
 """Where there are parents, which are of the same kind."""
 OTHER_MEANINGS = {
     "get_beamline_now": {"asset_id": "root_asset_id"},
-    "promote_caution_proposal": {"decision_id": "proposal_id"},
+    "promote_caution_proposal": {"decision_id": "caution_proposal_id"},
     "dismiss_event_in_reaction": {"event_id": "logged_event_id"},
 }
 """What some operations mean by a reference that others mean differently."""

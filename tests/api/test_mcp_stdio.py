@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from mcp import Client, StdioServerParameters
+from mcp_types import ElicitResult
 
 from baton.domain.kernel import NIL
 from tests.support.api.mcp_clients import refusal, tool_result
@@ -23,12 +24,12 @@ run_mcp(Settings())
 
 @asynccontextmanager
 async def running_mcp_process(
-    database_url: str, mode: str = "auto", hear: Any = None, **environment: str
+    database_url: str, mode: str = "auto", hear: Any = None, ask: Any = None, **environment: str
 ) -> AsyncIterator[Client]:
     """A client of a process of its own."""
     environment = {"DATABASE_URL": database_url, "APP_ENV": "test", "MCP_TOOLSET": "all", **environment}
     server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
-    async with Client(server, mode=mode, message_handler=hear) as client:
+    async with Client(server, mode=mode, message_handler=hear, elicitation_callback=ask) as client:
         yield client
 
 
@@ -58,6 +59,20 @@ async def test_the_configured_principal_acts_under_the_policies_of_stdio(databas
             assert event["principal_id"] == helper
             denied = await refusal(client, "list_zones")
     assert (denied["code"], denied["reason"]) == ("UnauthorizedError", "command_not_permitted")
+
+
+async def test_the_person_at_a_desk_is_asked_within_the_session_before_an_approval_is_given(database_url: str) -> None:
+    """Over the protocol before 2026 the service asks while the call is under way."""
+    asked: list[str] = []
+
+    async def decline(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="decline")
+
+    async with running_mcp_process(database_url, "legacy", ask=decline) as client:
+        refused = await refusal(client, "approve_proposal", proposal_id=str(uuid4()))
+    assert refused["code"] == "ApprovalNotConfirmedError"
+    assert asked == ["Your agent asks to approve a proposal. Approve it?"]
 
 
 async def create_permitted_actor(boss: Api) -> str:

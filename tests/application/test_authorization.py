@@ -49,6 +49,8 @@ def policy(id: UUID = P1, **changes: Any) -> Policy:
         "permitted_principal_ids": frozenset({PRINCIPAL}),
         "listed_commands": frozenset({"GetVisit"}),
         "permitted_command_sets": frozenset(),
+        "permitted_group_ids": frozenset(),
+        "approval": None,
     }
     return Policy(id=id, created_at=START, name="Crew", **{**matching, **changes})
 

@@ -28,7 +28,7 @@ from baton.domain.kernel import Call, Command, Event
 from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
 from baton.domain.trust.conduit import AccessDecision, DefineConduit
-from baton.domain.trust.policy import AuthzResult, RevokePolicyGrant, deny
+from baton.domain.trust.policy import Access, AuthzResult, RevokePolicyGrant, deny
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
 from baton.domain.trust.visit import (
     CheckInVisit,
@@ -58,6 +58,12 @@ class Gatekeeper:
 
     async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return frozenset()
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        return frozenset()
+
+    async def access(self, caller: Caller) -> Access:
+        return Access((), ())
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         return FoldedStanding(caller.principal_id)

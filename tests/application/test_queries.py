@@ -16,7 +16,7 @@ from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import AuthzResult, deny
+from baton.domain.trust.policy import Access, AuthzResult, deny
 from baton.domain.trust.visit import (
     CheckInVisit,
     HoldVisit,
@@ -53,6 +53,12 @@ class Permits:
 
     async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return self._names
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        return frozenset()
+
+    async def access(self, caller: Caller) -> Access:
+        return Access((), ())
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         return FoldedStanding(caller.principal_id)

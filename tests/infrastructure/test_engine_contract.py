@@ -99,11 +99,11 @@ async def temporal_machine(temporal: EmbeddedTemporal) -> AsyncIterator[EngineUn
         await client.get_workflow_handle(id).signal("tell", "recovering")
         await until(lambda: is_under_way_again(client, id), within=60)
 
-    async def told(id: str) -> int:
+    async def count_news(id: str) -> int:
         return await client.get_workflow_handle(id).query(ScriptedWorkflow.told_of_news)
 
     async with Worker(client, task_queue=TASK_QUEUE, workflows=[ScriptedWorkflow], activities=[fail, fail_then_recover]):
-        yield EngineUnderTest(TemporalEngine(settings), away, end, stall, told, recover)
+        yield EngineUnderTest(TemporalEngine(settings), away, end, stall, count_news, recover)
 
 
 async def failed_often(client: Client, id: str) -> bool:
@@ -126,10 +126,10 @@ def memory_machine() -> EngineUnderTest:
     async def stall(id: str) -> None:
         engine.stall(id)
 
-    async def told(id: str) -> int:
+    async def count_news(id: str) -> int:
         return engine.told.count(id)
 
-    return EngineUnderTest(engine, away, end, stall, told)
+    return EngineUnderTest(engine, away, end, stall, count_news)
 
 
 @pytest.fixture(params=["memory", "temporal"])

@@ -32,10 +32,19 @@ def dry_run_sentence(operation: Operation, answer: Answer) -> str:
 def command_sentence(operation: Operation, answer: Answer, status: int = DONE, *, replayed: bool = False) -> str:
     """Return the sentence of a command that was carried out or has begun."""
     before = "This call was carried out before, and is answered again. " if replayed else ""
+    if status == ACCEPTED and "would" in answer:
+        return one_line(f"{before}{_proposed_sentence(operation, answer)}")
     if status == ACCEPTED:
         work = answer.get("work_id")
         return f"{before}{operation.name} goes on and is not done yet; get_work with work_id {work} tells how it stands."
     return one_line(before + (_known_form(answer) or _done_sentence(operation, answer)))
+
+
+def _proposed_sentence(operation: Operation, answer: Answer) -> str:
+    return (
+        f"Nothing is done yet: {operation.name} needs the approval of a second person, and was proposed until "
+        f"{answer['expires_at']}; get_work with work_id {answer['work_id']} tells what becomes of it."
+    )
 
 
 def query_sentence(operation: Operation, answer: Any) -> str:

@@ -10,9 +10,10 @@ from mcp.shared.exceptions import MCPError
 import baton
 from baton.api.edge import as_refusal
 from baton.api.errors import error_body
+from baton.api.mcp.confirmation import ApprovalNotConfirmedError, confirm
 from baton.api.mcp.prompts import listed_prompts, prompt_result
 from baton.api.mcp.subscriptions import SessionSubscriptions, Subscriptions
-from baton.api.mcp.toolbox import Toolbox, wire_json
+from baton.api.mcp.toolbox import Toolbox, tool_refusal, wire_json
 from baton.application.ports import Caller, WorkProgress
 from baton.application.service import ProgressListener
 from baton.application.settings import McpToolset
@@ -53,10 +54,19 @@ def mcp_server(
     """Return the server of these tools; the transport determines the caller, and the toolset that is asked for."""
     resources = subscriptions.resources
 
-    async def call_tool(context: Context, params: mcp_types.CallToolRequestParams) -> mcp_types.CallToolResult:
+    async def call_tool(
+        context: Context, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
         wanted = (context.meta or {}).get("progress_token") is not None
         on_progress = notifier(context.session.report_progress) if wanted else None
-        return await toolbox.call(params.name, params.arguments or {}, caller_of(context), on_progress)
+        caller = caller_of(context)
+        try:
+            confirmed = await confirm(context, params, toolbox.service, caller)
+        except ApprovalNotConfirmedError as refusal:
+            return tool_refusal(error_body(refusal, "trust", caller.correlation_id), caller)
+        if isinstance(confirmed, mcp_types.InputRequiredResult):
+            return confirmed
+        return await toolbox.call(confirmed.name, confirmed.arguments or {}, caller, on_progress)
 
     @with_protocol_errors(caller_of)
     async def list_tools(context: Context, params: mcp_types.PaginatedRequestParams) -> dict[str, Any]:

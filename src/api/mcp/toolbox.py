@@ -109,7 +109,8 @@ class Toolbox:
         return result
 
     async def _permitted_operations(self, caller: Caller) -> list[Operation]:
-        permitted = await self._service.authorizer.permitted_commands(caller)
+        authorizer = self._service.authorizer
+        permitted = await authorizer.permitted_commands(caller) | (await authorizer.access(caller)).with_approval
         return [op for op in self._operations.values() if op.open or op.command_name in permitted]
 
     async def _search(self, arguments: Mapping[str, Any], caller: Caller) -> CallToolResult:

@@ -271,7 +271,8 @@ def search_attributes(facility_code: str, command_name: str, principal_id: UUID)
 def submitter(opened: progress_rows.Submission) -> Caller:
     """Return the caller as whom every command of a conduct is authorized."""
     work = (opened.correlation_id, opened.conduct_id)
-    return Caller(opened.principal_id, opened.surface_id, *work, conduit_id=opened.conduit_id)
+    groups = frozenset(opened.proven_group_ids)
+    return Caller(opened.principal_id, opened.surface_id, *work, conduit_id=opened.conduit_id, proven_group_ids=groups)
 
 
 @dataclass(frozen=True)

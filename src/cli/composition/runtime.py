@@ -30,6 +30,7 @@ from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
 from baton.application.plant import SIMULATOR_ONLY
 from baton.application.ports import Authorizer, Caller, SigningFailedError, Work
+from baton.application.proposals import ApprovalWork, Proposals, ProposedWork, SettlementSubscriber
 from baton.application.publications import Publications
 from baton.application.queries import Feed, Queries
 from baton.application.reactions import Dispatcher, ReactionReader, Subscriber
@@ -68,6 +69,7 @@ from baton.domain.shared.ports import Deployment, MintedIdentifier, Orders, Prov
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
 from baton.domain.supply.supply import address_key
+from baton.domain.trust.proposal import Proposal, ProposalView
 from baton.infrastructure.background import Supervisor
 from baton.infrastructure.byte_sources import ByteSources
 from baton.infrastructure.catalogues.configured import configured_catalogues
@@ -102,7 +104,7 @@ if TYPE_CHECKING:
 SUBSCRIBERS = (
     *(subscribers.RUN_DEBRIEFER, subscribers.CAUTION_DRAFTER),
     *(subscribers.ProposalSubscriber.name, subscribers.BeamLossSubscriber.name, ScheduleTriggers.name),
-    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name),
+    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name, SettlementSubscriber.name),
 )  # the subscribers of this build; a bookmark under another name is that of an older build
 
 
@@ -198,7 +200,7 @@ class RuntimePorts:
 
     async def identity_provider(self, issuer: str, subject: str) -> ProviderFacts:
         identity = self._runtime.identity
-        return ProviderFacts(identity.knows(issuer), identity.binds(issuer, subject))
+        return ProviderFacts(identity.knows(issuer), identity.binds(issuer, subject), bool(identity.issuers()))
 
     async def mint(self, scheme: ExternalIdScheme, suffix: str, metadata: Citation) -> MintedIdentifier:
         assert self._runtime.minter is not None, "without a minter the deployment offers no scheme"
@@ -236,6 +238,9 @@ class RuntimePorts:
 
     async def completed_step_count(self, conduct_id: UUID) -> int:
         return await self._runtime.conduct_reader.read_completed_count(conduct_id)
+
+    async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
+        return await self._runtime.proposals.rehearse(proposal, view, texts)
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         return await find_work(self._runtime.service.works.values(), work_id)
@@ -408,17 +413,20 @@ class Runtime:
             *self.agents.subscribers,
             EndedProcedureSubscriber(registrations),
             CatalogueSubscriber(catalogue_work),
+            SettlementSubscriber(),
         )
         self.reactions = ReactionReader(store, self.engine, self.subscribers)
 
     def _build_service(self, stopping: asyncio.Event) -> None:
         """Build the service over all long work, and what keeps the schedules."""
         works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
-        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands))
+        store, decided = self.store, (ProposedWork(self.store), ApprovalWork(self.store))
+        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), *decided)
         by_workflow = {work.workflow: work for work in (*works, *others, *self.tasks)}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
         self.service = service if self.tracing is None else self.tracing.trace_service(service)
-        settings, store, commands = self.settings, self.store, self.commands
+        self.proposals = Proposals(self.commands, self.service)
+        settings, commands = self.settings, self.commands
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
         self.firings = Firings(store, commands, self.service, clock, self.conducts, self.run_conducts, limit)
         self.calendars = TemporalCalendars(self.engine.connected_client, clock)

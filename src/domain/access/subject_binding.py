@@ -1,7 +1,8 @@
 """Which token subjects act as an actor, bound and unbound at run time."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Annotated, NamedTuple
+from uuid import UUID
 
 from pydantic import Field
 
@@ -11,7 +12,7 @@ from baton.domain.shared.ports import Ports, ProviderFacts
 from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, record_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.writes import Drop, Put
-from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, held_commands
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, exceeds, listed_groups
 
 TokenText = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -35,7 +36,9 @@ class InvalidActorSubjectError(Invalid, context="access"):
 class BindingFacts(NamedTuple):
     """What a binding is judged by; there are no policies where none are enforced."""
 
-    policies: Iterable[Policy]
+    policies: Collection[Policy]
+    groups_of_actor: frozenset[UUID]  # Those that list it; and below, those that list the caller.
+    groups_of_caller: frozenset[UUID]
     profile: ActorProfile | None
     provider: ProviderFacts
 
@@ -59,16 +62,17 @@ class BindActorSubject(SubjectCommand, JudgedVerb[Actor, BindingFacts]):
     def gather(self, actor: Actor, call: Call) -> Reads[BindingFacts]:
         deployment = yield from ask(Ports.deployment)
         enforced = (yield from all_members_of(POLICIES_BY_SURFACE)) if deployment.policies_enforced else ()
-        policies = yield from find_all(Policy, enforced)
+        policies = (yield from find_all(Policy, enforced)).values()
+        groups = (yield from listed_groups(policies, actor.id)), (yield from listed_groups(policies, call.principal_id))
         profile = yield from record_of(ActorProfile, actor_id=actor.id)
         provider = yield from ask(Ports.identity_provider, self.issuer, self.subject)
-        return BindingFacts(policies.values(), profile, provider)
+        return BindingFacts(policies, *groups, profile, provider)
 
     def decide(self, actor: Actor, call: Call, facts: BindingFacts) -> Outcome:
         if actor.id in SEEDED_ACTOR_IDS:
             detail = "This actor is the service's own and acts without a token; bind an actor that was registered."
             raise self.cannot("seeded", detail)
-        if held_commands(facts.policies, actor.id) - held_commands(facts.policies, call.principal_id):
+        if exceeds(facts.policies, (actor.id, facts.groups_of_actor), (call.principal_id, facts.groups_of_caller)):
             detail = "This actor may do what you may not; ask somebody who may do all of it to bind the subject."
             raise self.cannot("more_privileged", detail)
         if facts.profile is None:

@@ -72,6 +72,7 @@ class MintSweep(WorkRecord):
     skipped: list[dict[str, str]] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
     finished_at: datetime | None = None
+    proven_group_ids: list[UUID] = field(default_factory=list)  # The groups that the token of who asked for it told.
 
 
 class MintedAsset(AssignedExternalId):
@@ -138,6 +139,7 @@ class MintMissingAssetExternalIds(JudgedCreation[None]):
     def decide(self, call: Call, _: None) -> Outcome:
         caller = (call.principal_id, call.surface_id, call.correlation_id)
         sweep = MintSweep(call.new_id, *caller, self.external_id_scheme, self.facility_code, self.limit, created_at=call.now)
+        sweep = replace(sweep, proven_group_ids=sorted(call.proven_group_ids))
         return [Put(sweep), Answer({"sweep_id": str(sweep.sweep_id), "work_id": str(sweep.sweep_id)})]
 
 

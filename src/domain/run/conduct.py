@@ -160,9 +160,9 @@ class ConductRun(ChosenOptions, JudgedVerb[Run, UUID | None]):
         return None
 
     def grants(self, listed: Sequence[ListedPhase]) -> tuple[str, ...]:
-        """Return the permissions that conducting these phases and ending the run needs."""
+        """Return the permissions that conducting these phases and ending the run needs, besides that of this command."""
         phases = [needed_grants(arranged_command(phase.conduct).operation.command_name) for phase in listed]
-        return (self.operation.command_name, *RUN_ISSUED, *(name for names in phases for name in names))
+        return (*RUN_ISSUED, *(name for names in phases for name in names))
 
     def _repeats(self, run: Run, conduct_id: UUID, listed: Sequence[ListedPhase], call: Call) -> Reads[bool]:
         opened = yield from record_of(OpenedRunConduct, conduct_id=conduct_id)

@@ -35,4 +35,5 @@ class EventView(AnswerForm):
     occurred_at: datetime
     recorded_at: datetime
     surface_id: UUID | None
+    approved_by: UUID | None
     principal_name: str | None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from baton.domain.shared.listing import Page, Summary
     from baton.domain.shared.refusals import Refusal
     from baton.domain.shared.signatures import PublicKey, Signature, SignatureVerdict
+    from baton.domain.trust.proposal import Proposal, ProposalView
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class ProviderFacts:
 
     known: bool
     bound: bool
+    any_configured: bool = True  # Whether there is any identity provider at all.
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,9 @@ class Ports(Protocol):
 
     async def completed_step_count(self, conduct_id: UUID) -> int:
         """Return how many steps of its pass a conduct has completed, by its ledger."""
+
+    async def rehearse_proposal(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
+        """Return the view of a proposal with what its command would do now, if it was carried out as its proposer."""
 
     async def find_work(self, work_id: UUID) -> WorkFound | None:
         """Return a piece of long work with its state."""

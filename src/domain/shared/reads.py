@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from baton.domain.shared.listing import ListQuery, Summary, Where
     from baton.domain.shared.ports import Ports
     from baton.domain.shared.writes import Record
+    from baton.domain.trust.policy import Access
 
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Record")
@@ -129,6 +130,11 @@ class PermittedCommands:
 
 
 @dataclass(frozen=True)
+class OwnAccess:
+    """What the caller may do on its surface and why: its groups, and the policies that name it."""
+
+
+@dataclass(frozen=True)
 class AskPort:
     """What a method of `Ports` answers to plain arguments. A query whose answer may take long answers with this itself: then
     the port is asked once the record is read, and no connection waits for it."""
@@ -145,7 +151,7 @@ class RunInThread:
     arguments: tuple[Any, ...]
 
 
-Rights = Permission | Grants | PermittedCommands
+Rights = Permission | Grants | PermittedCommands | OwnAccess
 Enlisted = Members | AllMembers | Descendants
 Read = Streams | PastEvents | LatestEvents | Holders | Enlisted | Records | Rows | Rights | AskPort | RunInThread
 Reads = Generator[Read, Any, T]
@@ -254,6 +260,12 @@ def missing_grants(*command_names: str) -> Reads[tuple[str | None, tuple[str, ..
 def permitted_commands() -> Reads[frozenset[str]]:
     """Return every command that the caller may call on its surface; nothing is recorded."""
     found: frozenset[str] = yield PermittedCommands()
+    return found
+
+
+def own_access() -> Reads["Access"]:
+    """Return what the caller may do on its surface and why; nothing is recorded."""
+    found: Access = yield OwnAccess()
     return found
 
 

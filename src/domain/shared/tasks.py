@@ -43,6 +43,7 @@ class Task(WorkRecord):
     notes: dict[str, Any] = field(default_factory=dict)  # What an attempt leaves for the next one.
     answer: dict[str, Any] | None = None
     refusal: dict[str, Any] | None = None
+    proven_group_ids: list[UUID] = field(default_factory=list)  # The groups that the token of who asked for it told.
 
 
 class TaskRequest(Value):
@@ -74,6 +75,7 @@ def queue_task(kind: str, work_id: UUID, request: Mapping[str, Any], ids: Mappin
         work_id=work_id,
         kind=kind,
         principal_id=call.principal_id,
+        proven_group_ids=sorted(call.proven_group_ids),
         surface_id=call.surface_id,
         correlation_id=call.correlation_id,
         request=dict(request),

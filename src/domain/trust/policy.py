@@ -1,20 +1,38 @@
-"""A policy: an allow-list. It permits each listed principal each listed command on one conduit arriving on one surface.
-The authorization rule is here too: whether a principal may call a command, and which policies say so."""
+"""A policy: an allow-list. It permits each listed principal, and each member of a listed group, each listed command on one
+conduit arriving on one surface; at once, or once a second person approves. The authorization rule is here too: whether a
+caller may give a command, and which policies say so."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self, assert_never
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from baton.domain.access.actor import Actor, ActorKind
-from baton.domain.kernel import NIL, Aggregate, Call, Event, JudgedCreation, Outcome, Query, SortedSet, State, Value, Verb
+from baton.domain.access.group import Group
+from baton.domain.kernel import (
+    NIL,
+    Aggregate,
+    Call,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    Query,
+    SortedSet,
+    State,
+    Value,
+    Verb,
+    copy_with,
+)
 from baton.domain.registry import REGISTRY, Operation
+from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.reads import Reads, find_all, is_permitted, require
-from baton.domain.shared.refusals import Invalid, UnauthorizedError
+from baton.domain.shared.reads import Reads, find_all, is_permitted, require, require_all
+from baton.domain.shared.refusals import Forbidden, Invalid, UnauthorizedError
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Enlist
 from baton.domain.trust.conduit import AccessDecision, Conduit
@@ -28,33 +46,51 @@ EXAMINE_SERVICE = "ExamineService"
 REGISTRY.permissions.add(EXAMINE_SERVICE)
 
 
+class Approval(Value):
+    """Who may approve what a policy permits with approval: these principals and the members of these groups, as far as they
+    hold the command themselves; and how many seconds they have."""
+
+    principals: Annotated[IdSet, Field(max_length=1000)] = frozenset()
+    groups: Annotated[IdSet, Field(max_length=100)] = frozenset()
+    expires_after: Annotated[int, Field(strict=True, ge=1, le=31 * 86400), Seconds] = 86400
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy(State):
-    """A policy permits each listed principal each listed command, on one conduit and one surface."""
+    """A policy permits each listed principal and group each listed command, on one conduit and one surface; where it has an
+    approval, only once somebody whom that names approves."""
 
     name: str
     conduit_id: UUID
     surface_id: UUID
     permitted_principal_ids: SortedSet[UUID]
+    permitted_group_ids: SortedSet[UUID]
     listed_commands: SortedSet[str]
     permitted_command_sets: SortedSet[str]
+    approval: Approval | None
 
     @property
     def permitted_commands(self) -> SortedSet[str]:
-        """The listed commands, and what the named sets hold in this release."""
+        """The listed commands, and what the named sets hold in this release; with approval, those that can be approved."""
         sets = command_sets()
-        return self.listed_commands.union(*(sets.get(name, frozenset()) for name in self.permitted_command_sets))
+        named = self.listed_commands.union(*(sets.get(name, frozenset()) for name in self.permitted_command_sets))
+        return named if self.approval is None else named & approvable_commands()
 
     def permits(self, command_name: str) -> bool:
         """Return whether it permits this command, by its name or by a set; a set that is unknown now permits none."""
         named = map(command_sets().get, self.permitted_command_sets)
-        return command_name in self.listed_commands or any(command_name in commands for commands in named if commands)
+        listed = command_name in self.listed_commands or any(command_name in commands for commands in named if commands)
+        return listed and (self.approval is None or command_name in approvable_commands())
+
+    def names(self, principal_id: UUID, group_ids: frozenset[UUID]) -> bool:
+        """Return whether it is about a principal who belongs to these groups."""
+        return principal_id in self.permitted_principal_ids or not group_ids.isdisjoint(self.permitted_group_ids)
 
 
 policy = Aggregate(Policy, "/policies", context="trust")
 
 
-class PolicyDefined(Event, of=policy):
+class PolicyDefined(Event, of=policy, version=2, upcasters={1: dict}):
     """The policy was defined, and counts from the next call on."""
 
     name: str
@@ -64,12 +100,26 @@ class PolicyDefined(Event, of=policy):
     permitted_commands: SortedSet[str]
     # Those that were listed by name; in older events also those that the named sets held when it was defined.
     permitted_command_sets: SortedSet[str] = frozenset()
+    permitted_group_ids: SortedSet[UUID] = frozenset()
+    approval: Approval | None = None
 
 
-class PolicyGrantRevoked(Event, of=policy):
-    """A principal was taken out of the policy."""
+class PolicyExtended(Event, of=policy):
+    """These principals, groups, commands and sets of commands were added to the policy."""
 
-    principal_id: UUID
+    permitted_principal_ids: SortedSet[UUID]
+    permitted_group_ids: SortedSet[UUID]
+    permitted_commands: SortedSet[str]
+    permitted_command_sets: SortedSet[str]
+
+
+class PolicyGrantRevoked(Event, of=policy, version=2, upcasters={1: dict}):
+    """A principal, a group, a command or a set of commands was taken out of the policy."""
+
+    principal_id: UUID | None = None
+    group_id: UUID | None = None
+    command: str | None = None
+    command_set: str | None = None
     revoked_by: UUID
     reason: FreeText
 
@@ -81,8 +131,26 @@ def begin(event: PolicyDefined) -> Policy:
 
 
 @policy.evolve
-def evolve(policy: Policy, event: PolicyGrantRevoked) -> Policy:
-    return replace(policy, permitted_principal_ids=policy.permitted_principal_ids - {event.principal_id})
+def evolve(policy: Policy, event: PolicyExtended | PolicyGrantRevoked) -> Policy:
+    match event:
+        case PolicyExtended():
+            return copy_with(
+                policy,
+                permitted_principal_ids=policy.permitted_principal_ids | event.permitted_principal_ids,
+                permitted_group_ids=policy.permitted_group_ids | event.permitted_group_ids,
+                listed_commands=policy.listed_commands | event.permitted_commands,
+                permitted_command_sets=policy.permitted_command_sets | event.permitted_command_sets,
+            )
+        case PolicyGrantRevoked():
+            return copy_with(
+                policy,
+                permitted_principal_ids=policy.permitted_principal_ids - {event.principal_id},
+                permitted_group_ids=policy.permitted_group_ids - {event.group_id},
+                listed_commands=policy.listed_commands - {event.command},
+                permitted_command_sets=policy.permitted_command_sets - {event.command_set},
+            )
+        case _:
+            assert_never(event)
 
 
 class InvalidPolicySurfaceError(Invalid, context="trust", reason="not_in_process"):
@@ -93,53 +161,138 @@ class InvalidPolicyCommandError(Invalid, context="trust", reason="unknown_comman
     """A permitted command or command set does not exist."""
 
 
+class InvalidPolicyApprovalError(Invalid, context="trust"):
+    """The approval names nobody, or the policy permits with approval what is no command that could be proposed."""
+
+
 CommandName = Annotated[str, Field(min_length=1, max_length=200)]
+Principals = Annotated[SortedSet[UUID], Field(max_length=1000)]
+Groups = Annotated[SortedSet[UUID], Field(max_length=100)]
+CommandNames = Annotated[SortedSet[CommandName], Field(max_length=1000)]
+
+
+def require_permitted(surface_id: UUID, principal_ids: frozenset[UUID], group_ids: frozenset[UUID]) -> Reads[None]:
+    """Refuse groups that do not exist and, on the nil surface, everybody who is no in-process caller."""
+    yield from require_all(Group, group_ids)
+    if surface_id != NIL:
+        return
+    actors = yield from find_all(Actor, principal_ids)
+    in_process = {id for id, actor in actors.items() if actor.kind is not ActorKind.HUMAN}
+    if strangers := sorted((principal_ids - in_process) | group_ids):
+        raise InvalidPolicySurfaceError(
+            "The nil surface is for in-process callers; name a surface, or only existing agents and service accounts.",
+            facts={"principal_ids": strangers},
+        )
 
 
 @policy.creation()
 class DefinePolicy(JudgedCreation[None]):
-    """Permit principals a set of commands on one conduit and surface; it counts from the next call on.
+    """Permit principals and groups a set of commands on one conduit and surface; it counts from the next call on.
 
     A command set means what it holds in the release that judges, so that it grows with releases; listed commands do not.
+    With `approval` a call becomes a proposal, which somebody whom the approval names and who holds the command approves.
     """
 
     name: Annotated[str, policy.text("name", 200)]
     conduit_id: UUID
     surface_id: UUID
-    permitted_principal_ids: Annotated[SortedSet[UUID], Field(max_length=1000)]
-    permitted_commands: Annotated[SortedSet[CommandName], Field(max_length=1000)]
-    permitted_command_sets: Annotated[SortedSet[CommandName], Field(max_length=1000)] = frozenset()
+    permitted_principal_ids: Principals
+    permitted_commands: CommandNames
+    permitted_command_sets: CommandNames = frozenset()
+    permitted_group_ids: Groups = frozenset()
+    approval: Approval | None = None
 
     def gather(self, call: Call) -> Reads[None]:
         yield from require(Conduit, self.conduit_id)
         if self.surface_id != NIL:
             yield from require(Surface, self.surface_id)
-            return
-        actors = yield from find_all(Actor, self.permitted_principal_ids)
-        in_process = {id for id, actor in actors.items() if actor.kind is not ActorKind.HUMAN}
-        if strangers := sorted(self.permitted_principal_ids - in_process):
-            raise InvalidPolicySurfaceError(
-                "The nil surface is for in-process callers; name a surface, or only existing agents and service accounts.",
-                facts={"principal_ids": strangers},
-            )
+        yield from require_permitted(self.surface_id, self.permitted_principal_ids, self.permitted_group_ids)
+        if self.approval is not None:
+            yield from require_all(Group, self.approval.groups)
 
     def decide(self, call: Call, facts: None) -> Outcome:
         check_command_names(self.permitted_commands, self.permitted_command_sets)
+        if self.approval is not None:
+            check_approval(self.approval, self.permitted_commands)
         return [PolicyDefined(**dict(self)), Enlist(POLICIES_BY_SURFACE, policy_key(self.conduit_id, self.surface_id))]
+
+
+def check_approval(approval: Approval, commands: frozenset[str]) -> None:
+    """Refuse an approval by nobody, and commands that no approval could let pass."""
+    if not (approval.principals or approval.groups):
+        raise InvalidPolicyApprovalError(
+            "The approval names nobody; give principals or groups who may approve.", reason="nobody"
+        )
+    if others := sorted(commands - approvable_commands()):
+        detail = f"{', '.join(others)}: only commands are permitted with approval; permit these by another policy."
+        raise InvalidPolicyApprovalError(detail, reason="not_approvable", facts={"commands": others})
+
+
+@policy.command(post="/{policy_id}/extend", attempts=3)
+class ExtendPolicy(JudgedVerb[Policy, None]):
+    """Add principals, groups, commands or sets of commands to a policy; they count from the next call on."""
+
+    permitted_principal_ids: Principals = frozenset()
+    permitted_group_ids: Groups = frozenset()
+    permitted_commands: CommandNames = frozenset()
+    permitted_command_sets: CommandNames = frozenset()
+
+    @model_validator(mode="after")
+    def _adds_something(self) -> Self:
+        if not any(dict(self).values()):
+            raise ValueError("name at least one principal, group, command or command set to add")
+        return self
+
+    def gather(self, policy: Policy, call: Call) -> Reads[None]:
+        yield from require_permitted(policy.surface_id, self.permitted_principal_ids, self.permitted_group_ids)
+
+    def decide(self, policy: Policy, call: Call, facts: None) -> Outcome:
+        check_command_names(self.permitted_commands, self.permitted_command_sets)
+        if policy.approval is not None:
+            check_approval(policy.approval, self.permitted_commands)
+        extended = PolicyExtended(
+            permitted_principal_ids=self.permitted_principal_ids - policy.permitted_principal_ids,
+            permitted_group_ids=self.permitted_group_ids - policy.permitted_group_ids,
+            permitted_commands=self.permitted_commands - policy.listed_commands,
+            permitted_command_sets=self.permitted_command_sets - policy.permitted_command_sets,
+        )
+        return [extended] if any(dict(extended).values()) else []
 
 
 @policy.command(post="/{policy_id}/revoke-grant", name="revoke_grant", destructive=True)
 class RevokePolicyGrant(Verb[Policy]):
-    """Take a principal out of a policy, from its next call on; to grant again, define a new policy."""
+    """Take a principal, a group, a command or a set of commands out of a policy, from the next call on."""
 
-    permitted_principal_id: UUID
+    permitted_principal_id: UUID | None = None
+    permitted_group_id: UUID | None = None
+    permitted_command: CommandName | None = None
+    permitted_command_set: CommandName | None = None
     reason: Annotated[str, policy.text("grant_revoke_reason", 500, label="reason", personal=True)]
 
+    @model_validator(mode="after")
+    def _names_one_grant(self) -> Self:
+        if sum(value is not None for name, value in self if name != "reason") != 1:
+            raise ValueError(
+                "name one of permitted_principal_id, permitted_group_id, permitted_command and permitted_command_set"
+            )
+        return self
+
     def decide(self, policy: Policy, call: Call) -> Outcome:
-        principal_id = self.permitted_principal_id
-        if principal_id not in policy.permitted_principal_ids:
-            return []
-        return [PolicyGrantRevoked(principal_id=principal_id, revoked_by=call.principal_id, reason=self.reason)]
+        held = (
+            self.permitted_principal_id in policy.permitted_principal_ids
+            or self.permitted_group_id in policy.permitted_group_ids
+            or self.permitted_command in policy.listed_commands
+            or self.permitted_command_set in policy.permitted_command_sets
+        )
+        revoked = PolicyGrantRevoked(
+            principal_id=self.permitted_principal_id,
+            group_id=self.permitted_group_id,
+            command=self.permitted_command,
+            command_set=self.permitted_command_set,
+            revoked_by=call.principal_id,
+            reason=self.reason,
+        )
+        return [revoked] if held else []
 
 
 def policy_key(conduit_id: UUID, surface_id: UUID) -> str:
@@ -156,6 +309,21 @@ def check_command_names(names: frozenset[str], sets: frozenset[str]) -> None:
 
 ABOUT_OTHERS = frozenset({"GetActorProfile", "GetPolicy", "GetPolicyHistory", "EvaluatePolicy", "ListConduitVerdicts"})
 """The queries that the set `queries` leaves out: contact data and token subjects, and what others are permitted."""
+
+
+UNAPPROVABLE = frozenset({"ApproveProposal", "RejectProposal", "WithdrawProposal"})
+"""The commands that are not permitted with approval: those that a proposal is settled by."""
+
+
+def approvable_commands() -> frozenset[str]:
+    """Return every command that may be permitted with approval: those that a caller gives, and no query."""
+    return _approvable_of(tuple(REGISTRY.operations))
+
+
+@lru_cache(maxsize=4)
+def _approvable_of(operations: tuple[str, ...]) -> frozenset[str]:
+    known = map(REGISTRY.operations.__getitem__, operations)
+    return frozenset(one.command_name for one in known if one.kind == "command") - UNAPPROVABLE
 
 
 OF_THE_PLANT = frozenset({"ReadSignals"})
@@ -182,7 +350,8 @@ def _sets_of(operations: tuple[str, ...]) -> Mapping[str, frozenset[str]]:
 
 
 policy.get(
-    "id", "name", "conduit_id", "surface_id", "permitted_principal_ids", "permitted_commands", "permitted_command_sets"
+    *("id", "name", "conduit_id", "surface_id", "permitted_principal_ids", "permitted_group_ids", "permitted_commands"),
+    *("permitted_command_sets", "approval"),
 )
 
 
@@ -204,7 +373,10 @@ class PolicyEvaluation(Value):
 
 @policy.query(get="/{policy_id}/evaluate", returns=PolicyEvaluation)
 class EvaluatePolicy(Query):
-    """What this one policy would say to a call; for fault-finding, only the seam authorizes."""
+    """What this one policy would say to a call; for fault-finding, only the seam authorizes.
+
+    Of groups, listed members count; what a token may claim is known only when it calls.
+    """
 
     evaluated_principal_id: UUID
     evaluated_command_name: CommandName
@@ -213,9 +385,17 @@ class EvaluatePolicy(Query):
 
     def answer(self, policy: Policy, call: Call) -> Reads[PolicyEvaluation]:
         asked = (self.evaluated_principal_id, self.evaluated_command_name)
-        verdict = judge(Standing(actor=None), [policy], *asked, self.evaluated_conduit_id, self.evaluated_surface_id)
-        return PolicyEvaluation(**vars(verdict))
-        yield
+        place = (self.evaluated_conduit_id, self.evaluated_surface_id)
+        groups = yield from listed_groups([policy], self.evaluated_principal_id)
+        verdict = judge(Standing(actor=None), [policy], *asked, *place, group_ids=groups)
+        shown = {name: getattr(verdict, name) for name in PolicyEvaluation.model_fields}
+        return PolicyEvaluation(**shown)
+
+
+def listed_groups(policies: Iterable[Policy], principal_id: UUID) -> Reads[frozenset[UUID]]:
+    """Return the groups that these policies permit and that list a principal; what its tokens may claim is not known."""
+    groups = yield from find_all(Group, {id for policy in policies for id in policy.permitted_group_ids})
+    return frozenset(group.id for group in groups.values() if group.has(principal_id, None))
 
 
 class PermissionsView(Value):
@@ -242,7 +422,8 @@ class ListPermissions(Query):
             detail = "Reading the permissions of others needs ListPermissionsOfOthers; ask an administrator for it."
             raise UnauthorizedError(detail, reason="permissions_of_others")
         evaluated = dict(self)
-        commands = permitted_commands(Standing(actor=None), [policy], *evaluated.values())
+        groups = yield from listed_groups([policy], self.evaluated_principal_id)
+        commands = permitted_commands(Standing(actor=None), [policy], *evaluated.values(), group_ids=groups)
         return PermissionsView(policy_id=policy.id, permitted_commands=commands, incomplete=False, **evaluated)
 
 
@@ -250,17 +431,35 @@ COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLog
 """The commands by which an agent that was suspended meanwhile may complete the work of a lease it holds."""
 
 
+APPROVAL_REQUIRED = "approval_required"
+
+
+class ApprovalRequiredError(Forbidden):
+    """The caller holds this command only with approval, and this call cannot become a proposal."""
+
+    def __init__(self, command_name: str, policy_ids: tuple[UUID, ...], group_ids: tuple[UUID, ...]) -> None:
+        detail = f"{command_name} needs the approval of a second person here; call it over REST or MCP, which proposes it."
+        super().__init__(detail, reason=APPROVAL_REQUIRED)
+        self.policy_ids = policy_ids  # Those that permit it with approval.
+        self.group_ids = group_ids  # The groups of the caller that they permit.
+
+
 @dataclass(frozen=True)
 class AuthzResult:
-    """A verdict; on Deny no policy determined it, since nothing permits by default."""
+    """A verdict; on Deny no policy determined it, since nothing permits by default, unless it permits with approval."""
 
     decision: AccessDecision
     reason: str | None = None
     determining_policies: tuple[UUID, ...] = ()
+    group_ids: tuple[UUID, ...] = ()  # The groups of the caller that those policies permit.
 
     @property
     def allowed(self) -> bool:
         return self.decision is AccessDecision.ALLOW
+
+    @property
+    def needs_approval(self) -> bool:
+        return self.reason == APPROVAL_REQUIRED
 
 
 @dataclass(frozen=True)
@@ -299,35 +498,85 @@ def judge(
     conduit_id: UUID,
     surface_id: UUID,
     *,
+    group_ids: frozenset[UUID] = frozenset(),
+    approved: bool = False,
     completing: bool = False,
 ) -> AuthzResult:
-    """Allow when a policy of exactly this conduit and surface lists the principal and the command."""
+    """Allow when a policy of exactly this conduit and surface lists the command and the principal or one of its groups;
+    where all that do ask for an approval, only once it was approved."""
     if objection := standing.objection_to(command_name, completing):
         return deny(objection)
     applicable = [policy for policy in policies if policy.conduit_id == conduit_id and policy.surface_id == surface_id]
     if not applicable:
         return deny("no_applicable_policy")
-    listing = [policy for policy in applicable if principal_id in policy.permitted_principal_ids]
+    listing = [policy for policy in applicable if policy.names(principal_id, group_ids)]
     if not listing:
         return deny("principal_not_permitted")
-    permitting = [policy.id for policy in listing if policy.permits(command_name)]
+    permitting = [policy for policy in listing if policy.permits(command_name)]
     if not permitting:
         return deny("command_not_permitted")
-    return AuthzResult(AccessDecision.ALLOW, determining_policies=tuple(sorted(permitting)))
+    determining = [policy for policy in permitting if policy.approval is None] or permitting
+    named = frozenset().union(*(policy.permitted_group_ids for policy in determining))
+    through = tuple(sorted(group_ids & named))
+    known: dict[str, Any] = {
+        "determining_policies": tuple(sorted(policy.id for policy in determining)),
+        "group_ids": through,
+    }
+    if determining[0].approval is not None and not approved:
+        return AuthzResult(AccessDecision.DENY, APPROVAL_REQUIRED, **known)
+    return AuthzResult(AccessDecision.ALLOW, **known)
 
 
 def permitted_commands(
-    standing: Standing, policies: Iterable[Policy], principal_id: UUID, conduit_id: UUID, surface_id: UUID
+    standing: Standing,
+    policies: Iterable[Policy],
+    principal_id: UUID,
+    conduit_id: UUID,
+    surface_id: UUID,
+    *,
+    group_ids: frozenset[UUID] = frozenset(),
 ) -> frozenset[str]:
-    """Return every command the principal could call here: the union over the policies that would allow."""
+    """Return every command the principal could call here without approval: the union over the policies that would allow."""
     here = (policy for policy in policies if (policy.conduit_id, policy.surface_id) == (conduit_id, surface_id))
-    return frozenset() if standing.objection else held_commands(here, principal_id)
+    outright = (policy for policy in here if policy.approval is None)
+    return frozenset() if standing.objection else held_commands(outright, principal_id, group_ids)
 
 
-def held_commands(policies: Iterable[Policy], principal_id: UUID) -> frozenset[str]:
-    """Return every command that these policies permit a principal, on whatever conduit and surface, active or not."""
-    listing = [policy for policy in policies if principal_id in policy.permitted_principal_ids]
+def held_commands(policies: Iterable[Policy], principal_id: UUID, group_ids: frozenset[UUID]) -> frozenset[str]:
+    """Return every command that these policies permit a principal who belongs to these groups, at once or with approval, on
+    whatever conduit and surface, active or not."""
+    listing = [policy for policy in policies if policy.names(principal_id, group_ids)]
     return frozenset().union(*(policy.permitted_commands for policy in listing))
+
+
+Holder = tuple[UUID, frozenset[UUID]]  # A principal, and the groups it belongs to.
+
+
+def exceeds(policies: Collection[Policy], one: Holder, other: Holder) -> bool:
+    """Return whether one holds anything that the other does not, or at once what the other holds only with approval."""
+    outright = [policy for policy in policies if policy.approval is None]
+    return any(held_commands(among, *one) - held_commands(among, *other) for among in (outright, policies))
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a caller may do here and why: its groups, and the policies that name it or one of them."""
+
+    groups: tuple[Group, ...]
+    policies: tuple[Policy, ...]
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """What it may do at once."""
+        return self._commands(policy for policy in self.policies if policy.approval is None)
+
+    @property
+    def with_approval(self) -> frozenset[str]:
+        """What becomes a proposal when it is called."""
+        return self._commands(policy for policy in self.policies if policy.approval is not None) - self.permitted
+
+    def _commands(self, policies: Iterable[Policy]) -> frozenset[str]:
+        return frozenset().union(*(policy.permitted_commands for policy in policies))
 
 
 def reachable_commands(permitted: frozenset[str], kind: ActorKind | None, surface_id: UUID) -> frozenset[str]:

@@ -23,7 +23,8 @@ Statement = tuple[str, Sequence[Any]]  # SQL and the values of its placeholders
 STREAM_COLUMNS = "stream_id, version, position, event_type, payload::text, occurred_at, schema_version"
 EVENT_COLUMNS = (
     "position, transaction_id::text::bigint, event_id, stream_type, stream_id, version, event_type, schema_version, "
-    "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at, surface_id"
+    "payload::text, principal_id, command_name, correlation_id, causation_id, occurred_at, recorded_at, surface_id, "
+    "approved_by"
 )
 SHORT = 64  # streams up to this length are read whole; of longer ones, only what is not overwritten
 ENDLESS = frozenset({"Schedule"})  # streams that grow without end; an index finds their events by type
@@ -81,7 +82,7 @@ LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE positi
 PASSED = """SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
 FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s"""
 APPEND = """INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
-    command_name, correlation_id, causation_id, occurred_at, surface_id) VALUES {} RETURNING position"""
+    command_name, correlation_id, causation_id, occurred_at, surface_id, approved_by) VALUES {} RETURNING position"""
 WAIT_FOR_GATED_COMMAND = "pg_advisory_xact_lock_shared(hashtextextended('gates', 0))"
 RELEASE = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
 CLAIM = "INSERT INTO claims VALUES (%s, %s, %s)"
@@ -226,7 +227,8 @@ def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any
 
 def event_values(batch: Batch) -> list[tuple[Any, ...]]:
     call = batch.call
-    envelope = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id, call.now, call.surface_id)
+    caller = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id)
+    envelope = (*caller, call.now, call.surface_id, call.approved_by)
     return [
         (event_id, *stream, version, type(event).__name__, event.schema_version, event.payload(), *envelope)
         for append in batch.appends

@@ -112,7 +112,7 @@ def aggregate_page(aggregate: Aggregate[Any], registry: Registry) -> Iterator[st
 def verbs_of(aggregate: Aggregate[Any]) -> list[Operation]:
     """The verbs in the order of a life."""
     life = OF_AGGREGATE[aggregate.name]
-    order = (life.creation, *life.also_by, *life.verbs)
+    order = (*life.begun_by, *life.verbs)
     verbs = [operation for operation in operations_in_order(aggregate.operations) if operation.kind == "command"]
     return sorted(verbs, key=lambda verb: order.index(verb.name) if verb.name in order else len(order))
 
@@ -130,8 +130,8 @@ def states(aggregate: Aggregate[Any]) -> Iterator[str]:
     yield "## States"
     axes = "; ".join(f"`{axis}` is {', '.join(ways)}" for axis, ways in life.ways.items())
     first = ", ".join(next(iter(ways)) for ways in life.ways.values())
-    begun = " or ".join(f"[{name}](#{name})" for name in (life.creation, *life.also_by))
-    yield f"{axes}. It begins {first}, by {begun}."
+    begun = " or ".join(f"[{name}](#{name})" for name in life.begun_by)
+    yield f"{axes}. It begins {first}, by {begun or 'verbs of others'}."
     yield states_table(life)
 
 

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
+from baton.domain.access.group import AddGroupMember
 from baton.domain.data.edition import RecordEditionPublication
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.operation.conduct.results import ConductResult
@@ -20,6 +21,7 @@ from baton.domain.operation.procedure.procedure import HoldCause
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.sample_parts.data import content_of, create_edition, create_storage
 from tests.support.api.sample_parts.federation import create_anchor, open_inbound_permit, receive_artifact
+from tests.support.api.sample_parts.proposals import caller_of, propose
 from tests.support.api.samples import placement_in, visit_plan
 from tests.support.domain.peers import grant
 from tests.support.service import Api
@@ -116,6 +118,34 @@ for verb in ("return", "store", "discard"):
     prepare_after(
         f"{verb}_subject", "removed", ("/subjects/{subject_id}/remove", None), body=None if verb != "discard" else WHY
     )
+
+
+@preparation_of("add_group_member", "without the member")
+async def actor_to_list(api: Api, ids: Ids) -> Body:
+    ids["actor_id"] = await api.create("/actors", {"name": "Ada Mensah"})
+    return {"actor_id": ids["actor_id"]}
+
+
+@preparation_of("remove_group_member", "with a member")
+async def group_with_member(api: Api, ids: Ids) -> Body:
+    return {"actor_id": ids["actor_id"]}
+
+
+@preparation_of("extend_policy", "without the group")
+async def policy_to_extend(api: Api, ids: Ids) -> Body:
+    return {"permitted_group_ids": [ids["group_id"]]}
+
+
+@preparation_of("approve_proposal", "of another")
+async def proposal_to_approve(api: Api, ids: Ids) -> Body:
+    return {"wait": 0}
+
+
+@preparation_of("withdraw_proposal", "one's own")
+async def own_proposal(api: Api, ids: Ids) -> Body:
+    command = AddGroupMember(actor_id=UUID(ids["actor_id"]))
+    ids["proposal_id"] = await propose(api, ids, command, ids["group_id"], by=caller_of(api))
+    return WHY
 
 
 @preparation_of("submit_clearance", "defined")

@@ -237,7 +237,7 @@ async def dataset_to_copy(api: Api, ids: Ids) -> None:
 
 @state_for("promote_caution_proposal")
 async def proposed_caution(api: Api, ids: Ids) -> None:
-    ids["decision_id"] = ids["proposal_id"]
+    ids["decision_id"] = ids["caution_proposal_id"]
 
 
 async def create_account(api: Api, ids: Ids) -> str:

@@ -81,11 +81,13 @@ ONE_VALUED = {("list_attestations", "kind")}
 
 MEANT: dict[str, dict[str, Filter]] = {
     "list_actors": {"status": equal("status"), "kind": any_of("kind"), "actor_id": any_of("actor_id")},
+    "list_groups": equals("status"),
     "list_zones": {},
     "list_conduits": equals("source_zone_id", "target_zone_id"),
     "list_conduit_verdicts": equals("actor_id", "command_name", "decision"),
     "list_surfaces": equals("kind"),
     "list_policies": equals("conduit_id", "surface_id"),
+    "list_proposals": equals("status", "command_name", "proposed_by"),
     "list_visits": {
         "type": any_of("type"),
         **equals("status", "surface_id", "policy_id", "parent_id"),

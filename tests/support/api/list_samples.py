@@ -6,11 +6,13 @@ from uuid import uuid4
 
 import psycopg
 
+from baton.domain.access.group import RenameGroup
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.api.sample_parts.agent import create_agent
 from tests.support.api.sample_parts.data import content_of, create_edition, create_storage, record_attestation
 from tests.support.api.sample_parts.federation import receive_artifact
+from tests.support.api.sample_parts.proposals import GONE, caller_of, expire, propose, settle
 from tests.support.api.samples import SYSTEM_HTTP, create_samples, placement_in, visit_plan
 from tests.support.domain.artifacts import OTHER_KEY
 from tests.support.domain.language_models import entry
@@ -32,6 +34,7 @@ async def stock_service(api: Api) -> Ids:
     await api.create("/surfaces", {"name": "Agents", "kind": "MCP_STREAMABLE_HTTP"})
     site = (await api.get(f"/federation/facilities/{other['facility_id']}")).json()["code"]
     await stock_visits(api, ids)
+    await stock_access(api, ids, other)
     await stock_runs(api, ids, other)
     await stock_procedures(api, ids, other)
     await stock_calibrations(api, other)
@@ -62,6 +65,28 @@ async def stock_visits(api: Api, ids: Ids) -> None:
     await api.create("/visits", {**plan, **later, "external_refs": {"proposal": "20260999"}})
     over = await api.create("/visits", {**plan, "surface_id": SYSTEM_HTTP, "type": "calibration"})
     await api.execute(f"/visits/{over}/cancel", {"reason": "no beam"})
+
+
+async def stock_access(api: Api, ids: Ids, other: Ids) -> None:
+    """Groups and proposals in every state, and a policy that changed."""
+    claim = {"issuer": "https://id.lumen.example", "path": "groups", "value": "bl7-users"}
+    users = await api.create("/groups", {"name": "Users", "claim": claim})
+    await api.execute(f"/groups/{users}/rename", {"name": "Visiting users"})
+    await api.execute(f"/groups/{other['group_id']}/remove-member", {"actor_id": other["actor_id"]})
+    await api.execute(f"/policies/{other['policy_id']}/extend", {"permitted_group_ids": [users]})
+    await api.execute(f"/policies/{other['policy_id']}/revoke-grant", {"permitted_group_id": users, "reason": "over"})
+    await api.execute(f"/proposals/{other['proposal_id']}/reject", {"reason": "ask again next week"})
+    rename = RenameGroup(name="Staff")
+
+    async def propose_rename(by: str) -> str:
+        return await propose(api, ids, rename, ids["group_id"], by=by)
+
+    own = await propose_rename(caller_of(api))
+    await api.execute(f"/proposals/{own}/withdraw", {"reason": "not needed"})
+    await settle(api, await propose_rename(ids["actor_id"]))
+    await settle(api, await propose_rename(other["actor_id"]), refusal=GONE)
+    await expire(api, await propose_rename(other["actor_id"]))
+    await api.execute(f"/groups/{other['group_id']}/retire", {"reason": "nobody left"})
 
 
 async def stock_runs(api: Api, ids: Ids, other: Ids) -> None:
@@ -168,7 +193,7 @@ async def stock_agents(api: Api, ids: Ids, other: Ids) -> None:
     await api.create("/agents", idle)
     over = await create_agent(api, "Watcher", mark)
     await api.execute(f"/agents/{over}/deprecate", {"reason": "nobody read it"})
-    await api.create(f"/decisions/{ids['proposal_id']}/promote", {})
+    await api.create(f"/decisions/{ids['caution_proposal_id']}/promote", {})
     asked = await api.post(f"/runs/{ids['run_id']}/regenerate-debrief", {"wait": 0})
     assert asked.status_code == 202, asked.text
     stuck = {"event_id": ids["logged_event_id"], "reason": "written before the rule"}

@@ -17,12 +17,12 @@ FRAME = {"Content-Type": "application/json", "Accept": "application/json, text/e
 
 
 @asynccontextmanager
-async def agent(api: Api, mode: str = "auto", toolset: str = "", **headers: str) -> AsyncIterator[Client]:
-    """A client connected to `/mcp` as the principal of `api`, with this toolset."""
+async def agent(api: Api, mode: str = "auto", toolset: str = "", ask: Any = None, **headers: str) -> AsyncIterator[Client]:
+    """A client connected to `/mcp` as the principal of `api`, with this toolset; it asks its person by `ask`, if at all."""
     address = f"{api.base_url}/mcp" + (f"?toolset={toolset}" if toolset else "")
     async with (
         httpx2.AsyncClient(headers={**api.headers, **headers}, timeout=30, verify=False) as http,
-        Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+        Client(streamable_http_client(address, http_client=http), mode=mode, elicitation_callback=ask) as client,
     ):
         yield client
 

@@ -14,6 +14,7 @@ from tests.support.api.sample_parts import (
     federation,
     operation,
     plan,
+    proposals,
     recipe,
     recipe_ladder,
     run,
@@ -113,6 +114,7 @@ SampleMaker = Callable[[Api, Ids, str], Awaitable[None]]
 
 CONTEXTS: dict[SampleMaker, tuple[str, ...]] = {
     create_trust_samples: ("access", "trust"),
+    proposals.create_samples: ("access", "trust"),
     federation.create_samples: ("federation",),
     create_equipment_samples: ("equipment",),
     supply.create_samples: ("supply",),

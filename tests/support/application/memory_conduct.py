@@ -52,7 +52,7 @@ from baton.domain.recipe.recipe import DefineRecipe
 from baton.domain.safety.clearance import CURRENT, ClearanceActivated, ClearanceRegistered, binding_keys
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.writes import Enlist
-from baton.domain.trust.policy import AuthzResult, deny
+from baton.domain.trust.policy import Access, AuthzResult, deny
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.devices import Motor
@@ -115,6 +115,12 @@ class RevocablePermits:
 
     async def permitted_commands(self, caller: Caller) -> frozenset[str]:
         return await PermissiveAuthorizer().permitted_commands(caller) - self.withdrawn
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        return await PermissiveAuthorizer().proven_groups(caller)
+
+    async def access(self, caller: Caller) -> Access:
+        return await PermissiveAuthorizer().access(caller)
 
     async def read_standing(self, caller: Caller) -> FoldedStanding:
         return await PermissiveAuthorizer(self.standings).read_standing(caller)

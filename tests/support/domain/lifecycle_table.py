@@ -66,6 +66,7 @@ class Lifecycle:
 
     aggregate: str
     creation: str
+    """The verb that begins one; empty where no verb of its own does."""
     begin: Callable[[World], tuple[UUID, Scene]]
     ways: Mapping[str, Mapping[str, str]]
     verbs: Mapping[str, Verb]
@@ -74,6 +75,11 @@ class Lifecycle:
     """Other verbs that begin one."""
     from_elsewhere: Mapping[str, Callable[[World, UUID, Scene], None]] = field(default_factory=dict)
     """What happens to it by verbs of other aggregates, under the names that its ways call them by."""
+
+    @property
+    def begun_by(self) -> tuple[str, ...]:
+        """The verbs that begin one."""
+        return tuple(filter(None, (self.creation, *self.also_by)))
 
     def states(self) -> Iterator[StateByAxis]:
         """Every state; on several axes, every combination."""

@@ -23,6 +23,7 @@ from baton.domain.shared.reads import (
     Holders,
     LatestEvents,
     Members,
+    OwnAccess,
     PastEvents,
     Permission,
     PermittedCommands,
@@ -34,6 +35,7 @@ from baton.domain.shared.reads import (
 )
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
+from baton.domain.trust.policy import Access
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
@@ -59,6 +61,8 @@ class World:
     records: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     entries: dict[UUID, Entry] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
+    access: Access = field(default_factory=lambda: Access((), ()))
+    """The groups of the caller, and the policies that name it."""
     ports: dict[str, Any] = field(
         default_factory=lambda: {
             "actuation_kind": None,
@@ -187,6 +191,8 @@ class World:
                 return None, tuple(name for name in command_names if name in self.denied)
             case PermittedCommands():
                 return REGISTRY.command_names() - self.denied
+            case OwnAccess():
+                return self.access
             case RunInThread(function, given):
                 return function(*given)
             case AskPort(method, arguments):

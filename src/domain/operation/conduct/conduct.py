@@ -241,7 +241,7 @@ class Conduct(ChosenOptions, Command):
 
 def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent: tuple[Any, ...] = ()) -> Reads[Opening]:
     """Load what a conduct from the beginning is judged by; refuse one that cannot begin."""
-    yield from start.refuse_missing_grants(start.needed_grants(conduct.operation.command_name))
+    yield from start.refuse_missing_grants(start.issued_commands(conduct.operation.command_name))
     refuse_begun(procedure)
     run = yield from require_if_given(Run, procedure.parent_run_id)
     start.refuse_idle_run(run, StartProcedure)
@@ -251,7 +251,7 @@ def load_first_opening(conduct: Conduct, procedure: Procedure, call: Call, sent:
 
 def load_resumption(conduct: Conduct, procedure: Procedure, call: Call) -> Reads[tuple[Opening, ProcedureStepsResolved]]:
     """Load what a conduct that resumes is judged by, and its pin; refuse one that cannot resume."""
-    yield from start.refuse_missing_grants(start.needed_grants(conduct.operation.command_name))
+    yield from start.refuse_missing_grants(start.issued_commands(conduct.operation.command_name))
     refuse_not_held(procedure)
     run = yield from require_if_given(Run, procedure.parent_run_id)
     start.refuse_idle_run(run, ResumeProcedure)

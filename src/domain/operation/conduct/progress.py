@@ -1,7 +1,7 @@
 """The progress of conducts: one row for each procedure or run, overwritten as its conduct goes on.
 These rows are no record: what was done is in the ledger, and the result is on the stream."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -58,16 +58,17 @@ class Submission(Record):
     surface_id: UUID
     conduit_id: UUID
     correlation_id: UUID
+    proven_group_ids: list[UUID] = field(default_factory=list, kw_only=True)  # The groups that its submitter's token told.
 
     def submission(self) -> dict[str, Any]:
         """Return the ids of the conduct and of its submitter."""
-        return {field.name: getattr(self, field.name) for field in fields(Submission)}
+        return {one.name: getattr(self, one.name) for one in fields(Submission)}
 
 
 def submission_fields(call: Call) -> dict[str, Any]:
     """Return the ids of the conduct that a call opens, and of its submitter."""
-    submitter = ("principal_id", "surface_id", "conduit_id", "correlation_id")
-    return {"conduct_id": call.new_id, **{name: getattr(call, name) for name in submitter}}
+    submitter = {name: getattr(call, name) for name in ("principal_id", "surface_id", "conduit_id", "correlation_id")}
+    return {"conduct_id": call.new_id, **submitter, "proven_group_ids": sorted(call.proven_group_ids)}
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,12 @@ RUN_ISSUED = ("AbortRun", "CompleteRun", "HoldRun")
 
 def needed_grants(command_name: str) -> tuple[str, ...]:
     """Return the permissions that a command of a procedure needs; one that conducts needs those of its end too."""
-    return (command_name, *(ISSUED[MODES[command_name]] if command_name in MODES else ()))
+    return (command_name, *issued_commands(command_name))
+
+
+def issued_commands(command_name: str) -> tuple[str, ...]:
+    """Return what a conduct that a command opens issues as its submitter; nothing where it opens none."""
+    return ISSUED[MODES[command_name]] if command_name in MODES else ()
 
 
 def refuse_missing(objection: str | None, missing: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
         "/language-models", entry(model="m-1", snapshot_pin=f"m-1-{mark}", endpoint_note="Through the site gateway")
     )
     ids["agent_id"] = await create_agent(api, "RunDebriefer", mark)
-    ids["proposal_id"] = await proposal(api, mark, UUID(ids["asset_id"]))
+    ids["caution_proposal_id"] = await proposal(api, mark, UUID(ids["asset_id"]))
     ids["subscriber_name"] = "caution_promoter"
     ids["logged_event_id"] = await next_event(api, ids["subscriber_name"], "DecisionRegistered")
 

@@ -28,6 +28,7 @@ from tests.support.domain.lifecycles import safety as safety
 from tests.support.domain.lifecycles import subject as subject
 from tests.support.domain.lifecycles import supply as supply
 from tests.support.domain.lifecycles import template as ladder_lifecycles
+from tests.support.domain.lifecycles import trust as trust
 from tests.support.domain.world import START, World, new_id
 
 
@@ -435,32 +436,13 @@ BROUGHT = (
     decision,
     agent,
     federation,
+    trust,
 )
 """The contexts that bring their tables themselves."""
 LIVES = (
     *(ACTOR, VISIT, ASSET, FAMILY, MODEL, FRAME, MOUNT, ASSEMBLY, FACILITY),
     *(life for context in BROUGHT for life in context.LIVES),
 )
-
-
-def zone_begins(world: World) -> tuple[UUID, Scene]:
-    return world.create(command("define_zone", {"name": "Experiment hall"})), Scene()
-
-
-def conduit_begins(world: World) -> tuple[UUID, Scene]:
-    ends = {"source_zone_id": new_id(), "target_zone_id": new_id()}
-    return world.create(command("define_conduit", {"name": "Hall network", **ends})), Scene()
-
-
-def surface_begins(world: World) -> tuple[UUID, Scene]:
-    return world.create(command("define_surface", {"name": "Endstation A console", "kind": "HTTP"})), Scene()
-
-
-def policy_begins(world: World) -> tuple[UUID, Scene]:
-    (conduit_id, _), (surface_id, _) = conduit_begins(world), surface_begins(world)
-    scene = Scene(principal_id=new_id())
-    grant = {"conduit_id": conduit_id, "surface_id": surface_id, "permitted_principal_ids": [scene.principal_id, new_id()]}
-    return world.create(command("define_policy", {"name": "Crew", **grant, "permitted_commands": ["GetVisit"]})), scene
 
 
 def role_begins(world: World) -> tuple[UUID, Scene]:
@@ -480,16 +462,6 @@ def fixture_begins(world: World) -> tuple[UUID, Scene]:
 
 
 STATELESS = (
-    Lifecycle("Zone", "define_zone", zone_begins, {}, {}),
-    Lifecycle("Conduit", "define_conduit", conduit_begins, {}, {}),
-    Lifecycle("Surface", "define_surface", surface_begins, {}, {}),
-    Lifecycle(
-        "Policy",
-        "define_policy",
-        policy_begins,
-        {},
-        {"revoke_grant": Verb(given=lambda scene: {"permitted_principal_id": scene.principal_id, "reason": "over"})},
-    ),
     Lifecycle("Role", "define_role", role_begins, {}, {}),
     Lifecycle(
         "Fixture",

@@ -1,0 +1,214 @@
+"""Proposals: how a command that was approved is carried out, once, as its proposer; how one that nobody approves expires;
+and what its proposer and its approver are answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from baton.application.commands import Commands, execute_with_retry
+from baton.application.dry_runs import would_record
+from baton.application.ports import Caller, EventRow, Job, Store, WorkItem, WorkProgress
+from baton.application.reactions import event_memo
+from baton.application.service import Service
+from baton.application.unit_of_work import load_row, load_state
+from baton.domain.kernel import Command, Event
+from baton.domain.shared.refusals import (
+    ConcurrencyError,
+    IdempotencyClaimLostError,
+    IdempotencyConflictError,
+    Refusal,
+    UnauthorizedError,
+    Unavailable,
+    kept_form,
+    kept_refusal,
+)
+from baton.domain.trust import proposal as rules
+from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.proposal import Proposal, ProposalContent, ProposalStatus, ProposalView, Rehearsal
+
+NOT_KEYED_OUTSIDE = "\t"  # no surface takes a key with it: what is carried out cannot be forestalled under its key
+EVERYWHERE = (UnauthorizedError, ApprovalRequiredError, ConcurrencyError, IdempotencyConflictError)
+
+
+class ProposedWork:
+    """A proposal as its proposer waits for it: its command's answer, or why it came to nothing."""
+
+    workflow = rules.CARRIED_OUT_AS
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def job(self, work_id: UUID) -> Job:
+        return proposal_job(work_id, news=False)
+
+    async def item(self, work_id: UUID) -> WorkItem | None:
+        if (proposal := await load_state(self._store, Proposal, work_id)) is None:
+            return None
+        ids = {"proposal_id": str(work_id), "work_id": str(work_id)}
+        return WorkItem(proposal.proposed_by, rules.GetProposal.__name__, ids, proposal.correlation_id)
+
+    async def progress(self, work_id: UUID) -> WorkProgress | None:
+        proposal = await self._load(work_id)
+        if proposal.approved_by is not None:
+            return WorkProgress(1, 2, "approved, and being carried out")
+        return WorkProgress(0, 2, f"waits for approval until {proposal.expires_at:%Y-%m-%d %H:%M:%S}Z")
+
+    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
+        proposal = await self._load(work_id)
+        content = await load_row(self._store, ProposalContent, proposal_id=work_id)
+        match proposal.status:
+            case ProposalStatus.OPEN:
+                return None
+            case ProposalStatus.CARRIED_OUT:
+                return (content and content.answer) or {}
+            case ProposalStatus.REFUSED:
+                raise refusal_kept(proposal, content)
+            case ProposalStatus.REJECTED:
+                raise rules.ProposalRejectedError(f"This was not approved: {proposal.reason}")
+            case ProposalStatus.WITHDRAWN:
+                raise rules.ProposalWithdrawnError("This was withdrawn before anybody approved it.")
+            case ProposalStatus.EXPIRED:
+                raise rules.ProposalExpiredError("Nobody approved this in time; call it again to propose it anew.")
+
+    async def unfinished_ids(self) -> Sequence[UUID]:
+        async with self._store.session() as session:
+            return await session.all_members(rules.OPEN_PROPOSALS)
+
+    async def _load(self, work_id: UUID) -> Proposal:
+        proposal = await load_state(self._store, Proposal, work_id)
+        assert proposal is not None, "what is waited for was proposed"
+        return proposal
+
+
+class ApprovalWork(ProposedWork):
+    """A proposal as its approver waits for it: what came of the command, be that its answer or its refusal."""
+
+    workflow = rules.APPROVED_AS
+
+    async def job(self, work_id: UUID) -> Job:
+        return proposal_job(work_id)
+
+    async def item(self, work_id: UUID) -> WorkItem | None:
+        return None  # it is found as what its proposer waits for
+
+    async def answer(self, work_id: UUID) -> Mapping[str, Any] | None:
+        proposal = await self._load(work_id)
+        if proposal.status is rules.OPEN:
+            return None
+        content = await load_row(self._store, ProposalContent, proposal_id=work_id)
+        came = {} if content is None else {"answer": content.answer, "refusal": content.refusal}
+        none = {"answer": None, "refusal": None}
+        return {"proposal_id": str(work_id), "status": proposal.status.value, **none, **came}
+
+    async def unfinished_ids(self) -> Sequence[UUID]:
+        return ()
+
+
+def proposal_job(proposal_id: UUID, event: EventRow | None = None, *, news: bool = True) -> Job:
+    """Return the job that settles a proposal; with news, the one that waits for it is told to look again."""
+    kind, memo = rules.CARRIED_OUT_AS, {} if event is None else event_memo(event)
+    return Job(kind, f"{kind}:{proposal_id}", str(proposal_id), {}, f"Proposal {proposal_id}", news=news, memo=memo)
+
+
+def refusal_kept(proposal: Proposal, content: ProposalContent | None) -> Refusal:
+    """Return the refusal that an approved command got."""
+    kept = None if content is None else content.refusal
+    if kept is None:
+        return rules.ProposalNotCarriedOutError("This was approved, and refused when it was given.", reason=proposal.code)
+    known = (*(proposal.operation.refusals if proposal.operation is not None else ()), *EVERYWHERE)
+    if kept["code"] not in {kind.__name__ for kind in known}:
+        return rules.ProposalNotCarriedOutError(kept["detail"], reason=kept["reason"], facts={"code": kept["code"]})
+    return kept_refusal(kept, known)
+
+
+@dataclass
+class SettlementSubscriber:
+    """Has proposals settled: when they are made, so that they expire, and when somebody decides about them."""
+
+    name: str = "proposals"
+    workflows: tuple[str, ...] = (rules.CARRIED_OUT_AS,)
+    events: tuple[type[Event], ...] = (
+        *(rules.ProposalOpened, rules.ProposalApproved, rules.ProposalRejected, rules.ProposalWithdrawn),
+    )
+    enabled: bool = True
+
+    async def jobs(self, event: EventRow) -> Sequence[Job]:
+        return [proposal_job(event.stream_id, event)]
+
+
+@dataclass
+class Proposals:
+    """Settles proposals; everything may be repeated."""
+
+    commands: Commands
+    service: Service
+
+    async def settle(self, proposal_id: UUID) -> float | None:
+        """Carry out what was approved, or expire what nobody approved in time; return in how many seconds to look again, or
+        None where the proposal is closed."""
+        proposal = await load_state(self.commands.store, Proposal, proposal_id)
+        if proposal is None or proposal.status is not rules.OPEN:  # the engine may know more than the record
+            return None
+        if proposal.approved_by is not None:
+            await self._carry_out(proposal)
+            return None
+        if (left := (proposal.expires_at - self.commands.clock()).total_seconds()) > 0:
+            return left
+        await self._record(rules.ExpireProposal(), proposal)
+        return None
+
+    async def _carry_out(self, proposal: Proposal) -> None:
+        """Give the command as its proposer, under a key of the proposal, and record what came of it."""
+        try:
+            command, caller = await self._command(proposal), proposer(proposal, proposal.approved_by)
+            if "wait" in type(command).model_fields:
+                command = command.model_copy(update={"wait": 0})
+            key = f"{rules.CARRIED_OUT_AS}{NOT_KEYED_OUTSIDE}{proposal.id}"
+            result = await self.service.execute(command, caller, target_id=proposal.target_id, key=key)
+            outcome = rules.RecordProposalOutcome(status=result.status, answer=dict(result.body) if result.body else None)
+        except (Unavailable, IdempotencyClaimLostError):
+            raise
+        except Refusal as refusal:
+            outcome = rules.RecordProposalOutcome(refusal=kept_form(refusal))
+        await self._record(outcome, proposal)
+
+    async def rehearse(self, proposal: Proposal, view: ProposalView, texts: bool) -> ProposalView:
+        """Return the view of a proposal with what its command would do now."""
+        try:
+            command = await self._command(proposal)
+            decided = await self.commands.rehearse(command, proposer(proposal, proposal.proposed_by), proposal.target_id)
+        except Unavailable:
+            raise
+        except Refusal as refusal:
+            return view.model_copy(update={"rehearsal": Rehearsal(would=None, refusal=kept_form(refusal))})
+        events = tuple(would_record(decided.batch, command, texts=True))
+        shown = events if texts else tuple(map(rules.without_texts, events))
+        return view.model_copy(update={"rehearsal": Rehearsal(would=shown, refusal=None)})
+
+    async def _command(self, proposal: Proposal) -> Command:
+        """Return what was asked for, as the surface that took it read it."""
+        content = await load_row(self.commands.store, ProposalContent, proposal_id=proposal.id)
+        if proposal.operation is None or content is None or content.request is None:
+            detail = f"This release cannot give {proposal.command_name} as it was proposed; have it proposed again."
+            raise rules.ProposalNotCarriedOutError(detail, reason="not_known_any_more")
+        command: Command = proposal.operation.input.model_validate_json(orjson.dumps(content.request))  # type: ignore[assignment]
+        return command
+
+    async def _record(self, command: Command, proposal: Proposal) -> None:
+        await execute_with_retry(self.commands, command, Caller.system(proposal.correlation_id), target_id=proposal.id)
+
+
+def proposer(proposal: Proposal, approved_by: UUID | None) -> Caller:
+    """Return who proposed something, as whom it is carried out once it is approved."""
+    return Caller(
+        proposal.proposed_by,
+        proposal.surface_id,
+        proposal.correlation_id,
+        causation_id=proposal.id,
+        conduit_id=proposal.conduit_id,
+        proven_group_ids=frozenset(proposal.proven_group_ids),
+        approved_by=approved_by,
+    )

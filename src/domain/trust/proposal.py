@@ -1,0 +1,518 @@
+"""A proposal: a command that its caller holds only with approval, waiting for a second person. It is carried out as the
+proposer once somebody approves whom the policy names and who holds the command. What was asked for is kept beside the stream
+until the proposal is closed; after that only what the command itself would have recorded is kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from baton.domain.kernel import (
+    Aggregate,
+    Call,
+    Command,
+    Event,
+    IdSet,
+    JudgedCreation,
+    JudgedVerb,
+    Outcome,
+    State,
+    TimeTravel,
+    copy_with,
+)
+from baton.domain.registry import REGISTRY, Operation
+from baton.domain.shared.answer_form import AnswerForm
+from baton.domain.shared.dry_run import WouldRecord
+from baton.domain.shared.listing import ListQuery, Summary
+from baton.domain.shared.ports import Ports
+from baton.domain.shared.reads import AskPort, Reads, find_all, is_permitted, own_access, permitted_commands, record_of
+from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
+from baton.domain.shared.text import FreeText
+from baton.domain.shared.writes import Answer, Delist, Enlist, Put, Record
+from baton.domain.trust.policy import Policy
+
+CARRIED_OUT_AS = "proposal"  # The kind of long work that a proposal is for its proposer, and of its workflow.
+APPROVED_AS = "approval"  # The kind of long work that it is for its approver.
+OPEN_PROPOSALS = "proposal-open"  # Look-up kind: every proposal that is not closed.
+
+
+class ProposalStatus(StrEnum):
+    OPEN = "Open"
+    CARRIED_OUT = "CarriedOut"
+    REFUSED = "Refused"
+    REJECTED = "Rejected"
+    WITHDRAWN = "Withdrawn"
+    EXPIRED = "Expired"
+
+
+OPEN, CARRIED_OUT, REFUSED, REJECTED, WITHDRAWN, EXPIRED = ProposalStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal(State):
+    """A proposal is a command that waits for the approval of a second person, and what became of it."""
+
+    command_name: str
+    target_id: UUID | None
+    proposed_by: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    correlation_id: UUID
+    proven_group_ids: IdSet
+    policy_ids: IdSet
+    expires_at: datetime
+    status: ProposalStatus = OPEN
+    approved_by: UUID | None = None  # Set while it is Open too: then it is being carried out.
+    approved_at: datetime | None = None
+    closed_at: datetime | None = None
+    reason: FreeText | None = None  # Of its approval, rejection or withdrawal.
+    code: str | None = None  # The class by which the command was refused.
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation that is proposed; None where this release does not have it any more."""
+        return next((one for one in REGISTRY if one.command_name == self.command_name), None)
+
+
+@dataclass(frozen=True)
+class ProposalContent(Record):
+    """What was asked for, while the proposal is open; what it would have recorded; and what came of it."""
+
+    relation: ClassVar[str] = "proposal_contents"
+    key: ClassVar[tuple[str, ...]] = ("proposal_id",)
+    proposal_id: UUID
+    request: dict[str, Any] | None
+    would: list[dict[str, Any]]
+    answer: dict[str, Any] | None = None
+    refusal: dict[str, Any] | None = None
+
+
+proposal = Aggregate(Proposal, "/proposals", context="trust")
+
+
+class ProposalOpened(Event, of=proposal):
+    """A command was proposed that its caller holds only with approval."""
+
+    command_name: str
+    target_id: UUID | None
+    proposed_by: UUID
+    surface_id: UUID
+    conduit_id: UUID
+    correlation_id: UUID
+    proven_group_ids: IdSet
+    policy_ids: IdSet
+    expires_at: datetime
+
+
+class ProposalApproved(Event, of=proposal):
+    """A second person approved; the command is carried out as the proposer."""
+
+    approved_by: UUID
+    reason: FreeText | None
+
+
+class ProposalCarriedOut(Event, of=proposal):
+    """The command was carried out; its own events tell what it did."""
+
+    status: int
+
+
+class ProposalRefused(Event, of=proposal):
+    """The command was approved, and refused when it was given."""
+
+    code: str
+    cause: str | None
+    detail: FreeText
+
+
+class ProposalRejected(Event, of=proposal):
+    """A second person did not approve."""
+
+    rejected_by: UUID
+    reason: FreeText
+
+
+class ProposalWithdrawn(Event, of=proposal):
+    """The proposer took the proposal back."""
+
+    reason: FreeText
+
+
+class ProposalExpired(Event, of=proposal):
+    """Nobody approved in time."""
+
+
+@proposal.evolve
+def evolve(proposal: Proposal, event: Event) -> Proposal:
+    closed = {"closed_at": event.occurred_at}
+    match event:
+        case ProposalApproved():
+            return copy_with(proposal, approved_by=event.approved_by, approved_at=event.occurred_at, reason=event.reason)
+        case ProposalCarriedOut():
+            return copy_with(proposal, status=CARRIED_OUT, **closed)
+        case ProposalRefused():
+            return copy_with(proposal, status=REFUSED, code=event.code, **closed)
+        case ProposalRejected():
+            return copy_with(proposal, status=REJECTED, reason=event.reason, **closed)
+        case ProposalWithdrawn():
+            return copy_with(proposal, status=WITHDRAWN, reason=event.reason, **closed)
+        case ProposalExpired():
+            return copy_with(proposal, status=EXPIRED, **closed)
+        case _:
+            raise TypeError(f"{type(event).__name__} cannot follow on a proposal")
+
+
+class OwnProposalError(Forbidden, context="trust", reason="own_proposal"):
+    """Nobody approves or rejects what they proposed themselves."""
+
+
+class NotAnApproverError(Forbidden, context="trust", reason="not_named"):
+    """The policy that asks for the approval does not name the caller."""
+
+
+class ApproverLacksCommandError(Forbidden, context="trust", reason="command_not_permitted"):
+    """Only who holds a command without approval may approve it."""
+
+
+class ProposalOfAnotherError(Forbidden, context="trust", reason="not_the_proposer"):
+    """Only who proposed something takes it back."""
+
+
+class ProposalNotCarriedOutError(Conflict, context="trust"):
+    """What was proposed came to nothing."""
+
+
+class ProposalRejectedError(ProposalNotCarriedOutError, context="trust", reason="rejected"):
+    """A second person did not approve what was proposed."""
+
+
+class ProposalWithdrawnError(ProposalNotCarriedOutError, context="trust", reason="withdrawn"):
+    """What was proposed was taken back."""
+
+
+class ProposalExpiredError(ProposalNotCarriedOutError, context="trust", reason="expired"):
+    """Nobody approved what was proposed in time."""
+
+
+class Proposed(AnswerForm):
+    """The answer to a command that its caller holds only with approval: nothing has happened yet.
+
+    `get_work` tells under `work_id` how it ends; `would` is what the command would record now.
+    """
+
+    proposal_id: UUID
+    work_id: UUID
+    expires_at: datetime
+    would: tuple[WouldRecord, ...]
+
+
+@proposal.inner(creates=True)
+class OpenProposal(JudgedCreation[Sequence[Policy]]):
+    """Record a command that was asked for by somebody who holds it only with approval."""
+
+    command_name: str
+    target_id: UUID | None
+    request: dict[str, Any]
+    would: list[dict[str, Any]]
+    policy_ids: IdSet
+
+    def gather(self, call: Call) -> Reads[Sequence[Policy]]:
+        return tuple((yield from find_all(Policy, self.policy_ids)).values())
+
+    def decide(self, call: Call, policies: Sequence[Policy]) -> Outcome:
+        seconds = min(policy.approval.expires_after for policy in policies if policy.approval is not None)
+        expires_at = call.now + timedelta(seconds=seconds)
+        opened = ProposalOpened(
+            command_name=self.command_name,
+            target_id=self.target_id,
+            proposed_by=call.principal_id,
+            surface_id=call.surface_id,
+            conduit_id=call.conduit_id,
+            correlation_id=call.correlation_id,
+            proven_group_ids=call.proven_group_ids,
+            policy_ids=self.policy_ids,
+            expires_at=expires_at,
+        )
+        told = {"proposal_id": str(call.new_id), "work_id": str(call.new_id), "expires_at": expires_at.isoformat()}
+        content = Put(ProposalContent(call.new_id, self.request, self.would))
+        return [opened, Enlist(OPEN_PROPOSALS, ""), content, Answer(told, status=202)]
+
+
+@dataclass(frozen=True)
+class ApproverFacts:
+    """What somebody who is to approve or reject is judged by."""
+
+    policies: tuple[Policy, ...]
+    group_ids: frozenset[UUID]
+    holds_command: bool
+
+    def names(self, principal_id: UUID) -> bool:
+        """Return whether a policy of the proposal names them as approver."""
+        approvals = [policy.approval for policy in self.policies if policy.approval is not None]
+        return any(principal_id in one.principals or self.group_ids & one.groups for one in approvals)
+
+
+def approver_facts(proposal: Proposal) -> Reads[ApproverFacts]:
+    """Load what the caller is judged by as an approver of this proposal."""
+    policies = yield from find_all(Policy, proposal.policy_ids)
+    access = yield from own_access()
+    holds = yield from is_permitted(proposal.command_name)
+    return ApproverFacts(tuple(policies.values()), frozenset(group.id for group in access.groups), holds)
+
+
+def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFacts) -> Refusal | None:
+    """Return why somebody may not approve or reject a proposal, or None."""
+    if principal_id == proposal.proposed_by:
+        return OwnProposalError("You proposed this yourself; have somebody else decide, or withdraw it.")
+    if not facts.names(principal_id):
+        return NotAnApproverError("The policy names others to approve this; get_proposal says whom.")
+    return None
+
+
+class ClosingCommand(Command):
+    """A command that a proposal which is being carried out refuses."""
+
+    def require(self, proposal: Proposal) -> None:
+        if proposal.approved_by is not None:
+            raise self.cannot(
+                "approved", "The proposal was approved and is being carried out; get_proposal tells how it goes."
+            )
+
+    def refuse_late(self, proposal: Proposal, now: datetime) -> None:
+        """Refuse where the time to approve is over, whether that is on record already or not."""
+        if now >= proposal.expires_at:
+            raise self.cannot("expired", "The time to approve is over; have the command proposed again.")
+
+
+class ProposalOutcome(AnswerForm):
+    """What came of an approval: the command's answer, or the refusal it got."""
+
+    proposal_id: UUID
+    status: ProposalStatus
+    answer: dict[str, Any] | None
+    refusal: dict[str, Any] | None
+
+
+class ProposalAccepted(AnswerForm):
+    """An approval that is on record, whose command is still being carried out."""
+
+    proposal_id: UUID
+    work_id: UUID
+
+
+@proposal.command(
+    post="/{proposal_id}/approve",
+    allowed=[OPEN],
+    status=200,
+    returns=ProposalOutcome,
+    accepted=ProposalAccepted,
+    work=APPROVED_AS,
+)
+class ApproveProposal(ClosingCommand, JudgedVerb[Proposal, ApproverFacts]):
+    """Let a proposed command be carried out at once, as its proposer; the outcome is on the proposal.
+
+    It takes somebody whom the policy names, who holds the command without approval and did not propose it.
+    """
+
+    reason: Annotated[str, proposal.text("approval_reason", 500, label="reason", personal=True)] | None = None
+    wait: Annotated[int, Field(ge=0, le=60, description="Seconds to wait for the outcome.")] = 30
+
+    def gather(self, proposal: Proposal, call: Call) -> Reads[ApproverFacts]:
+        return (yield from approver_facts(proposal))
+
+    def decide(self, proposal: Proposal, call: Call, facts: ApproverFacts) -> Outcome:
+        if (objection := approver_objection(proposal, call.principal_id, facts)) is not None:
+            raise objection
+        if not facts.holds_command:
+            detail = f"You do not hold {proposal.command_name} without approval yourself; have somebody approve who does."
+            raise ApproverLacksCommandError(detail)
+        self.refuse_late(proposal, call.now)
+        ids = ProposalAccepted(proposal_id=proposal.id, work_id=proposal.id)
+        return [ProposalApproved(approved_by=call.principal_id, reason=self.reason), Answer(ids.model_dump(mode="json"))]
+
+
+@proposal.command(post="/{proposal_id}/reject", allowed=[OPEN])
+class RejectProposal(ClosingCommand, JudgedVerb[Proposal, tuple[ApproverFacts, "ProposalContent | None"]]):
+    """Do not approve a proposed command; it takes somebody whom the policy names as approver."""
+
+    reason: Annotated[str, proposal.text("rejection_reason", 500, label="reason", personal=True)]
+
+    def gather(self, proposal: Proposal, call: Call) -> Reads[tuple[ApproverFacts, ProposalContent | None]]:
+        return (yield from approver_facts(proposal)), (yield from content_of(proposal))
+
+    def decide(self, proposal: Proposal, call: Call, facts: tuple[ApproverFacts, ProposalContent | None]) -> Outcome:
+        approver, content = facts
+        if (objection := approver_objection(proposal, call.principal_id, approver)) is not None:
+            raise objection
+        self.refuse_late(proposal, call.now)
+        return [ProposalRejected(rejected_by=call.principal_id, reason=self.reason), *close_content(content)]
+
+
+@proposal.command(post="/{proposal_id}/withdraw", allowed=[OPEN])
+class WithdrawProposal(ClosingCommand, JudgedVerb[Proposal, "ProposalContent | None"]):
+    """Take back what you proposed."""
+
+    reason: Annotated[str, proposal.text("withdrawal_reason", 500, label="reason", personal=True)]
+
+    def gather(self, proposal: Proposal, call: Call) -> Reads[ProposalContent | None]:
+        return (yield from content_of(proposal))
+
+    def decide(self, proposal: Proposal, call: Call, content: ProposalContent | None) -> Outcome:
+        if call.principal_id != proposal.proposed_by:
+            raise ProposalOfAnotherError(
+                "Somebody else proposed this; an approver rejects it, and only the proposer withdraws it."
+            )
+        self.refuse_late(proposal, call.now)
+        return [ProposalWithdrawn(reason=self.reason), *close_content(content)]
+
+
+def content_of(proposal: Proposal) -> Reads[ProposalContent | None]:
+    """Return what is kept of a proposal beside its stream."""
+    return (yield from record_of(ProposalContent, proposal_id=proposal.id))
+
+
+def close_content(content: ProposalContent | None, **outcome: Any) -> Outcome:
+    """Return what closes a proposal beside its stream: its outcome is kept, and of its request nothing."""
+    kept = [] if content is None else [Put(replace(content, request=None, **outcome))]
+    return [Delist(OPEN_PROPOSALS, ""), *kept]
+
+
+@proposal.inner()
+class ExpireProposal(JudgedVerb[Proposal, "ProposalContent | None"]):
+    """Record that nobody approved in time; one that was approved, or is closed, stays as it is."""
+
+    def gather(self, proposal: Proposal, call: Call) -> Reads[ProposalContent | None]:
+        return (yield from content_of(proposal))
+
+    def decide(self, proposal: Proposal, call: Call, content: ProposalContent | None) -> Outcome:
+        is_due = proposal.status is OPEN and proposal.approved_by is None and call.now >= proposal.expires_at
+        return [ProposalExpired(), *close_content(content)] if is_due else []
+
+
+@proposal.inner()
+class RecordProposalOutcome(JudgedVerb[Proposal, "ProposalContent | None"]):
+    """Record what came of an approved command, once."""
+
+    status: int | None = None
+    answer: dict[str, Any] | None = None
+    refusal: dict[str, Any] | None = None
+
+    def gather(self, proposal: Proposal, call: Call) -> Reads[ProposalContent | None]:
+        return (yield from content_of(proposal))
+
+    def decide(self, proposal: Proposal, call: Call, content: ProposalContent | None) -> Outcome:
+        if proposal.status is not OPEN or proposal.approved_by is None:
+            return []
+        if self.refusal is not None:
+            known = {"code": self.refusal["code"], "cause": self.refusal["reason"], "detail": self.refusal["detail"]}
+            return [ProposalRefused(**known), *close_content(content, refusal=self.refusal)]
+        assert self.status is not None, "what was not refused was answered"
+        return [ProposalCarriedOut(status=self.status), *close_content(content, answer=self.answer)]
+
+
+class Rehearsal(AnswerForm):
+    """What the proposed command would do if it was carried out now: what it would record, or how it would be refused."""
+
+    would: tuple[WouldRecord, ...] | None
+    refusal: dict[str, Any] | None
+
+
+class ProposalView(AnswerForm):
+    """A proposal: the command, who may approve it, and what came of it.
+
+    `request` is shown to its proposer and to who may approve, while it is open; `would` is what the command would have
+    recorded when it was proposed, and `rehearsal` what it would do now.
+    """
+
+    id: UUID
+    proposal_id: UUID
+    created_at: datetime
+    command_name: str
+    target_id: UUID | None
+    request: dict[str, Any] | None
+    would: tuple[WouldRecord, ...]
+    rehearsal: Rehearsal | None
+    proposed_by: UUID
+    surface_id: UUID
+    policy_ids: IdSet
+    approver_ids: IdSet
+    approver_group_ids: IdSet
+    may_approve: bool
+    why_not: str | None
+    expires_at: datetime
+    status: ProposalStatus
+    approved_by: UUID | None
+    reason: FreeText | None
+    answer: dict[str, Any] | None
+    refusal: dict[str, Any] | None
+    closed_at: datetime | None
+
+
+@proposal.query(get="/{proposal_id}", returns=ProposalView)
+class GetProposal(TimeTravel):
+    """One proposal: the command, what it would do now, who may approve it, and whether you may."""
+
+    def answer(self, proposal: Proposal, call: Call) -> Reads[Any]:
+        content = yield from content_of(proposal)
+        facts = yield from approver_facts(proposal)
+        objection = approver_objection(proposal, call.principal_id, facts)
+        if objection is None and not facts.holds_command:
+            objection = ApproverLacksCommandError(f"You do not hold {proposal.command_name} without approval yourself.")
+        approvals = [policy.approval for policy in facts.policies if policy.approval is not None]
+        is_party = call.principal_id == proposal.proposed_by or facts.names(call.principal_id)
+        texts = "ReadEventTexts" in (yield from permitted_commands())
+        is_open = proposal.status is OPEN and not self.travels
+        view = ProposalView(
+            id=proposal.id,
+            proposal_id=proposal.id,
+            created_at=proposal.created_at,
+            command_name=proposal.command_name,
+            target_id=proposal.target_id,
+            request=content.request if content is not None and is_open and is_party else None,
+            would=shown_events(content, texts),
+            rehearsal=None,
+            proposed_by=proposal.proposed_by,
+            surface_id=proposal.surface_id,
+            policy_ids=proposal.policy_ids,
+            approver_ids=frozenset().union(*(one.principals for one in approvals)),
+            approver_group_ids=frozenset().union(*(one.groups for one in approvals)),
+            may_approve=objection is None and is_open and proposal.approved_by is None,
+            why_not=None if objection is None else objection.detail,
+            expires_at=proposal.expires_at,
+            status=proposal.status,
+            approved_by=proposal.approved_by,
+            reason=proposal.reason if texts or is_party else None,
+            answer=content.answer if content is not None and proposal.status is CARRIED_OUT else None,
+            refusal=content.refusal if content is not None and proposal.status is REFUSED else None,
+            closed_at=proposal.closed_at,
+        )
+        if not is_open or proposal.approved_by is not None:
+            return view
+        return AskPort(Ports.rehearse_proposal, (proposal, view, texts))
+
+
+def shown_events(content: ProposalContent | None, texts: bool) -> tuple[WouldRecord, ...]:
+    """Return what a proposed command would have recorded; free texts are null where they may not be read."""
+    events = () if content is None else tuple(map(WouldRecord.model_validate, content.would))
+    return events if texts else tuple(without_texts(event) for event in events)
+
+
+def without_texts(event: WouldRecord) -> WouldRecord:
+    """Return an event that would be recorded with its free texts null."""
+    kind = REGISTRY.aggregates[event.stream].events[event.event_type]
+    return event.model_copy(update={"payload": kind.without_texts(event.payload)})
+
+
+@proposal.listing(
+    Summary.from_state(proposal, "command_name target_id proposed_by status approved_by expires_at closed_at created_at")
+)
+class ListProposals(ListQuery):
+    """Proposals in the order they were made."""
+
+    status: ProposalStatus | None = None
+    command_name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    proposed_by: UUID | None = None
