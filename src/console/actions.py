@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 import orjson
 
 from baton.api.errors import RequestValidationError, RouteNotFoundError
 from baton.api.http import Request, Response
 from baton.api.parsing import refuse_nul
-from baton.client.refusals import ClientError
+from baton.client.refusals import ClientError, ProposedError
 from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import (
@@ -37,6 +38,7 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from baton.domain.shared.naming import name_field
 from baton.domain.shared.refusals import Refusal
+from baton.domain.trust.proposal import ApproveProposal, Proposal
 
 if TYPE_CHECKING:
     from baton.console.console import Console
@@ -100,12 +102,13 @@ class CommandForms:
     ) -> Response:
         operation = form.operation
         client = InProcessClient.of(self._console.parts.edge, session.caller)
-        answer = await client.carry_out(client.session.call(operation, arguments, key=typed.get(KEY) or None))
-        said = told_of(operation, answer)
-        to = destination(form, answer, typed, session.sign_message(said), client.session.position)
-        if request.header(b"x-fragment") is not None:
-            return Response(200, orjson.dumps({"to": to, "said": said}), [(b"cache-control", b"no-store")])
-        return redirect(to)
+        try:
+            answer = await client.carry_out(client.session.call(operation, arguments, key=typed.get(KEY) or None))
+        except ProposedError as error:
+            return lead_to_proposal(request, session, error, self._console.zone, client.session.position)
+        return lead_to(
+            request, session, destination(form, answer, typed), told_of(operation, answer), client.session.position
+        )
 
     async def _rehearse(
         self, request: Request, session: ConsoleSession, form: FilledForm, arguments: Mapping[str, Any]
@@ -170,6 +173,7 @@ class CommandForms:
             "key": typed.get(KEY) or uuid4().hex,
             "back": safe_path(typed.get(BACK)) or referring_page(request),
             "may": desk.may(operation),
+            "proposed": desk.proposes(operation),
             "problem": problem,
             "unplaced": None if problem and errors and problem.get("errors") else problem,
             "would": would,
@@ -271,10 +275,12 @@ def told_of(operation: Operation, answer: Any) -> str:
         return (
             f"{len(held)} held, {len(refused)} refused" if refused else f"{len(held)} held" if held else "Nothing was live"
         )
+    if operation is ApproveProposal.operation:
+        return "Approved; it is being carried out"
     return f"{words_of(operation.name)}: done"
 
 
-def destination(form: FilledForm, answer: Any, typed: Mapping[str, str], said: str, position: int) -> str:
+def destination(form: FilledForm, answer: Any, typed: Mapping[str, str]) -> str:
     """Return where a person goes after a command: to what it made, or back."""
     operation, to = form.operation, safe_path(typed.get(BACK))
     made = getattr(answer, operation.aggregate.id_name, None) if operation.creates and operation.aggregate else None
@@ -282,9 +288,26 @@ def destination(form: FilledForm, answer: Any, typed: Mapping[str, str], said: s
         to = href_of(operation.aggregate, made)
     elif to is None and form.target and operation.aggregate is not None:
         to = href_of(operation.aggregate, form.target)
-    path, _, query = (to or "/console").partition("?")
+    return to or "/console"
+
+
+def lead_to(request: Request, session: ConsoleSession, to: str, said: str, position: int) -> Response:
+    """Lead to a page with a message, and have it show everything up to a position; to a script, say where it is."""
+    path, _, query = to.partition("?")
     kept = [(name, value) for name, value in parse_qsl(query) if name not in ("said", "position")]
-    return f"{path}?{urlencode([*kept, ('said', said), ('position', str(position))])}"
+    to = f"{path}?{urlencode([*kept, ('said', session.sign_message(said)), ('position', str(position))])}"
+    if request.header(b"x-fragment") is not None:
+        return Response(200, orjson.dumps({"to": to, "said": said}), [(b"cache-control", b"no-store")])
+    return redirect(to)
+
+
+def lead_to_proposal(
+    request: Request, session: ConsoleSession, error: ProposedError, zone: ZoneInfo, position: int, before: str = ""
+) -> Response:
+    """Lead to the page of what a command became that takes an approval, and say until when it waits."""
+    until = error.proposed.expires_at.astimezone(zone)
+    said = f"{before}Proposed; it waits for approval until {until:%Y-%m-%d %H:%M %Z}."
+    return lead_to(request, session, href_of(Proposal.aggregate, error.proposed.proposal_id), said, position)
 
 
 def safe_path(path: str | None) -> str | None:

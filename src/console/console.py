@@ -3,7 +3,7 @@ declared command it is the form of."""
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo
@@ -16,7 +16,7 @@ from baton.api.parsing import refuse_nul
 from baton.application.identity import InvalidTokenError, UnauthenticatedError
 from baton.application.ports import Caller
 from baton.console.actions import CommandForms, referring_page, typed_in
-from baton.console.desk import Desk, HouseRules
+from baton.console.desk import Desk, Held, HouseRules
 from baton.console.health import Examine, ServiceHealth
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import PAGES, ConsolePage, Handler, MenuGroup, Region
@@ -122,16 +122,16 @@ class Console:
         shell = await self.shell(request, session, None, title="Refused")
         return html_response(self.templates.render("refused.html", {**shell, "problem": problem}), refusal.status)
 
-    def desk(self, session_caller: Caller, permitted: frozenset[str], **options: Any) -> Desk:
+    def desk(self, session_caller: Caller, held: Held, **options: Any) -> Desk:
         """Return a desk for one rendering."""
         known: dict[str, Any] = {"rules": self.rules, "health": self.health, **options}
-        return Desk(self.parts.host.service, session_caller, permitted, self.zone, clock(), **known)
+        return Desk(self.parts.host.service, session_caller, held, self.zone, clock(), **known)
 
     def desk_of(self, request: Request, session: ConsoleSession) -> Desk:
         """Return the desk of a request."""
         refuse_nul(request.path, "path")
         return self.desk(
-            session.caller, session.permitted, path=request.path, query=query_of(request), position=seen_position(request)
+            session.caller, session.held, path=request.path, query=query_of(request), position=seen_position(request)
         )
 
     async def shell(
@@ -140,7 +140,7 @@ class Console:
         """Return what every page shows around its own content."""
         name = None
         if session is not None:
-            me = await self.desk(session.caller, session.permitted).ask(GetMyAccess)
+            me = await self.desk(session.caller, session.held).ask(GetMyAccess)
             name = me["name"] or (
                 "Local operator" if me["principal_id"] == str(session.caller.principal_id) and me["kind"] is None else None
             )
@@ -204,7 +204,7 @@ class Console:
         """Render regions of a view for all who share it."""
         turns = self.parts.streams.reading
         desk = self.desk(
-            view.caller, view.key.permitted, path=view.path, query=view.query, position=position, turns=turns, recorded=False
+            view.caller, view.key.held, path=view.path, query=view.query, position=position, turns=turns, recorded=False
         )
         return await self.render_regions(view.page, desk, names)
 
@@ -219,11 +219,13 @@ class Console:
         query = {name: value for name, value in parameters_in(parameters).items() if name not in PERSONAL}
         caller, address = session.caller, f"{at}?{urlencode(query)}"
 
-        async def make_view() -> LiveView:
-            permitted = await self.sessions.permitted_commands(caller)
-            return LiveView(ViewKey(page.path, address, permitted), page, caller, path, query)
+        async def make_views() -> list[LiveView]:
+            held, groups = await self.sessions.permissions(caller), await self.sessions.proven_groups(caller)
+            shared = ViewKey(page.path, address, held)
+            keys = (shared, replace(shared, person=(caller.principal_id, groups)))
+            return [LiveView(key, page, caller, path, query) for key in keys]
 
-        reader = LiveReader(self.live, request, caller, make_view)
+        reader = LiveReader(self.live, request, caller, make_views)
         return self.parts.streams.respond(reader.frames())
 
 
@@ -267,9 +269,16 @@ def receive_again(body: bytes) -> Receive:
     return receive
 
 
-def halt_addresses(page: ConsolePage, desk: Desk) -> dict[str, str]:
-    """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live."""
+def halt_addresses(page: ConsolePage, desk: Desk) -> dict[str, Any]:
+    """Return the addresses of the halt bar's three buttons: about the page's own thing, or everything that is live; and
+    whether the one that asks nothing further becomes a proposal."""
     kind = page.halts
+    holding = REGISTRY.operations["hold_everything" if kind is None else f"hold_{kind.lower()}"]
+    return {**own_halts(page, desk, kind), "proposed": desk.proposes(holding)}
+
+
+def own_halts(page: ConsolePage, desk: Desk, kind: str | None) -> dict[str, str]:
+    """Return the addresses of the halt bar's buttons."""
     if kind is None:
         scope = {"asset_id": desk.query["beamline"]} if desk.query.get("beamline") else {}
         fields = urlencode({**scope, "reason": HELD_HERE})

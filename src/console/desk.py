@@ -60,13 +60,21 @@ class HouseRules:
         return cls(settings.enforced, settings.four_eyes, settings.enclosure_observation_ttl_seconds)
 
 
+@dataclass(frozen=True)
+class Held:
+    """The permissions of somebody: what they may do at once, and what becomes a proposal when they do it."""
+
+    permitted: frozenset[str] = frozenset()
+    with_approval: frozenset[str] = frozenset()
+
+
 @dataclass
 class Desk:
     """The questions of one rendering, as one person; the same question is asked once."""
 
     service: Service
     caller: Caller
-    permitted: frozenset[str]
+    held: Held
     zone: ZoneInfo
     now: datetime
     path: Mapping[str, str] = field(default_factory=dict)
@@ -80,9 +88,18 @@ class Desk:
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
 
     def may(self, *inputs: "type[Query] | Operation") -> bool:
-        """Return whether the person may ask or do all of these."""
+        """Return whether the person may ask or do all of these, be it that what they do is proposed."""
         operations = (one if isinstance(one, Operation) else one.operation for one in inputs)
-        return all(one.open or one.command_name in self.permitted for one in operations)
+        return all(one.open or one.command_name in self.permitted or self.proposes(one) for one in operations)
+
+    def proposes(self, operation: Operation) -> bool:
+        """Return whether a command becomes a proposal when the person gives it."""
+        return operation.command_name in self.held.with_approval
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """What the person may do at once."""
+        return self.held.permitted
 
     def require(self, operations: Iterable[Operation]) -> None:
         """Raise where the person may not ask all of these."""

@@ -17,7 +17,7 @@ from baton.domain.shared.naming import referred_aggregate
 GOOD, LOOK, STOP, LIVE, PLAIN = "good", "look", "stop", "live", "plain"
 SIGNS = {GOOD: "✓", LOOK: "▲", STOP: "✗", LIVE: "●", PLAIN: "○"}
 LOOKS = {
-    GOOD: """Active Approved Arrived Attested Available Built Completed Converged Entered Granted Healthy InForce
+    GOOD: """Active Approved Arrived Attested Available Built CarriedOut Completed Converged Entered Granted Healthy InForce
         Installed Match Measured Mounted Nominal Permitted Present Production Published Sealed Succeeded
         Trusted Usable Valid Verified Versioned ok""",
     LOOK: """Caution Degraded Draft Expiring Held Maintenance Notice OnHold Pending Planned Proposed Recovering

@@ -58,13 +58,14 @@ class ClosedGate:
 @dataclass(frozen=True)
 class Judgement:
     """Whether something may start: the closed gates, the names of the open ones, the cautions that starting acknowledges,
-    and what is wrong with single fields by their places."""
+    what is wrong with single fields by their places, and what alone is proposed where it takes an approval."""
 
     closed: tuple[ClosedGate, ...] = ()
     open: tuple[str, ...] = ()
     cautions: tuple[Mapping[str, Any], ...] = ()
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     remark: str = ""
+    proposal: str = ""
 
     @property
     def count(self) -> int:

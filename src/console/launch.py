@@ -31,6 +31,14 @@ VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration 
 GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
 NESTED = frozenset({dict, list, tuple})
 MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
+START_PROPOSED = (
+    "You may start a run only with approval, so its start alone is proposed. Once somebody approves, the run is on record and"
+    " has no phases: register and conduct those from its own page."
+)
+REGISTRATION_PROPOSED = (
+    "You may register a procedure only with approval, so that alone is proposed. Once somebody approves, the procedure is on"
+    " record and not conducted: conduct it from its own page."
+)
 LONG_LIST = "Its list of steps is too long to be checked while you type; a dry run checks it."
 GATES_NOT_SHOWN = "Its gates are asked when it starts; showing them before takes the permission PreflightRun."
 
@@ -53,11 +61,12 @@ class Launch(Protocol):
 
 @dataclass(frozen=True)
 class PlanLaunch:
-    """A plan with its method, and the recipes that realise what it is for."""
+    """A plan with its method, and the recipes that realise what it is for; none where only its start is proposed."""
 
     plan: Mapping[str, Any]
     method: Mapping[str, Any]
     recipes: Sequence[Mapping[str, Any]]
+    is_proposed: bool = False
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -80,9 +89,11 @@ class PlanLaunch:
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
         register = RegisterProcedureFromRecipe.operation.command_name
-        own = [gate for gate in (self._unchosen(given), missing_grants([register], desk)) if gate is not None]
+        conducting = () if self.is_proposed else (self._unchosen(given), missing_grants([register], desk))
+        own = [gate for gate in conducting if gate is not None]
+        proposal = START_PROPOSED if self.is_proposed else ""
         if not desk.may(PreflightRun):
-            return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN)
+            return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN, proposal)
         overrides = self.overrides(given.parameters)
         try:
             answer = await desk.ask(
@@ -90,7 +101,8 @@ class PlanLaunch:
             )
         except Refusal as refusal:
             return not_judged(refusal, own, given.faults)
-        refused = [one for one in answer["gates"] if not one["passed"]]
+        asked = [one for one in answer["gates"] if not (self.is_proposed and one["gate"] == "grants_present")]
+        refused = [one for one in asked if not one["passed"]]
         closed = [*await asyncio.gather(*(closed_gate(one, desk) for one in refused)), *own]
         errors = given.faults
         for one in refused:
@@ -99,9 +111,10 @@ class PlanLaunch:
         if errors:
             closed = [*(one for one in closed if one.name != VALID), closed_by_fields(VALID, errors)]
         shut = {one.name for one in closed}
-        passed = dict.fromkeys((*(gate_words(one["gate"]) for one in answer["gates"]), CHOSEN))
+        chosen = () if self.is_proposed else (CHOSEN,)
+        passed = dict.fromkeys((*(gate_words(one["gate"]) for one in asked), *chosen))
         names = tuple(name for name in passed if name not in shut)
-        return Judgement(tuple(closed), names, tuple(answer["acknowledged_cautions"]), errors)
+        return Judgement(tuple(closed), names, tuple(answer["acknowledged_cautions"]), errors, proposal=proposal)
 
     def _unchosen(self, given: GivenLaunch) -> ClosedGate | None:
         """Return the gate that a choice of recipes closes which is not made."""
@@ -116,7 +129,7 @@ class PlanLaunch:
         return ClosedGate(CHOSEN, sentence, (by_hand,))
 
     def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
-        overrides, chosen = self.overrides(given.parameters), list(given.phases) or None
+        overrides, chosen = self.overrides(given.parameters), [] if self.is_proposed else list(given.phases) or None
         started = yield from launching.start_plan(session, self.plan["plan_id"], chosen, given.options, overrides)
         return href_of("Run", started.run_id)
 
@@ -132,6 +145,7 @@ class RecipeLaunch:
 
     recipe: Mapping[str, Any]
     capability: Mapping[str, Any]
+    is_proposed: bool = False
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -153,13 +167,15 @@ class RecipeLaunch:
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
         register = self.shape.operation
-        gate = missing_grants((register.command_name, *needed_grants("ConductProcedure")), desk)
+        needed = () if self.is_proposed else (register.command_name, *needed_grants("ConductProcedure"))
+        gate = missing_grants(needed, desk)
+        proposal = REGISTRATION_PROPOSED if self.is_proposed else ""
         closed, names = ([gate], []) if gate is not None else ([], [gate_words("grants_present")])
         errors = given.faults
         if errors:
             closed.append(closed_by_fields(VALID, errors))
         elif desk.may(register) and len(self.recipe["steps"]) > MOST_TRIED_STEPS:
-            return Judgement(tuple(closed), tuple(names), (), errors, f"{LONG_LIST} {GATES_ASKED_LATER}")
+            return Judgement(tuple(closed), tuple(names), (), errors, f"{LONG_LIST} {GATES_ASKED_LATER}", proposal)
         elif desk.may(register):
             try:
                 await self._try(desk, given)
@@ -169,7 +185,7 @@ class RecipeLaunch:
             except Refusal as refusal:
                 errors = given.place(errors_of(refusal.facts, refusal.detail))
                 closed.append(closed_by_fields(REGISTERED, errors) if errors else ClosedGate(REGISTERED, refusal.detail))
-        return Judgement(tuple(closed), tuple(names), (), errors, GATES_ASKED_LATER)
+        return Judgement(tuple(closed), tuple(names), (), errors, GATES_ASKED_LATER, proposal)
 
     async def _try(self, desk: Desk, given: GivenLaunch) -> None:
         """Register the procedure without doing it."""

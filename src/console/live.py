@@ -1,12 +1,14 @@
 """Live pages: while somebody looks at a page, its regions are rendered again when the log or the clock gives reason to, and
-what has changed is pushed. People who may see the same share one rendering, however many tabs show it."""
+what has changed is pushed. People who may see the same share one rendering, however many tabs show it; what is personal is
+rendered for each of them, as a view of its own."""
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import Protocol
+from uuid import UUID
 
 import orjson
 import structlog
@@ -17,7 +19,8 @@ from baton.api.streams import AppendListener, OpenStreams
 from baton.application.ports import Bookmark, Caller
 from baton.application.queries import Feed
 from baton.application.telemetry import error_location
-from baton.console.page import ConsolePage
+from baton.console.desk import Held
+from baton.console.page import ConsolePage, Region
 from baton.domain.contexts import REGISTRY
 
 log = structlog.get_logger()
@@ -42,11 +45,13 @@ class Render(Protocol):
 
 @dataclass(frozen=True)
 class ViewKey:
-    """What a rendering depends on: the page, its address, and what those who look at it may do."""
+    """What a rendering depends on: the page, its address, and what those who look at it may do; for what is personal, who
+    looks, and the groups that their token tells."""
 
     page: str
     address: str
-    permitted: frozenset[str]
+    held: Held
+    person: tuple[UUID, frozenset[UUID]] | None = None
 
 
 @dataclass(eq=False)
@@ -65,6 +70,12 @@ class LiveView:
     trouble: bool = False
     readers: "dict[asyncio.Event, Caller]" = field(default_factory=dict)
 
+    @property
+    def regions(self) -> dict[str, Region]:
+        """The regions of the page that this view is of: those that are personal, or those that are not."""
+        is_personal = self.key.person is not None
+        return {name: region for name, region in self.page.regions.items() if region.personal is is_personal}
+
     def due(self, now: float, urgent: bool) -> frozenset[str]:
         """Return the regions that are to be rendered now: those that an event may have changed, and those whose time has
         come, or is long past where only what is urgent counts."""
@@ -73,14 +84,14 @@ class LiveView:
         patience = LONGEST_REST_SECONDS if urgent else 0.0
         waited = {
             name
-            for name, region in self.page.regions.items()
+            for name, region in self.regions.items()
             if now - self.rendered_at.get(name, 0.0) >= (region.every or RENEWAL_SECONDS) + patience
         }
         return frozenset(self.stale | waited)
 
     def note_events(self, streams: frozenset[str]) -> None:
         """Mark the regions that events of these streams may change."""
-        self.stale |= {name for name, region in self.page.regions.items() if region.watches & streams}
+        self.stale |= {name for name, region in self.regions.items() if region.watches & streams}
 
     def keep(self, rendered: Mapping[str, str], now: float) -> bool:
         """Keep what was rendered; return whether any of it has changed."""
@@ -116,7 +127,7 @@ class LiveViews:
         shared = self._views.setdefault(view.key, view)
         shared.readers[reader] = view.caller
         if not shared.shown:
-            shared.stale |= set(shared.page.regions)
+            shared.stale |= set(shared.regions)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return shared
@@ -195,12 +206,12 @@ class LiveReader:
     views: LiveViews
     request: Request
     caller: Caller
-    make_view: Callable[[], Awaitable[LiveView]]
+    make_views: Callable[[], Awaitable[Sequence[LiveView]]]
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames of a live page until the person is gone, signed out or may no longer see it."""
         reader = asyncio.Event()
-        view = self.views.open(await self.make_view(), reader)
+        views = [self.views.open(view, reader) for view in await self.make_views()]
         over = asyncio.create_task(self.request.wait_for_end())
         sent: dict[str, str] = {}
         checked_at, trouble = time.monotonic(), False
@@ -210,23 +221,27 @@ class LiveReader:
                 if is_expired(self.caller):
                     yield frame("signed-out", {})
                     return
-                for name, mark in tuple(view.marks.items()):
+                for view, name, mark in [(view, *marked) for view in views for marked in view.marks.items()]:
                     if sent.get(name) != mark:
                         sent[name] = mark
                         region = view.page.regions[name]
                         yield frame("region", {"id": region.element_id, "mark": mark, "html": view.shown[name]})
-                if view.trouble != trouble:
-                    trouble = view.trouble
+                if any(view.trouble for view in views) != trouble:
+                    trouble = not trouble
                     yield frame("trouble", {"text": TROUBLE if trouble else ""})
                 yield frame("pulse", {"at": time.time()})
                 await self._wait(over, reader)
                 if time.monotonic() - checked_at >= SIGHT_SECONDS:
-                    checked_at, seen = time.monotonic(), await self.make_view()
-                    if seen.key != view.key:
-                        self.views.close(view, reader)
-                        view, sent = self.views.open(seen, reader), {}
+                    checked_at, seen = time.monotonic(), await self.make_views()
+                    if [view.key for view in seen] != [view.key for view in views]:
+                        self._close(views, reader)
+                        views, sent = [self.views.open(view, reader) for view in seen], {}
         finally:
             over.cancel()
+            self._close(views, reader)
+
+    def _close(self, views: Sequence[LiveView], reader: asyncio.Event) -> None:
+        for view in views:
             self.views.close(view, reader)
 
     async def _wait(self, over: "asyncio.Task[None]", reader: asyncio.Event) -> None:

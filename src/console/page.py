@@ -19,7 +19,7 @@ SECOND = 1.0  # the interval of what is not on the log: progress of conducts, co
 
 
 MENU_ORDER = (
-    *("Now", "Start", "Waiting"),
+    *("Now", "Start", "Waiting", "Approvals"),
     *("Runs", "Data", "Equipment", "Safety", "Agents", "Calendar"),
     *("People", "Health", "Records"),
 )
@@ -37,7 +37,8 @@ class MenuGroup(StrEnum):
 @dataclass(frozen=True)
 class Region:
     """A part of a page that is rendered and replaced as a whole. It is shown to those who may ask everything in `asks`; it
-    changes with events of the streams it watches, and every so many seconds where `every` says so."""
+    changes with events of the streams it watches, and every so many seconds where `every` says so. Those who may do the same
+    share one rendering, unless it is personal: what it shows depends on who looks."""
 
     name: str
     template: str
@@ -45,6 +46,7 @@ class Region:
     asks: tuple[Operation, ...]
     watches: frozenset[str]
     every: float | None
+    personal: bool = False
 
     @property
     def element_id(self) -> str:
@@ -55,11 +57,11 @@ FRAME: dict[str, Region] = {}
 """The regions of the frame around every page, by their names; what they ask, they do without where it is not permitted."""
 
 
-def frame_region(name: str, *, watches: Sequence[str], every: float) -> Callable[[Loader], Loader]:
+def frame_region(name: str, *, watches: Sequence[str], every: float, personal: bool = False) -> Callable[[Loader], Loader]:
     """Declare a region of the frame by the function that loads what its template shows."""
 
     def declare(load: Loader) -> Loader:
-        FRAME[name] = Region(name, f"frame/{name}.html", load, (), frozenset(watches), every)
+        FRAME[name] = Region(name, f"frame/{name}.html", load, (), frozenset(watches), every, personal)
         return load
 
     return declare
@@ -88,6 +90,7 @@ class ConsolePage:
         watches: Sequence[str] = (),
         every: float | None = None,
         template: str | None = None,
+        personal: bool = False,
     ) -> Callable[[Loader], Loader]:
         """Declare a region by the function that loads what its template shows. The streams of the aggregates that it asks
         about are watched, and those named besides."""
@@ -97,7 +100,8 @@ class ConsolePage:
         def declare(load: Loader) -> Loader:
             stem = self.template.removesuffix(".html")
             chosen = template or f"{stem}/{name}.html"
-            self.own_regions[name] = Region(name, chosen, load, operations, frozenset({*own, *watches}), every)
+            watched = frozenset({*own, *watches})
+            self.own_regions[name] = Region(name, chosen, load, operations, watched, every, personal)
             return load
 
         return declare

@@ -12,6 +12,7 @@ from uuid import UUID
 from baton.api.authentication import Authentication
 from baton.api.http import Headers, Request, Scope, header, headers_of
 from baton.application.ports import Authorizer, Caller
+from baton.console.desk import Held
 from baton.domain.shared.refusals import Forbidden
 
 SESSION = "baton_session"
@@ -37,7 +38,7 @@ class ConsoleSession:
     """One request of a person: the caller it is made as, what that caller may do, and the secret of the browser's forms."""
 
     caller: Caller
-    permitted: frozenset[str]
+    held: Held
     form_token: str
     cookies: "Cookies"
     new_cookies: Headers = field(default_factory=list)
@@ -125,12 +126,16 @@ class Sessions:
             headers_of(request.scope)[b"authorization"] = f"Bearer {token}".encode("latin-1")
         caller = await self._authentication.caller(request.scope, correlation_id)
         secret, fresh = cookies.secret()
-        permitted = await self._authorizer.permitted_commands(caller)
-        return ConsoleSession(caller, permitted, form_token(secret, token), cookies, fresh)
+        return ConsoleSession(caller, await self.permissions(caller), form_token(secret, token), cookies, fresh)
 
-    async def permitted_commands(self, caller: Caller) -> frozenset[str]:
+    async def permissions(self, caller: Caller) -> Held:
         """Return what a caller may do now."""
-        return await self._authorizer.permitted_commands(caller)
+        permitted, access = await self._authorizer.permitted_commands(caller), await self._authorizer.access(caller)
+        return Held(permitted, access.with_approval)
+
+    async def proven_groups(self, caller: Caller) -> frozenset[UUID]:
+        """Return the groups that the token of a caller tells now."""
+        return await self._authorizer.proven_groups(caller)
 
     def cookies(self, request: Request) -> Cookies:
         """Return the cookies of a request."""

@@ -2,7 +2,7 @@
 the sentence that says why; a verb that is declared tomorrow appears here by itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -24,6 +24,12 @@ class VerbButton:
     label: str
     href: str
     why_not: str | None = None
+    proposed: bool = False  # whether it becomes a proposal
+
+    @property
+    def text(self) -> str:
+        """What stands on the button."""
+        return proposal_label(self.label) if self.proposed else self.label
 
     @property
     def name(self) -> str:
@@ -44,6 +50,11 @@ def verb_label(operation: Operation) -> str:
     return words_of("_".join(operation.name.replace(f"_{aggregate.label.replace(' ', '_')}", "").split("_"))) or label
 
 
+def proposal_label(label: str) -> str:
+    """Return what stands on the button of a verb that becomes a proposal."""
+    return f"Propose: {label[:1].lower()}{label[1:]}"
+
+
 def form_href(operation: Operation, target: UUID | str | None = None, **fields: Any) -> str:
     """Return the address of the form of a command."""
     given = {} if target is None or operation.target is None else {operation.target: str(target)}
@@ -53,7 +64,6 @@ def form_href(operation: Operation, target: UUID | str | None = None, **fields: 
 
 def verb_button(operation: Operation, desk: Desk, state: str | None, target: UUID | str | None) -> VerbButton:
     """Return the button of a command on a thing in this state."""
-    button = VerbButton(operation, verb_label(operation), form_href(operation, target))
     why_not = None
     if state is not None and operation.allowed is not None and state not in {one.value for one in operation.allowed}:
         allowed = ", ".join(sorted(words_of(one) for one in operation.allowed)) or "no state"
@@ -61,7 +71,7 @@ def verb_button(operation: Operation, desk: Desk, state: str | None, target: UUI
         why_not = f"The {label} is {words_of(state)}; this is possible only from {allowed}."
     elif not desk.may(operation):
         why_not = f"You may not: it takes the permission {operation.command_name}."
-    return VerbButton(button.operation, button.label, button.href, why_not)
+    return VerbButton(operation, verb_label(operation), form_href(operation, target), why_not, desk.proposes(operation))
 
 
 def verbs_of(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
@@ -75,6 +85,4 @@ def verbs_of(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> 
 def creations_of(aggregate: Aggregate[Any], desk: Desk) -> list[VerbButton]:
     """Return the buttons of the commands that make a new thing, or are about no single one."""
     commands = [one for one in aggregate.operations if one.kind == "command" and one.target is None]
-    return [
-        VerbButton(one, words_of(one.name), form_href(one), verb_button(one, desk, None, None).why_not) for one in commands
-    ]
+    return [replace(verb_button(one, desk, None, None), label=words_of(one.name)) for one in commands]

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from baton.console.desk import Desk, query_named
 from baton.console.page import Context, MenuGroup, page
+from baton.console.pages.waiting import resolving_verbs
 from baton.console.verbs import creations_of, form_href, verbs_of
 from baton.domain.agent.agent import Agent, AgentStatus, ListAgents
 from baton.domain.agent.language_model import DETERMINISTIC, SETTING
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions
-from baton.domain.contexts import REGISTRY
 from baton.domain.decision.decision import ListDecisions
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import referred_aggregate
@@ -121,18 +122,7 @@ async def load_proposals(desk: Desk) -> Context:
     """Load the cautions that agents propose and nobody has taken up."""
     page = await desk.ask(ListWaiting, kind=[WaitingKind.CAUTION_PROPOSAL], limit=20)
     proposals = [
-        {
-            **item,
-            "buttons": [
-                {
-                    "label": LABELS[command["name"]],
-                    "href": form_href(operation, item["id"]),
-                    "why_not": None if command["permitted"] else f"It takes the permission {operation.command_name}.",
-                }
-                for command in item["commands"]
-                if (operation := REGISTRY.operations[command["name"]])
-            ],
-        }
+        {**item, "buttons": [replace(one, label=LABELS[one.name]) for one in resolving_verbs(item, desk)]}
         for item in page["items"]
     ]
     return {"proposals": proposals, "more": page["next_cursor"]}

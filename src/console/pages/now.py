@@ -6,6 +6,7 @@ from typing import Any
 
 from baton.console.desk import Desk, query_named
 from baton.console.page import SECOND, Context, MenuGroup, page
+from baton.console.pages.waiting import SHARED
 from baton.console.step_window import StepLine, step_line
 from baton.domain.equipment.asset_views import ListAssets
 from baton.domain.operation.conduct.step_list import ListProcedureSteps
@@ -68,5 +69,5 @@ async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str,
 
 @now.region("waiting", asks=[ListWaiting], watches=WATCHED, every=10.0)
 async def load_waiting(desk: Desk) -> Context:
-    page = await desk.ask(ListWaiting, asset_id=desk.query.get("beamline"), limit=6)
+    page = await desk.ask(ListWaiting, kind=SHARED, asset_id=desk.query.get("beamline"), limit=6)
     return {"items": page["items"], "more": page["next_cursor"] is not None}

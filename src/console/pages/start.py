@@ -5,14 +5,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 from uuid import uuid4
 
-import orjson
-
 from baton.api.http import Request, Response
-from baton.client.refusals import ClientError
-from baton.console.actions import typed_in
+from baton.client.refusals import ClientError, ProposedError
+from baton.console.actions import lead_to, lead_to_proposal, typed_in
 from baton.console.desk import Desk, query_named
 from baton.console.display import href_of
 from baton.console.in_process import InProcessClient
@@ -31,15 +28,16 @@ from baton.console.launch_context import (
 )
 from baton.console.launch_form import GivenLaunch, read_launch
 from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
-from baton.console.rendering import html_response, redirect
+from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
 from baton.domain.kernel import Query
 from baton.domain.operation.procedure.procedure import ListProcedures
+from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.plan import ListPlans
 from baton.domain.recipe.recipe import GetRecipe, ListRecipes
 from baton.domain.run.run import ListRuns
-from baton.domain.run.start import PreflightRun
+from baton.domain.run.start import PreflightRun, StartRun
 from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -112,7 +110,9 @@ async def load_plan(desk: Desk) -> PlanLaunch:
     plan = await desk.ask(GET_PLAN, desk.id("plan_id"))
     method = await desk.ask(GET_METHOD, plan["method_id"])
     recipes = await desk.ask(ListRecipes, capability_id=method["capability_id"], limit=MOST_RECIPES)
-    return PlanLaunch(plan, method, tuple(one for one in recipes["items"] if one["status"] != NO_LONGER))
+    is_proposed = desk.proposes(StartRun.operation)
+    current = () if is_proposed else tuple(one for one in recipes["items"] if one["status"] != NO_LONGER)
+    return PlanLaunch(plan, method, current, is_proposed)
 
 
 async def read_recipe(desk: Desk) -> Any:
@@ -123,7 +123,8 @@ async def read_recipe(desk: Desk) -> Any:
 async def load_recipe(desk: Desk) -> RecipeLaunch:
     """Return the recipe that the address names, with its capability."""
     recipe = await read_recipe(desk)
-    return RecipeLaunch(recipe, await desk.ask(GET_CAPABILITY, recipe["capability_id"]))
+    capability = await desk.ask(GET_CAPABILITY, recipe["capability_id"])
+    return RecipeLaunch(recipe, capability, desk.proposes(RegisterProcedureFromRecipe.operation))
 
 
 @plan_page.loads(asks=[GET_PLAN, GET_METHOD, ListRecipes])
@@ -203,7 +204,10 @@ class LaunchAnswer:
             elif wanted == "start" and judgement.passed:
                 key = typed.get(KEY) or uuid4().hex
                 to = await client.carry_out(with_keys(launch.start(client.session, given), key, answers))
-                return self._lead_to(to, client.session.position)
+                return lead_to(self.request, self.session, to, "Started", client.session.position)
+        except ProposedError as error:
+            place = (self.console.zone, client.session.position)
+            return lead_to_proposal(self.request, self.session, error, *place, before=made_before(answers))
         except Refusal as refusal:
             judged = {"problem": problem_of(refusal.detail, refusal.code, refusal, answers), "status": refusal.status}
         except ClientError as error:
@@ -238,12 +242,13 @@ class LaunchAnswer:
         own = await self.shown.context(desk, launch, typed, **judged)
         return await self.console.page_response(self.request, self.session, self.shown.page, desk, own, status)
 
-    def _lead_to(self, path: str, position: int) -> Response:
-        """Lead to what was started."""
-        to = f"{path}?{urlencode({'said': self.session.sign_message('Started'), 'position': position})}"
-        if self.request.header(b"x-fragment") is not None:
-            return Response(200, orjson.dumps({"to": to, "said": "Started"}), [(b"cache-control", b"no-store")])
-        return redirect(to)
+
+def made_before(answers: Mapping[str, Any]) -> str:
+    """Return what a launch had done before what it proposed at last, in a sentence."""
+    if "run_id" in answers.get("start_run", {}):
+        return "The run has started, and is not conducted yet. "
+    registered = "procedure_id" in answers.get("register_procedure_from_recipe", {})
+    return "The procedure is registered, and not conducted yet. " if registered else ""
 
 
 def problem_of(detail: str, code: str | None, error: Exception, answers: Mapping[str, Any]) -> Row:

@@ -1,9 +1,12 @@
 """Waiting for a person: everything that nobody but a person can take on, each with the verbs that do."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from baton.console.desk import Desk
 from baton.console.display import words_of
 from baton.console.page import Context, MenuGroup, frame_region, page
-from baton.console.verbs import form_href, verb_label
+from baton.console.verbs import VerbButton, verb_button
 from baton.domain.contexts import REGISTRY
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 
@@ -15,7 +18,8 @@ KINDS = {
     WaitingKind.CLEARANCE_IN_REVIEW: "Clearance",
     WaitingKind.CAUTION_PROPOSAL: "Decision",
     WaitingKind.REFUSED_FIRING: "Schedule",
-}  # What each kind of item is about.
+}  # What each kind of item is about that waits for everybody; proposals wait for those who may approve them.
+SHARED = tuple(KINDS)
 SENTENCES = {
     WaitingKind.HELD_RUN: "A run is held; it goes on when somebody resumes it.",
     WaitingKind.HELD_PROCEDURE: "A procedure is held; it goes on when somebody resumes it.",
@@ -41,27 +45,30 @@ COUNTED = 20  # more are not counted
 
 @frame_region("attention", watches=WATCHED, every=20.0)
 async def load_attention(desk: Desk) -> Context:
-    page = await desk.ask_if_permitted(ListWaiting, limit=COUNTED)
+    return await count_waiting(desk, SHARED)
+
+
+async def count_waiting(desk: Desk, kinds: tuple[WaitingKind, ...]) -> Context:
+    """Return how much of these kinds waits, as far as it is counted."""
+    page = await desk.ask_if_permitted(ListWaiting, kind=kinds, limit=COUNTED)
     return {"count": 0 if page is None else len(page["items"]), "more": page is not None and page["next_cursor"] is not None}
 
 
 @waiting.region("items", asks=[ListWaiting], watches=WATCHED, every=10.0)
 async def load_items(desk: Desk) -> Context:
     kind = desk.query.get("kind")
+    wanted = (WaitingKind(kind),) if kind in SHARED else SHARED
     page = await desk.ask(
-        ListWaiting, kind=[kind] if kind else None, cursor=desk.query.get("cursor"), asset_id=desk.query.get("beamline")
+        ListWaiting, kind=wanted, cursor=desk.query.get("cursor"), asset_id=desk.query.get("beamline") or None
     )
-    items = []
-    for item in page["items"]:
-        buttons = [
-            {
-                "label": verb_label(operation),
-                "href": form_href(operation, item["id"], back="/console/waiting"),
-                "why_not": None if command["permitted"] else f"It takes the permission {operation.command_name}.",
-            }
-            for command in item["commands"]
-            if (operation := REGISTRY.operations[command["name"]])
-        ]
-        items.append({**item, "about": KINDS[item["kind"]], "sentence": SENTENCES[item["kind"]], "buttons": buttons})
-    kinds = [(one.value, words_of(one.value)) for one in WaitingKind]
+    items = [
+        {**item, "about": KINDS[item["kind"]], "sentence": SENTENCES[item["kind"]], "buttons": resolving_verbs(item, desk)}
+        for item in page["items"]
+    ]
+    kinds = [(one.value, words_of(one.value)) for one in SHARED]
     return {"items": items, "next_cursor": page["next_cursor"], "kinds": kinds, "kind": kind}
+
+
+def resolving_verbs(item: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+    """Return the buttons of the commands that resolve something that waits."""
+    return [verb_button(REGISTRY.operations[one["name"]], desk, None, item["id"]) for one in item["commands"]]

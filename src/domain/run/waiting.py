@@ -1,5 +1,5 @@
-"""What waits for a person: held work, unknown outcomes, supplies that come back, clearances in review, proposals of cautions
-and refused firings, each with the commands that resolve it."""
+"""What waits for a person: held work, unknown outcomes, supplies that come back, clearances in review, proposals of cautions,
+refused firings, and what the caller may approve, each with the commands that resolve it."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from baton.domain.agent import caution_proposal as proposals
 from baton.domain.agent.agent import Agent
 from baton.domain.caution.caution import Caution, CautionTarget, CautionTargetKind
 from baton.domain.decision.decision import Decision, ListDecisions
+from baton.domain.equipment.asset import Asset
 from baton.domain.equipment.asset_tree import AncestorWalkDepthExceededError, ancestors_of, related_asset_ids
 from baton.domain.kernel import Call, CursorText, LogPosition, PageLimit, Query, Value
 from baton.domain.operation.launch.targets import ConductPlan, recipes_of
@@ -28,6 +29,7 @@ from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Where
 from baton.domain.shared.reads import Reads, Rows, find_all, permitted_commands
 from baton.domain.shared.text import FreeText
 from baton.domain.supply.supply import ListSupplies, SupplyStatus
+from baton.domain.trust.proposal import ListProposals, Proposal, ProposalStatus, approvable_proposals
 
 PAGE = 100  # Rows that one look at a list takes.
 PROPOSALS_WAIT = timedelta(days=30)  # A proposal that nobody took up for so long is not waited for any more.
@@ -41,6 +43,7 @@ class WaitingKind(StrEnum):
     CLEARANCE_IN_REVIEW = "clearance_in_review"
     CAUTION_PROPOSAL = "caution_proposal"
     REFUSED_FIRING = "refused_firing"
+    PROPOSAL = "proposal"
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def rows_where(query: type[ListQuery], *where: Where) -> Reads[list[Any]]:
             return rows
 
 
-def held_runs(now: datetime) -> Reads[list[Waiting]]:
+def held_runs(call: Call) -> Reads[list[Waiting]]:
     """Return the runs that are held."""
     rows = yield from rows_where(ListRuns, Where("status", "is", HELD))
     runs = yield from find_all(Run, (row.run_id for row in rows))
@@ -109,7 +112,7 @@ def held_runs(now: datetime) -> Reads[list[Waiting]]:
     ]
 
 
-def held_procedures(now: datetime) -> Reads[list[Waiting]]:
+def held_procedures(call: Call) -> Reads[list[Waiting]]:
     """Return the procedures that are held, and among them those with a step whose outcome nobody knows."""
     rows = yield from rows_where(ListProcedures, Where("status", "is", ProcedureStatus.HELD))
     held = (yield from find_all(Procedure, (row.procedure_id for row in rows))).values()
@@ -133,7 +136,7 @@ def waiting_procedure(procedure: Procedure) -> Waiting:
     )
 
 
-def recovering_supplies(now: datetime) -> Reads[list[Waiting]]:
+def recovering_supplies(call: Call) -> Reads[list[Waiting]]:
     """Return the supplies that are coming back, until somebody declares them good."""
     return [
         Waiting(
@@ -160,7 +163,7 @@ REVIEWS = {
 }  # Why a clearance waits in each status on its way into force, and what takes it on.
 
 
-def reviewed_clearances(now: datetime) -> Reads[list[Waiting]]:
+def reviewed_clearances(call: Call) -> Reads[list[Waiting]]:
     """Return the clearances on their way from being handed in to being in force."""
     found = []
     for row in (yield from rows_where(ListClearances, Where("status", "in", tuple(REVIEWS)))):
@@ -172,13 +175,13 @@ def reviewed_clearances(now: datetime) -> Reads[list[Waiting]]:
     return found
 
 
-def proposed_cautions(now: datetime) -> Reads[list[Waiting]]:
+def proposed_cautions(call: Call) -> Reads[list[Waiting]]:
     """Return the proposals of cautions that nobody has promoted or rated, as far as they are not old."""
     rows = yield from rows_where(
         ListDecisions,
         Where("context", "is", proposals.DRAFT.context),
         Where("choice", "in", tuple(sorted(proposals.ACTIONABLE))),
-        Where("created_at", "from", now - PROPOSALS_WAIT),
+        Where("created_at", "from", call.now - PROPOSALS_WAIT),
     )
     decisions = (yield from find_all(Decision, (row.decision_id for row in rows))).values()
     authors = yield from find_all(Agent, (one.decided_by for one in decisions))
@@ -200,7 +203,7 @@ def waiting_proposal(proposal: Decision, target: CautionTarget, plan: Plan | Non
     return Waiting(WaitingKind.CAUTION_PROPOSAL, proposal.id, title, proposal.decided_at, why, commands, asset_ids)
 
 
-def refused_firings(now: datetime) -> Reads[list[Waiting]]:
+def refused_firings(call: Call) -> Reads[list[Waiting]]:
     """Return the schedules that still fire and whose last firing came to nothing."""
     statuses = (ScheduleStatus.ACTIVE, ScheduleStatus.HELD)
     rows = yield from rows_where(ListSchedules, Where("status", "in", statuses))
@@ -221,7 +224,25 @@ def refused_firings(now: datetime) -> Reads[list[Waiting]]:
     return found
 
 
-Source = Callable[[datetime], Reads[list[Waiting]]]
+def approvals(call: Call) -> Reads[list[Waiting]]:
+    """Return the proposals that the caller may approve."""
+    rows = yield from rows_where(ListProposals, Where("status", "is", ProposalStatus.OPEN))
+    proposed = yield from find_all(Proposal, (row.proposal_id for row in rows))
+    return [waiting_approval(one) for one in (yield from approvable_proposals(proposed.values(), call))]
+
+
+def waiting_approval(proposal: Proposal) -> Waiting:
+    """Return a proposal that waits for its approval; one about an asset is about that."""
+    operation = proposal.operation
+    name = operation.name.replace("_", " ").capitalize() if operation is not None else proposal.command_name
+    is_about_asset = operation is not None and operation.aggregate is Asset.aggregate
+    why = f"It is proposed, and waits for approval until {proposal.expires_at:%Y-%m-%d %H:%M:%S}Z."
+    commands = ("approve_proposal", "reject_proposal")
+    asset_ids = (proposal.target_id,) if is_about_asset and proposal.target_id is not None else ()
+    return Waiting(WaitingKind.PROPOSAL, proposal.id, name, proposal.created_at, why, commands, asset_ids)
+
+
+Source = Callable[[Call], Reads[list[Waiting]]]
 SOURCES: dict[Source, frozenset[WaitingKind]] = {
     held_runs: frozenset({WaitingKind.HELD_RUN}),
     held_procedures: frozenset({WaitingKind.HELD_PROCEDURE, WaitingKind.UNKNOWN_OUTCOME}),
@@ -229,6 +250,7 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
     reviewed_clearances: frozenset({WaitingKind.CLEARANCE_IN_REVIEW}),
     proposed_cautions: frozenset({WaitingKind.CAUTION_PROPOSAL}),
     refused_firings: frozenset({WaitingKind.REFUSED_FIRING}),
+    approvals: frozenset({WaitingKind.PROPOSAL}),
 }  # What finds each kind.
 
 
@@ -236,7 +258,8 @@ SOURCES: dict[Source, frozenset[WaitingKind]] = {
 class ListWaiting(Query):
     """Everything that waits for a person, the newest last, with the commands that resolve it and whether you may.
 
-    With `asset_id`, what is about that asset, its parts and what it is part of; supplies of its facility included.
+    Of proposals, those are listed that you may approve. With `asset_id`, what is about that asset, its parts and what it is
+    part of; supplies of its facility included.
     """
 
     reads_projections: ClassVar[bool] = True
@@ -252,7 +275,7 @@ class ListWaiting(Query):
         found: list[Waiting] = []
         for source, kinds in SOURCES.items():
             if wanted & kinds:
-                found += (one for one in (yield from source(call.now)) if one.kind in wanted)
+                found += (one for one in (yield from source(call)) if one.kind in wanted)
         listed = sorted((yield from self._in_scope(found)), key=lambda one: (one.since, one.id))
         rest = [one for one in listed if after is None or (one.since, one.id) > (after.time, after.id)]
         shown, permitted = rest[: self.limit], (yield from permitted_commands())

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 NAMES = ("name", "title", "code")  # The columns of a list that may be what people call a thing, the first there is.
 OTHER_REFERENCES = {
+    "approver_ids": "Actor",
     "barred_reviewer_ids": "Actor",
     "controller_id": "Asset",
     "creator_ids": "Actor",
+    "member_ids": "Actor",
     "peer_facility_id": "Facility",
     "permitted_principal_id": "Actor",
     "permitted_principal_ids": "Actor",

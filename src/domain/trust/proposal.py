@@ -2,7 +2,7 @@
 proposer once somebody approves whom the policy names and who holds the command. What was asked for is kept beside the stream
 until the proposal is closed; after that only what the command itself would have recorded is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -273,6 +273,23 @@ def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFa
     return None
 
 
+def approvable_proposals(proposals: Iterable[Proposal], call: Call) -> Reads[list[Proposal]]:
+    """Return those of these proposals that the caller may approve now."""
+    open_now = [one for one in proposals if one.status is OPEN and one.approved_by is None and call.now < one.expires_at]
+    if not open_now:
+        return []
+    policies = yield from find_all(Policy, frozenset().union(*(one.policy_ids for one in open_now)))
+    access, permitted = (yield from own_access()), (yield from permitted_commands())
+    group_ids = frozenset(group.id for group in access.groups)
+
+    def may_approve(one: Proposal) -> bool:
+        named = tuple(policies[id] for id in one.policy_ids if id in policies)
+        facts = ApproverFacts(named, group_ids, one.command_name in permitted)
+        return facts.holds_command and approver_objection(one, call.principal_id, facts) is None
+
+    return [one for one in open_now if may_approve(one)]
+
+
 class ClosingCommand(Command):
     """A command that a proposal which is being carried out refuses."""
 
@@ -442,6 +459,7 @@ class ProposalView(AnswerForm):
     approver_ids: IdSet
     approver_group_ids: IdSet
     may_approve: bool
+    may_reject: bool
     why_not: str | None
     expires_at: datetime
     status: ProposalStatus
@@ -460,6 +478,7 @@ class GetProposal(TimeTravel):
         content = yield from content_of(proposal)
         facts = yield from approver_facts(proposal)
         objection = approver_objection(proposal, call.principal_id, facts)
+        may_reject = objection is None
         if objection is None and not facts.holds_command:
             objection = ApproverLacksCommandError(f"You do not hold {proposal.command_name} without approval yourself.")
         approvals = [policy.approval for policy in facts.policies if policy.approval is not None]
@@ -481,6 +500,7 @@ class GetProposal(TimeTravel):
             approver_ids=frozenset().union(*(one.principals for one in approvals)),
             approver_group_ids=frozenset().union(*(one.groups for one in approvals)),
             may_approve=objection is None and is_open and proposal.approved_by is None,
+            may_reject=may_reject and is_open and proposal.approved_by is None,
             why_not=None if objection is None else objection.detail,
             expires_at=proposal.expires_at,
             status=proposal.status,
