@@ -112,14 +112,18 @@ from baton.domain.operation.conduct.step_list import ProcedureSteps
 from baton.domain.operation.conduct.touched import TouchedSignals
 from baton.domain.operation.conduct.views import ConductView
 from baton.domain.operation.conduct.work_items import WorkView
+from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe
 from baton.domain.operation.procedure.activity_logbook import ActivityReport, StepKind
 from baton.domain.operation.procedure.endings import RequestAccepted
 from baton.domain.operation.procedure.iterations import Iterations
 from baton.domain.operation.procedure.preflight import ProcedurePreflight
 from baton.domain.operation.procedure.procedure import ConductMode, HoldCause, PendingRequest, ProcedureStatus
+from baton.domain.operation.queue.forecast import ItemForecast
+from baton.domain.operation.queue.items import ConductQueuedPlan, ConductQueuedRecipe, QueueItemStatus
+from baton.domain.operation.queue.queue import NewQueueItem, OnFailure, QueueItemsAddedAnswer, QueueStatus
+from baton.domain.operation.queue.views import QueueItemView
 from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar
 from baton.domain.operation.schedule.schedule import Overlap, ScheduleStatus
-from baton.domain.operation.schedule.schedule_action import ConductPlan, ConductRecipe
 from baton.domain.operation.schedule.views import FiringView, ScheduleItem
 from baton.domain.operation.steering.steered_conduct import AdviceAccepted, AdviceFollowed, SteeringView
 from baton.domain.operation.steering.steering import (
@@ -298,6 +302,7 @@ ListedCampaignStatusName: TypeAlias = (
 ListedStatusName: TypeAlias = ListedStatus | Literal["Active", "Superseded", "Retired", "all"]
 ModelStatusName: TypeAlias = ModelStatus | Literal["Defined", "Versioned", "Deprecated"]
 MountStatusName: TypeAlias = MountStatus | Literal["Active", "Decommissioned"]
+OnFailureName: TypeAlias = OnFailure | Literal["hold", "continue"]
 OnUnknownOutcomeName: TypeAlias = OnUnknownOutcome | Literal["abort", "hold"]
 OrderName: TypeAlias = Order | Literal["asc", "desc"]
 OverlapName: TypeAlias = Overlap | Literal["Skip", "BufferOne", "AllowAll"]
@@ -309,6 +314,10 @@ PresenceModeName: TypeAlias = PresenceMode | Literal["physical", "remote"]
 ProcedureStatusName: TypeAlias = ProcedureStatus | Literal["Defined", "Running", "Held", "Completed", "Aborted", "Truncated"]
 ProposalStatusName: TypeAlias = ProposalStatus | Literal["Open", "CarriedOut", "Refused", "Rejected", "Withdrawn", "Expired"]
 ProvenanceDirectionName: TypeAlias = ProvenanceDirection | Literal["ancestors", "descendants", "both"]
+QueueItemStatusName: TypeAlias = (
+    QueueItemStatus | Literal["Waiting", "Blocked", "Running", "Completed", "Failed", "Refused", "Removed"]
+)
+QueueStatusName: TypeAlias = QueueStatus | Literal["Active", "Held", "Retired"]
 ReceivedArtifactStatusName: TypeAlias = ReceivedArtifactStatus | Literal["Verified", "Rejected", "Unverifiable"]
 ReviewDecisionName: TypeAlias = ReviewDecision | Literal["Approved", "Rejected", "RequestedChanges"]
 RiskBandName: TypeAlias = RiskBand | Literal["Green", "Yellow", "Red"]
@@ -344,6 +353,7 @@ WaitingKindName: TypeAlias = (
         "clearance_in_review",
         "caution_proposal",
         "refused_firing",
+        "proposal",
     ]
 )
 WatchedGateName: TypeAlias = WatchedGate | Literal["enclosure", "supply"]
@@ -1491,6 +1501,39 @@ class ScheduleView(BaseModel):
     schedule_id: UUID
     created_at: datetime
 
+class QueueHistory(BaseModel):
+    queue_id: UUID
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+class QueueCreated(BaseModel):
+    queue_id: UUID
+
+class QueueView(BaseModel):
+    id: UUID
+    name: str
+    asset_id: UUID
+    on_failure: OnFailure
+    status: QueueStatus
+    last_status_reason: str | None
+    item_count: int
+    items: tuple[QueueItemView, ...]
+    last_items: tuple[QueueItemView, ...]
+    forecast: tuple[ItemForecast, ...]
+    queue_id: UUID
+    created_at: datetime
+
+class QueueItem(BaseModel):
+    queue_id: UUID
+    name: str
+    asset_id: UUID
+    status: QueueStatus
+    on_failure: OnFailure
+    waiting_count: int
+    blocked: bool
+    running_item_id: UUID | None
+    created_at: datetime
+
 class CampaignHistory(BaseModel):
     campaign_id: UUID
     items: tuple[EventView, ...]
@@ -2179,6 +2222,7 @@ class Operations:
     practices: PracticeCollection
     procedures: ProcedureCollection
     proposals: ProposalCollection
+    queues: QueueCollection
     received_artifacts: ReceivedArtifactCollection
     recipes: RecipeCollection
     roles: RoleCollection
@@ -5019,6 +5063,115 @@ class Operations:
         status: ScheduleStatusName | None = ...,
     ) -> Page[ScheduleItem]:
         """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
+    def get_queue_history(
+        self, queue_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> QueueHistory:
+        """Every event of one queue, oldest first."""
+    @overload
+    def open_queue(
+        self, *, name: str, asset_id: NameOrId, on_failure: OnFailureName = ..., idempotency_key: str | None = ...
+    ) -> QueueCreated:
+        """Open the queue of a beamline: what is added to it is conducted in order, each item as who added it."""
+    @overload
+    def open_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def add_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        items: Sequence[NewQueueItem | Mapping[str, Any]],
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> QueueItemsAddedAnswer:
+        """Add items at the end or before one that waits, all or none; each is conducted as the caller of this
+        command."""
+    @overload
+    def add_queue_items(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def move_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Move an item that waits before another one that waits, or to the end."""
+    @overload
+    def move_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def edit_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        title: str = ...,
+        target: ConductQueuedRecipe | Mapping[str, Any] | ConductQueuedPlan = ...,
+        not_before: datetime | str | None = ...,
+        pause_after: bool = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Change an item that waits; with another target it is conducted as the caller of this command."""
+    @overload
+    def edit_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def remove_queue_item(
+        self, queue_id: NameOrId, *, item_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an item out that waits; it is not conducted."""
+    @overload
+    def remove_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def hold_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Start no more items until somebody resumes; the one under way is not touched."""
+    @overload
+    def hold_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def resume_queue(self, queue_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Start items again, with the first that waits; what failed is not repeated."""
+    @overload
+    def resume_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def retire_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Close the queue for good: what waits is removed, what is under way goes on."""
+    @overload
+    def retire_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_queue(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> QueueView:
+        """One queue, folded from its stream, with a forecast of what comes next."""
+    def list_queues(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        asset_id: NameOrId | None = ...,
+        status: QueueStatusName | None = ...,
+    ) -> Page[QueueItem]:
+        """Queues in the order they were opened, each with how many items wait and the one under way."""
+    def list_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        status: QueueItemStatusName | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+    ) -> Page[QueueItemView]:
+        """The items of a queue: the last thousand that have ended, the running one, and those that wait, in
+        order."""
     def get_campaign_history(
         self, campaign_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> CampaignHistory:
@@ -6964,6 +7117,27 @@ class ProposalCollection:
     def __iter__(self) -> Iterator[ProposalThing]: ...
     list = listing(Operations.list_proposals, ProposalThing)
 
+class QueueThing(Thing):
+    """One queue, named by its name or id."""
+
+    add_items = verb(Operations.add_queue_items)
+    edit_item = verb(Operations.edit_queue_item)
+    get = verb(Operations.get_queue)
+    get_history = verb(Operations.get_queue_history)
+    hold = verb(Operations.hold_queue)
+    list_items = verb(Operations.list_queue_items)
+    move_item = verb(Operations.move_queue_item)
+    remove_item = verb(Operations.remove_queue_item)
+    resume = verb(Operations.resume_queue)
+    retire = verb(Operations.retire_queue)
+
+class QueueCollection:
+    """Every queue."""
+    def __getitem__(self, reference: NameOrId) -> QueueThing: ...
+    def __iter__(self) -> Iterator[QueueThing]: ...
+    list = listing(Operations.list_queues, QueueThing)
+    open = maker(Operations.open_queue)
+
 class ReceivedArtifactThing(Thing):
     """One received artifact, named by its name or id."""
 
@@ -7221,6 +7395,7 @@ class AsyncOperations:
     practices: AsyncPracticeCollection
     procedures: AsyncProcedureCollection
     proposals: AsyncProposalCollection
+    queues: AsyncQueueCollection
     received_artifacts: AsyncReceivedArtifactCollection
     recipes: AsyncRecipeCollection
     roles: AsyncRoleCollection
@@ -10085,6 +10260,115 @@ class AsyncOperations:
         status: ScheduleStatusName | None = ...,
     ) -> Page[ScheduleItem]:
         """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
+    async def get_queue_history(
+        self, queue_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> QueueHistory:
+        """Every event of one queue, oldest first."""
+    @overload
+    async def open_queue(
+        self, *, name: str, asset_id: NameOrId, on_failure: OnFailureName = ..., idempotency_key: str | None = ...
+    ) -> QueueCreated:
+        """Open the queue of a beamline: what is added to it is conducted in order, each item as who added it."""
+    @overload
+    async def open_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def add_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        items: Sequence[NewQueueItem | Mapping[str, Any]],
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> QueueItemsAddedAnswer:
+        """Add items at the end or before one that waits, all or none; each is conducted as the caller of this
+        command."""
+    @overload
+    async def add_queue_items(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def move_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Move an item that waits before another one that waits, or to the end."""
+    @overload
+    async def move_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def edit_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        title: str = ...,
+        target: ConductQueuedRecipe | Mapping[str, Any] | ConductQueuedPlan = ...,
+        not_before: datetime | str | None = ...,
+        pause_after: bool = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Change an item that waits; with another target it is conducted as the caller of this command."""
+    @overload
+    async def edit_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def remove_queue_item(
+        self, queue_id: NameOrId, *, item_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an item out that waits; it is not conducted."""
+    @overload
+    async def remove_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def hold_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Start no more items until somebody resumes; the one under way is not touched."""
+    @overload
+    async def hold_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def resume_queue(self, queue_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Start items again, with the first that waits; what failed is not repeated."""
+    @overload
+    async def resume_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def retire_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Close the queue for good: what waits is removed, what is under way goes on."""
+    @overload
+    async def retire_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_queue(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> QueueView:
+        """One queue, folded from its stream, with a forecast of what comes next."""
+    async def list_queues(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        asset_id: NameOrId | None = ...,
+        status: QueueStatusName | None = ...,
+    ) -> Page[QueueItem]:
+        """Queues in the order they were opened, each with how many items wait and the one under way."""
+    async def list_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        status: QueueItemStatusName | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+    ) -> Page[QueueItemView]:
+        """The items of a queue: the last thousand that have ended, the running one, and those that wait, in
+        order."""
     async def get_campaign_history(
         self, campaign_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> CampaignHistory:
@@ -12045,6 +12329,27 @@ class AsyncProposalCollection:
     def __getitem__(self, reference: NameOrId) -> AsyncProposalThing: ...
     def __aiter__(self) -> AsyncIterator[AsyncProposalThing]: ...
     list = async_listing(AsyncOperations.list_proposals, AsyncProposalThing)
+
+class AsyncQueueThing(AsyncThing):
+    """One queue, named by its name or id."""
+
+    add_items = verb(AsyncOperations.add_queue_items)
+    edit_item = verb(AsyncOperations.edit_queue_item)
+    get = verb(AsyncOperations.get_queue)
+    get_history = verb(AsyncOperations.get_queue_history)
+    hold = verb(AsyncOperations.hold_queue)
+    list_items = verb(AsyncOperations.list_queue_items)
+    move_item = verb(AsyncOperations.move_queue_item)
+    remove_item = verb(AsyncOperations.remove_queue_item)
+    resume = verb(AsyncOperations.resume_queue)
+    retire = verb(AsyncOperations.retire_queue)
+
+class AsyncQueueCollection:
+    """Every queue."""
+    def __getitem__(self, reference: NameOrId) -> AsyncQueueThing: ...
+    def __aiter__(self) -> AsyncIterator[AsyncQueueThing]: ...
+    list = async_listing(AsyncOperations.list_queues, AsyncQueueThing)
+    open = maker(AsyncOperations.open_queue)
 
 class AsyncReceivedArtifactThing(AsyncThing):
     """One received artifact, named by its name or id."""
