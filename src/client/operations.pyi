@@ -1,13 +1,14 @@
 """The types of every operation and of every kind of thing; written by `python -m tests.documents.client_stub`."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from pydantic import BaseModel
 from rich.console import Console
 
+from baton.client.spreadsheets import Table
 from baton.client.watching import AsyncConductWatch, AsyncRunWatch, ConductWatch, RunWatch
 from baton.domain.access.actor import ActorKind, ActorProfileView, ActorRow, ActorStatus
 from baton.domain.access.edge_queries import AccessView
@@ -117,6 +118,10 @@ from baton.domain.operation.procedure.endings import RequestAccepted
 from baton.domain.operation.procedure.iterations import Iterations
 from baton.domain.operation.procedure.preflight import ProcedurePreflight
 from baton.domain.operation.procedure.procedure import ConductMode, HoldCause, PendingRequest, ProcedureStatus
+from baton.domain.operation.queue.forecast import ItemForecast
+from baton.domain.operation.queue.items import ConductQueuedPlan, ConductQueuedRecipe, QueueItemStatus
+from baton.domain.operation.queue.queue import NewQueueItem, OnFailure, QueueItemsAddedAnswer, QueueStatus
+from baton.domain.operation.queue.views import QueueItemView
 from baton.domain.operation.schedule.calendar import CronCalendar, EveryCalendar
 from baton.domain.operation.schedule.schedule import Overlap, ScheduleStatus
 from baton.domain.operation.schedule.views import FiringView, ScheduleItem
@@ -295,6 +300,7 @@ ListedCampaignStatusName: TypeAlias = (
 ListedStatusName: TypeAlias = ListedStatus | Literal["Active", "Superseded", "Retired", "all"]
 ModelStatusName: TypeAlias = ModelStatus | Literal["Defined", "Versioned", "Deprecated"]
 MountStatusName: TypeAlias = MountStatus | Literal["Active", "Decommissioned"]
+OnFailureName: TypeAlias = OnFailure | Literal["hold", "continue"]
 OnUnknownOutcomeName: TypeAlias = OnUnknownOutcome | Literal["abort", "hold"]
 OrderName: TypeAlias = Order | Literal["asc", "desc"]
 OverlapName: TypeAlias = Overlap | Literal["Skip", "BufferOne", "AllowAll"]
@@ -305,6 +311,10 @@ PortDirectionName: TypeAlias = PortDirection | Literal["Input", "Output"]
 PresenceModeName: TypeAlias = PresenceMode | Literal["physical", "remote"]
 ProcedureStatusName: TypeAlias = ProcedureStatus | Literal["Defined", "Running", "Held", "Completed", "Aborted", "Truncated"]
 ProvenanceDirectionName: TypeAlias = ProvenanceDirection | Literal["ancestors", "descendants", "both"]
+QueueItemStatusName: TypeAlias = (
+    QueueItemStatus | Literal["Waiting", "Blocked", "Running", "Completed", "Failed", "Refused", "Removed"]
+)
+QueueStatusName: TypeAlias = QueueStatus | Literal["Active", "Held", "Retired"]
 ReceivedArtifactStatusName: TypeAlias = ReceivedArtifactStatus | Literal["Verified", "Rejected", "Unverifiable"]
 ReviewDecisionName: TypeAlias = ReviewDecision | Literal["Approved", "Rejected", "RequestedChanges"]
 RiskBandName: TypeAlias = RiskBand | Literal["Green", "Yellow", "Red"]
@@ -1446,6 +1456,39 @@ class ScheduleView(BaseModel):
     schedule_id: UUID
     created_at: datetime
 
+class QueueHistory(BaseModel):
+    queue_id: UUID
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+class QueueCreated(BaseModel):
+    queue_id: UUID
+
+class QueueView(BaseModel):
+    id: UUID
+    name: str
+    asset_id: UUID
+    on_failure: OnFailure
+    status: QueueStatus
+    last_status_reason: str | None
+    item_count: int
+    items: tuple[QueueItemView, ...]
+    last_items: tuple[QueueItemView, ...]
+    forecast: tuple[ItemForecast, ...]
+    queue_id: UUID
+    created_at: datetime
+
+class QueueItem(BaseModel):
+    queue_id: UUID
+    name: str
+    asset_id: UUID
+    status: QueueStatus
+    on_failure: OnFailure
+    waiting_count: int
+    blocked: bool
+    running_item_id: UUID | None
+    created_at: datetime
+
 class CampaignHistory(BaseModel):
     campaign_id: UUID
     items: tuple[EventView, ...]
@@ -2132,6 +2175,7 @@ class Operations:
     policies: PolicyCollection
     practices: PracticeCollection
     procedures: ProcedureCollection
+    queues: QueueCollection
     received_artifacts: ReceivedArtifactCollection
     recipes: RecipeCollection
     roles: RoleCollection
@@ -4846,6 +4890,115 @@ class Operations:
         status: ScheduleStatusName | None = ...,
     ) -> Page[ScheduleItem]:
         """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
+    def get_queue_history(
+        self, queue_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> QueueHistory:
+        """Every event of one queue, oldest first."""
+    @overload
+    def open_queue(
+        self, *, name: str, asset_id: NameOrId, on_failure: OnFailureName = ..., idempotency_key: str | None = ...
+    ) -> QueueCreated:
+        """Open the queue of a beamline: what is added to it is conducted in order, each item as who added it."""
+    @overload
+    def open_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def add_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        items: Sequence[NewQueueItem | Mapping[str, Any]],
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> QueueItemsAddedAnswer:
+        """Add items at the end or before one that waits, all or none; each is conducted as the caller of this
+        command."""
+    @overload
+    def add_queue_items(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def move_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Move an item that waits before another one that waits, or to the end."""
+    @overload
+    def move_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def edit_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        title: str = ...,
+        target: ConductQueuedRecipe | Mapping[str, Any] | ConductQueuedPlan = ...,
+        not_before: datetime | str | None = ...,
+        pause_after: bool = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Change an item that waits; with another target it is conducted as the caller of this command."""
+    @overload
+    def edit_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def remove_queue_item(
+        self, queue_id: NameOrId, *, item_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an item out that waits; it is not conducted."""
+    @overload
+    def remove_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def hold_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Start no more items until somebody resumes; the one under way is not touched."""
+    @overload
+    def hold_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def resume_queue(self, queue_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Start items again, with the first that waits; what failed is not repeated."""
+    @overload
+    def resume_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    def retire_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Close the queue for good: what waits is removed, what is under way goes on."""
+    @overload
+    def retire_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    def get_queue(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> QueueView:
+        """One queue, folded from its stream, with a forecast of what comes next."""
+    def list_queues(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        asset_id: NameOrId | None = ...,
+        status: QueueStatusName | None = ...,
+    ) -> Page[QueueItem]:
+        """Queues in the order they were opened, each with how many items wait and the one under way."""
+    def list_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        status: QueueItemStatusName | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+    ) -> Page[QueueItemView]:
+        """The items of a queue: the last thousand that have ended, the running one, and those that wait, in
+        order."""
     def get_campaign_history(
         self, campaign_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> CampaignHistory:
@@ -6758,6 +6911,43 @@ class ProcedureCollection:
     register = maker(Operations.register_procedure)
     register_from_recipe = maker(Operations.register_procedure_from_recipe)
 
+class QueueThing(Thing):
+    """One queue, named by its name or id."""
+
+    add_items = verb(Operations.add_queue_items)
+    edit_item = verb(Operations.edit_queue_item)
+    get = verb(Operations.get_queue)
+    get_history = verb(Operations.get_queue_history)
+    hold = verb(Operations.hold_queue)
+    list_items = verb(Operations.list_queue_items)
+    move_item = verb(Operations.move_queue_item)
+    remove_item = verb(Operations.remove_queue_item)
+    resume = verb(Operations.resume_queue)
+    retire = verb(Operations.retire_queue)
+    @overload
+    def add_from_table(
+        self,
+        table: Table,
+        *,
+        plan: NameOrId | None = ...,
+        recipes: Sequence[NameOrId] | None = ...,
+        recipe: NameOrId | None = ...,
+        on: NameOrId | Sequence[NameOrId] = ...,
+        before: NameOrId | None = ...,
+        zone: tzinfo | None = ...,
+    ) -> list[UUID]:
+        """Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a
+        recipe on assets. Columns are the parameters; times without a zone are on the clock of `zone`."""
+    @overload
+    def add_from_table(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+
+class QueueCollection:
+    """Every queue."""
+    def __getitem__(self, reference: NameOrId) -> QueueThing: ...
+    def __iter__(self) -> Iterator[QueueThing]: ...
+    list = listing(Operations.list_queues, QueueThing)
+    open = maker(Operations.open_queue)
+
 class ReceivedArtifactThing(Thing):
     """One received artifact, named by its name or id."""
 
@@ -7013,6 +7203,7 @@ class AsyncOperations:
     policies: AsyncPolicyCollection
     practices: AsyncPracticeCollection
     procedures: AsyncProcedureCollection
+    queues: AsyncQueueCollection
     received_artifacts: AsyncReceivedArtifactCollection
     recipes: AsyncRecipeCollection
     roles: AsyncRoleCollection
@@ -9749,6 +9940,115 @@ class AsyncOperations:
         status: ScheduleStatusName | None = ...,
     ) -> Page[ScheduleItem]:
         """Schedules in the order they were defined, with when each fires next and what became of its last firing."""
+    async def get_queue_history(
+        self, queue_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
+    ) -> QueueHistory:
+        """Every event of one queue, oldest first."""
+    @overload
+    async def open_queue(
+        self, *, name: str, asset_id: NameOrId, on_failure: OnFailureName = ..., idempotency_key: str | None = ...
+    ) -> QueueCreated:
+        """Open the queue of a beamline: what is added to it is conducted in order, each item as who added it."""
+    @overload
+    async def open_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def add_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        items: Sequence[NewQueueItem | Mapping[str, Any]],
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> QueueItemsAddedAnswer:
+        """Add items at the end or before one that waits, all or none; each is conducted as the caller of this
+        command."""
+    @overload
+    async def add_queue_items(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def move_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        before_item_id: NameOrId | None = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Move an item that waits before another one that waits, or to the end."""
+    @overload
+    async def move_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def edit_queue_item(
+        self,
+        queue_id: NameOrId,
+        *,
+        item_id: NameOrId,
+        title: str = ...,
+        target: ConductQueuedRecipe | Mapping[str, Any] | ConductQueuedPlan = ...,
+        not_before: datetime | str | None = ...,
+        pause_after: bool = ...,
+        idempotency_key: str | None = ...,
+    ) -> None:
+        """Change an item that waits; with another target it is conducted as the caller of this command."""
+    @overload
+    async def edit_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def remove_queue_item(
+        self, queue_id: NameOrId, *, item_id: NameOrId, reason: str, idempotency_key: str | None = ...
+    ) -> None:
+        """Take an item out that waits; it is not conducted."""
+    @overload
+    async def remove_queue_item(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def hold_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Start no more items until somebody resumes; the one under way is not touched."""
+    @overload
+    async def hold_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def resume_queue(self, queue_id: NameOrId, *, reason: str | None = ..., idempotency_key: str | None = ...) -> None:
+        """Start items again, with the first that waits; what failed is not repeated."""
+    @overload
+    async def resume_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    @overload
+    async def retire_queue(self, queue_id: NameOrId, *, reason: str, idempotency_key: str | None = ...) -> None:
+        """Close the queue for good: what waits is removed, what is under way goes on."""
+    @overload
+    async def retire_queue(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+    async def get_queue(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        as_of: datetime | str | None = ...,
+        as_of_version: int | None = ...,
+    ) -> QueueView:
+        """One queue, folded from its stream, with a forecast of what comes next."""
+    async def list_queues(
+        self,
+        *,
+        include: Literal["names"] | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+        order: OrderName = ...,
+        min_position: int | None = ...,
+        created_from: datetime | str | None = ...,
+        created_to: datetime | str | None = ...,
+        name: str | None = ...,
+        q: str | None = ...,
+        asset_id: NameOrId | None = ...,
+        status: QueueStatusName | None = ...,
+    ) -> Page[QueueItem]:
+        """Queues in the order they were opened, each with how many items wait and the one under way."""
+    async def list_queue_items(
+        self,
+        queue_id: NameOrId,
+        *,
+        include: Literal["names"] | None = ...,
+        status: QueueItemStatusName | None = ...,
+        limit: int = ...,
+        cursor: str | None = ...,
+    ) -> Page[QueueItemView]:
+        """The items of a queue: the last thousand that have ended, the running one, and those that wait, in
+        order."""
     async def get_campaign_history(
         self, campaign_id: NameOrId, *, include: Literal["names"] | None = ..., limit: int = ..., cursor: str | None = ...
     ) -> CampaignHistory:
@@ -11676,6 +11976,43 @@ class AsyncProcedureCollection:
     read_signals = maker(AsyncOperations.read_signals)
     register = maker(AsyncOperations.register_procedure)
     register_from_recipe = maker(AsyncOperations.register_procedure_from_recipe)
+
+class AsyncQueueThing(AsyncThing):
+    """One queue, named by its name or id."""
+
+    add_items = verb(AsyncOperations.add_queue_items)
+    edit_item = verb(AsyncOperations.edit_queue_item)
+    get = verb(AsyncOperations.get_queue)
+    get_history = verb(AsyncOperations.get_queue_history)
+    hold = verb(AsyncOperations.hold_queue)
+    list_items = verb(AsyncOperations.list_queue_items)
+    move_item = verb(AsyncOperations.move_queue_item)
+    remove_item = verb(AsyncOperations.remove_queue_item)
+    resume = verb(AsyncOperations.resume_queue)
+    retire = verb(AsyncOperations.retire_queue)
+    @overload
+    async def add_from_table(
+        self,
+        table: Table,
+        *,
+        plan: NameOrId | None = ...,
+        recipes: Sequence[NameOrId] | None = ...,
+        recipe: NameOrId | None = ...,
+        on: NameOrId | Sequence[NameOrId] = ...,
+        before: NameOrId | None = ...,
+        zone: tzinfo | None = ...,
+    ) -> list[UUID]:
+        """Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a
+        recipe on assets. Columns are the parameters; times without a zone are on the clock of `zone`."""
+    @overload
+    async def add_from_table(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
+
+class AsyncQueueCollection:
+    """Every queue."""
+    def __getitem__(self, reference: NameOrId) -> AsyncQueueThing: ...
+    def __aiter__(self) -> AsyncIterator[AsyncQueueThing]: ...
+    list = async_listing(AsyncOperations.list_queues, AsyncQueueThing)
+    open = maker(AsyncOperations.open_queue)
 
 class AsyncReceivedArtifactThing(AsyncThing):
     """One received artifact, named by its name or id."""
