@@ -21,7 +21,7 @@ MOST_BYTES = 5_000_000
 MOST_UNPACKED_BYTES = 50_000_000
 MOST_TAGS = 1_000_000  # of the sheets and their texts; all cells of the largest table take four fifths of them
 MOST_OTHER_TAGS = 50_000  # of styles and the like, which take much longer to read
-MOST_PLACES = 3_000_000  # that are looked at for a cell: a few cells may be spread so far that this takes for ever
+MOST_PLACES = 1_500_000  # that are looked at for a cell: a few cells may be spread so far that this takes for ever
 MOST_PARTS = 1_000
 MOST_ROWS, MOST_COLUMNS = 500, 200
 LAST_ROW = 1_048_576  # of a worksheet; a file may claim that one is further down
@@ -285,7 +285,7 @@ def sheet_rows(name: str, content: bytes) -> Iterator[SheetRow]:
         places += 1 + len(row)
         if places > MOST_PLACES:
             raise SpreadsheetError(name, [TOO_MANY_CELLS])
-        cells = [sheet_cell(*pair) for pair in zip(row, written, strict=True)]
+        cells = [sheet_cell(*pair) for pair in zip(row, written, strict=True)] if row else []
         filled += any(cell is not None for cell in cells)
         yield cells
         if filled > MOST_ROWS + 1:

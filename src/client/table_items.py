@@ -330,7 +330,7 @@ def read_time(cell: Cell, zone: tzinfo | None) -> datetime:
         case _:
             raise CellError(f"{shown(cell)} is no time with its date; write it like {EXAMPLE_TIME}.")
     if moment.tzinfo is not None:
-        return moment
+        return moment_in_utc(moment)
     if zone is None:
         detail = f"{moment.isoformat()} has no time zone; write it like {EXAMPLE_TIME}, or say which zone the table is in."
         raise CellError(detail)
@@ -343,7 +343,15 @@ def placed_time(moment: datetime, zone: tzinfo) -> datetime:
     if first.utcoffset() != second.utcoffset():
         detail = f"{moment.isoformat()} is shown twice or never by the clock of {zone}, which is changed then"
         raise CellError(f"{detail}; write it like {EXAMPLE_TIME}.")
-    return first
+    return moment_in_utc(first)
+
+
+def moment_in_utc(moment: datetime) -> datetime:
+    """Return a time in UTC; refuse one outside the years that are counted."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise CellError(f"{moment.isoformat()} is outside the years 1 to 9999; correct the time.") from None
 
 
 def shown(cell: Cell) -> str:

@@ -155,7 +155,7 @@ def queue_lines(view: "QueueView") -> Iterator[str]:
             blocked_text(item, forecasts.get(item.item_id)),
             item.started_at or getattr(forecasts.get(item.item_id), "expected_start", None),
             getattr(forecasts.get(item.item_id), "expected_end", None),
-            getattr(item, "added_by_name", None) or item.added_by,
+            added_by_text(item),
             item.item_id,
         )
         for place, item in enumerate(view.items, start=1)
@@ -173,6 +173,11 @@ def blocked_text(item: Any, forecast: Any) -> str | None:
     if item.pause_after:
         reasons.append("the queue is held behind it")
     return "; ".join(reasons) or None
+
+
+def added_by_text(item: Any) -> str:
+    """Return who added an item: by name where that may be read."""
+    return getattr(item, "added_by_name", None) or ("not signed in" if item.added_by.int == 0 else str(item.added_by))
 
 
 def name_of(row: Any, member: str) -> Any:
