@@ -221,8 +221,9 @@ def delimiter_of(name: str, text: str) -> str:
     for delimiter in DELIMITERS:
         with suppress(csv.Error):  # quotes end nowhere before a delimiter that is none
             counts[delimiter] = len(next((row for row in records(text, delimiter) if any(map(str.strip, row))), []))
-    most = max(counts.values())
-    if most > 1 and len(tied := [DELIMITERS[one] for one, count in counts.items() if count == most]) > 1:
+    if (most := max(counts.values())) <= 1:
+        return ","  # one column, or nothing
+    if len(tied := [DELIMITERS[one] for one, count in counts.items() if count == most]) > 1:
         detail = (
             f"has {' and '.join(tied)} in its heading, so that its cells cannot be told apart; put its names into quotes."
         )
