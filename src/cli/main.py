@@ -11,8 +11,8 @@ from typer import Argument, Exit, Option, Typer
 from typer.core import TyperGroup
 
 import baton
-from baton.cli.daily import calls, completion, events, files, imports, overview, sign_in, steering, work
-from baton.cli.daily.session import AsJson, ServiceSession, print_json, service_command
+from baton.cli.daily import calls, completion, events, files, imports, overview, queue, sign_in, steering, work
+from baton.cli.daily.session import DAILY_WORK, AsJson, ServiceSession, print_json, service_command
 
 
 class RecipeGroup(TyperGroup):
@@ -37,6 +37,7 @@ catalog = Typer(no_args_is_help=True, help="The starter catalog of an imaging be
 app.add_typer(projections, name="projections")
 app.add_typer(catalog, name="catalog")
 app.add_typer(imports.app, name="import")
+app.add_typer(queue.app, name="queue", rich_help_panel=DAILY_WORK)
 for group in (overview, work, steering, events, files, calls, sign_in, completion):
     app.add_typer(group.app)
 app.add_typer(

@@ -3,7 +3,7 @@ as exchanges."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from baton.client.exchanges import ClientSession, Exchange, list_operation
@@ -27,6 +27,15 @@ class RecipeChoiceError(ClientError, LookupError):
     def __init__(self, detail: str, candidates: dict[str, str]) -> None:
         super().__init__(detail)
         self.candidates = candidates
+
+
+class PlanToConduct(NamedTuple):
+    """A plan, its method, and what is registered for a run on it: the kind of the procedures, and their recipes."""
+
+    plan: Any
+    method: Any
+    procedure_kind: str
+    phases: list[tuple[UUID, str]]  # the ids of the recipes with their names
 
 
 def call(session: ClientSession, operation: str, /, **arguments: Any) -> Exchange[Any]:
@@ -69,22 +78,18 @@ def start_plan(
     Where a phase is refused after the run has started, the run is stopped again.
     """
     request = yield from run_request(session, plan, options, parameters)
-    view = yield from call(session, "get_plan", plan_id=request["plan_id"])
-    method = yield from call(session, "get_method", method_id=view.method_id)
-    capability = yield from call(session, "get_capability", capability_id=method.capability_id)
-    rows = yield from session.rows(list_operation(recipes), {"capability_id": method.capability_id})
-    phases = yield from chosen_recipes(session, view.name, [row for row in rows if row.status is not DEPRECATED], chosen)
+    found = yield from load_plan(session, request["plan_id"], chosen)
     started: RunStartedAnswer = yield from call(session, "start_run", **request)
     run_id, registered = started.run_id, []
     try:
-        for recipe_id, name in phases:
+        for recipe_id, name in found.phases:
             phase = yield from call(
                 session,
                 "register_procedure_from_recipe",
                 recipe_id=recipe_id,
                 name=name,
-                kind=kind_of(capability.code),
-                target_asset_ids=view.asset_ids,
+                kind=found.procedure_kind,
+                target_asset_ids=found.plan.asset_ids,
                 parent_run_id=run_id,
             )
             registered.append(phase.procedure_id)
@@ -103,6 +108,16 @@ def stop_started(session: ClientSession, run_id: UUID, cause: Refusal) -> Exchan
     except Refusal as refusal:
         return f"The run {run_id} had started and is still on record as it is: {refusal.detail}"
     return f"The run {run_id} had started and was stopped again."
+
+
+def load_plan(session: ClientSession, plan_id: UUID, chosen: Sequence[Reference] | None) -> Exchange[PlanToConduct]:
+    """Return a plan with its method and the recipes of its phases: those chosen, or the only one that fits."""
+    view = yield from call(session, "get_plan", plan_id=plan_id)
+    method = yield from call(session, "get_method", method_id=view.method_id)
+    capability = yield from call(session, "get_capability", capability_id=method.capability_id)
+    rows = yield from session.rows(list_operation(recipes), {"capability_id": method.capability_id})
+    phases = yield from chosen_recipes(session, view.name, [row for row in rows if row.status is not DEPRECATED], chosen)
+    return PlanToConduct(view, method, kind_of(capability.code), phases)
 
 
 def chosen_recipes(

@@ -1,13 +1,14 @@
 """The types of every operation and of every kind of thing; written by `python -m tests.documents.client_stub`."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, overload
 from uuid import UUID
 
 from pydantic import BaseModel
 from rich.console import Console
 
+from baton.client.spreadsheets import Table
 from baton.client.watching import AsyncConductWatch, AsyncRunWatch, ConductWatch, RunWatch
 from baton.domain.access.actor import ActorKind, ActorProfileView, ActorRow, ActorStatus
 from baton.domain.access.edge_queries import AccessView
@@ -7130,6 +7131,22 @@ class QueueThing(Thing):
     remove_item = verb(Operations.remove_queue_item)
     resume = verb(Operations.resume_queue)
     retire = verb(Operations.retire_queue)
+    @overload
+    def add_from_table(
+        self,
+        table: Table,
+        *,
+        plan: NameOrId | None = ...,
+        recipes: Sequence[NameOrId] | None = ...,
+        recipe: NameOrId | None = ...,
+        on: NameOrId | Sequence[NameOrId] = ...,
+        before: NameOrId | None = ...,
+        zone: tzinfo | None = ...,
+    ) -> list[UUID]:
+        """Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a
+        recipe on assets. Columns are the parameters; times without a zone are on the clock of `zone`."""
+    @overload
+    def add_from_table(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
 
 class QueueCollection:
     """Every queue."""
@@ -12343,6 +12360,22 @@ class AsyncQueueThing(AsyncThing):
     remove_item = verb(AsyncOperations.remove_queue_item)
     resume = verb(AsyncOperations.resume_queue)
     retire = verb(AsyncOperations.retire_queue)
+    @overload
+    async def add_from_table(
+        self,
+        table: Table,
+        *,
+        plan: NameOrId | None = ...,
+        recipes: Sequence[NameOrId] | None = ...,
+        recipe: NameOrId | None = ...,
+        on: NameOrId | Sequence[NameOrId] = ...,
+        before: NameOrId | None = ...,
+        zone: tzinfo | None = ...,
+    ) -> list[UUID]:
+        """Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a
+        recipe on assets. Columns are the parameters; times without a zone are on the clock of `zone`."""
+    @overload
+    async def add_from_table(self, *places: Any, dry_run: Literal[True], **fields: Any) -> DryRun: ...
 
 class AsyncQueueCollection:
     """Every queue."""

@@ -41,6 +41,11 @@ OF_THE_EDGE: dict[str, int] = {
 class ClientError(Exception):
     """A call that no service has refused: it was not sent, or not answered."""
 
+    @property
+    def sentences(self) -> list[str]:
+        """What is wrong, a sentence for each fault."""
+        return [str(self)]
+
 
 class ArgumentsError(ClientError, ValueError):
     """The arguments do not fit the operation; nothing was sent."""

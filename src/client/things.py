@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cache, partial
 from keyword import iskeyword
 from typing import Any
@@ -9,9 +10,10 @@ from uuid import UUID
 
 from rich.console import Console
 
-from baton.client import launching
+from baton.client import launching, queue_items
 from baton.client.exchanges import Exchange, list_operation
 from baton.client.launching import Reference
+from baton.client.spreadsheets import Table
 from baton.client.watched_work import WatchedConduct, WatchedRunConduct
 from baton.client.watching import Watching, conduct_frames, run_frames
 from baton.domain.contexts import REGISTRY
@@ -182,7 +184,36 @@ class RunThing(Thing):
         return (yield from run_frames(self.client.session, (yield from self._resolve())))
 
 
-KINDS: dict[str, type[Thing]] = {"Plan": PlanThing, "Recipe": RecipeThing, "Procedure": ProcedureThing, "Run": RunThing}
+class QueueThing(Thing):
+    """A queue, to which items are added from tables."""
+
+    def add_from_table(
+        self,
+        table: Table,
+        *,
+        plan: Reference | None = None,
+        recipes: Sequence[Reference] | None = None,
+        recipe: Reference | None = None,
+        on: Reference | Sequence[Reference] = (),
+        before: Reference | None = None,
+        zone: tzinfo | None = None,
+        dry_run: bool = False,
+    ) -> Any:
+        """Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a recipe
+        on assets. Columns are the parameters; times without a zone are on the clock of `zone`."""
+        assets = [on] if isinstance(on, str | UUID) else on
+        options = {"plan": plan, "recipes": recipes, "recipe": recipe, "assets": assets, "before": before, "zone": zone}
+        add = queue_items.try_table if dry_run else queue_items.add_from_table
+        return self.client.carry_out(add(self.client.session, self.reference, table, **options))
+
+
+KINDS: dict[str, type[Thing]] = {
+    "Plan": PlanThing,
+    "Procedure": ProcedureThing,
+    "Queue": QueueThing,
+    "Recipe": RecipeThing,
+    "Run": RunThing,
+}
 
 
 def thing_of(client: Any, aggregate: Aggregate[Any], reference: Reference, row: Any = None) -> Thing:

@@ -47,6 +47,17 @@ OWN_METHODS = {
             "Ask whether a run with these parameters could start now.",
         ),
     ],
+    "Queue": [
+        (
+            "add_from_table",
+            "table: Table, *, plan: NameOrId | None = ..., recipes: Sequence[NameOrId] | None = ..., "
+            "recipe: NameOrId | None = ..., on: NameOrId | Sequence[NameOrId] = ..., before: NameOrId | None = ..., "
+            "zone: tzinfo | None = ...",
+            "list[UUID]",
+            "Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a recipe "
+            "on assets. Columns are the parameters; times without a zone are on the clock of `zone`.",
+        )
+    ],
     "Recipe": [
         (
             "conduct",
@@ -313,11 +324,12 @@ def stub_text() -> str:
 
 def import_lines(stub: Stub) -> Iterator[str]:
     yield "from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence"
-    yield "from datetime import date, datetime"
+    yield "from datetime import date, datetime, tzinfo"
     yield "from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, overload"
     yield "from uuid import UUID"
     yield "from pydantic import BaseModel"
     yield "from rich.console import Console"
+    yield "from baton.client.spreadsheets import Table"
     yield "from baton.client.watching import AsyncConductWatch, AsyncRunWatch, ConductWatch, RunWatch"
     yield "from baton.domain.registry import Operation"
     yield "from baton.domain.shared.dry_run import DryRun"

@@ -101,6 +101,7 @@ def complete_profile(incomplete: str) -> list[str]:
 
 complete_work = complete_names("/runs", "/procedures")
 complete_plan = complete_names("/plans")
+complete_queue = complete_names("/queues")
 complete_recipe = complete_names("/recipes")
 complete_asset = complete_names("/assets")
 complete_subject = complete_names("/subjects")

@@ -125,7 +125,7 @@ def reported_errors(session: ServiceSession) -> Iterator[None]:
     except ServiceUnreachableError as error:
         refuse(f"{str(error).removesuffix('.')}; start it with `baton up`, or name its address with --url or --profile.")
     except ClientError as error:
-        refuse(str(error))
+        refuse(*error.sentences)
 
 
 def refuse_as(session: ServiceSession, refusal: "Refusal") -> NoReturn:

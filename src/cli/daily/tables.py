@@ -10,15 +10,19 @@ import typer
 
 COLOURS = {
     "Running": "green",
+    "Active": "green",
     "Permitted": "green",
     "Available": "green",
     "Held": "yellow",
+    "Blocked": "yellow",
     "Degraded": "yellow",
     "Recovering": "yellow",
     "Unknown": "yellow",
     "NotPermitted": "red",
     "Unavailable": "red",
     "Aborted": "red",
+    "Failed": "red",
+    "Refused": "red",
 }
 GAP = "  "
 CONTROL = re.compile(r"\x1b(?!\[[\d;]*m)|[\x00-\x1a\x1c-\x1f\x7f-\x9f]+")  # all that is no text and no colour

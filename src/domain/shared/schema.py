@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -47,6 +47,18 @@ VIOLATIONS = {
     "additionalProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
     "unevaluatedProperties": ("undeclared_key", "is not declared; drop it or declare it in the schema"),
 }  # The reason of a violation of each keyword, and its sentence.
+
+
+class Violation(NamedTuple):
+    """One way in which values break their schema: where, the reason, and what has to be so, without its subject."""
+
+    place: Path
+    reason: str
+    sentence: str
+
+    @property
+    def path(self) -> str:
+        return _at(self.place) or "$"
 
 
 class UnitSystem(StrEnum):
@@ -229,28 +241,37 @@ def _refuse_non_finite(value: Any, path: Path, refusal: type[Refusal]) -> None:
 
 
 def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: type[Refusal], **facts: str) -> None:
-    error = next(_validator(json.dumps(schema, sort_keys=True)).iter_errors(dict(values)), None)
-    if error is None:
-        return
-    level: Any = error.schema
-    path = ".".join(map(str, (*error.absolute_path, *_offending_key(error, level)))) or "$"
-    reason, saying = VIOLATIONS[str(error.validator)]
-    if error.validator == "pattern" and (why := unmatchable(str(error.validator_value))) is not None:
-        reason = "pattern_needs_backtracking"
-        saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
-    unit = level.get("unit", {}).get("code", "") if error.validator in ("minimum", "maximum") else ""
-    limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
-    detail = f"{path} {saying.format(limit=shorten(limit))}."
-    raise refusal(detail, reason=reason, facts={"path": path, **facts}) from error
+    if (first := next(violations_of(schema, values), None)) is not None:
+        raise refusal(f"{first.path} {first.sentence}.", reason=first.reason, facts={"path": first.path, **facts})
 
 
-def _offending_key(error: ValidationError, level: Schema) -> Iterator[str]:
-    """Yield the key a violation is about, where one is missing or undeclared."""
+def violations_of(schema: Schema, values: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield everything by which values break their schema, each key that is missing or undeclared by itself."""
+    known: set[tuple[Path, str]] = set()  # the keys that are missing are found once for each of them
+    for error in _validator(json.dumps(schema, sort_keys=True)).iter_errors(dict(values)):
+        level: Any = error.schema
+        keyword = str(error.validator)
+        reason, saying = VIOLATIONS[keyword]
+        if keyword == "pattern" and (why := unmatchable(str(error.validator_value))) is not None:
+            reason = "pattern_needs_backtracking"
+            saying = f"cannot be judged, since its pattern {why}; declare the schema anew without that"
+        unit = level.get("unit", {}).get("code", "") if keyword in ("minimum", "maximum") else ""
+        limit = f"{json.dumps(error.validator_value, ensure_ascii=False)} {unit}".strip()
+        for keys in _offending_keys(error, level) or ((),):
+            place = (*map(str, error.absolute_path), *keys)
+            if (place, keyword) not in known:
+                known.add((place, keyword))
+                yield Violation(place, reason, saying.format(limit=shorten(limit)))
+
+
+def _offending_keys(error: ValidationError, level: Schema) -> list[tuple[str]]:
+    """Return the keys a violation is about, where some are missing or undeclared."""
     values: Any = error.instance
     if error.validator == "required":
-        yield next(name for name in level["required"] if name not in values)
-    elif error.validator in CLOSING:
-        yield min(values.keys() - level.get("properties", {}).keys())
+        return [(name,) for name in level["required"] if name not in values]
+    if error.validator in CLOSING:
+        return [(name,) for name in sorted(values.keys() - level.get("properties", {}).keys())]
+    return []
 
 
 def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: type[Refusal]) -> None:

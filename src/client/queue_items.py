@@ -1,0 +1,155 @@
+"""From a table to the items of a queue, and from a title to one of them: the several calls that one wish takes, as
+exchanges."""
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from baton.client.exchanges import ClientSession, Exchange, is_id
+from baton.client.launching import Reference, call, kind_of, load_plan
+from baton.client.refusals import AmbiguousNameError, ClientError, UnknownNameError
+from baton.client.spreadsheets import SpreadsheetError, Table, place_text
+from baton.client.table_items import SUBJECT, RowForm, RowItem, read_items
+from baton.domain.contexts import REGISTRY
+from baton.domain.equipment.asset import asset as assets_on_record
+from baton.domain.operation.queue.items import AHEAD
+from baton.domain.operation.queue.queue import queue as queues
+from baton.domain.recipe.plan import plan as plans
+from baton.domain.recipe.recipe import recipe as recipes_on_record
+from baton.domain.recipe.steps import binding_names
+from baton.domain.shared.dry_run import DryRun
+from baton.domain.subject.subject import subject as subjects
+
+ADD = REGISTRY.operations["add_queue_items"]
+
+
+class TableTargetError(ClientError, TypeError):
+    """It is not said what the rows of a table are for: one plan, or one recipe and the assets it is done on."""
+
+
+class TableRequest(NamedTuple):
+    """The items of a table, and the arguments that add them to a queue."""
+
+    items: list[RowItem]
+    arguments: dict[str, Any]
+
+
+class RowTargets(NamedTuple):
+    """What rows are for: how they are read, and the target without what a row gives."""
+
+    form: RowForm
+    target: dict[str, Any]
+    parameters_field: str
+
+
+def add_from_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> Exchange[list[UUID]]:
+    """Add an item for each row of a table to a queue, all or none, and return their ids; `table_request` has the options."""
+    request = yield from table_request(session, queue, table, **options)
+    added = yield from session.call(ADD, request.arguments)
+    return list(added.item_ids)
+
+
+def try_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> Exchange[DryRun]:
+    """Return what adding the rows of a table would record."""
+    request = yield from table_request(session, queue, table, **options)
+    would: DryRun = yield from session.call(ADD, request.arguments, dry_run=True)
+    return would
+
+
+def table_request(
+    session: ClientSession,
+    queue: Reference,
+    table: Table,
+    *,
+    plan: Reference | None = None,
+    recipes: Sequence[Reference] | None = None,
+    recipe: Reference | None = None,
+    assets: Sequence[Reference] = (),
+    before: Reference | None = None,
+    zone: tzinfo | None = None,
+) -> Exchange[TableRequest]:
+    """Return the items of a table and what adds them: runs on a plan, whose phases are `recipes` or the only one that fits,
+    or procedures of a recipe on assets. Refuse the table with all its faults."""
+    queue_id = yield from session.id_of(queues, queue)
+    if plan is not None and recipe is None and not assets:
+        rows = yield from plan_rows(session, plan, recipes)
+    elif recipe is not None and plan is None and recipes is None:
+        rows = yield from recipe_rows(session, recipe, assets)
+    else:
+        detail = "Say what the rows are for: a plan, with the recipes of its phases, or one recipe with the assets it is on."
+        raise TableTargetError(detail)
+    items, faults = read_items(table, rows.form, zone)
+    subject_ids = yield from subjects_of(session, items, faults)
+    if faults:
+        raise SpreadsheetError(table.name, faults)
+    arguments: dict[str, Any] = {
+        "queue_id": queue_id,
+        "items": [queue_item(item, rows, subject_ids.get(item.subject or "")) for item in items],
+    }
+    if before is not None:
+        arguments["before_item_id"] = yield from item_id_of(session, queue_id, before)
+    return TableRequest(items, arguments)
+
+
+def plan_rows(session: ClientSession, plan: Reference, chosen: Sequence[Reference] | None) -> Exchange[RowTargets]:
+    """Return what rows for runs on a plan are: columns are the parameters of its method."""
+    plan_id = yield from session.id_of(plans, plan)
+    found = yield from load_plan(session, plan_id, chosen)
+    view, schema = found.plan, found.method.parameters_schema
+    form = RowForm("plan", view.name, schema, defaults=view.default_parameters, has_subject=True)
+    common = {"procedure_kind": found.procedure_kind, "target_asset_ids": sorted(view.asset_ids), "bindings": {}}
+    phases = [{"recipe_id": recipe_id, "name": name, **common} for recipe_id, name in found.phases]
+    return RowTargets(form, {"kind": "ConductPlan", "plan_id": plan_id, "phases": phases}, "override_parameters")
+
+
+def recipe_rows(session: ClientSession, recipe: Reference, assets: Sequence[Reference]) -> Exchange[RowTargets]:
+    """Return what rows for procedures of a recipe are: columns are the parameters of its capability."""
+    recipe_id = yield from session.id_of(recipes_on_record, recipe)
+    view = yield from call(session, "get_recipe", recipe_id=recipe_id)
+    capability = yield from call(session, "get_capability", capability_id=view.capability_id)
+    asset_ids = yield from session.ids_of(assets_on_record, assets)
+    needed = frozenset(binding_names((*view.steps, *view.closing_steps)))
+    form = RowForm("recipe", view.name, capability.parameters_schema, needed=needed)
+    target = {"kind": "ConductRecipe", "recipe_id": recipe_id, "target_asset_ids": asset_ids}
+    return RowTargets(form, {**target, "procedure_kind": kind_of(capability.code)}, "bindings")
+
+
+def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict[str, Any]:
+    """Return a row as an item of add_queue_items; what is conducted has the title for its name."""
+    target = {**rows.target, "name": item.title, rows.parameters_field: dict(item.parameters)}
+    if subject_id is not None:
+        target["subject_id"] = subject_id
+    return {"title": item.title, "target": target, "not_before": item.not_before, "pause_after": item.pause_after}
+
+
+def subjects_of(session: ClientSession, items: Sequence[RowItem], faults: list[str]) -> Exchange[Mapping[str, UUID]]:
+    """Return the ids of the subjects that rows name; add a fault for each row whose subject is not found."""
+    found: dict[str, UUID] = {}
+    wrong: dict[str, str] = {}
+    for item in items:
+        if item.subject is None:
+            continue
+        if item.subject not in found and item.subject not in wrong:
+            try:
+                found[item.subject] = yield from session.id_of(subjects, item.subject)
+            except (UnknownNameError, AmbiguousNameError) as error:
+                wrong[item.subject] = str(error)
+        if item.subject in wrong:
+            faults.append(f"{place_text(item.row, SUBJECT)}: {wrong[item.subject]}")
+    return found
+
+
+def item_id_of(session: ClientSession, queue: Reference, item: Reference) -> Exchange[UUID]:
+    """Return the id of the one item that waits in a queue with this title; an id is its own."""
+    if isinstance(item, UUID) or is_id(item):
+        return UUID(str(item))
+    view = yield from call(session, "get_queue", queue_id=queue)
+    titles = {str(one.item_id): one.title for one in view.items if one.status in AHEAD}
+    fitting = [id for id, title in titles.items() if title == item]
+    if len(fitting) > 1:
+        raise AmbiguousNameError("queue item", item, dict.fromkeys(fitting, ""))
+    if not fitting:
+        like = [title for title in titles.values() if item.lower() in title.lower()]
+        raise UnknownNameError("waiting queue item", item, like[:5])
+    return UUID(fitting[0])
