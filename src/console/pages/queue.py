@@ -9,7 +9,7 @@ from baton.api.http import Request, Response
 from baton.client.exchanges import ClientSession, Exchange
 from baton.client.queue_items import add_from_table
 from baton.client.refusals import ClientError, ProposedError
-from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, read_table
+from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed, read_table
 from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, safe_path, typed_in
 from baton.console.desk import Desk
 from baton.console.display import href_of
@@ -253,7 +253,8 @@ async def add_spreadsheet(console: "Console", request: Request, session: Console
     except ProposedError as error:
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
     except SpreadsheetError as error:
-        found: dict[str, Any] = {"faults": error.faults, "more": error.more, "name": error.name}
+        named = [fault if is_placed(fault) else f"{error.name} {fault}" for fault in error.faults]
+        found: dict[str, Any] = {"faults": named, "more": error.more, "name": error.name}
     except ClientError as error:
         found = {"faults": error.sentences}
     except Refusal as refusal:
