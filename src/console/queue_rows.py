@@ -30,10 +30,11 @@ class Move:
 
 @dataclass(frozen=True)
 class SeenGate:
-    """A closed gate of an item, and whether the item waits for it."""
+    """A closed gate of an item, whether the item waits for it, and whether one before it has the same."""
 
     gate: ClosedGate
     may_pass: bool
+    is_repeated: bool
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,10 @@ def outcome_of(item: Row) -> Mapping[str, str] | None:
     return None
 
 
-async def gates_of(forecast: Row, desk: Desk) -> list[SeenGate]:
-    """Return the gates that are closed to an item now, with links to what opens them."""
+async def gates_of(forecast: Row, desk: Desk, seen: set[ClosedGate]) -> list[SeenGate]:
+    """Return the gates that are closed to an item now, with links to what opens them; those seen before are known."""
     closed = forecast["closed_gates"]
     gates = await asyncio.gather(*(closed_gate(one, desk) for one in closed))
-    return [SeenGate(gate, one["may_pass"]) for gate, one in zip(gates, closed, strict=True)]
+    found = [SeenGate(gate, one["may_pass"], gate in seen) for gate, one in zip(gates, closed, strict=True)]
+    seen.update(gates)
+    return found

@@ -189,7 +189,7 @@ async def test_an_item_is_edited_and_may_start_in_its_turn_again(api: Api, hall:
         when = {"item_id": item["item_id"], "not_before": "2030-05-20T12:00:00Z"}
         await api.execute(f"/queues/{id}/edit-item", when)
         page = await load(api, f"/console/queues/{id}")
-        edit = next(link.get("href") for link in page.all("a") if link.text == "Edit a…")
+        edit = next(link.get("href") for link in page.all("a") if link.text == "Edit… a")
         form = await load(api, edit)
         assert [form.value(name) for name in ("title", "not_before", "item_id")] == [
             "a",
@@ -225,7 +225,7 @@ async def test_a_launch_is_queued_although_a_gate_is_closed_and_changed_in_its_p
         shown = await load(api, f"/console/queues/{id}")
         assert has_text(shown, "Enclosure permitted")
         assert f"/console/enclosures/{hall.line.enclosure_id}" in {link.get("href") for link in shown.all("a")}
-        change = next(link.get("href") for link in shown.all("a") if link.text == "Parameters of Bar 7…")
+        change = next(link.get("href") for link in shown.all("a") if link.text == "Parameters… of Bar 7")
         form = await load(api, change)
         assert next(one.get("value") for one in form.all("input") if one.get("name") == "parameters.exposure") == "0.035"
         changed = hall.form(form, _do="queue", name="Bar 8", **{"parameters.exposure": "50 ms", "phase.0": hall.flats_id})

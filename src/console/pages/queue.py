@@ -15,6 +15,7 @@ from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import FormReader, input_schema
 from baton.console.in_process import InProcessClient
+from baton.console.judgement import ClosedGate
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
 from baton.console.pages.start import GATED
@@ -148,7 +149,7 @@ async def load_items(desk: Desk) -> Context:
     forecasts = {one["item_id"]: one for one in queue["forecast"]}
     schema = input_schema(EditQueueItem.operation)
     reader = FormReader(schema.get("$defs", {}), desk.zone)
-    rows = []
+    rows, seen = [], set[ClosedGate]()
     for index, item in enumerate(waiting[first : first + SHOWN_ITEMS], start=first):
         changed = {name: item[name] for name in ("title", "not_before", "pause_after")}
         typed = reader.type_in(schema, changed)
@@ -161,7 +162,7 @@ async def load_items(desk: Desk) -> Context:
                 "moves": moves_of(queue_id, ids, index),
                 "verbs": verbs_on(queue_id, item, typed, desk),
                 "forecast": forecast,
-                "gates": await gates_of(forecast, desk) if forecast else [],
+                "gates": await gates_of(forecast, desk, seen) if forecast else [],
             }
         )
     after = first + len(rows)
