@@ -110,10 +110,10 @@ def outcome_of(item: Row) -> Mapping[str, str] | None:
     return None
 
 
-async def gates_of(forecast: Row, desk: Desk, seen: set[ClosedGate]) -> list[SeenGate]:
+async def gates_of(forecast: Row, desk: Desk, seen: set[str]) -> list[SeenGate]:
     """Return the gates that are closed to an item now, with links to what opens them; those seen before are known."""
     closed = forecast["closed_gates"]
     gates = await asyncio.gather(*(closed_gate(one, desk) for one in closed))
-    found = [SeenGate(gate, one["may_pass"], gate in seen) for gate, one in zip(gates, closed, strict=True)]
-    seen.update(gates)
+    found = [SeenGate(gate, one["may_pass"], gate.sentence in seen) for gate, one in zip(gates, closed, strict=True)]
+    seen.update(gate.sentence for gate in gates)
     return found

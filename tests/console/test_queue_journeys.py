@@ -17,6 +17,7 @@ from tests.support.console.hall import Hall, open_hall
 from tests.support.console.queued import open_queue, record, titles_of, waiting_items
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
@@ -89,9 +90,8 @@ async def submit_dialog(page: Page, button: str, **fields: str) -> None:
 async def drag(page: Page, title: str, to: str, *, below: bool = False) -> None:
     """Drag an item by its handle above another one, or below it."""
     await row(page, to).evaluate("(row) => row.scrollIntoView({ block: 'start' })")
-    handle, target = await row(page, title).locator("[data-drag]").bounding_box(), await row(page, to).bounding_box()
-    assert handle is not None
-    assert target is not None
+    handle = await until(row(page, title).locator("[data-drag]").bounding_box)
+    target = await until(row(page, to).bounding_box)
     await page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
     await page.mouse.down()
     await page.mouse.move(target["x"] + 30, target["y"] + target["height"] * (0.9 if below else 0.1), steps=5)
@@ -158,8 +158,7 @@ async def test_an_item_is_dragged_up_down_and_let_go(page: Page, browser: Browse
 
 async def test_what_arrives_while_an_item_is_dragged_is_shown_afterwards(page: Page, api: Api, queue_id: str) -> None:
     await look_at(page, api, queue_id)
-    handle = await row(page, "Gamma").locator("[data-drag]").bounding_box()
-    assert handle is not None
+    handle = await until(row(page, "Gamma").locator("[data-drag]").bounding_box)
     await page.mouse.move(handle["x"] + 5, handle["y"] + 5)
     await page.mouse.down()
     await expect(page.locator(".dragged")).to_have_count(1)

@@ -15,7 +15,6 @@ from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import FormReader, input_schema
 from baton.console.in_process import InProcessClient
-from baton.console.judgement import ClosedGate
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
 from baton.console.pages.start import GATED
@@ -149,10 +148,10 @@ async def load_items(desk: Desk) -> Context:
     forecasts = {one["item_id"]: one for one in queue["forecast"]}
     schema = input_schema(EditQueueItem.operation)
     reader = FormReader(schema.get("$defs", {}), desk.zone)
-    rows, seen = [], set[ClosedGate]()
+    rows, seen = [], set[str]()
     for index, item in enumerate(waiting[first : first + SHOWN_ITEMS], start=first):
         changed = {name: item[name] for name in ("title", "not_before", "pause_after")}
-        typed = reader.type_in(schema, changed)
+        typed = {"not_before": "", **reader.type_in(schema, changed)}
         forecast = forecasts.get(item["item_id"])
         rows.append(
             {
