@@ -27,6 +27,7 @@ from baton.application.long_work import TaskWork
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.proposals import Proposals
 from baton.application.publications import Publications
+from baton.application.queues import QueueTurns
 from baton.application.schedules.firings import Firings
 from baton.domain.operation.conduct.messages import OwnedRequest
 from baton.domain.shared.tasks import TaskRequest
@@ -171,6 +172,15 @@ def schedule_firing_activities(firings: Firings) -> Activities:
     return [
         implement(declared.open_firing, short(firings.open)),
         implement(declared.await_firing, until_shutdown(firings.await_end)),
+    ]
+
+
+def queue_activities(turns: QueueTurns) -> Activities:
+    """Return the activities of a queue: the turn of an item is taken, and its end is awaited."""
+    declared = stubs.QueueActivityStubs
+    return [
+        implement(declared.take_turn, short(turns.take)),
+        implement(declared.await_item, until_shutdown(turns.await_end)),
     ]
 
 

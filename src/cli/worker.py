@@ -64,6 +64,7 @@ from baton.workflows.conduct import ConductWorkflow
 from baton.workflows.conduct_run import ConductRunWorkflow
 from baton.workflows.proposal import ProposalWorkflow
 from baton.workflows.publications import CalibrationPublicationWorkflow, MintSweepWorkflow
+from baton.workflows.queue import QueueWorkflow
 from baton.workflows.read_signals import ReadSignalsWorkflow
 from baton.workflows.schedule_firing import ScheduleFiringWorkflow
 from baton.workflows.tasks import TaskWorkflow
@@ -76,7 +77,7 @@ WORKFLOWS = (
     *(MintSweepWorkflow, CalibrationPublicationWorkflow, ConductWorkflow, ConductRunWorkflow, ScheduleFiringWorkflow),
     *(agents.DebriefWorkflow, agents.DraftCautionWorkflow, agents.RegenerateDebriefWorkflow, agents.PromoteCautionWorkflow),
     *(agents.SuperviseRunsWorkflow, agents.ExpireClearancesWorkflow, agents.ExpireClearanceWorkflow, ReadSignalsWorkflow),
-    *(TaskWorkflow, ProposalWorkflow),
+    *(TaskWorkflow, ProposalWorkflow, QueueWorkflow),
 )  # Every workflow type; each must be able to replay its recorded histories.
 UNSTARTED_WORK_SECONDS = 2.0  # between two starts of work that nobody has begun
 COMPARISON_SECONDS = 60.0  # between two comparisons of all live work with the engine
@@ -206,6 +207,7 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         *implementations.agent_activities(own.models, own.regenerations, own.promoter, own.supervisor, own.expirer),
         *implementations.schedule_firing_activities(runtime.firings),
         *implementations.proposal_activities(runtime.proposals),
+        *implementations.queue_activities(runtime.queue_turns),
         *implementations.signal_activities(wired.signals),
         *implementations.task_activities(runtime.tasks),
     ]

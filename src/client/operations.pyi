@@ -1524,7 +1524,7 @@ class QueueView(BaseModel):
     queue_id: UUID
     created_at: datetime
 
-class QueueItem(BaseModel):
+class QueueOverviewItem(BaseModel):
     queue_id: UUID
     name: str
     asset_id: UUID
@@ -5160,7 +5160,7 @@ class Operations:
         q: str | None = ...,
         asset_id: NameOrId | None = ...,
         status: QueueStatusName | None = ...,
-    ) -> Page[QueueItem]:
+    ) -> Page[QueueOverviewItem]:
         """Queues in the order they were opened, each with how many items wait and the one under way."""
     def list_queue_items(
         self,
@@ -10373,7 +10373,7 @@ class AsyncOperations:
         q: str | None = ...,
         asset_id: NameOrId | None = ...,
         status: QueueStatusName | None = ...,
-    ) -> Page[QueueItem]:
+    ) -> Page[QueueOverviewItem]:
         """Queues in the order they were opened, each with how many items wait and the one under way."""
     async def list_queue_items(
         self,

@@ -197,7 +197,7 @@ def read_value(cell: Cell, level: Schema) -> Any:
             except CellError:
                 if len(types) == 1:
                     raise
-    raise CellError(f"{shown(cell)} is none of {', '.join(sorted(types))}; correct the value.")
+    raise CellError(f"{quoted_text(cell)} is none of {', '.join(sorted(types))}; correct the value.")
 
 
 def read_any(cell: Cell, level: Schema) -> Any:
@@ -217,11 +217,11 @@ def read_number(cell: Cell) -> int | float:
     elif isinstance(cell, str) and NUMBER.fullmatch(cell):
         value = int(cell) if DIGITS.fullmatch(cell) and len(cell) < 1000 else float(cell)
     elif isinstance(cell, str) and NUMBER.fullmatch(cell.replace(",", ".", 1)):
-        raise CellError(f"{shown(cell)} is no number; write its decimals behind a point.")
+        raise CellError(f"{quoted_text(cell)} is no number; write its decimals behind a point.")
     else:
-        raise CellError(f"{shown(cell)} is no number; correct the value.")
+        raise CellError(f"{quoted_text(cell)} is no number; correct the value.")
     if isinstance(value, float) and not math.isfinite(value):
-        raise CellError(f"{shown(cell)} is no finite number; correct the value.")
+        raise CellError(f"{quoted_text(cell)} is no finite number; correct the value.")
     return value
 
 
@@ -229,7 +229,7 @@ def read_integer(cell: Cell) -> int:
     """Return the integer in a cell; one with zeros behind the point is one."""
     value = read_number(cell)
     if isinstance(value, float) and not value.is_integer():
-        raise CellError(f"{shown(cell)} is no integer; correct the value.")
+        raise CellError(f"{quoted_text(cell)} is no integer; correct the value.")
     return int(value)
 
 
@@ -237,7 +237,7 @@ def read_boolean(cell: Cell) -> bool:
     """Return what a cell says: yes or no, true or false, 1 or 0."""
     word = str(int(cell) if isinstance(cell, int | float) and cell in (0, 1) else cell).lower()
     if word not in YES | NO:
-        raise CellError(f"{shown(cell)} is neither yes nor no; write yes, no, true, false, 1 or 0.")
+        raise CellError(f"{quoted_text(cell)} is neither yes nor no; write yes, no, true, false, 1 or 0.")
     return word in YES
 
 
@@ -247,7 +247,7 @@ def read_text(cell: Cell) -> str:
         case str():
             return cell
         case bool():
-            raise CellError(f"{shown(cell)} is no text; format the cell as text.")
+            raise CellError(f"{quoted_text(cell)} is no text; format the cell as text.")
         case int():
             return str(cell)
         case float():
@@ -275,7 +275,7 @@ def read_nested(kind: type[Any], example: str) -> Callable[[Cell], Any]:
         except ValueError:
             value = None
         if not isinstance(value, kind):
-            raise CellError(f"{shown(cell)} is not written as JSON; write it like {example}.")
+            raise CellError(f"{quoted_text(cell)} is not written as JSON; write it like {example}.")
         return value
 
     return read
@@ -284,7 +284,7 @@ def read_nested(kind: type[Any], example: str) -> Callable[[Cell], Any]:
 def read_null(cell: Cell) -> None:
     """Read the word that takes a value away."""
     if cell != "null":
-        raise CellError(f"{shown(cell)} is not null; leave the cell empty.")
+        raise CellError(f"{quoted_text(cell)} is not null; leave the cell empty.")
 
 
 READERS: dict[str, Callable[[Cell], Any]] = {
@@ -326,9 +326,9 @@ def read_time(cell: Cell, zone: tzinfo | None) -> datetime:
             try:
                 moment = datetime.fromisoformat(cell)
             except ValueError:
-                raise CellError(f"{shown(cell)} is no time; write it like {EXAMPLE_TIME}.") from None
+                raise CellError(f"{quoted_text(cell)} is no time; write it like {EXAMPLE_TIME}.") from None
         case _:
-            raise CellError(f"{shown(cell)} is no time with its date; write it like {EXAMPLE_TIME}.")
+            raise CellError(f"{quoted_text(cell)} is no time with its date; write it like {EXAMPLE_TIME}.")
     if moment.tzinfo is not None:
         return moment_in_utc(moment)
     if zone is None:
@@ -354,7 +354,7 @@ def moment_in_utc(moment: datetime) -> datetime:
         raise CellError(f"{moment.isoformat()} is outside the years 1 to 9999; correct the time.") from None
 
 
-def shown(cell: Cell) -> str:
+def quoted_text(cell: Cell) -> str:
     """Return a cell as it is quoted in a sentence."""
     text = cell if isinstance(cell, str) else str(cell)
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from baton.domain.operation.conduct import messages as conduct
     from baton.domain.operation.conduct.control_signals import ReadSignalsRequest, SignalSamples
     from baton.domain.operation.conduct.results import Failure
+    from baton.domain.operation.queue.messages import ItemRequest, QueueOrder, TurnReport
     from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
     from baton.domain.run.messages import PhaseReport, PhaseRequest, RunConductEnd, RunConductRequest
     from baton.domain.shared.tasks import TaskRequest
@@ -62,6 +63,14 @@ class ScheduleFiringActivityStubs(Protocol):
 
     async def open_firing(self, due: DueFiring) -> FiringVerdict: ...
     async def await_firing(self, due: DueFiring) -> None: ...
+
+
+@declare_activities
+class QueueActivityStubs(Protocol):
+    """The activities of a queue."""
+
+    async def take_turn(self, order: QueueOrder) -> TurnReport: ...
+    async def await_item(self, request: ItemRequest) -> None: ...
 
 
 @declare_activities

@@ -352,8 +352,9 @@ async def test_a_history_tells_a_stream_from_its_first_version(
     assert (missing.status_code, missing.json()["code"]) == (404, f"{aggregate.name}NotFoundError")
 
 
-COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day")
-"""What the engine counts of a schedule, and what an agent has spent; it is no part of the stream, so the past has none."""
+COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day", "forecast")
+"""What the engine counts of a schedule, what an agent has spent, and what a queue expects: no part of the stream, so the past
+has none."""
 
 
 @for_each("aggregate", AGGREGATES)

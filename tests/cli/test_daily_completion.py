@@ -43,6 +43,9 @@ async def test_a_shell_is_offered_commands_and_names_of_the_service(daily_servic
     assert await completions(daily_service, "status", "") != []
     assert UNIT in await completions(daily_service, "status", "T")
     assert RECIPE.replace(" ", "\\ ") in await completions(daily_service, "conduct", "Qu")
+    await daily_service.answer("call", "open_queue", "name=Tonight 1", f"asset_id={UNIT}")
+    assert await completions(daily_service, "queue", "show", "To") == ["Tonight\\ 1"]
+    assert await completions(daily_service, "queue", "re") == ["resume", "remove"]
     assert await completions(daily_service, "call", "hold_e") == ["hold_everything"]
     assert "RunCannotHoldError" in await completions(daily_service, "where", "RunCannotH")
     assert PLAN in "".join(await completions(daily_service, "run", "Spr", shell="fish"))

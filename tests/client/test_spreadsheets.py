@@ -36,7 +36,7 @@ def csv_file(rows: Sequence[Sequence[str]], delimiter: str = ",") -> bytes:
     return text.getvalue().encode()
 
 
-def saved(workbook: Workbook) -> bytes:
+def workbook_bytes(workbook: Workbook) -> bytes:
     file = io.BytesIO()
     workbook.save(file)
     return file.getvalue()
@@ -51,7 +51,7 @@ def workbook_of(rows: Sequence[Sequence[Any]]) -> Workbook:
 
 
 def xlsx_file(rows: Sequence[Sequence[Any]]) -> bytes:
-    return saved(workbook_of(rows))
+    return workbook_bytes(workbook_of(rows))
 
 
 def with_part(content: bytes, name: str, part: str | bytes) -> bytes:
@@ -104,7 +104,7 @@ def test_rows_have_the_numbers_that_people_see() -> None:
     assert [row.number for row in table.rows] == [4, 7]
     assert table.rows[0].cells["a"] == "1\n2"
     workbook = workbook_of([[], [], ["a", "b"], [1, "x"], [], [" ", None], [3, "y"]])
-    assert [row.number for row in read_table("a.xlsx", saved(workbook)).rows] == [4, 7]
+    assert [row.number for row in read_table("a.xlsx", workbook_bytes(workbook)).rows] == [4, 7]
 
 
 def test_empty_rows_and_columns_are_left_out() -> None:
@@ -133,8 +133,8 @@ def test_the_first_sheet_that_is_not_hidden_is_read() -> None:
     workbook.create_sheet("Second").append(["a"])
     workbook["Second"].append([7])
     workbook.create_sheet("Third").append(["c"])
-    assert read_table("a.xlsx", saved(workbook)).rows == (TableRow(2, {"a": 7}),)
-    content = saved(workbook)
+    assert read_table("a.xlsx", workbook_bytes(workbook)).rows == (TableRow(2, {"a": 7}),)
+    content = workbook_bytes(workbook)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         all_hidden = archive.read("xl/workbook.xml").replace(b'state="visible"', b'state="hidden"')
     assert fault("a.xlsx", with_part(content, "xl/workbook.xml", all_hidden)).startswith("has no sheet with cells")
@@ -159,7 +159,7 @@ def test_formats_beside_the_table_are_no_rows() -> None:
     workbook = workbook_of([["a"], [1]])
     for number in range(3, 3000):
         workbook.active.cell(number, 5).font = Font(bold=True)
-    assert read_table("a.xlsx", saved(workbook)).rows == (TableRow(2, {"a": 1}),)
+    assert read_table("a.xlsx", workbook_bytes(workbook)).rows == (TableRow(2, {"a": 1}),)
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)

@@ -54,8 +54,8 @@ OWN_METHODS = {
             "recipe: NameOrId | None = ..., on: NameOrId | Sequence[NameOrId] = ..., before: NameOrId | None = ..., "
             "zone: tzinfo | None = ...",
             "list[UUID]",
-            "Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a recipe "
-            "on assets. Columns are the parameters; times without a zone are on the clock of `zone`.",
+            "Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a "
+            "recipe on assets. Columns are the parameters; times without a zone are on the clock of `zone`.",
         )
     ],
     "Recipe": [

@@ -108,8 +108,8 @@ class MortalCommands(Commands):
 def firings_dying_after(stack: ConductStack, commands: int) -> Firings:
     """Firings in a process that dies after so many commands."""
     runtime, limit = stack.runtime, timedelta(seconds=stack.runtime.settings.conduct_restart_limit_seconds)
-    mortal = MortalCommands(stack, commands)
-    return Firings(runtime.store, mortal, runtime.service, clock, runtime.conducts, runtime.run_conducts, limit)
+    launches = replace(runtime.launches, commands=MortalCommands(stack, commands))
+    return Firings(runtime.store, launches, clock, limit)
 
 
 def due_now(table: ScheduleCase) -> DueFiring:

@@ -244,7 +244,7 @@ sharing, share: permit publish
 key, secret, certificate: credential
 signature: seal
 background, long work: work reactions
-queue: waiting schedules
+queue, queues, queued, enqueue, line up: !queue
 mono, mirror, undulator, goniometer, scintillator, objective, lens, microscope, pump, gauge, valve, filter: asset
 attenuator, diode, robot arm, sample changer, controller, encoder, spectrometer, chopper, cryostat, furnace: asset
 energy, wavelength: signals calibration

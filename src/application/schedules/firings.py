@@ -1,7 +1,6 @@
 """What a firing of a schedule does: it opens a conduct as the schedule's author, and waits for its end. It may be repeated:
 every id follows from the schedule and the time, and the streams say what was done."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,35 +8,26 @@ from uuid import UUID
 
 import structlog
 
-from baton.application.commands import Commands, execute_with_retry
-from baton.application.conduct.conduct_work import ConductWork
 from baton.application.conduct.heartbeat import Attempt
+from baton.application.launches import Launches, TargetLaunch
 from baton.application.ports import Caller, Clock, Store
-from baton.application.service import Service
 from baton.application.unit_of_work import StreamWatch, load_state
 from baton.domain.kernel import Command
-from baton.domain.operation.conduct.messages import MAX_REASON_LENGTH
-from baton.domain.operation.launch.arranged_conduct import arranged_command
-from baton.domain.operation.launch.targets import ConductPlan, ConductRecipe, RecipeConduct, recipes_of
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.schedule import schedule as schedules
 from baton.domain.operation.schedule.messages import DueFiring, FiringVerdict
 from baton.domain.operation.schedule.schedule import Schedule
-from baton.domain.run.run import LIVE, AbortRun, Run
+from baton.domain.run.run import Run
 from baton.domain.shared.refusals import Refusal, Unavailable
 
 log = structlog.get_logger()
-IsDone = Callable[[], Awaitable[bool]]
 
 
 @dataclass
 class Firings:
     store: Store
-    commands: Commands
-    service: Service
+    launches: Launches
     clock: Clock
-    conducts: ConductWork
-    run_conducts: ConductWork
     restart_limit: timedelta
 
     async def open(self, due: DueFiring) -> FiringVerdict:
@@ -46,28 +36,24 @@ class Firings:
         schedule = await load_state(self.store, Schedule, due.schedule_id)
         if schedule is None or not await self._is_asked_for(due):  # the engine may know more than the record
             return FiringVerdict.IDLE
-        aim = schedule.aim
-        if await self._is_open(due, aim):
-            return await self._record_opened(due, aim)
+        launch = launch_of(schedule, due)
+        if await self.launches.is_open(launch):
+            return await self._record_opened(launch, due)
         if await self._is_recorded(due):
             return FiringVerdict.REFUSED
         if not fires(schedule, due):
-            if not await self._is_begun(due, aim):
+            if not await self.launches.is_begun(launch):
                 return FiringVerdict.IDLE
-            return await self._record_refused(schedule, due, withdrawal(schedule))
+            return await self._record_refused(schedule, launch, due, withdrawal(schedule))
         if (missed := self._missed_refusal(schedule, due)) is not None:
-            return await self._record_refused(schedule, due, missed)
+            return await self._record_refused(schedule, launch, due, missed)
         try:
-            match aim:
-                case ConductRecipe():
-                    await self._conduct_recipe(schedule, due, aim)
-                case ConductPlan():
-                    await self._conduct_plan(schedule, due, aim)
+            await self.launches.open(launch)
         except Unavailable:
             raise
         except Refusal as refusal:
-            return await self._record_refused(schedule, due, refusal)
-        return await self._record_opened(due, aim)
+            return await self._record_refused(schedule, launch, due, refusal)
+        return await self._record_opened(launch, due)
 
     async def _is_asked_for(self, due: DueFiring) -> bool:
         if due.trigger_id is None:
@@ -82,79 +68,34 @@ class Firings:
     async def await_end(self, due: DueFiring, attempt: Attempt) -> None:
         """Wait until the conduct of a firing has ended; a held one has."""
         schedule = await load_state(self.store, Schedule, due.schedule_id)
-        if schedule is None or not await self._is_begun(due, schedule.aim):  # the record was restored meanwhile
-            return
-        runs = isinstance(schedule.aim, ConductPlan)
-        watched: tuple[Any, UUID] = (Run, due.run_id) if runs else (Procedure, due.procedure_id())
+        if schedule is None or not await self.launches.is_begun(launch := launch_of(schedule, due)):
+            return  # the record was restored meanwhile
+        watched: tuple[Any, UUID] = (Run, due.run_id) if launch.runs else (Procedure, due.procedure_id())
         watch = StreamWatch(self.store, *watched)
         while (await watch.look()).live_conduct_id == due.conduct_id:
             attempt.heartbeat()
             await watch.wait()
 
-    async def _conduct_recipe(self, schedule: Schedule, due: DueFiring, aim: ConductRecipe) -> None:
-        caller = caller_of(schedule, due)
-        await self._register(schedule, due, aim)
-        conduct = arranged_command(aim.arrangement.stored_form())
-        await self._execute(conduct, caller, due.procedure_id(), due.conduct_id, lambda: self._is_open(due, aim))
-
-    async def _conduct_plan(self, schedule: Schedule, due: DueFiring, aim: ConductPlan) -> None:
-        caller = caller_of(schedule, due)
-        if not await self._is_begun(due, aim):
-            start = aim.start(due.scheduled_at, schedule.firing_count + 1)
-            await self._execute(start, caller, None, due.run_id, lambda: self._is_begun(due, aim))
-        for index, phase in enumerate(aim.phases):
-            await self._register(schedule, due, phase, index, due.run_id)
-        ids = tuple(due.procedure_id(index) for index in range(len(aim.phases)))
-        await self._execute(aim.conduct(ids), caller, due.run_id, due.conduct_id, lambda: self._is_open(due, aim))
-
-    async def _register(
-        self, schedule: Schedule, due: DueFiring, what: RecipeConduct, index: int = 0, run_id: UUID | None = None
-    ) -> None:
-        id = due.procedure_id(index)
-
-        async def is_registered() -> bool:
-            return await load_state(self.store, Procedure, id) is not None
-
-        if not await is_registered():
-            command = what.registration(due.scheduled_at, schedule.firing_count + 1, run_id)
-            await self._execute(command, caller_of(schedule, due), None, id, is_registered)
-
-    async def _execute(
-        self, command: Command, caller: Caller, target_id: UUID | None, new_id: UUID, done: IsDone | None = None
-    ) -> None:
-        try:
-            await execute_with_retry(self.commands, command, caller, target_id=target_id, new_id=new_id)
-        except Unavailable:
-            raise
-        except Refusal:
-            if done is None or not await done():
-                raise
-
-    async def _record_opened(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> FiringVerdict:
-        runs = isinstance(aim, ConductPlan)
-        what = {"run_id": due.run_id} if runs else {"procedure_id": due.procedure_id()}
+    async def _record_opened(self, launch: TargetLaunch, due: DueFiring) -> FiringVerdict:
+        what = {"run_id": due.run_id} if launch.runs else {"procedure_id": due.procedure_id()}
         await self._record(schedules.RecordScheduleFiring(firing_id=due.id, scheduled_at=due.scheduled_at, **what), due)
-        await self.service.start_work(self.run_conducts if runs else self.conducts, due.conduct_id)
+        await self.launches.start_workflow(launch)
         return FiringVerdict.OPENED
 
-    async def _record_refused(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> FiringVerdict:
-        await self._abort_run(schedule, due, refusal)
-        ids = tuple(due.procedure_id(index) for index in range(len(recipes_of(schedule.aim))))
+    async def _record_refused(
+        self, schedule: Schedule, launch: TargetLaunch, due: DueFiring, refusal: Refusal
+    ) -> FiringVerdict:
+        reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
+        await self.launches.abort_run(launch, reason, system_caller(due))
+        why = {"code": refusal.code, "detail": refusal.detail}
         refused = schedules.RecordScheduleFiringRefusal(
-            firing_id=due.id, scheduled_at=due.scheduled_at, code=refusal.code, detail=refusal.detail, procedure_ids=ids
+            firing_id=due.id, scheduled_at=due.scheduled_at, procedure_ids=launch.procedure_ids, **why
         )
         await self._record(refused, due)
         return FiringVerdict.REFUSED
 
-    async def _abort_run(self, schedule: Schedule, due: DueFiring, refusal: Refusal) -> None:
-        """Abort a run that was started and cannot be conducted, so that nothing goes on of a refused firing."""
-        run = await load_state(self.store, Run, due.run_id)
-        if run is not None and run.status in LIVE:
-            reason = f"The schedule {schedule.name} cannot go on with it: {refusal.detail}"
-            await self._execute(AbortRun(reason=reason[:MAX_REASON_LENGTH]), system_caller(due), due.run_id, due.id)
-
     async def _record(self, command: Command, due: DueFiring) -> None:
-        await self._execute(command, system_caller(due), due.schedule_id, due.id)
+        await self.launches.execute(command, system_caller(due), due.schedule_id, due.id)
 
     def _missed_refusal(self, schedule: Schedule, due: DueFiring) -> Refusal | None:
         """Return the refusal of a firing that no worker took up in time. A triggered firing counts from its trigger, and may
@@ -167,15 +108,6 @@ class Firings:
         limits = f"for {late.total_seconds():.0f} s, and it may wait for {limit.total_seconds():.0f} s"
         detail = f"No worker took the firing up {limits}; see that one runs, or trigger the schedule."
         return schedules.ScheduleFiringMissedError(detail)
-
-    async def _is_open(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> bool:
-        conducts = self.run_conducts if isinstance(aim, ConductPlan) else self.conducts
-        return await conducts.item(due.conduct_id) is not None
-
-    async def _is_begun(self, due: DueFiring, aim: ConductRecipe | ConductPlan) -> bool:
-        if isinstance(aim, ConductPlan):
-            return await load_state(self.store, Run, due.run_id) is not None
-        return await load_state(self.store, Procedure, due.procedure_id()) is not None
 
     async def _is_recorded(self, due: DueFiring) -> bool:
         async with self.store.session() as session:
@@ -191,6 +123,11 @@ def withdrawal(schedule: Schedule) -> Refusal:
     """Return the refusal of a firing that was begun before its schedule was held or retired."""
     detail = f"The schedule was {schedule.status} before the firing had opened its conduct; nothing goes on of it."
     return schedules.ScheduleFiringWithdrawnError(detail)
+
+
+def launch_of(schedule: Schedule, due: DueFiring) -> TargetLaunch:
+    """Return what a firing launches, as the schedule's author."""
+    return TargetLaunch(due, schedule.aim, caller_of(schedule, due), due.scheduled_at, schedule.firing_count + 1)
 
 
 def caller_of(schedule: Schedule, due: DueFiring) -> Caller:

@@ -25,6 +25,7 @@ from baton.application.conduct.signal_reader import SignalQuestions
 from baton.application.conduct.step_lists import StepLists
 from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
 from baton.application.editions import DatasetTombstones, EditionPublications, EditionWithdrawals
+from baton.application.launches import Launches
 from baton.application.long_work import TaskWork, find_work
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
@@ -33,6 +34,7 @@ from baton.application.ports import Authorizer, Caller, SigningFailedError, Work
 from baton.application.proposals import ApprovalWork, Proposals, ProposedWork, SettlementSubscriber
 from baton.application.publications import Publications
 from baton.application.queries import Feed, Queries
+from baton.application.queues import QueueSubscriber, QueueTurns, QueueWork
 from baton.application.reactions import Dispatcher, ReactionReader, Subscriber
 from baton.application.receptions import Receptions
 from baton.application.scan_ingests import ScanIngests
@@ -414,6 +416,7 @@ class Runtime:
             EndedProcedureSubscriber(registrations),
             CatalogueSubscriber(catalogue_work),
             SettlementSubscriber(),
+            QueueSubscriber(store, facility_code),
         )
         self.reactions = ReactionReader(store, self.engine, self.subscribers)
 
@@ -421,14 +424,17 @@ class Runtime:
         """Build the service over all long work, and what keeps the schedules."""
         works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
         store, decided = self.store, (ProposedWork(self.store), ApprovalWork(self.store))
-        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), *decided)
+        queues = QueueWork(store, self.settings.self_facility_code)
+        others: tuple[Work, ...] = (self.agents.regenerations, AdviceWork(self.commands), *decided, queues)
         by_workflow = {work.workflow: work for work in (*works, *others, *self.tasks)}
         service = Service(self.commands, self.queries, self.authorizer, self.engine, by_workflow, stopping=stopping)
         self.service = service if self.tracing is None else self.tracing.trace_service(service)
         self.proposals = Proposals(self.commands, self.service)
         settings, commands = self.settings, self.commands
         limit = timedelta(seconds=settings.conduct_restart_limit_seconds)
-        self.firings = Firings(store, commands, self.service, clock, self.conducts, self.run_conducts, limit)
+        self.launches = Launches(store, commands, self.service, self.conducts, self.run_conducts)
+        self.firings = Firings(store, self.launches, clock, limit)
+        self.queue_turns = QueueTurns(store, commands, self.launches)
         self.calendars = TemporalCalendars(self.engine.connected_client, clock)
         self.agent_schedules = subscribers.AgentSchedules(self.calendars, subscribers.agent_schedules(settings))
         self.schedule_reconciler = ScheduleReconciler(commands, self.calendars, settings.self_facility_code)

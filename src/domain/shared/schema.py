@@ -49,7 +49,7 @@ VIOLATIONS = {
 }  # The reason of a violation of each keyword, and its sentence.
 
 
-class Violation(NamedTuple):
+class SchemaViolation(NamedTuple):
     """One way in which values break their schema: where, the reason, and what has to be so, without its subject."""
 
     place: Path
@@ -245,7 +245,7 @@ def _refuse_first_violation(schema: Schema, values: Mapping[str, Any], refusal: 
         raise refusal(f"{first.path} {first.sentence}.", reason=first.reason, facts={"path": first.path, **facts})
 
 
-def violations_of(schema: Schema, values: Mapping[str, Any]) -> Iterator[Violation]:
+def violations_of(schema: Schema, values: Mapping[str, Any]) -> Iterator[SchemaViolation]:
     """Yield everything by which values break their schema, each key that is missing or undeclared by itself."""
     known: set[tuple[Path, str]] = set()  # the keys that are missing are found once for each of them
     for error in _validator(json.dumps(schema, sort_keys=True)).iter_errors(dict(values)):
@@ -261,7 +261,7 @@ def violations_of(schema: Schema, values: Mapping[str, Any]) -> Iterator[Violati
             place = (*map(str, error.absolute_path), *keys)
             if (place, keyword) not in known:
                 known.add((place, keyword))
-                yield Violation(place, reason, saying.format(limit=shorten(limit)))
+                yield SchemaViolation(place, reason, saying.format(limit=shorten(limit)))
 
 
 def _offending_keys(error: ValidationError, level: Schema) -> list[tuple[str]]:

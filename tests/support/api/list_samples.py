@@ -118,7 +118,7 @@ async def stock_procedures(api: Api, ids: Ids, other: Ids) -> None:
     await api.execute(f"/schedules/{hourly}/hold", {"reason": "shutdown"})
     await api.execute(f"/schedules/{other['schedule_id']}/retire", {"reason": "over"})
     await api.execute(f"/queues/{ids['queue_id']}/remove-item", {"item_id": ids["item_id"], "reason": "the sample is gone"})
-    await api.execute(f"/queues/{other['queue_id']}/hold", {"reason": "shutdown"})
+    await api.execute(f"/queues/{ids['queue_id']}/hold", {"reason": "shutdown"})
 
 
 async def stock_calibrations(api: Api, other: Ids) -> None:

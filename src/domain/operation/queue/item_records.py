@@ -1,16 +1,19 @@
 """What the service records about the item whose turn it is: that it started, is blocked, was refused, or has ended. Each may
 be repeated: what is on record already, or is overtaken, changes nothing."""
 
+from typing import NamedTuple
 from uuid import UUID
 
 from baton.domain.kernel import Call, Command, Event, JudgedVerb, Outcome, Verb
+from baton.domain.operation.conduct.progress import OpenedConduct, OpenedRunConduct
 from baton.domain.operation.launch.targets import ConductPlan
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.queue import queue as queues
 from baton.domain.operation.queue.items import AHEAD, RUNNING, QueueItem, find_item
 from baton.domain.operation.queue.queue import ACTIVE, RETIRED, OnFailure, Queue, queue, record
-from baton.domain.shared.reads import Reads, find_all
-from baton.domain.shared.writes import Also
+from baton.domain.run.run import LIVE, AbortRun, Run
+from baton.domain.shared.reads import Reads, find, find_all, record_of
+from baton.domain.shared.writes import Also, Record
 
 MAX_DETAIL = 500  # Characters of a sentence that are kept.
 
@@ -51,53 +54,69 @@ class StartQueueItem(ItemRecord, Verb[Queue]):
         return record(queue, call, queues.QueueItemStarted(item_id=item.item_id, attempt=item.attempt, **ids))
 
 
-class RefusalRecord(ItemRecord, JudgedVerb[Queue, tuple[Procedure, ...]]):
-    """A refusal of an item, with which the procedures are aborted that were registered for it and not opened."""
+class BegunAttempt(NamedTuple):
+    """What an attempt at an item has come to: whether its conduct is open, whether anything was made, and what ends that."""
+
+    opened: bool
+    made: bool
+    ends: tuple[Also, ...]
+
+
+class RefusalRecord(ItemRecord, JudgedVerb[Queue, BegunAttempt]):
+    """A refusal of an item. What was started or registered for it is aborted in the same transaction; one whose conduct is
+    open after all, by another process, is left alone."""
 
     code: str
     detail: str
     procedure_ids: tuple[UUID, ...] = ()  # What the attempt may have registered.
 
-    def gather(self, queue: Queue, call: Call) -> Reads[tuple[Procedure, ...]]:
-        registered = yield from find_all(Procedure, self.procedure_ids)
-        return tuple(procedure for procedure in registered.values() if procedure.status is DEFINED)
-
-    def abortions(self, queue: Queue, unopened: tuple[Procedure, ...]) -> list[Also]:
-        """Return the end of what was registered and not opened."""
+    def gather(self, queue: Queue, call: Call) -> Reads[BegunAttempt]:
+        item = self.find(queue)
+        if item is None or item.status is not RUNNING:
+            return BegunAttempt(opened=False, made=False, ends=())
+        row = OpenedConduct if item.run_id is None else OpenedRunConduct
+        opened: Record | None = yield from record_of(row, conduct_id=item.launch.conduct_id)
         reason = f"The queue {queue.name} did not conduct it: {self.detail}"[:MAX_DETAIL]
-        return [Also(Procedure, one.id, [ProcedureAborted(reason=reason, actuation_kind=None)]) for one in unopened]
+        ends: list[Also] = []
+        run = yield from find(Run, item.run_id)
+        if run is not None and run.status in LIVE:
+            abortion = AbortRun(reason=reason)
+            ends.append(Also(Run, run.id, (yield from abortion.operation.decision(abortion, run, call))))
+        registered = yield from find_all(Procedure, self.procedure_ids)
+        aborted = ProcedureAborted(reason=reason, actuation_kind=None)
+        ends += [Also(Procedure, one.id, [aborted]) for one in registered.values() if one.status is DEFINED]
+        return BegunAttempt(opened is not None, run is not None or bool(registered), tuple(ends))
 
 
 @queue.inner()
 class BlockQueueItem(RefusalRecord):
-    """Record what keeps the first item from starting and may pass; one that had been started waits for another
-    attempt, unless the queue is retired."""
+    """Record what keeps the first item from starting and may pass; one that had been started waits again, unless the queue
+    is retired. Its next attempt has other ids where this one has made something."""
 
-    def decide(self, queue: Queue, call: Call, unopened: tuple[Procedure, ...]) -> Outcome:
+    def decide(self, queue: Queue, call: Call, begun: BegunAttempt) -> Outcome:
         item, detail = self.find(queue), self.detail[:MAX_DETAIL]
-        if item is None or queue.unended[0] is not item:
+        if item is None or begun.opened or queue.unended[0] is not item:
             return []
         if item.status in AHEAD and (item.code, item.detail) == (self.code, detail):
             return []
-        attempt = item.attempt + (item.status is RUNNING)
-        outcome: Event = queues.QueueItemBlocked(item_id=item.item_id, attempt=attempt, code=self.code, detail=detail)
+        why = {"code": self.code, "detail": detail}
+        outcome: Event = queues.QueueItemBlocked(item_id=item.item_id, attempt=item.attempt + begun.made, **why)
         if queue.status is RETIRED:
             reason = f"The queue was retired before it could start: {detail}"[:MAX_DETAIL]
             outcome = queues.QueueItemRemoved(item_id=item.item_id, reason=reason)
-        return [*record(queue, call, outcome), *self.abortions(queue, unopened)]
+        return [*record(queue, call, outcome), *begun.ends]
 
 
 @queue.inner()
 class RefuseQueueItem(RefusalRecord):
     """Record that an item was refused for good, and hold the queue where that is wanted."""
 
-    def decide(self, queue: Queue, call: Call, unopened: tuple[Procedure, ...]) -> Outcome:
+    def decide(self, queue: Queue, call: Call, begun: BegunAttempt) -> Outcome:
         item, detail = self.find(queue), self.detail[:MAX_DETAIL]
-        if item is None:
+        if item is None or begun.opened:
             return []
         refused = queues.QueueItemRefused(item_id=item.item_id, code=self.code, detail=detail)
-        held = hold_behind(queue, item, detail)
-        return [*record(queue, call, refused, *held), *self.abortions(queue, unopened)]
+        return [*record(queue, call, refused, *hold_behind(queue, item, detail)), *begun.ends]
 
 
 @queue.inner()

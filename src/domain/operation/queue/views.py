@@ -84,7 +84,7 @@ class GetQueue(TimeTravel):
         )
 
 
-class QueueSummary(Summary):
+class QueueOverviewSummary(Summary):
     queue_id: UUID
     name: FreeText
     asset_id: UUID
@@ -96,7 +96,7 @@ class QueueSummary(Summary):
     created_at: datetime
 
 
-@queue.listing(QueueSummary)
+@queue.listing(QueueOverviewSummary)
 class ListQueues(NamedListQuery):
     """Queues in the order they were opened, each with how many items wait and the one under way."""
 

@@ -1,0 +1,359 @@
+"""Queues on a real engine: what they conduct, in which order, what blocks or refuses their items, and who wins a race."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from baton.application.ports import Caller
+from baton.cli.embedded.postgres import EmbeddedPostgres
+from baton.cli.embedded.temporal import EmbeddedTemporal
+from baton.cli.worker import start_unfinished
+from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.queue.items import ItemLaunch
+from baton.domain.operation.queue.messages import QueueOrder
+from baton.domain.registry import REGISTRY
+from baton.domain.run.run import Run
+from baton.domain.shared.refusals import Refusal
+from baton.domain.trust.policy import RevokePolicyGrant
+from baton.infrastructure.compute.in_memory import SimulatedCompute
+from baton.infrastructure.temporal.engine import TASK_QUEUE
+from baton.infrastructure.wall_clock import clock, new_id
+from tests.support.databases import fresh_database
+from tests.support.domain.lifecycle_table import command
+from tests.support.waiting import until
+from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.queue_cases import QueueCase, open_queue, reacting_queues
+from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
+from tests.support.workflows.schedule_cases import load_state, recipe, register_member
+from tests.support.workflows.step_json import check, setpoint
+
+GATE = check("gate", 1, timeout=60)
+"""A step that goes on when the test says so."""
+
+
+@pytest.fixture(scope="module")
+def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    with fresh_database(postgres, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
+    async with (
+        open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack,
+        reacting_queues(stack),
+    ):
+        stack.caller = Caller.system(new_id())
+        made = await build_run_stack(stack)
+        stack.caller, _ = await register_member(stack, REGISTRY.command_names())
+        yield made
+
+
+@pytest.fixture
+def stack(run_stack: RunStack) -> ConductStack:
+    return run_stack.stack
+
+
+@pytest.fixture(autouse=True)
+async def fresh_plant(run_stack: RunStack) -> None:
+    """The plant as at the beginning."""
+    run_stack.stack.control.writes.clear()
+    await run_stack.stack.plant.write("gate", 0)
+    run_stack.stack.plant.simulate_fault("a", None)
+
+
+def write(recipe_id: UUID, **fields: Any) -> dict[str, Any]:
+    return {"kind": "ConductRecipe", "recipe_id": recipe_id, "name": "Write no. {count}", **fields}
+
+
+def survey(run_stack: RunStack, *recipes: UUID, **fields: Any) -> dict[str, Any]:
+    phases = [{"recipe_id": id, "name": f"Phase {index} of {{count}}"} for index, id in enumerate(recipes)]
+    return {"kind": "ConductPlan", "plan_id": run_stack.plan_id, "name": "Survey {count}", "phases": phases, **fields}
+
+
+def written(stack: ConductStack, address: str = "a") -> list[Any]:
+    """Return what was written to a signal, in order, as the plant saw it."""
+    return [value for target, value in stack.control.writes if target == address]
+
+
+async def test_items_are_conducted_one_after_the_other_as_who_added_them(run_stack: RunStack) -> None:
+    stack, queue = run_stack.stack, await open_queue(run_stack.stack)
+    recipes = [await recipe(stack, [setpoint("a", number)]) for number in range(1, 4)]
+    targets = [write(recipes[0]), survey(run_stack, recipes[1]), write(recipes[2])]
+    author, _ = await register_member(stack, REGISTRY.command_names())
+    items = await queue.add(*targets, caller=author)
+    ended = await queue.wait_until_idle()
+    assert [(item.item_id, item.status) for item in ended.ended] == [(id, "Completed") for id in items]
+    assert written(stack) == [1, 2, 3]
+    first, second, third = ended.ended
+    assert (first.procedure_id, third.procedure_id) == (first.launch.procedure_id(), third.launch.procedure_id())
+    run = await load_state(stack, Run, second.launch.run_id)
+    assert (run.status, run.name) == ("Completed", "Survey 2")
+    procedure = await load_state(stack, Procedure, first.launch.procedure_id())
+    assert procedure.name == "Write no. 1"
+    async with stack.runtime.store.session() as session:
+        rows = await session.history(Procedure.__name__, procedure.id, 0, 10)
+    assert rows[0].principal_id == author.principal_id
+    assert [item.started_at for item in ended.ended] == sorted(item.started_at for item in ended.ended if item.started_at)
+
+
+async def test_a_closed_gate_blocks_the_first_item_until_it_opens(run_stack: RunStack) -> None:
+    stack, queue = run_stack.stack, await open_queue(run_stack.stack)
+    id = await recipe(stack, [setpoint("a", 5)])
+    await lose_beam(run_stack)
+    first, second = await queue.add(survey(run_stack, id), write(id))
+    blocked = await queue.wait_for(first, "Blocked")
+    assert blocked.code == "RunSupplyCoverageMismatchError"
+    assert blocked.detail is not None
+    assert "photon_beam" in blocked.detail
+    assert (await queue.item(second)).status == "Waiting", "nobody overtakes"
+    forecast = (await queue.view()).forecast[0]
+    assert [(gate.code, gate.may_pass) for gate in forecast.closed_gates] == [(blocked.code, True)]
+    assert await load_state(stack, Run, ItemLaunch(first, 1).run_id) is None
+    await restore_beam(run_stack)
+    item = await queue.wait_for(first, "Running", "Completed", limit=5)
+    assert item.attempt == 1
+    assert [one.status for one in (await queue.wait_until_idle()).ended] == ["Completed", "Completed"]
+
+
+async def lose_beam(run_stack: RunStack) -> None:
+    await run_stack.stack.do(command("mark_supply_unavailable", {"reason": "beam dump"}), run_stack.supply_id)
+
+
+async def restore_beam(run_stack: RunStack) -> None:
+    await run_stack.stack.do(command("mark_supply_recovering", {"reason": "injecting"}), run_stack.supply_id)
+    await run_stack.stack.do(command("restore_supply", {"reason": "beam back"}), run_stack.supply_id)
+
+
+async def test_a_claimed_asset_blocks_until_it_is_free(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    camera = (await queue.state()).asset_id
+    rival = await stack.register_from_recipe([GATE], target_asset_ids=[camera])
+    await stack.do(command("conduct_procedure", {"wait": 0}), rival)
+    (item_id,) = await queue.add(write(await recipe(stack, [setpoint("a", 6)]), target_asset_ids=[camera]))
+    blocked = await queue.wait_for(item_id, "Blocked")
+    assert (blocked.code, blocked.attempt) == ("ProcedureCannotConductError", 1)
+    await stack.plant.write("gate", 1)
+    assert (await queue.wait_for(item_id, "Completed", limit=10)).attempt == 1
+    assert written(stack) == [6]
+
+
+async def test_what_is_held_has_not_ended_and_the_next_waits(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    held, plain = await recipe(stack, [GATE, setpoint("a", 1)]), await recipe(stack, [setpoint("a", 2)])
+    first, second = await queue.add(write(held), write(plain))
+    running = await queue.wait_for(first, "Running")
+    procedure_id = running.launch.procedure_id()
+    await until_conducted(stack, procedure_id)
+    await stack.do(command("hold_procedure", {"reason": "look"}), procedure_id)
+    await until_status(stack, procedure_id, "Held")
+    assert [(await queue.item(one)).status for one in (first, second)] == ["Running", "Waiting"]
+    await stack.plant.write("gate", 1)
+    await stack.do(command("conduct_from_procedure", {"wait": 0}), procedure_id)
+    assert [item.status for item in (await queue.wait_until_idle()).ended] == ["Completed", "Completed"]
+    assert written(stack) == [1, 2]
+
+
+async def until_conducted(stack: ConductStack, procedure_id: UUID) -> None:
+    async def is_open() -> bool:
+        found = await load_state(stack, Procedure, procedure_id)
+        return found is not None and found.live_conduct_id is not None
+
+    await until(is_open)
+
+
+async def until_status(stack: ConductStack, procedure_id: UUID, status: str) -> None:
+    async def has_status() -> bool:
+        return bool((await load_state(stack, Procedure, procedure_id)).status == status)
+
+    await until(has_status)
+
+
+@pytest.mark.parametrize(("on_failure", "status"), [("hold", "Held"), ("continue", "Active")])
+async def test_a_withdrawn_grant_refuses_an_item(stack: ConductStack, on_failure: str, status: str) -> None:
+    queue = await open_queue(stack, on_failure=on_failure)
+    await queue.give("hold_queue", reason="not yet")
+    author, policy_id = await register_member(stack, REGISTRY.command_names())
+    id = await recipe(stack, [setpoint("a", 3)])
+    (refused,) = await queue.add(write(id), caller=author)
+    (other,) = await queue.add(write(id))
+    revoked = RevokePolicyGrant(permitted_principal_id=author.principal_id, reason="left")
+    await stack.runtime.service.execute(revoked, Caller.system(new_id()), target_id=policy_id)
+    await queue.give("resume_queue", reason="go")
+    item = await queue.wait_for(refused, "Refused")
+    assert item.code == "UnauthorizedError"
+    assert (await queue.wait_until_idle()).status == status
+    assert (await queue.item(other)).status == ("Waiting" if status == "Held" else "Completed")
+    assert written(stack) == ([] if status == "Held" else [3])
+
+
+async def test_a_deprecated_plan_or_recipe_refuses_an_item(run_stack: RunStack) -> None:
+    stack, queue = run_stack.stack, await open_queue(run_stack.stack, on_failure="continue")
+    await queue.give("hold_queue", reason="not yet")
+    id, gone = await recipe(stack, [setpoint("a", 4)]), await recipe(stack, [setpoint("a", 7)])
+    plan = (await stack.ask(command_query("get_plan"), run_stack.plan_id)).practice_id
+    made = {"name": "Old", "practice_id": plan, "asset_ids": [await new_asset(stack)]}
+    old_plan = UUID((await stack.do(command("define_plan", made))).body["plan_id"])
+    first, second, third = await queue.add(survey(run_stack, id, plan_id=old_plan), write(gone), write(id))
+    await stack.do(command("deprecate_plan", {}), old_plan)
+    await stack.do(command("deprecate_recipe", {}), gone)
+    await queue.give("resume_queue", reason="go")
+    await queue.wait_until_idle()
+    found = [await queue.item(one) for one in (first, second, third)]
+    assert [(item.status, item.code) for item in found] == [
+        ("Refused", "RunBoundPlanDeprecatedError"),
+        ("Refused", "ProcedureBoundRecipeDeprecatedError"),
+        ("Completed", None),
+    ]
+    assert await load_state(stack, Run, found[0].launch.run_id) is None
+    assert written(stack) == [4]
+
+
+def command_query(name: str) -> Any:
+    return REGISTRY.operations[name].input()
+
+
+async def new_asset(stack: ConductStack) -> UUID:
+    asked = {"name": f"Camera {new_id()}", "tier": "Unit", "facility_code": "facility"}
+    return UUID((await stack.do(command("register_asset", asked))).body["asset_id"])
+
+
+@pytest.mark.parametrize(("on_failure", "status"), [("hold", "Held"), ("continue", "Active")])
+async def test_a_failed_item_holds_the_queue_or_does_not(stack: ConductStack, on_failure: str, status: str) -> None:
+    queue = await open_queue(stack, on_failure=on_failure)
+    failing, fine = await recipe(stack, [check("gate", 1)]), await recipe(stack, [setpoint("a", 2)])
+    first, second = await queue.add(write(failing), write(fine))
+    item = await queue.wait_for(first, "Failed")
+    assert item.code == "ProcedureAborted"
+    assert item.detail
+    held = await queue.wait_until_idle()
+    assert held.status == status
+    assert held.last_status_reason == (f"item 0: {item.detail}" if status == "Held" else None)
+    assert (await queue.item(second)).status == ("Waiting" if status == "Held" else "Completed")
+
+
+async def test_a_run_that_fails_fails_its_item(run_stack: RunStack) -> None:
+    stack, queue = run_stack.stack, await open_queue(run_stack.stack)
+    (item_id,) = await queue.add(survey(run_stack, await recipe(stack, [check("gate", 1)])))
+    item = await queue.wait_for(item_id, "Failed")
+    assert (item.code, (await queue.state()).status) == ("RunAborted", "Held")
+    assert item.detail is not None
+    assert item.detail.startswith("phase Phase 0 of 1")
+
+
+async def test_a_queue_pauses_behind_an_item_and_goes_on_when_it_is_resumed(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    id = await recipe(stack, [setpoint("a", 2)])
+    (first,) = await queue.add(write(id), pause_after=True)
+    (second,) = await queue.add(write(id))
+    held = await queue.wait_until(lambda queue: queue.status == "Held")
+    assert (held.last_status_reason, (await queue.item(second)).status) == ("Paused behind item 0.", "Waiting")
+    assert (await queue.item(first)).status == "Completed"
+    await queue.give("resume_queue")
+    await queue.wait_for(second, "Completed", limit=10)
+
+
+async def test_an_item_waits_for_its_time_and_nobody_overtakes(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    id = await recipe(stack, [setpoint("a", 2)])
+    at = clock() + timedelta(seconds=3)
+    (first,) = await queue.add(write(id), not_before=at)
+    (second,) = await queue.add(write(id))
+    ended = await queue.wait_until_idle()
+    assert [item.item_id for item in ended.ended] == [first, second]
+    assert ended.ended[0].started_at is not None
+    assert ended.ended[0].started_at >= at
+    (third,) = await queue.add(write(id), not_before=clock() + timedelta(hours=1))
+    await queue.give("edit_queue_item", item_id=third, not_before=None)
+    await queue.wait_for(third, "Completed", limit=10)
+
+
+async def test_an_edited_target_is_conducted_as_who_edited_it(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    await queue.give("hold_queue", reason="not yet")
+    author, policy_id = await register_member(stack, REGISTRY.command_names())
+    id = await recipe(stack, [setpoint("a", 3)])
+    (item_id,) = await queue.add(write(id), caller=author)
+    revoked = RevokePolicyGrant(permitted_principal_id=author.principal_id, reason="left")
+    await stack.runtime.service.execute(revoked, Caller.system(new_id()), target_id=policy_id)
+    await queue.give("edit_queue_item", item_id=item_id, target=write(await recipe(stack, [setpoint("a", 9)])))
+    await queue.give("resume_queue")
+    await queue.wait_for(item_id, "Completed")
+    assert written(stack) == [9]
+
+
+async def test_what_is_under_way_goes_on_when_the_queue_is_retired(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    first, second = await queue.add(write(await recipe(stack, [GATE])), write(await recipe(stack, [setpoint("a", 1)])))
+    await queue.wait_for(first, "Running")
+    await queue.give("retire_queue", reason="over")
+    await stack.plant.write("gate", 1)
+    await queue.wait_for(first, "Completed")
+    assert ((await queue.item(second)).status, written(stack)) == ("Removed", [])
+    await queue.workflow.result()
+
+
+ROUNDS = 12
+
+
+async def test_whoever_races_with_the_start_of_an_item_wins_or_is_refused(stack: ConductStack) -> None:
+    queue = await open_queue(stack, on_failure="continue")
+    one, other = await recipe(stack, [setpoint("a", 1)]), await recipe(stack, [setpoint("a", 2)])
+    won = []
+    for number in range(ROUNDS):
+        stack.control.writes.clear()
+        await queue.give("hold_queue", reason="set up")
+        (item_id,) = await queue.add(write(one))
+        verb = ("remove_queue_item", "edit_queue_item", "move_queue_item")[number % 3]
+        fields = {"remove_queue_item": {"reason": "no"}, "edit_queue_item": {"target": write(other)}}.get(verb, {})
+        behind = [] if verb != "move_queue_item" else await queue.add(write(other))
+        _, outcome = await asyncio.gather(
+            queue.give("resume_queue"), given_a_little_later(queue, verb, number, item_id=item_id, **fields)
+        )
+        await queue.wait_until_idle()
+        item, wrote = await queue.item(item_id), written(stack)
+        if outcome is None:
+            won.append(verb)
+            expected = {"remove_queue_item": ("Removed", []), "edit_queue_item": ("Completed", [2])}
+            assert (item.status, wrote) == expected.get(verb, ("Completed", [2, 1]))
+        else:
+            assert outcome.reason in ("running", "completed"), outcome
+            assert (item.status, wrote) == ("Completed", [1, *([2] * len(behind))])
+        assert item.attempt == 1
+    assert won, "some came in time"
+
+
+async def given_a_little_later(queue: QueueCase, verb: str, number: int, **fields: Any) -> Refusal | None:
+    """Give a command some milliseconds later than another one; return how it was refused."""
+    await asyncio.sleep(number * 0.03)  # moments to hit, no condition is waited for
+    try:
+        await queue.give(verb, **fields)
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+async def test_a_queue_that_the_engine_has_lost_is_started_from_the_record(stack: ConductStack) -> None:
+    queue = await open_queue(stack)
+    first, second = await queue.add(write(await recipe(stack, [GATE])), write(await recipe(stack, [setpoint("a", 1)])))
+    await queue.wait_for(first, "Running")
+    await until_conducted(stack, (await queue.item(first)).launch.procedure_id())
+    await queue.workflow.terminate()
+    work = stack.runtime.service.works["queue"]
+    assert queue.id in await work.unfinished_ids()
+    await start_unfinished(stack.runtime, work)
+    await stack.plant.write("gate", 1)
+    await queue.wait_for(second, "Completed")
+    assert written(stack) == [1]
+    await queue.workflow.result()
+    assert queue.id not in await work.unfinished_ids()
+
+
+async def test_nothing_is_done_for_a_workflow_that_the_record_does_not_know(stack: ConductStack) -> None:
+    unknown = QueueOrder(queue_id=new_id())
+    await stack.client.execute_workflow("queue", unknown, id=unknown.workflow_id, task_queue=TASK_QUEUE)
