@@ -106,7 +106,7 @@ if TYPE_CHECKING:
 SUBSCRIBERS = (
     *(subscribers.RUN_DEBRIEFER, subscribers.CAUTION_DRAFTER),
     *(subscribers.ProposalSubscriber.name, subscribers.BeamLossSubscriber.name, ScheduleTriggers.name),
-    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name, SettlementSubscriber.name),
+    *(EndedProcedureSubscriber.name, CatalogueSubscriber.name, SettlementSubscriber.name, QueueSubscriber.name),
 )  # the subscribers of this build; a bookmark under another name is that of an older build
 
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from temporalio.worker import Worker
 
 from baton.application.agents.model_agents import LeaseResult
 from baton.application.ports import Caller
+from baton.application.queues import queue_job
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -40,6 +42,7 @@ from baton.domain.operation.conduct.messages import conduct_workflow_id
 from baton.domain.operation.conduct.results import Measured
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
+from baton.domain.operation.queue.messages import queue_workflow_id
 from baton.domain.operation.steering.steered_conduct import (
     AdviseProcedure,
     ConductUntilAdvised,
@@ -52,11 +55,12 @@ from baton.infrastructure.compute.in_memory import SimulatedCompute, SimulatedOu
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.temporal.engine import connect
-from baton.infrastructure.wall_clock import new_id
+from baton.infrastructure.wall_clock import clock, new_id
 from baton.workflows.activity_stubs import MintRequest
 from tests.support.databases import with_database
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.queue_cases import QueueCase, open_queue
 from tests.support.workflows.run_cases import PLANT, build_run_stack
 from tests.support.workflows.schedule_cases import darks_target, define_schedule, recipe
 from tests.support.workflows.step_json import (
@@ -320,6 +324,45 @@ async def schedule_firing_refused(stack: ConductStack) -> str:
     firing = await table.trigger()
     await table.outcomes(1)
     return firing
+
+
+@form
+async def queue_flat(stack: ConductStack) -> str:
+    """Two items, one after the other, and one that is refused between them."""
+    queue = await open_queue(stack, on_failure="continue")
+    deprecated, fine = await recipe(stack, [setpoint("a", 2)]), await recipe(stack, [setpoint("a", 1)])
+    targets = [darks_target(id) for id in (fine, deprecated, fine)]
+    await queue.give("hold_queue", reason="not yet")
+    await queue.add(*targets)
+    await stack.do(DeprecateRecipe(reason="outdated"), deprecated)
+    await queue.give("resume_queue")
+    return await follow_queue(stack, queue)
+
+
+@form
+async def queue_blocked(stack: ConductStack) -> str:
+    """An item that waits for its time, another one that waits for an asset, and news while it does."""
+    queue = await open_queue(stack)
+    asset_id = (await queue.state()).asset_id
+    await stack.plant.write("gate", 0)
+    rival = await stack.register_from_recipe([GATE], target_asset_ids=[asset_id])
+    await stack.do(ConductProcedure(wait=0), rival)
+    simple = await recipe(stack, [setpoint("a", 1)])
+    await queue.add(darks_target(simple), not_before=clock() + timedelta(seconds=1))
+    (blocked,) = await queue.add(darks_target(simple, target_asset_ids=[asset_id]))
+    await stack.runtime.engine.start(queue_job(await queue.state(), "facility", news=True))
+    await queue.wait_for(blocked, "Blocked")
+    await stack.plant.write("gate", 1)
+    await wait_for_status(stack, rival, ProcedureStatus.COMPLETED)
+    return await follow_queue(stack, queue)
+
+
+async def follow_queue(stack: ConductStack, queue: QueueCase) -> str:
+    """Tell a queue its news, wait until it has nothing left to do, and return the id of its workflow."""
+    await stack.runtime.engine.start(queue_job(await queue.state(), "facility", news=True))
+    await queue.wait_until_idle()
+    await queue.workflow.result()
+    return queue_workflow_id(queue.id)
 
 
 async def conduct_continued(stack: ConductStack) -> str:

@@ -1,6 +1,7 @@
 """What the service records about the item whose turn it is: that it started, is blocked, was refused, or has ended. Each may
 be repeated: what is on record already, or is overtaken, changes nothing."""
 
+import re
 from typing import NamedTuple
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from baton.domain.operation.conduct.progress import OpenedConduct, OpenedRunCond
 from baton.domain.operation.launch.targets import ConductPlan
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.queue import queue as queues
-from baton.domain.operation.queue.items import AHEAD, RUNNING, QueueItem, find_item
+from baton.domain.operation.queue.items import BLOCKED, RUNNING, QueueItem, find_item
 from baton.domain.operation.queue.queue import ACTIVE, RETIRED, OnFailure, Queue, queue, record
 from baton.domain.run.run import LIVE, AbortRun, Run
 from baton.domain.shared.reads import Reads, find, find_all, record_of
@@ -28,6 +29,11 @@ class ItemRecord(Command):
         """Return the item while this is the attempt at it that counts and it has not ended; None where it is overtaken."""
         item = find_item(queue.unended, self.item_id)
         return item if item is not None and item.attempt == self.attempt else None
+
+
+def without_ages(detail: str | None) -> str:
+    """Return a sentence without the seconds in it: it says the same while only something gets older."""
+    return re.sub(r"\b\d+ s\b", "s", detail or "")
 
 
 def hold_behind(queue: Queue, item: QueueItem, detail: str | None) -> list[Event]:
@@ -97,7 +103,7 @@ class BlockQueueItem(RefusalRecord):
         item, detail = self.find(queue), self.detail[:MAX_DETAIL]
         if item is None or begun.opened or queue.unended[0] is not item:
             return []
-        if item.status in AHEAD and (item.code, item.detail) == (self.code, detail):
+        if item.status is BLOCKED and item.code == self.code and without_ages(item.detail) == without_ages(detail):
             return []
         why = {"code": self.code, "detail": detail}
         outcome: Event = queues.QueueItemBlocked(item_id=item.item_id, attempt=item.attempt + begun.made, **why)
