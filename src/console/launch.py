@@ -19,8 +19,11 @@ from baton.console.display import href_of
 from baton.console.forms import Schema
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
+from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
 from baton.domain.operation.procedure.start import needed_grants
+from baton.domain.registry import Operation
+from baton.domain.run.conduct import ConductRun
 from baton.domain.run.start import PreflightRun, StartRun
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.refusals import Refusal
@@ -31,14 +34,16 @@ VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration 
 GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
 NESTED = frozenset({dict, list, tuple})
 MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
-START_PROPOSED = (
-    "You may start a run only with approval, so its start alone is proposed. Once somebody approves, the run is on record and"
-    " has no phases: register and conduct those from its own page."
-)
-REGISTRATION_PROPOSED = (
-    "You may register a procedure only with approval, so that alone is proposed. Once somebody approves, the procedure is on"
-    " record and not conducted: conduct it from its own page."
-)
+PROPOSED = {
+    StartRun.operation.name: "You may start a run only with approval, so its start alone is proposed. Once that is approved,"
+    " the run is on record without phases: register and conduct those from its own page.",
+    ConductRun.operation.name: "You may have a run conducted only with approval: the run starts at once and its phases are"
+    " registered; that they are conducted is proposed.",
+    RegisterProcedureFromRecipe.operation.name: "You may register a procedure only with approval, so that alone is proposed."
+    " Once it is approved, the procedure is on record and not conducted: conduct it from its own page.",
+    ConductProcedure.operation.name: "You may have a procedure conducted only with approval: it is registered at once, and"
+    " that it is conducted is proposed.",
+}  # What is said of a launch, by the command of it that becomes a proposal.
 LONG_LIST = "Its list of steps is too long to be checked while you type; a dry run checks it."
 GATES_NOT_SHOWN = "Its gates are asked when it starts; showing them before takes the permission PreflightRun."
 
@@ -48,6 +53,10 @@ class Launch(Protocol):
 
     @property
     def shape(self) -> LaunchShape: ...
+
+    @property
+    def proposes(self) -> Operation | None:
+        """The command of it that becomes a proposal; None where it starts at once."""
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
         """Return whether it may start as it was typed."""
@@ -66,7 +75,7 @@ class PlanLaunch:
     plan: Mapping[str, Any]
     method: Mapping[str, Any]
     recipes: Sequence[Mapping[str, Any]]
-    is_proposed: bool = False
+    proposes: Operation | None = None
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -89,9 +98,10 @@ class PlanLaunch:
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
         register = RegisterProcedureFromRecipe.operation.command_name
-        conducting = () if self.is_proposed else (self._unchosen(given), missing_grants([register], desk))
+        only_start = starts_by_proposal(self)
+        conducting = () if only_start else (self._unchosen(given), missing_grants([register], desk))
         own = [gate for gate in conducting if gate is not None]
-        proposal = START_PROPOSED if self.is_proposed else ""
+        proposal = proposal_sentence(self)
         if not desk.may(PreflightRun):
             return Judgement(tuple(own), (), (), given.faults, GATES_NOT_SHOWN, proposal)
         overrides = self.overrides(given.parameters)
@@ -101,8 +111,8 @@ class PlanLaunch:
             )
         except Refusal as refusal:
             return not_judged(refusal, own, given.faults)
-        asked = [one for one in answer["gates"] if not (self.is_proposed and one["gate"] == "grants_present")]
-        refused = [one for one in asked if not one["passed"]]
+        asked = [one for one in answer["gates"] if not (only_start and one["gate"] == "grants_present")]
+        refused = [one for one in asked if not one["passed"] and not is_closed_by_proposal(one, self)]
         closed = [*await asyncio.gather(*(closed_gate(one, desk) for one in refused)), *own]
         errors = given.faults
         for one in refused:
@@ -111,7 +121,7 @@ class PlanLaunch:
         if errors:
             closed = [*(one for one in closed if one.name != VALID), closed_by_fields(VALID, errors)]
         shut = {one.name for one in closed}
-        chosen = () if self.is_proposed else (CHOSEN,)
+        chosen = () if only_start else (CHOSEN,)
         passed = dict.fromkeys((*(gate_words(one["gate"]) for one in asked), *chosen))
         names = tuple(name for name in passed if name not in shut)
         return Judgement(tuple(closed), names, tuple(answer["acknowledged_cautions"]), errors, proposal=proposal)
@@ -129,7 +139,7 @@ class PlanLaunch:
         return ClosedGate(CHOSEN, sentence, (by_hand,))
 
     def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
-        overrides, chosen = self.overrides(given.parameters), [] if self.is_proposed else list(given.phases) or None
+        overrides, chosen = self.overrides(given.parameters), [] if starts_by_proposal(self) else list(given.phases) or None
         started = yield from launching.start_plan(session, self.plan["plan_id"], chosen, given.options, overrides)
         return href_of("Run", started.run_id)
 
@@ -145,7 +155,7 @@ class RecipeLaunch:
 
     recipe: Mapping[str, Any]
     capability: Mapping[str, Any]
-    is_proposed: bool = False
+    proposes: Operation | None = None
 
     @cached_property
     def shape(self) -> LaunchShape:
@@ -167,9 +177,10 @@ class RecipeLaunch:
 
     async def judge(self, desk: Desk, given: GivenLaunch) -> Judgement:
         register = self.shape.operation
-        needed = () if self.is_proposed else (register.command_name, *needed_grants("ConductProcedure"))
-        gate = missing_grants(needed, desk)
-        proposal = REGISTRATION_PROPOSED if self.is_proposed else ""
+        needed = () if starts_by_proposal(self) else (register.command_name, *needed_grants("ConductProcedure"))
+        proposed = None if self.proposes is None else self.proposes.command_name
+        gate = missing_grants((name for name in needed if name != proposed), desk)
+        proposal = proposal_sentence(self)
         closed, names = ([gate], []) if gate is not None else ([], [gate_words("grants_present")])
         errors = given.faults
         if errors:
@@ -209,6 +220,27 @@ class RecipeLaunch:
     def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
         would: DryRun = yield from session.call(self.shape.operation, self.request(given), dry_run=True)
         return would
+
+
+def proposed_command(desk: Desk, *commands: Operation) -> Operation | None:
+    """Return the first of the commands of a launch that becomes a proposal; what would follow it is not done then."""
+    return next((one for one in commands if desk.proposes(one)), None)
+
+
+def starts_by_proposal(launch: Launch) -> bool:
+    """Return whether the very first command of a launch becomes a proposal, so that nothing else is done."""
+    return launch.proposes is not None and launch.proposes is launch.shape.operation
+
+
+def proposal_sentence(launch: Launch) -> str:
+    """Return what is said of a launch of which a command becomes a proposal."""
+    return "" if launch.proposes is None else PROPOSED[launch.proposes.name]
+
+
+def is_closed_by_proposal(verdict: Mapping[str, Any], launch: Launch) -> bool:
+    """Return whether a gate is closed only since a command of the launch is not held at once, but becomes a proposal."""
+    missing = (verdict["facts"] or {}).get("missing")
+    return launch.proposes is not None and missing == [launch.proposes.command_name]
 
 
 def bindings_in(value: Any) -> Iterator[str]:

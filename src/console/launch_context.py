@@ -14,7 +14,7 @@ from baton.console.desk import Desk, query_named
 from baton.console.display import href_of, instant_of, words_of
 from baton.console.forms import FormField, Option
 from baton.console.judgement import Judgement, name_of
-from baton.console.launch import Launch, PlanLaunch, RecipeLaunch
+from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, starts_by_proposal
 from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, typed_launch
 from baton.console.page import Context
 from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
@@ -162,8 +162,10 @@ async def judgement_context(desk: Desk, launch: Launch, given: GivenLaunch, **ju
     """Return what the template of a judgement shows; each rendering has a key of its own for the start that follows."""
     judgement: Judgement = judged.pop("judgement", None) or await launch.judge(desk, given)
     errors = [(FormField(place, "", "text").element_id, text) for place, texts in judgement.errors.items() for text in texts]
-    queueing = None if judgement.proposal else await load_queueing(desk)
-    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "queueing": queueing}
+    is_proposed = starts_by_proposal(launch)
+    queueing = None if is_proposed else await load_queueing(desk)
+    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": is_proposed}
+    shown["queueing"] = queueing
     return {**shown, "problem": None, "would": None, **judged}
 
 

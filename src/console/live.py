@@ -221,11 +221,12 @@ class LiveReader:
                 if is_expired(self.caller):
                     yield frame("signed-out", {})
                     return
-                for view, name, mark in [(view, *marked) for view in views for marked in view.marks.items()]:
-                    if sent.get(name) != mark:
-                        sent[name] = mark
-                        region = view.page.regions[name]
-                        yield frame("region", {"id": region.element_id, "mark": mark, "html": view.shown[name]})
+                for view in views:
+                    for name, mark in tuple(view.marks.items()):
+                        if sent.get(name) != mark:
+                            sent[name] = mark
+                            region = view.page.regions[name]
+                            yield frame("region", {"id": region.element_id, "mark": mark, "html": view.shown[name]})
                 if any(view.trouble for view in views) != trouble:
                     trouble = not trouble
                     yield frame("trouble", {"text": TROUBLE if trouble else ""})

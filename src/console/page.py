@@ -93,7 +93,7 @@ class ConsolePage:
         personal: bool = False,
     ) -> Callable[[Loader], Loader]:
         """Declare a region by the function that loads what its template shows. The streams of the aggregates that it asks
-        about are watched, and those named besides."""
+        about are watched, and those named besides; what asks a personal query is personal."""
         operations = tuple(one if isinstance(one, Operation) else one.operation for one in asks)
         own = {one.aggregate.name for one in operations if one.aggregate is not None}
 
@@ -101,7 +101,8 @@ class ConsolePage:
             stem = self.template.removesuffix(".html")
             chosen = template or f"{stem}/{name}.html"
             watched = frozenset({*own, *watches})
-            self.own_regions[name] = Region(name, chosen, load, operations, watched, every, personal)
+            is_personal = personal or any(getattr(one.input, "personal", False) for one in operations)
+            self.own_regions[name] = Region(name, chosen, load, operations, watched, every, is_personal)
             return load
 
         return declare

@@ -302,6 +302,7 @@ class Query(Value):
     operation: ClassVar["Operation"]
     reads_projections: ClassVar[bool] = False  # Whether the answer may be behind the log, and waits for `min_position`.
     of_one_moment: ClassVar[bool] = False  # Whether everything in the answer must be as it was at one moment.
+    personal: ClassVar[bool] = False  # Whether the answer depends on who asks, beyond what they may do.
     if TYPE_CHECKING:
         answer: ClassVar[Callable[..., Reads[Any]]]
 

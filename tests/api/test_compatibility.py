@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.documents.released import released_document
-from tests.support.api.compatibility import breaking_changes
+from tests.support.api.compatibility import breaking_changes, json_schema
 from tests.support.api.openapi_document import document
 
 
@@ -34,6 +34,9 @@ BREAKS: dict[str, Change] = {
     ].update(maxLength=3),
     "GET /zones 200.items[] has no name any more": lambda new: schema(new, "ZoneItem")["properties"].pop("name"),
     "GET /zones 200.items[] may come without name": lambda new: schema(new, "ZoneItem")["required"].remove("name"),
+    "POST /runs/{run_id}/conduct 202 has no work_id any more": lambda new: json_schema(
+        new["paths"]["/runs/{run_id}/conduct"]["post"]["responses"]["202"]
+    )["anyOf"].append({"$ref": "#/components/schemas/ZoneItem"}),
     "GET /zones order takes 'desc' no more": lambda new: schema(new, "Order")["enum"].remove("desc"),
 }
 

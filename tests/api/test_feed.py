@@ -353,7 +353,8 @@ async def test_a_history_tells_a_stream_from_its_first_version(
 
 
 COUNTED = ("missed_count", "skipped_count", "phases", "cost_in_month", "tokens_on_day", "forecast")
-"""What the engine counts of a schedule, what an agent has spent, what a queue expects; the past has none of it."""
+"""What the engine counts of a schedule, what an agent has spent, and what a queue expects: no part of the stream, so the
+past has none."""
 
 
 @for_each("aggregate", AGGREGATES)

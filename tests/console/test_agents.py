@@ -85,7 +85,7 @@ async def test_a_proposal_waits_with_the_verbs_that_resolve_it(crew: Crew) -> No
     assert f"/console/do/promote_caution_proposal?decision_id={crew.proposal_id}" in waiting
     assert f"/console/do/rate_decision?decision_id={crew.proposal_id}" in waiting
     denied = await crew.guest.see("/console/agents", after=crew.position)
-    assert "It takes the permission PromoteCautionProposal." in denied
+    assert "it takes the permission PromoteCautionProposal." in denied
     assert "/console/do/promote_caution_proposal" not in denied
 
 

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import quote
@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 from baton.application.ports import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console import live, pages
+from baton.console.console import Console
 from baton.console.desk import Desk
 from baton.console.forms import input_schema
+from baton.console.live import LiveView
 from baton.console.page import PAGES, ConsolePage
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.sessions import SECRET, form_token
@@ -192,14 +194,17 @@ def personal_queries() -> Iterator[str]:
                 yield operation.name
 
 
-def test_no_region_asks_what_depends_on_who_asks() -> None:
+def test_a_region_that_asks_what_depends_on_who_asks_is_personal() -> None:
     personal = set(personal_queries())
-    assert personal >= {"get_my_access", "get_work", "list_permissions"}
+    assert personal >= {"get_my_access", "get_proposal", "get_work", "list_permissions"}
+    assert personal == {one.name for one in REGISTRY if getattr(one.input, "personal", False)}
     for page in ALL_PAGES:
         for region in page.regions.values():
-            assert personal.isdisjoint(one.name for one in region.asks), f"{page.path} asks it in {region.name}"
+            assert region.personal or personal.isdisjoint(one.name for one in region.asks), f"{page.path}, {region.name}"
 
 
+SHARED: ContextVar[bool] = ContextVar("SHARED", default=False)
+"""Whether what is rendered is shown to everybody who may see the same."""
 ASKING: ContextVar[str | None] = ContextVar("ASKING", default=None)
 ASKED_WHO: set[str] = set()
 """The queries of shared renderings that asked who is calling."""
@@ -218,12 +223,17 @@ class WatchedCall(Call):
 
 def watch_shared_renderings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Note each query of a shared rendering that asks who is calling."""
-    call_of, answer = Caller.call, Desk._answer
+    call_of, answer, render = Caller.call, Desk._answer, Console.render_live
+
+    async def render_watched(console: Console, view: LiveView, names: frozenset[str], position: int) -> Mapping[str, str]:
+        SHARED.set(view.key.person is None)
+        return await render(console, view, names, position)
 
     async def answer_watched(desk: Desk, request: Query, target_id: UUID | None) -> Any:
-        ASKING.set(None if desk.recorded else type(request).__name__)
+        ASKING.set(type(request).__name__ if SHARED.get() and not desk.recorded else None)
         return await answer(desk, request, target_id)
 
+    monkeypatch.setattr(Console, "render_live", render_watched)
     monkeypatch.setattr(Caller, "call", lambda *given: WatchedCall(**vars(call_of(*given))))
     monkeypatch.setattr(Desk, "_answer", answer_watched)
 
@@ -262,11 +272,12 @@ async def test_every_page_is_live_and_the_same_to_everybody_with_the_same_permis
         path, shown = address(page.path, service.ids), (await look_at(page, service, seen_pages)).text
         async with at_once:
             frames = await first_frames(service.twin, path, len(page.regions))
-            if any(is_other(html, shown) for html in frames.values()):  # by the clock, perhaps, since it was shown
+            shared = {region.element_id for region in page.regions.values() if not region.personal}
+            if any(is_other(frames[name], shown) for name in shared):  # by the clock, perhaps, since it was shown
                 shown = (await service.permitted.get(path)).text
         assert set(frames) == {region.element_id for region in page.regions.values()}
         for name, html in frames.items():
-            assert not is_other(html, shown), f"{page.path} is another one in {name} to somebody else"
+            assert name not in shared or not is_other(html, shown), f"{page.path} is another one in {name} to somebody else"
             assert list(PageSource.of(html).faults()) == []
             assert "form_token" not in html
 

@@ -12,6 +12,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.console.browser import BROWSER, PHONE, open_browser, open_window, serious_findings, take_picture
+from tests.support.console.colleagues import TIDIER, Colleagues, employ_colleagues
 from tests.support.console.console_stack import LENA, MIRA, ConsoleStack, running_console_stack
 from tests.support.console.furnishing import furnish
 from tests.support.waiting import until
@@ -35,6 +36,14 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleStack]:
 async def browser(console: ConsoleStack) -> AsyncIterator[Browser]:
     async with open_browser() as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def colleagues(console: ConsoleStack) -> Iterator[Colleagues]:
+    """Those who hold some commands only with approval."""
+    colleagues = employ_colleagues(console)
+    with colleagues.agent, colleagues.noor:
+        yield colleagues
 
 
 @pytest.fixture
@@ -279,6 +288,92 @@ async def test_everything_can_be_done_with_the_keyboard_alone(page: Page, consol
     await expect_state(page, "Stopped")
 
 
+def condition_of(console: ConsoleStack, asset: str) -> str:
+    return str(console.client.assets[asset].get().lifecycle.value)
+
+
+async def test_what_an_agent_proposes_arrives_is_read_and_is_approved_with_the_keyboard(
+    page: Page, console: ConsoleStack, colleagues: Colleagues
+) -> None:
+    await page.goto(f"{console.url}/console/approvals")
+    await expect(page.get_by_text("Nothing waits for your approval.")).to_be_visible()
+    await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
+    proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
+    card = page.locator("#region-deciding article")
+    await expect(card.get_by_role("link", name="Enter maintenance", exact=True)).to_be_visible()
+    await expect(card.get_by_role("link", name="Camera", exact=True)).to_be_visible()
+    await expect(card).to_contain_text(TIDIER)
+    await expect(card).to_contain_text("Approved now, it would record")
+    await expect(page.locator("#region-approvals")).to_contain_text("1")
+    assert condition_of(console, "Camera") != "Maintenance"
+    assert not await serious_findings(page)
+    await tab_to(page, "Approve…")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.type("as discussed at the meeting")
+    await tab_to(page, "Approve", inside="dialog")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Nothing waits for your approval.")).to_be_visible()
+    await page.goto(f"{console.url}/console/proposals/{proposal_id}")
+    await expect(page.get_by_text("It was approved and carried out.")).to_be_visible()
+    await expect(page.locator("#region-history")).to_contain_text("Proposal carried out")
+    assert condition_of(console, "Camera") == "Maintenance"
+    assert colleagues.agent.get_work(proposal_id).state == "done"
+    await asyncio.to_thread(console.client.assets["Camera"].exit_maintenance)
+
+
+async def test_who_proposes_may_withdraw_not_approve_and_learns_how_it_ended(
+    page: Page, browser: Browser, console: ConsoleStack, colleagues: Colleagues
+) -> None:
+    async with open_window(browser, cookies=console.cookies("noor")) as own:
+        await own.goto(f"{console.url}/console/assets/{console.client.assets['Rotary'].id}")
+        await own.get_by_role("link", name="Propose: enter maintenance").click()
+        await submit_dialog(own, "Propose: enter maintenance")
+        await own.wait_for_url(re.compile("/console/proposals/"))
+        await expect(own.get_by_text("Proposed; it waits for approval until")).to_be_visible()
+        await expect(own.get_by_role("link", name=re.compile("Withdraw…"))).to_be_visible()
+        await expect(own.get_by_role("link", name=re.compile("Approve…"))).to_have_count(0)
+        await asyncio.to_thread(console.client.assets["Rotary"].enter_maintenance)
+        await expect(own.get_by_text("It would be refused now: ")).to_be_visible()
+        await page.goto(own.url)
+        await expect(page.get_by_text("It would be refused now: ")).to_be_visible()
+        await page.get_by_role("link", name=re.compile("Approve…")).click()
+        await submit_dialog(page, "Approve")
+        await expect(own.get_by_text("It was approved, and refused when it was carried out.")).to_be_visible()
+        assert not await serious_findings(own)
+    await asyncio.to_thread(console.client.assets["Rotary"].exit_maintenance)
+
+
+async def test_an_approval_that_comes_too_late_is_refused_in_its_own_sentence(
+    page: Page, console: ConsoleStack, colleagues: Colleagues
+) -> None:
+    proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
+    await page.goto(f"{console.url}/console/waiting")
+    await page.get_by_role("link", name=re.compile("Approve… Enter maintenance, Camera")).click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await asyncio.to_thread(colleagues.agent.withdraw_proposal, proposal_id, reason="the camera is needed")
+    await page.get_by_role("dialog").get_by_role("button", name="Approve", exact=True).click()
+    await expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("ProposalCannotApproveError")
+    await page.get_by_role("dialog").get_by_role("link", name="Cancel").click()
+    await expect(page.get_by_role("link", name=re.compile("Approve…"))).to_have_count(0)
+
+
+async def test_a_start_that_takes_an_approval_is_proposed_alone(
+    browser: Browser, console: ConsoleStack, colleagues: Colleagues
+) -> None:
+    async with open_window(browser, cookies=console.cookies("noor"), theme="light") as own:
+        await own.goto(plan_page(console))
+        await expect(own.get_by_text("its start alone is proposed")).to_be_visible()
+        await own.get_by_label("Name").fill("Bar 9, proposed")
+        await expect(own.get_by_role("button", name="Propose", exact=True)).to_be_enabled()
+        await own.get_by_role("button", name="Propose", exact=True).click()
+        await own.wait_for_url(re.compile("/console/proposals/"))
+        await expect(own.get_by_role("heading", level=1)).to_contain_text("Start run")
+        await own.get_by_role("link", name=re.compile("Withdraw…")).click()
+        await submit_dialog(own, "Withdraw", Reason="tomorrow is better")
+        await expect(own.get_by_text("It was withdrawn before anybody approved it.")).to_be_visible()
+
+
 async def tab_to(page: Page, name: str, inside: str = "body") -> None:
     """Press Tab until what has this name has the focus."""
     for _ in range(80):
@@ -298,7 +393,7 @@ PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
 """Where the pictures of the documentation are; they are taken anew with TAKE_PICTURES=1."""
 
 
-def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
+def things_to_see(console: ConsoleStack, run_id: str, proposal_id: UUID) -> dict[str, str]:
     """Return the address of every page that a picture is taken of."""
     client = console.client
     (phase,) = [one.procedure_id for one in client.runs[run_id].get().phases]
@@ -311,6 +406,8 @@ def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
         "start": f"/start/plans/{client.plans['Fast tomography'].id}",
         "start-recipe": f"/start/recipes/{client.recipes['Wait, then acquire'].id}",
         "waiting": "/waiting",
+        "approvals": "/approvals",
+        "proposal": f"/proposals/{proposal_id}",
         "runs": "/runs",
         "history": f"/runs/{run_id}/history",
         "data": "/data",
@@ -322,6 +419,7 @@ def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
         "agents": "/agents",
         "calendar": "/calendar",
         "people": "/people",
+        "group": "/people?command=EnterAssetMaintenance",
         "health": "/health",
         "records": "/records",
         "supply": f"/supplies/{client.supplies['Storage ring'].id}",
@@ -331,11 +429,16 @@ def things_to_see(console: ConsoleStack, run_id: str) -> dict[str, str]:
     }
 
 
-async def test_every_page_is_accessible_in_both_themes(page: Page, console: ConsoleStack, tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+async def test_every_page_is_accessible_in_both_themes(
+    page: Page, console: ConsoleStack, colleagues: Colleagues, tmp_path: Path
+) -> None:
     await start_run(page, console, "Bar 7, load step 5")
     run_id = page.url.partition("/runs/")[2][:36]
     await asyncio.to_thread(furnish, console.client, UUID(run_id), console.files)
-    places = await asyncio.to_thread(things_to_see, console, run_id)
+    proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
+    await asyncio.to_thread(colleagues.propose_run, "Bar 9, load step 1")
+    places = await asyncio.to_thread(things_to_see, console, run_id, proposal_id)
     directory = PICTURES if os.environ.get("TAKE_PICTURES") else tmp_path
     found: dict[str, list[str]] = {}
     for name, path in places.items():
@@ -347,7 +450,7 @@ async def test_every_page_is_accessible_in_both_themes(page: Page, console: Cons
                 found[f"{name}, {theme}"] = findings
             await take_picture(page, directory / f"{name}-{theme}.png")
     await page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    for name in ("now", "run", "conduct", "start", "waiting", "safety"):
+    for name in ("now", "run", "conduct", "start", "waiting", "approvals", "safety"):
         await page.goto(f"{console.url}/console{places[name]}")
         wide = await page.evaluate("document.documentElement.scrollWidth")
         assert wide <= PHONE[0], f"{name} is {wide} wide on a phone"

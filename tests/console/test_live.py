@@ -2,9 +2,8 @@
 said and passes."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -16,14 +15,15 @@ from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.console.desk import Desk
+from baton.console.desk import Desk, Held
 from baton.console.live import LONGEST_REST_SECONDS, SHORTEST_SECONDS, LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import ConsolePage
-from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.kernel import NIL
 from baton.domain.supply.supply import ListSupplies
+from tests.support.console.live_frames import open_stream
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
+from tests.support.waiting import until
 
 PERMITTED = frozenset({"ListSupplies"})
 
@@ -33,36 +33,6 @@ async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
     with fresh_database(postgres, template) as url:
         async with running_api(url) as api:
             yield api
-
-
-class Frames:
-    """The frames of one open stream."""
-
-    def __init__(self, lines: AsyncIterator[str]) -> None:
-        self._lines = lines
-
-    async def next(self, event: str) -> dict[str, Any]:
-        """Return the next frame of this kind."""
-        async with asyncio.timeout(20):
-            async for line in self._lines:
-                if line == f"event: {event}":
-                    found: dict[str, Any] = json.loads((await anext(self._lines)).removeprefix("data: "))
-                    return found
-        raise AssertionError("the stream has ended")
-
-    async def next_region(self, name: str) -> dict[str, Any]:
-        """Return the next rendering of a region."""
-        while (frame := await self.next("region"))["id"] != f"region-{name}":
-            pass
-        return frame
-
-
-@asynccontextmanager
-async def open_stream(api: Api, address: str) -> AsyncIterator[Frames]:
-    async with api.client.stream("GET", "/console/live", params={"at": address}) as answer:
-        assert answer.status_code == 200, await answer.aread()
-        async with aclosing(answer.aiter_lines()) as lines:
-            yield Frames(lines)
 
 
 async def test_a_page_is_brought_up_to_date_and_then_told_what_changes(api: Api) -> None:
@@ -92,11 +62,14 @@ class CountedRendering:
     """Counts how often a page is rendered, and fails while it is told to."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.personal = 0
         self.failing = False
 
     async def __call__(self, view: LiveView, names: frozenset[str], position: int) -> Mapping[str, str]:
-        self.count += 1
+        if view.key.person is None:
+            self.count += 1
+        else:
+            self.personal += 1
         if self.failing:
             raise ConnectionError("the database is away")
         return dict.fromkeys(names, f"<p>{self.count}</p>")
@@ -109,7 +82,7 @@ async def load_nothing(desk: Desk) -> dict[str, Any]:
 def watched_page() -> ConsolePage:
     page = ConsolePage("/console/watched", "Watched", "A page.")
     page.region("supplies", asks=[ListSupplies])(load_nothing)
-    page.region("me", asks=[GetMyAccess], every=1.0)(load_nothing)
+    page.region("age", asks=[], every=1.0)(load_nothing)
     return page
 
 
@@ -120,15 +93,17 @@ def reader_of(views: LiveViews, page: ConsolePage, permitted: frozenset[str]) ->
         await asyncio.Event().wait()
         return {}
 
-    async def make_view() -> LiveView:
-        return LiveView(ViewKey(page.path, "/console/watched", permitted), page, caller, {}, {})
+    async def make_views() -> list[LiveView]:
+        shared = ViewKey(page.path, "/console/watched", Held(permitted))
+        keys = (shared, replace(shared, person=(caller.principal_id, frozenset())))
+        return [LiveView(key, page, caller, {}, {}) for key in keys]
 
-    return LiveReader(views, Request({"headers": []}, receive, {}, 1000), caller, make_view)
+    return LiveReader(views, Request({"headers": []}, receive, {}, 1000), caller, make_views)
 
 
 def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
     page, now = watched_page(), 1000.0
-    view = LiveView(ViewKey(page.path, "/console/watched", PERMITTED), page, Caller(uuid4(), NIL, uuid4()), {}, {})
+    view = LiveView(ViewKey(page.path, "/console/watched", Held(PERMITTED)), page, Caller(uuid4(), NIL, uuid4()), {}, {})
 
     def due(seconds: float, *, urgent: bool) -> set[str]:
         return set(view.due(now + seconds, urgent)) & set(page.own_regions)
@@ -137,9 +112,20 @@ def test_what_has_changed_comes_first_and_nothing_waits_for_ever() -> None:
     assert due(SHORTEST_SECONDS, urgent=False) == set()
     view.note_events(frozenset({"Supply"}))
     assert due(0.1, urgent=False) == set(), "it was rendered just now"
-    assert due(1.0, urgent=False) == {"supplies", "me"}
+    assert due(1.0, urgent=False) == {"supplies", "age"}
     assert due(1.0, urgent=True) == {"supplies"}
-    assert due(1.0 + LONGEST_REST_SECONDS, urgent=True) == {"supplies", "me"}
+    assert due(1.0 + LONGEST_REST_SECONDS, urgent=True) == {"supplies", "age"}
+
+
+def test_what_is_personal_is_a_view_of_its_own() -> None:
+    page, caller = watched_page(), Caller(uuid4(), NIL, uuid4())
+    page.region("own", asks=[], personal=True)(load_nothing)
+    shared = ViewKey(page.path, "/console/watched", Held(PERMITTED))
+    own = LiveView(replace(shared, person=(caller.principal_id, frozenset())), page, caller, {}, {})
+    everybodys = LiveView(shared, page, caller, {}, {})
+    assert "own" in own.regions
+    assert own.regions.keys() | everybodys.regions.keys() == page.regions.keys()
+    assert own.regions.keys().isdisjoint(everybodys.regions)
 
 
 async def test_those_who_may_see_the_same_share_one_rendering(database_url: str) -> None:
@@ -155,6 +141,7 @@ async def test_those_who_may_see_the_same_share_one_rendering(database_url: str)
                     while b"event: region" not in await anext(tab):
                         pass
             assert rendering.count == 2, "one for each set of permissions"
+            await until(lambda: rendering.personal >= len(tabs) + len(others))
             rendering.failing = True
             assert b"cannot be read" in await next_frame(tabs[0], b"event: trouble")
             rendering.failing = False

@@ -147,3 +147,72 @@ async def test_without_permission_nobody_is_shown_and_one_learns_what_one_may(st
 async def test_an_unknown_name_is_no_command(staff: Staff) -> None:
     assert "Nothing is called HoldRum" in await ask_page(staff, command="HoldRum")
     assert "Nothing is called nobody" in await ask_page(staff, actor="nobody")
+
+
+@pytest.fixture(scope="module")
+async def groups(staff: Staff) -> dict[str, str]:
+    """A group that lists the operator and one told by a claim; the first holds a command with the approval of the other."""
+    api = staff.administrator.api
+    shift = await api.create("/groups", {"name": "Night shift"})
+    await api.execute(f"/groups/{shift}/add-member", {"actor_id": staff.operator.id})
+    claim = {"issuer": "https://id.lumen.example", "path": "groups", "value": "scientists"}
+    scientists = await api.create("/groups", {"name": "Scientists", "claim": claim})
+    place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": []}
+    approval = {"groups": [scientists], "principals": [staff.administrator.id], "expires_after": 3600}
+    held = {"permitted_commands": ["AbortRun"], "permitted_group_ids": [shift], "approval": approval}
+    policy = await api.create("/policies", {"name": "Aborting together", **place, **held})
+    mark = await api.execute(f"/groups/{scientists}/rename", {"name": "Beamline scientists"})
+    return {"shift": shift, "scientists": scientists, "policy": policy, "position": str(mark)}
+
+
+async def see_groups(staff: Staff, groups: dict[str, str], who: Person | None = None, **query: str) -> str:
+    return await (who or staff.administrator).see("/console/people", after=int(groups["position"]), **query)
+
+
+async def test_groups_show_their_members_claims_and_policies_with_their_verbs(staff: Staff, groups: dict[str, str]) -> None:
+    page = await see_groups(staff, groups)
+    shown = page[page.index('id="region-groups"') : page.index('id="region-actors"')]
+    assert "Night shift" in shown
+    assert ">Olga Operator</a>" in shown
+    assert "Whose token of https://id.lumen.example has <code>scientists</code> at <code>groups</code>." in shown
+    assert f'May approve what <a href="/console/policies/{groups["policy"]}">Aborting together</a> permits' in shown
+    assert "with approval" in shown
+    for verb in (
+        f"add_group_member?group_id={groups['shift']}",
+        f"remove_group_member?group_id={groups['shift']}&amp;actor_id={staff.operator.id}",
+        f"retire_group?group_id={groups['shift']}",
+        f"revoke_grant?policy_id={groups['policy']}&amp;permitted_group_id={groups['shift']}",
+        "define_group",
+    ):
+        assert f"/console/do/{verb}" in shown, verb
+    auditor = await see_groups(staff, groups, staff.auditor)
+    assert "This takes the permission ListGroups and GetGroup" in auditor
+    assert "Night shift" not in auditor
+
+
+async def test_a_person_shows_what_they_hold_through_a_group_and_with_approval(staff: Staff, groups: dict[str, str]) -> None:
+    answer = answer_in(await see_groups(staff, groups, actor=staff.operator.id))
+    assert f'Belongs to <a href="/console/groups/{groups["shift"]}">Night shift</a>.' in answer
+    granted = answer[answer.index("Aborting together") :]
+    assert "With approval" in granted
+    assert "as a member of Night shift" in granted
+    assert "the group Beamline scientists, Ada Administrator may approve it, within 1 h 0 min." in granted
+    assert f"revoke_grant?policy_id={groups['policy']}&amp;permitted_group_id={groups['shift']}" in granted
+    assert f"extend_policy?policy_id={groups['policy']}" in granted
+
+
+async def test_a_command_with_approval_is_said_to_be_so(staff: Staff, groups: dict[str, str]) -> None:
+    verdict = answer_in(await see_groups(staff, groups, actor=staff.operator.id, command="AbortRun"))
+    assert "With approval: Olga Operator may propose to abort run" in verdict
+    assert f'href="/console/policies/{groups["policy"]}"' in verdict
+    holders = answer_in(await see_groups(staff, groups, command="AbortRun"))
+    assert re.search(r'href="/console/groups/[0-9a-f-]{36}">Night shift</a></th> <td>Group</td>', holders)
+    assert "by its name, with approval" in holders
+
+
+async def test_one_learns_ones_own_groups_and_what_becomes_a_proposal(staff: Staff, groups: dict[str, str]) -> None:
+    page = await see_groups(staff, groups, staff.operator)
+    mine = page[page.index('id="region-mine"') : page.index('id="region-groups"')]
+    assert "1 command with approval: each becomes a proposal" in mine
+    assert f'You belong to <a href="/console/groups/{groups["shift"]}">Night shift</a>.' in mine
+    assert "as a member of Night shift, with approval" in mine

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import parse_qs, unquote_plus, urlsplit
 from uuid import uuid4
 
 import httpx
@@ -11,6 +12,7 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.hall import Hall, open_hall
 from tests.support.console.page_source import PageSource
+from tests.support.console.staff import ADMIN, ENFORCED
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
 
@@ -232,3 +234,106 @@ async def test_what_was_registered_before_a_refusal_is_said(api: Api, hall: Hall
     found = PageSource.of(answer.text)
     assert "The procedure is registered and not conducted" in answer.text
     assert links_of(found)["Look at the procedure"].startswith("/console/procedures/")
+
+
+STARTING = ("PreflightRun", "GetPlan", "GetMethod", "GetCapability", "GetRecipe", "ListRecipes", "ListRuns", "ListPlans")
+HOLDING = ("GetProposal", "ListProcedures", "AbortRun", "CompleteRun", "HoldRun", "StopRun")
+ENDING = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A beamline where policies are enforced, and what makes people who may start something only with approval."""
+
+    hall: Hall
+    boss: Api
+
+    async def employ(self, held: tuple[str, ...], with_approval: str) -> Api:
+        """Somebody who holds these commands, and one only with the approval of the boss."""
+        id = await self.boss.create("/actors", {"name": "Guest"})
+        place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
+        approval = {"principals": [self.boss.headers["X-Principal-Id"]]}
+        await self.boss.create("/policies", {"name": "Held", **place, "permitted_commands": [*STARTING, *HOLDING, *held]})
+        asking = {"name": "Asking", **place, "permitted_commands": [with_approval], "approval": approval}
+        await self.boss.create("/policies", asking)
+        return self.boss.acting_as(id)
+
+
+@pytest.fixture(scope="module")
+async def shift(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Shift]:
+    with fresh_database(postgres, template) as url:
+        async with running_api(url) as unguarded, running_api(url, **ENFORCED) as api:
+            hall, boss = await open_hall(unguarded), api.acting_as(ADMIN)
+            place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [ADMIN]}
+            everything = {"permitted_commands": [], "permitted_command_sets": ["all"]}
+            await boss.create("/policies", {"name": "Everything", **place, **everything})
+            yield Shift(hall, boss)
+
+
+async def submit(shift: Shift, guest: Api, path: str, form: dict[str, str]) -> httpx.Response:
+    cookies = "; ".join(f"{name}={value}" for name, value in guest.client.cookies.items())
+    return await send(guest, path, form, cookie=cookies)
+
+
+async def test_where_the_start_takes_an_approval_it_alone_is_proposed(shift: Shift) -> None:
+    await shift.hall.line.observe("Permitted")
+    guest = await shift.employ((), "StartRun")
+    page = await load(guest, shift.hall.path, position=shift.hall.position)
+    assert text_of(page, "launch-start") == "Propose"
+    assert "its start alone is proposed" in text_of(page, "may-start")
+    assert not [one for one in page.elements if one.get("id") == "field-phase"]
+    form = {**shift.hall.form(page, name="Proposed run"), "_do": "start"}
+    answer = await submit(shift, guest, shift.hall.path, form)
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"].startswith("/console/proposals/")
+    assert (await shift.boss.get("/runs", name="Proposed run")).json()["items"] == []
+    id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
+    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "StartRun"
+
+
+async def test_where_the_conduct_takes_an_approval_the_run_starts_and_waits_for_it(shift: Shift) -> None:
+    await shift.hall.line.observe("Permitted")
+    guest = await shift.employ(("StartRun", "RegisterProcedureFromRecipe", "ConductProcedure", *ENDING), "ConductRun")
+    page = await load(guest, shift.hall.path, position=shift.hall.position)
+    assert text_of(page, "launch-start") == "Start"
+    assert "that they are conducted is proposed" in text_of(page, "may-start")
+    form = {**shift.hall.form(page, name="Waiting run"), "_do": "start"}
+    answer = await submit(shift, guest, shift.hall.path, form)
+    assert answer.status_code == 303, answer.text
+    assert "The run has started, and is not conducted yet. Proposed" in unquote_plus(answer.headers["location"])
+    id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
+    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "ConductRun"
+    (run,) = (await shift.boss.get("/runs", name="Waiting run", min_position=answer_position(answer))).json()["items"]
+    assert run["status"] == "Running"
+    await shift.boss.execute(f"/runs/{run['run_id']}/stop", {"reason": "seen"})
+
+
+def answer_position(answer: httpx.Response) -> str:
+    return parse_qs(urlsplit(answer.headers["location"]).query)["position"][0]
+
+
+async def test_settings_that_take_an_approval_are_proposed(shift: Shift) -> None:
+    guest = await shift.employ(("GetAsset", "GetAssetIntegrationView"), "UpdateAssetSettings")
+    asset = shift.hall.line.rotary_id
+    family = {"name": "Stages", "affordances": ["Rotatable"], "settings_schema": PARAMETERS}
+    added = {"family_id": await shift.boss.create("/families", family)}
+    await shift.boss.execute(f"/assets/{asset}/add-family", added)
+    path = f"/console/assets/{asset}/settings"
+    page = await load(guest, path)
+    form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "exposure": "0.2"}
+    answer = await submit(shift, guest, path, form)
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"].startswith("/console/proposals/")
+
+
+async def test_where_a_registration_takes_an_approval_it_alone_is_proposed(shift: Shift) -> None:
+    guest = await shift.employ((), "RegisterProcedureFromRecipe")
+    path = f"/console/start/recipes/{shift.hall.scan_id}"
+    page = await load(guest, path)
+    assert text_of(page, "launch-start") == "Propose"
+    form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "name": "Proposed scan", "_do": "start"}
+    form |= {"target_asset_ids": shift.hall.line.camera_id, "parameters.exposure": "0.1"}
+    answer = await submit(shift, guest, path, form)
+    assert answer.status_code == 303, answer.text
+    id = answer.headers["location"].removeprefix("/console/proposals/")[:36]
+    assert (await shift.boss.get(f"/proposals/{id}")).json()["command_name"] == "RegisterProcedureFromRecipe"

@@ -32,6 +32,7 @@ from baton.domain.shared.listing import Page, Where
 from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.refusals import ConcurrencyError, Conflict, IdempotencyClaimLostError, IdempotencyConflictError
 from baton.domain.shared.writes import Claim, Delist, Drop, Enlist, Enter, Put, Release
+from baton.domain.trust.proposal import ProposalContent
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.visit import ListVisits, VisitArrived, VisitHeld, VisitRegistered, VisitStarted
 from baton.domain.trust.zone import ListZones, ZoneDefined
@@ -167,15 +168,23 @@ class TestStreams:
         assert rows[0].position < rows[1].position < rows[2].position == position
 
     async def test_the_envelope_holds_who_what_and_why(self, tested_store: StoreUnderTest) -> None:
-        id, cause = new_id(), new_id()
-        call = Call(OPERATOR, SYSTEM_HTTP, NOW, new_id(), new_id(), causation_id=cause)
+        id, cause, approver = new_id(), new_id(), new_id()
+        call = Call(OPERATOR, SYSTEM_HTTP, NOW, new_id(), new_id(), causation_id=cause, approved_by=approver)
         append = to(id, 0, actor_registered())
         async with tested_store.store.session() as session:
             await session.append(Batch(call, "RegisterActor", [append]))
             (row,) = await session.history("Actor", id, 0, 10)
         assert (row.event_id, row.principal_id, row.command_name) == (append.events[0][0], OPERATOR, "RegisterActor")
         assert (row.correlation_id, row.causation_id, row.schema_version) == (call.correlation_id, cause, 1)
+        assert (row.surface_id, row.approved_by) == (SYSTEM_HTTP, approver)
         assert row.recorded_at.tzinfo is not None
+
+    async def test_what_nobody_had_to_approve_names_no_approver(self, tested_store: StoreUnderTest) -> None:
+        id = new_id()
+        await tested_store.append(to(id, 0, actor_registered()))
+        async with tested_store.store.session() as session:
+            (row,) = await session.history("Actor", id, 0, 10)
+        assert row.approved_by is None
 
     async def test_versions_are_dense_over_many_appends(self, tested_store: StoreUnderTest) -> None:
         id = new_id()
@@ -487,6 +496,16 @@ class TestRecords:
         async with tested_store.store.session() as session:
             assert await session.records(ActorProfile, {"actor_id": id}) == (whole,)
             assert await session.records(ActorProfile, {"actor_id": new_id()}) == ()
+
+    async def test_a_row_of_documents_comes_back_as_it_was(self, tested_store: StoreUnderTest) -> None:
+        id = new_id()
+        opened = ProposalContent(id, {"name": "Hütte", "limits": [1, 2.5, None]}, [{"stream": "Zone", "payload": {}}])
+        closed = replace(opened, request=None, refusal={"code": "ZoneNotFoundError", "reason": None})
+        for number, content in enumerate((opened, closed)):
+            event = actor_registered() if number == 0 else ActorDeactivated()
+            await tested_store.append(to(id, number, event), puts=[Put(content)])
+            async with tested_store.store.session() as session:
+                assert await session.records(ProposalContent, {"proposal_id": id}) == (content,)
 
     async def test_putting_again_replaces(self, tested_store: StoreUnderTest) -> None:
         id = new_id()

@@ -7,6 +7,7 @@ from typing import Any
 
 from baton.console.desk import Desk, query_named
 from baton.console.page import Context, MenuGroup, page
+from baton.console.pages.approvals import DECIDING, describe_all, list_open, proposal_ids
 from baton.console.pages.waiting import resolving_verbs
 from baton.console.verbs import creations_of, form_href, verbs_of
 from baton.domain.agent.agent import Agent, AgentStatus, ListAgents
@@ -15,9 +16,10 @@ from baton.domain.agent.reactions import DismissEventInReaction, ListReactions
 from baton.domain.decision.decision import ListDecisions
 from baton.domain.run.waiting import ListWaiting, WaitingKind
 from baton.domain.shared.naming import referred_aggregate
+from baton.domain.trust.proposal import GetProposal, ListProposals
 
 GET_AGENT, GET_DECISION = query_named("get_agent"), query_named("get_decision")
-SHOWN_AGENTS, SHOWN_DECISIONS = 20, 4
+SHOWN_AGENTS, SHOWN_DECISIONS, SHOWN_PROPOSALS = 20, 4, 10
 READ_DECISIONS = 100  # of all agents together, newest first; an agent that has none among them is asked for by itself
 EXCERPT = 180  # characters of a reasoning that stand beside a decision
 ORDER = (AgentStatus.SUSPENDED, AgentStatus.VERSIONED, AgentStatus.DEFINED, AgentStatus.DEPRECATED)
@@ -126,6 +128,18 @@ async def load_proposals(desk: Desk) -> Context:
         for item in page["items"]
     ]
     return {"proposals": proposals, "more": page["next_cursor"]}
+
+
+@agents.region("commands", asks=[ListAgents, ListProposals, GetProposal], watches=DECIDING, every=10.0)
+async def load_commands(desk: Desk) -> Context:
+    """Load the commands that agents propose and somebody is to approve; of one agent alone, what became of them too."""
+    if chosen := desk.query.get("agent"):
+        page = await desk.ask(ListProposals, proposed_by=chosen, order="desc", limit=SHOWN_PROPOSALS)
+        return {"proposals": await describe_all(desk, proposal_ids(page["items"])), "chosen": chosen}
+    known, page = await asyncio.gather(desk.ask(ListAgents, limit=100, order="desc"), list_open(desk))
+    authors = set(ids_of(known["items"]))
+    proposed = [one for one in page["items"] if one["proposed_by"] in authors][:SHOWN_PROPOSALS]
+    return {"proposals": await describe_all(desk, proposal_ids(proposed)), "chosen": None}
 
 
 @agents.region("reactions", asks=[ListReactions], every=10.0)

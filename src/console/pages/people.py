@@ -2,23 +2,28 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from baton.console.desk import Desk, query_named
-from baton.console.display import is_uuid, short_id, words_of
+from baton.console.display import href_of, is_uuid, short_id, words_of
 from baton.console.page import Context, MenuGroup, page
-from baton.console.verbs import creations_of, form_href, verbs_of
+from baton.console.verbs import VerbButton, creations_of, form_href, verb_button, verbs_of
 from baton.domain.access.actor import Actor, ActorKind, ListActors
+from baton.domain.access.edge_queries import GetMyAccess
+from baton.domain.access.group import Group, GroupStatus, ListGroups, RemoveGroupMember
 from baton.domain.agent.agent import AgentStatus
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL
 from baton.domain.registry import Operation
 from baton.domain.trust.conduit import AccessDecision
 from baton.domain.trust.policy import (
+    APPROVAL_REQUIRED,
     DefinePolicy,
     EvaluatePolicy,
+    ExtendPolicy,
     ListPolicies,
     Policy,
     RevokePolicyGrant,
@@ -27,8 +32,9 @@ from baton.domain.trust.policy import (
 )
 from baton.domain.trust.surface import ListSurfaces
 
-GET_POLICY, GET_AGENT = query_named("get_policy"), query_named("get_agent")
+GET_POLICY, GET_AGENT, GET_GROUP = map(query_named, ("get_policy", "get_agent", "get_group"))
 MOST_POLICIES = 100  # that one answer looks into
+MOST_GROUPS, SHOWN_MEMBERS = 50, 30
 SHOWN_ACTORS = 30
 IN_PROCESS = "inside the service"
 UNSEEN = "somebody you may not see"
@@ -39,13 +45,14 @@ REASONS = {
     "no_applicable_policy": "there is no policy for calls over {where}.",
     "principal_not_permitted": "no policy for calls over {where} names {who}.",
     "command_not_permitted": "the policies that name {who} over {where} do not hold it.",
+    "approval_required": "{who} holds it over {where} only with approval: given, it becomes a proposal.",
 }
 OBJECTIONS = {
     "principal_deactivated": "Deactivated",
     "agent_not_versioned": "Out of service",
     "not_reachable": "Cannot give it",
 }  # Why somebody may not, whatever policies say, in a word.
-PRIORITY = ("command_not_permitted", "principal_not_permitted", "no_applicable_policy")
+PRIORITY = (APPROVAL_REQUIRED, "command_not_permitted", "principal_not_permitted", "no_applicable_policy")
 ANSWERING = (ListPolicies, GET_POLICY, EvaluatePolicy, ListActors)
 
 people = page(
@@ -162,6 +169,7 @@ async def judge_command(desk: Desk, actor_id: str, command: str) -> Context:
     answers = await asyncio.gather(*(desk.ask(EvaluatePolicy, one["policy_id"], **asked) for one in listed["items"]))
     judged = list(zip(listed["items"], answers, strict=True))
     permitting = [policy for policy, answer in judged if answer["decision"] == AccessDecision.ALLOW]
+    asking = [policy for policy, answer in judged if answer["reason"] == APPROVAL_REQUIRED]
     denied = {answer["reason"] for _, answer in judged} | {"no_applicable_policy"}
     actor = actors.get(actor_id)
     objection = await find_objection(desk, actor, command)
@@ -181,7 +189,8 @@ async def judge_command(desk: Desk, actor_id: str, command: str) -> Context:
         "command": command,
         "label": label_of_command(command),
         "sentence": sentence[:1].upper() + sentence[1:],
-        "policies": permitting,
+        "proposed": reason == APPROVAL_REQUIRED,
+        "policies": permitting or asking,
         "more": listed["next_cursor"] is not None,
         "grant": None if objection else grant_href(desk, surface_of(desk), actor_id, who, command),
         "may_grant": desk.may(DefinePolicy.operation),
@@ -214,31 +223,111 @@ def grant_href(desk: Desk, surface_id: UUID, actor_id: str | None, who: str, com
 
 async def describe_person(desk: Desk, actor_id: str) -> Context:
     """Return somebody with the policies that name them, and what each of them permits."""
-    (policies, more), actors = await asyncio.gather(load_policies(desk), load_actors(desk, [actor_id]))
+    (policies, more), actors, groups = await asyncio.gather(
+        load_policies(desk), load_actors(desk, [actor_id]), load_groups(desk)
+    )
     actor = actors.get(actor_id)
-    naming = [one for one in policies if actor_id in one["permitted_principal_ids"]]
+    active = [one for one in groups if one["status"] == GroupStatus.ACTIVE]
+    own = {one["id"]: one["name"] for one in active if actor_id in one["member_ids"]}
+    naming = [
+        one for one in policies if actor_id in one["permitted_principal_ids"] or own.keys() & one["permitted_group_ids"]
+    ]
+    approvers = await name_approvers(desk, naming, groups)
     who = actor["name"] if actor else f"The principal {short_id(actor_id)}"
     return {
         "actor": actor,
         "actor_id": actor_id,
         "name": who,
         "verbs": verbs_of(Actor.aggregate, actor, desk) if actor else [],
-        "policies": [describe_policy(one, desk, actor_id) for one in naming],
+        "groups": own,
+        "policies": [{**describe_policy(one, desk, actor_id, own), "approvers": approvers[one["id"]]} for one in naming],
         "more": more,
         "grant": grant_href(desk, surface_of(desk), actor_id, who, None),
         "may_grant": desk.may(DefinePolicy.operation),
     }
 
 
-def describe_policy(policy: Mapping[str, Any], desk: Desk, actor_id: str) -> dict[str, Any]:
-    """Return a policy with its commands by context, and the form that takes somebody out of it."""
+async def name_approvers(
+    desk: Desk, policies: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """Return whom each of these policies names as approvers, as far as the person may see them; none without approval."""
+    approvals = {one["id"]: one["approval"] or {"principals": (), "groups": ()} for one in policies}
+    actors = await load_actors(desk, (id for one in approvals.values() for id in one["principals"]))
+    names = {id: one["name"] for id, one in actors.items()} | {one["id"]: f"the group {one['name']}" for one in groups}
+    return {
+        id: [names.get(one, UNSEEN) for one in (*approval["groups"], *approval["principals"])]
+        for id, approval in approvals.items()
+    }
+
+
+def describe_policy(policy: Mapping[str, Any], desk: Desk, actor_id: str, groups: Mapping[str, str]) -> dict[str, Any]:
+    """Return a policy with its commands by context, through which of these groups it permits somebody, and its verbs."""
     names: Sequence[str] = policy["permitted_commands"]
+    through = [(id, groups[id]) for id in policy["permitted_group_ids"] if id in groups]
+    buttons = [grant_button(desk, policy, name, permitted_group_id=id) for id, name in through]
+    if actor_id in policy["permitted_principal_ids"]:
+        buttons.insert(0, grant_button(desk, policy, "", permitted_principal_id=actor_id))
+    extend = verb_button(ExtendPolicy.operation, desk, None, policy["id"])
     return {
         **policy,
         "where": place_name(policy),
         "groups": group_commands(names),
-        "revoke": form_href(RevokePolicyGrant.operation, policy["id"], permitted_principal_id=actor_id),
-        "may_revoke": desk.may(RevokePolicyGrant.operation),
+        "through": through,
+        "verbs": [one for one in (*buttons, replace(extend, label="Extend")) if one.why_not is None],
+    }
+
+
+def grant_button(desk: Desk, policy: Mapping[str, Any], group: str, **grant: str) -> VerbButton:
+    """Return the button that takes somebody, or a group, out of a policy."""
+    button = verb_button(RevokePolicyGrant.operation, desk, None, policy["id"])
+    href = form_href(RevokePolicyGrant.operation, policy["id"], **grant)
+    return replace(button, label=f"Revoke of the group {group}" if group else "Revoke", href=href)
+
+
+async def load_groups(desk: Desk) -> list[dict[str, Any]]:
+    """Return the newest groups whole, as far as the person may see them."""
+    if not desk.may(ListGroups, GET_GROUP):
+        return []
+    listed = await desk.ask(ListGroups, limit=MOST_GROUPS, order="desc")
+    return list(await asyncio.gather(*(desk.ask(GET_GROUP, one["group_id"]) for one in listed["items"])))
+
+
+@people.region("groups", asks=[ListGroups, GET_GROUP], watches=("Policy",))
+async def load_group_cards(desk: Desk) -> Context:
+    """Load the groups with their members and claims, and the policies that permit them something."""
+    groups = await load_groups(desk)
+    policies = (await load_policies(desk))[0] if desk.may(ListPolicies, GET_POLICY) else []
+    shown = [describe_group(one, policies, desk) for one in groups]
+    shown.sort(key=lambda one: (one["status"] != GroupStatus.ACTIVE, one["name"].lower()))
+    return {"groups": shown, "creations": creations_of(Group.aggregate, desk), "more": len(groups) == MOST_GROUPS}
+
+
+def describe_group(group: Mapping[str, Any], policies: Sequence[Mapping[str, Any]], desk: Desk) -> dict[str, Any]:
+    """Return a group with its members, each with the form that removes them, and what policies permit it."""
+    removal = verb_button(RemoveGroupMember.operation, desk, group["status"], group["id"])
+    members = [
+        {
+            **one,
+            "remove": replace(removal, label="Remove", href=form_href(removal.operation, group["id"], actor_id=one["id"])),
+        }
+        for one in group["members"][:SHOWN_MEMBERS]
+    ]
+    permitting = [one for one in policies if group["id"] in one["permitted_group_ids"]]
+    approving = [one for one in policies if one["approval"] and group["id"] in one["approval"]["groups"]]
+    return {
+        **group,
+        "members": members,
+        "count": len(group["member_ids"]),
+        "approving": approving,
+        "policies": [
+            {
+                **one,
+                "where": place_name(one),
+                "revoke": grant_button(desk, one, group["name"], permitted_group_id=group["id"]),
+            }
+            for one in permitting
+        ],
+        "verbs": [one for one in verbs_of(Group.aggregate, group, desk) if one.operation is not RemoveGroupMember.operation],
     }
 
 
@@ -248,21 +337,24 @@ async def find_holders(desk: Desk, command: str) -> Context:
     holding = [one for one in policies if command in one["permitted_commands"]]
     actors = await load_actors(desk, (id for one in holding for id in one["permitted_principal_ids"]))
     operation = operation_of(command)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for policy in holding:
+        shared = {"policy": policy, "where": place_name(policy), "through": through_what(policy, command), "why_not": None}
+        for group in policy["permitted_groups"]:
+            name, href = group["name"] or UNSEEN, href_of(Group.aggregate, group["id"])
+            revoke = grant_button(desk, policy, name, permitted_group_id=group["id"])
+            rows.append({**shared, "name": name, "href": href, "kind": "group", "revoke": revoke})
         for principal in policy["permitted_principals"]:
             actor = actors.get(principal["id"])
             why_not = await find_objection(desk, actor, command)
             rows.append(
                 {
-                    "id": principal["id"],
+                    **shared,
+                    "href": f"/console/people?actor={principal['id']}",
                     "name": principal["name"] or (actor["name"] if actor else UNSEEN),
                     "kind": actor["kind"] if actor else None,
-                    "policy": policy,
-                    "where": place_name(policy),
-                    "through": through_what(policy, command),
                     "why_not": OBJECTIONS[why_not] if why_not else None,
-                    "revoke": form_href(RevokePolicyGrant.operation, policy["id"], permitted_principal_id=principal["id"]),
+                    "revoke": grant_button(desk, policy, "", permitted_principal_id=principal["id"]),
                 }
             )
     rows.sort(key=lambda row: (row["why_not"] is not None, row["name"].lower()))
@@ -274,7 +366,6 @@ async def find_holders(desk: Desk, command: str) -> Context:
         "open": operation is not None and operation.open,
         "rows": rows[:100],
         "more": more or len(rows) > 100,
-        "may_revoke": desk.may(RevokePolicyGrant.operation),
         "grant": grant_href(desk, surface_of(desk), None, "", command),
         "may_grant": desk.may(DefinePolicy.operation),
     }
@@ -307,11 +398,19 @@ async def load_actor_rows(desk: Desk) -> Context:
     }
 
 
-@people.region("mine", asks=[])
+@people.region("mine", asks=[GetMyAccess], watches=("Policy", "Group"))
 async def load_mine(desk: Desk) -> Context:
-    """Load what the person who looks may do here; those who may the same share it."""
+    """Load what the person who looks may do here, and through which groups and policies."""
     groups = group_commands(desk.permitted)
+    me = await desk.ask(GetMyAccess)
+    names = {one["group_id"]: one["name"] for one in me["groups"]}
     return {
+        "belongs_to": me["groups"],
+        "policies": [
+            {**one, "through": [names[id] for id in one["through_group_ids"] if id in names]} for one in me["policies"]
+        ],
+        "with_approval": group_commands(desk.held.with_approval),
+        "proposed": len(desk.held.with_approval),
         "groups": groups,
         "commands": sum(len(one["commands"]) for one in groups),
         "queries": sum(len(one["queries"]) for one in groups),

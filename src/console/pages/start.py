@@ -15,7 +15,7 @@ from baton.console.desk import Desk, query_named
 from baton.console.display import href_of
 from baton.console.in_process import InProcessClient
 from baton.console.judgement import Remedy
-from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, with_keys
+from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, proposed_command, with_keys
 from baton.console.launch_context import (
     Row,
     judgement_context,
@@ -33,11 +33,13 @@ from baton.console.queueing import CHOOSE, CHOSEN, GONE, ITEM, QUEUE, load_item,
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
 from baton.domain.kernel import Query
+from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.procedure import ListProcedures
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
 from baton.domain.recipe.lifecycle import DEPRECATED
 from baton.domain.recipe.plan import ListPlans
 from baton.domain.recipe.recipe import GetRecipe, ListRecipes
+from baton.domain.run.conduct import ConductRun
 from baton.domain.run.run import ListRuns
 from baton.domain.run.start import PreflightRun, StartRun
 from baton.domain.shared.refusals import Refusal
@@ -112,9 +114,10 @@ async def load_plan(desk: Desk) -> PlanLaunch:
     plan = await desk.ask(GET_PLAN, desk.id("plan_id"))
     method = await desk.ask(GET_METHOD, plan["method_id"])
     recipes = await desk.ask(ListRecipes, capability_id=method["capability_id"], limit=MOST_RECIPES)
-    is_proposed = desk.proposes(StartRun.operation)
-    current = () if is_proposed else tuple(one for one in recipes["items"] if one["status"] != NO_LONGER)
-    return PlanLaunch(plan, method, current, is_proposed)
+    proposes = proposed_command(desk, StartRun.operation, ConductRun.operation)
+    without_phases = proposes is StartRun.operation
+    current = () if without_phases else tuple(one for one in recipes["items"] if one["status"] != NO_LONGER)
+    return PlanLaunch(plan, method, current, proposes)
 
 
 async def read_recipe(desk: Desk) -> Any:
@@ -126,7 +129,8 @@ async def load_recipe(desk: Desk) -> RecipeLaunch:
     """Return the recipe that the address names, with its capability."""
     recipe = await read_recipe(desk)
     capability = await desk.ask(GET_CAPABILITY, recipe["capability_id"])
-    return RecipeLaunch(recipe, capability, desk.proposes(RegisterProcedureFromRecipe.operation))
+    proposes = proposed_command(desk, RegisterProcedureFromRecipe.operation, ConductProcedure.operation)
+    return RecipeLaunch(recipe, capability, proposes)
 
 
 @plan_page.loads(asks=[GET_PLAN, GET_METHOD, ListRecipes])

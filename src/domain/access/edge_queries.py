@@ -1,6 +1,6 @@
 """The queries that belong to no aggregate: the event log as callers may read it, and what a caller itself may do."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -86,6 +86,8 @@ class StreamEvents(EventFilter):
 @question("/me", context="edge", returns=AccessView, open=True)
 class GetMyAccess(Query):
     """Who I am to the service, and every command that a call of mine can reach on this surface."""
+
+    personal: ClassVar[bool] = True
 
     def answer(self, call: Call) -> Reads[AccessView]:
         actor = yield from find(Actor, call.principal_id)

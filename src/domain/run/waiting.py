@@ -1,4 +1,4 @@
-"""What waits for a person: held work, unknown outcomes, supplies that come back, clearances in review, proposals of cautions,
+"""What waits for a person: held work, unknown outcomes, supplies that come back, clearances in review, proposed cautions,
 refused firings, and what the caller may approve, each with the commands that resolve it."""
 
 from collections.abc import Callable, Collection, Iterable

@@ -5,7 +5,7 @@ caller may give a command, and which policies say so."""
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Self, assert_never
+from typing import Annotated, Any, ClassVar, Literal, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -413,6 +413,7 @@ class PermissionsView(Value):
 class ListPermissions(Query):
     """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
 
+    personal: ClassVar[bool] = True
     evaluated_principal_id: UUID
     evaluated_conduit_id: UUID
     evaluated_surface_id: UUID

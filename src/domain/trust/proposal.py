@@ -474,6 +474,8 @@ class ProposalView(AnswerForm):
 class GetProposal(TimeTravel):
     """One proposal: the command, what it would do now, who may approve it, and whether you may."""
 
+    personal: ClassVar[bool] = True
+
     def answer(self, proposal: Proposal, call: Call) -> Reads[Any]:
         content = yield from content_of(proposal)
         facts = yield from approver_facts(proposal)

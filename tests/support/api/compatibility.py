@@ -40,8 +40,9 @@ def operation_changes(place: str, entry: Document, now: Document, old: Document,
             yield f"{place} answers {status} no more"
             continue
         was, is_now = (resolve(part, all) for part, all in ((response, old), (now["responses"][status], new)))
-        if (schema := json_schema(was)) is not None:
-            yield from answer_changes(f"{place} {status}", schema, json_schema(is_now), old, new)
+        answered, answers = (without_proposal(json_schema(one)) for one in (was, is_now))
+        if answered is not None:
+            yield from answer_changes(f"{place} {status}", answered, answers, old, new)
 
 
 def parameters(entry: Document, document: Document) -> list[Document]:
@@ -50,6 +51,15 @@ def parameters(entry: Document, document: Document) -> list[Document]:
 
 def json_schema(holder: Document) -> Any:
     return holder.get("content", {}).get("application/json", {}).get("schema")
+
+
+def without_proposal(schema: Any) -> Any:
+    """Return the schema of an answer without the proposal that a command may become instead: that happens only under a
+    policy that asks for approval, and no policy of a release that knew none does."""
+    match schema:
+        case {"anyOf": [answer, {"$ref": "#/components/schemas/Proposed"}]}:
+            return answer
+    return schema
 
 
 def resolve(part: Document, document: Document) -> Document:

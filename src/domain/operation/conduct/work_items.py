@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from baton.domain.kernel import Call, Query
@@ -63,6 +63,7 @@ class WorkView(AnswerForm):
 class GetWork(Query):
     """How long work stands that a request has begun: running, done with its answer, or failed with its error."""
 
+    personal: ClassVar[bool] = True
     work_id: UUID
 
     def answer(self, call: Call) -> Reads[WorkView]:

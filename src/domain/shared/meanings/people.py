@@ -25,6 +25,7 @@ MEANINGS = {
     "issuer": "The identity provider that issues the tokens, by its address.",
     "listed": "Whether the actor is on the list of members; false where only its token says so.",
     "may_approve": "Whether the caller may approve it now.",
+    "may_reject": "Whether the caller may reject it now; that takes no permission for the command itself.",
     "member_ids": "The actors who are listed as members.",
     "mode": "Whether the person is on site (physical) or works from elsewhere (remote).",
     "open": "Only those who are still here (true) or who have left (false).",

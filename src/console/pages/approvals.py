@@ -1,0 +1,212 @@
+"""Approvals: the commands that wait for the approval of a second person. What the person who looks may decide comes first,
+then what they proposed and its fate, then what else is open; each says what it would do now, or what became of it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from baton.console.desk import Desk, query_named
+from baton.console.display import words_of
+from baton.console.judgement import name_of
+from baton.console.page import Context, MenuGroup, frame_region, page
+from baton.console.pages.people import operation_of
+from baton.console.pages.waiting import count_waiting, waiting
+from baton.console.verbs import VerbButton, verb_label, verbs_of
+from baton.domain.contexts import REGISTRY
+from baton.domain.run.waiting import ListWaiting, WaitingKind
+from baton.domain.shared.naming import name_member
+from baton.domain.trust.proposal import GetProposal, ListProposals, Proposal, ProposalStatus
+
+GET_HISTORY = query_named("get_proposal_history")
+MOST_TO_DECIDE, MOST_OPEN, MOST_OWN = 20, 50, 12
+DECIDING = ("Proposal", "Policy", "Group")
+"""The streams whose events may change what somebody may decide."""
+FATES = {
+    ProposalStatus.CARRIED_OUT: "It was approved and carried out.",
+    ProposalStatus.REFUSED: "It was approved, and refused when it was carried out.",
+    ProposalStatus.REJECTED: "It was not approved.",
+    ProposalStatus.WITHDRAWN: "It was withdrawn before anybody approved it.",
+    ProposalStatus.EXPIRED: "Nobody approved it in time.",
+}
+
+approvals = page(
+    "/approvals",
+    "Approvals",
+    "Commands that wait for the approval of a second person, and what became of your own.",
+    template="approvals.html",
+    menu=MenuGroup.WORK,
+)
+proposal_page = page(
+    "/proposals/{proposal_id}", "Proposal", "One proposed command: what it would do, and its fate.", template="proposal.html"
+)
+
+
+@frame_region("approvals", watches=DECIDING, every=30.0, personal=True)
+async def load_count(desk: Desk) -> Context:
+    return await count_waiting(desk, (WaitingKind.PROPOSAL,))
+
+
+@waiting.region("deciding", asks=[], watches=DECIDING, every=10.0, template="approvals/waiting.html", personal=True)
+async def load_waiting(desk: Desk) -> Context:
+    return {"proposals": [] if not desk.may(ListWaiting, GetProposal) else await to_decide(desk)}
+
+
+@approvals.region("deciding", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
+async def load_deciding(desk: Desk) -> Context:
+    found = await to_decide(desk)
+    return {"proposals": found, "more": len(found) == MOST_TO_DECIDE}
+
+
+@approvals.region("own", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
+async def load_own(desk: Desk) -> Context:
+    page = await desk.ask(ListProposals, proposed_by=desk.caller.principal_id, order="desc", limit=MOST_OWN)
+    own = await describe_all(desk, proposal_ids(page["items"]))
+    own.sort(key=lambda one: one["status"] != ProposalStatus.OPEN)
+    return {"proposals": own, "more": page["next_cursor"] is not None, "me": desk.caller.principal_id}
+
+
+@approvals.region("others", asks=[ListProposals, GetProposal], watches=DECIDING, every=10.0)
+async def load_others(desk: Desk) -> Context:
+    """Load what is open and neither theirs nor for them to decide."""
+    page = await list_open(desk)
+    others = [one for one in page["items"] if one["proposed_by"] != str(desk.caller.principal_id)]
+    described = [one for one in await describe_all(desk, proposal_ids(others)) if not one["may_approve"] and one["is_open"]]
+    return {"proposals": described, "more": page["next_cursor"] is not None}
+
+
+async def list_open(desk: Desk, **fields: Any) -> Any:
+    """Return the newest open proposals."""
+    return await desk.ask(ListProposals, status=ProposalStatus.OPEN, order="desc", limit=MOST_OPEN, **fields)
+
+
+async def to_decide(desk: Desk) -> list[Context]:
+    """Return the proposals that the person may approve, the oldest first."""
+    if desk.may(ListWaiting):
+        page = await desk.ask(ListWaiting, kind=(WaitingKind.PROPOSAL,), limit=MOST_TO_DECIDE)
+        ids = [one["id"] for one in page["items"]]
+    else:
+        ids = proposal_ids(reversed((await list_open(desk))["items"]))
+    return [one for one in await describe_all(desk, ids) if one["may_approve"]][:MOST_TO_DECIDE]
+
+
+def proposal_ids(items: Any) -> list[str]:
+    """Return the ids of listed proposals."""
+    return [item["proposal_id"] for item in items]
+
+
+async def describe_all(desk: Desk, ids: Sequence[str]) -> list[Context]:
+    """Return these proposals, each as its card shows it."""
+    return list(await asyncio.gather(*(describe_proposal(desk, id) for id in ids)))
+
+
+async def describe_proposal(desk: Desk, proposal_id: str) -> Context:
+    """Return a proposal in words: the command, what it is about, what it would do now or what became of it, its verbs."""
+    view = await desk.ask(GetProposal, proposal_id)
+    operation = operation_of(view["command_name"])
+    rehearsal = view["rehearsal"] or {"would": None, "refusal": None}
+    would = view["would"] if rehearsal["would"] is None else rehearsal["would"]
+    is_open = view["status"] == ProposalStatus.OPEN
+    return {
+        **view,
+        "title": title_of(view),
+        "summary": operation.summary if operation else "",
+        "about": await describe_target(view, desk),
+        "asked": shown_request(view["request"] or {}),
+        "approvers": describe_approvers(view),
+        "policies": view.get(str(name_member("policy_ids")), ()),
+        "events": [describe_event(one) for one in would],
+        "refused_now": rehearsal["refusal"],
+        "as_json": json_of(would, view["target_id"]),
+        "is_open": is_open,
+        "is_own": view["proposed_by"] == str(desk.caller.principal_id),
+        "is_approved": is_open and view["approved_by"] is not None,
+        "fate": FATES.get(ProposalStatus(view["status"])),
+        "made": describe_made(view),
+        "verbs": decision_verbs(view, desk),
+    }
+
+
+def title_of(view: Mapping[str, Any]) -> str:
+    """Return a proposed command in words; beside the thing that it is about, without that."""
+    if (operation := operation_of(view["command_name"])) is None:
+        return words_of(view["command_name"])
+    return words_of(operation.name) if view["target_id"] is None else verb_label(operation)
+
+
+def shown_request(request: Mapping[str, Any]) -> Context:
+    """Return what was asked for without what was left empty; what is known by a name stands there once."""
+    given = {name: value for name, value in request.items() if value not in (None, [], {}) and name != "wait"}
+    return {name: value for name, value in given.items() if name_member(name) not in given}
+
+
+def describe_approvers(view: Mapping[str, Any]) -> list[str]:
+    """Return who may approve, as the policies name them."""
+    people, groups = view.get("approvers", ()), view.get("approver_groups", ())
+    named = [one["name"] for one in people if one["name"]] + [f"the group {one['name']}" for one in groups if one["name"]]
+    unseen = len(people) + len(groups) - len(named)
+    return [*named, f"{unseen} {'others ' if named else ''}whom you may not see"] if unseen else named
+
+
+async def describe_target(view: Mapping[str, Any], desk: Desk) -> Context | None:
+    """Return the thing that a proposed command is about, by its name as far as the person may see it."""
+    operation = operation_of(view["command_name"])
+    if operation is None or operation.aggregate is None or view["target_id"] is None:
+        return None
+    kind = operation.aggregate
+    return {"kind": kind, "id": view["target_id"], "name": await name_of(kind.name, view["target_id"], desk)}
+
+
+def describe_event(event: Mapping[str, Any]) -> Context:
+    """Return an event that would be recorded in words: its name, and what it says."""
+    kind = REGISTRY.aggregates[event["stream"]].events.get(event["event_type"])
+    said = ((kind.__doc__ if kind else None) or "").partition("\n")[0]
+    return {"words": words_of(event["event_type"]), "said": said}
+
+
+def json_of(events: Sequence[Mapping[str, Any]], target_id: str | None) -> str:
+    """Return events that would be recorded as JSON, without what would be another one a moment later: time and new ids."""
+    kept = [{**one, "payload": {k: v for k, v in one["payload"].items() if k != "occurred_at"}} for one in events]
+    text = orjson.dumps(kept, option=orjson.OPT_INDENT_2).decode()
+    for one in events:
+        if one["stream_id"] != target_id:
+            text = text.replace(one["stream_id"], f"(a new {words_of(one['stream']).lower()})")
+    return text
+
+
+def describe_made(view: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a carried-out command made: the kinds and ids that its answer names."""
+    answer: Mapping[str, Any] = view["answer"] or {}
+    by_id = {aggregate.id_name: aggregate.name for aggregate in REGISTRY.aggregates.values()}
+    return [(by_id[name], str(value)) for name, value in answer.items() if name in by_id and value]
+
+
+def decision_verbs(view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
+    """Return the buttons of a proposal: its decisions, each possible or with why not, or for its proposer the withdrawal."""
+    buttons = {one.name: one for one in verbs_of(Proposal.aggregate, view, desk)}
+    if view["status"] != ProposalStatus.OPEN or view["approved_by"] is not None:
+        return []
+    if view["proposed_by"] == str(desk.caller.principal_id):
+        return [buttons["withdraw_proposal"]]
+    decisions = (("approve_proposal", view["may_approve"]), ("reject_proposal", view["may_reject"]))
+    shown = ((buttons[name], None if may else view["why_not"]) for name, may in decisions)
+    return [replace(button, why_not=button.why_not or objection) for button, objection in shown]
+
+
+@proposal_page.title_from
+async def name_proposal(desk: Desk) -> str:
+    """Return the proposed command in words."""
+    return title_of(await desk.ask(GetProposal, desk.id("proposal_id")))
+
+
+@proposal_page.region("proposal", asks=[GetProposal], watches=DECIDING, every=10.0)
+async def load_proposal(desk: Desk) -> Context:
+    return {"one": await describe_proposal(desk, str(desk.id("proposal_id")))}
+
+
+@proposal_page.region("history", asks=[GET_HISTORY])
+async def load_history(desk: Desk) -> Context:
+    id = desk.id("proposal_id")
+    return {"items": (await desk.ask(GET_HISTORY, id))["items"], "href": f"/console/proposals/{id}/history"}
