@@ -162,8 +162,9 @@ async def judgement_context(desk: Desk, launch: Launch, given: GivenLaunch, **ju
     """Return what the template of a judgement shows; each rendering has a key of its own for the start that follows."""
     judgement: Judgement = judged.pop("judgement", None) or await launch.judge(desk, given)
     errors = [(FormField(place, "", "text").element_id, text) for place, texts in judgement.errors.items() for text in texts]
-    queueing = None if judgement.proposal else await load_queueing(desk)
-    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": starts_by_proposal(launch)}
+    is_proposed = starts_by_proposal(launch)
+    queueing = None if is_proposed else await load_queueing(desk)
+    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": is_proposed}
     shown["queueing"] = queueing
     return {**shown, "problem": None, "would": None, **judged}
 

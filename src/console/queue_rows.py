@@ -92,12 +92,12 @@ def target_href(queue_id: str, item: Row) -> str:
 def parameters_line(target: Row) -> str:
     """Return the parameters that a target gives, in a line."""
     given = target["override_parameters"] if target["kind"] == "ConductPlan" else target["bindings"]
-    parts = [f"{name} {shorten_text(plain_text(value))}" for name, value in list(given.items())[:MOST_PARAMETERS]]
+    parts = [f"{name} {short_text(plain_text(value))}" for name, value in list(given.items())[:MOST_PARAMETERS]]
     more = [f"{len(given) - MOST_PARAMETERS} more"] if len(given) > MOST_PARAMETERS else []
     return ", ".join((*parts, *more))
 
 
-def shorten_text(text: str) -> str:
+def short_text(text: str) -> str:
     """Return a text that fits into a line."""
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 

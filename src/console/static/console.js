@@ -147,9 +147,11 @@ async function submitForm(form, submitter) {
   if (submitter?.name) body.append(submitter.name, submitter.value);
   const action = submitter?.getAttribute("formaction") || form.getAttribute("action");
   const buttons = [...form.elements].filter((part) => part.localName === "button" && !part.disabled);
+  const focused = document.activeElement?.id; // what is disabled loses the focus
   buttons.forEach((button) => (button.disabled = true));
   const got = await exchange(action, { method: "POST", body });
   buttons.forEach((button) => (button.disabled = false));
+  if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus({ preventScroll: true });
   if (!got) return say("The service cannot be reached; nothing is known to have been done. Try again.", true);
   if (got.type.startsWith("application/json")) {
     const { to, said: text } = JSON.parse(got.text);
