@@ -70,7 +70,7 @@ class BegunAttempt(NamedTuple):
 
 class RefusalRecord(ItemRecord, JudgedVerb[Queue, BegunAttempt]):
     """A refusal of an item. What was started or registered for it is aborted in the same transaction; one whose conduct is
-    open after all, by another process, is left alone."""
+    open after all, by another process, is left alone. What is begun meanwhile has it decided anew."""
 
     code: str
     detail: str
@@ -94,7 +94,7 @@ class RefusalRecord(ItemRecord, JudgedVerb[Queue, BegunAttempt]):
         return BegunAttempt(opened is not None, run is not None or bool(registered), tuple(ends))
 
 
-@queue.inner()
+@queue.inner(gated=True)
 class BlockQueueItem(RefusalRecord):
     """Record what keeps the first item from starting and may pass; one that had been started waits again, unless the queue
     is retired. Its next attempt has other ids where this one has made something."""
@@ -113,7 +113,7 @@ class BlockQueueItem(RefusalRecord):
         return [*record(queue, call, outcome), *begun.ends]
 
 
-@queue.inner()
+@queue.inner(gated=True)
 class RefuseQueueItem(RefusalRecord):
     """Record that an item was refused for good, and hold the queue where that is wanted."""
 
