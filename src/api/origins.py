@@ -18,7 +18,7 @@ FETCH_MARKS = frozenset({b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-
 ONCE = (b"authorization", b"idempotency-key", b"host", b"origin", b"content-type", b"x-principal-id")
 """Headers that may not repeat: a proxy could act on one value and this service on another."""
 JSON = b"application/json"
-FORM = b"application/x-www-form-urlencoded"
+FORM, FILE_FORM = b"application/x-www-form-urlencoded", b"multipart/form-data"
 PAGES = "/console"
 """The path of the service's own pages: they send forms, each with a token that no other page knows."""
 
@@ -57,7 +57,7 @@ class OriginRule:
         own_origins = (self._public_origin, self._requested_url(scope).lower())
         if is_checked and origin is not None and origin.lower() not in own_origins:
             raise foreign_page("foreign_origin")
-        expected = (JSON, FORM) if is_page(scope["path"]) else (JSON,)
+        expected = (JSON, FORM, FILE_FORM) if is_page(scope["path"]) else (JSON,)
         if has_body(scope) and headers.get(b"content-type", b"").partition(b";")[0].strip().lower() not in expected:
             raise UnsupportedMediaTypeError("A page must send its body as application/json; say so in Content-Type.")
 

@@ -19,6 +19,7 @@ from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import (
     CONTROLS,
+    FLAG,
     FieldFaults,
     FormField,
     FormReader,
@@ -162,13 +163,13 @@ class CommandForms:
         """Return the form, as a page of its own or, to a script, as the part of one."""
         console, desk = self._console, self._console.desk_of(request, session)
         form = self._form(operation, typed, errors)
-        fields = await with_options(form.fields, desk)
+        fields, asked = await with_options(form.fields, desk), prefilled_fields(request)
         context = {
             "operation": operation,
             "label": words_of(operation.name) if operation.target is None else verb_label(operation),
             "about": await subject_of(operation, form.target, desk),
-            "fields": [one for one in fields if one.required or one.value or one.errors or one.children],
-            "more": [one for one in fields if not (one.required or one.value or one.errors or one.children)],
+            "fields": [one for one in fields if is_shown(one, asked)],
+            "more": [one for one in fields if not is_shown(one, asked)],
             "hidden": {name: typed[name] for name in (operation.target, *operation.path_fields) if name and name in typed},
             "key": typed.get(KEY) or uuid4().hex,
             "back": safe_path(typed.get(BACK)) or referring_page(request),
@@ -184,6 +185,12 @@ class CommandForms:
             return html_response(html, status)
         shell = await console.shell(request, session, None, title=words_of(operation.name))
         return html_response(console.templates.render("form_page.html", {**shell, **context}), status)
+
+
+def is_shown(field: FormField, asked: Mapping[str, str]) -> bool:
+    """Return whether a field is shown at once: it is needed, has something to show, or is one that the address asks for."""
+    given = bool(field.required or field.value or field.errors or field.children)
+    return given or field.place in asked or f"{field.place}.{FLAG}" in asked
 
 
 def command_of(request: Request) -> Operation:

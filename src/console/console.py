@@ -24,6 +24,7 @@ from baton.console.rendering import Templates, html_response, redirect, serve_st
 from baton.console.sessions import ConsoleSession, Sessions, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.sign_in import SignIn
 from baton.console.units import load_units, unit_registry
+from baton.console.uploads import read_file_form
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.refusals import Refusal
@@ -253,7 +254,9 @@ class HandlerEndpoint:
     async def __call__(self, request: Request, session: ConsoleSession) -> Response:
         if request.scope["method"] != "GET":
             body = await request.body()
-            session.check_form(typed_in(body))
+            content_type = request.header(b"content-type") or ""
+            is_upload = content_type.lower().startswith("multipart/")
+            session.check_form(read_file_form(content_type, body).typed if is_upload else typed_in(body))
             request.receive = receive_again(body)
             await load_units()
         response: Response = await self.handler(self.console, request, session)

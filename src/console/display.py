@@ -194,5 +194,9 @@ def is_uuid(text: str) -> bool:
 
 def is_instant(text: str, field: str) -> bool:
     """Return whether a field holds a time."""
-    named = field.endswith(("_at", "_until", "_from", "_since")) or field in ("since", "until", "at")
+    named = field.endswith(("_at", "_until", "_from", "_since", "_start", "_end", "_before")) or field in (
+        "since",
+        "until",
+        "at",
+    )
     return named and len(text) >= 19 and text[10:11] == "T"

@@ -21,7 +21,7 @@ from baton.domain.shared.field_meanings import describe
 from baton.domain.shared.logbooks import SHAPE
 from baton.domain.shared.naming import referred_aggregate
 
-COUNT, FLAG, ADD, REMOVE, SHOW = "_count", "_flag", "_add", "_remove", "_show"
+COUNT, FLAG, GIVEN, ADD, REMOVE, SHOW = "_count", "_flag", "_given", "_add", "_remove", "_show"
 CONTROLS = (ADD, REMOVE, SHOW)
 """The buttons of a form that change the form itself and send nothing on."""
 LONG_TEXT = 300
@@ -65,6 +65,7 @@ class FormField:
     name: str = ""
     values: tuple[Any, ...] = ()  # what the options stand for, in JSON
     numeric: bool = False  # whether each line is a number
+    clearable: bool = False  # whether it had a value that may be taken away by emptying it
 
     @property
     def element_id(self) -> str:
@@ -138,11 +139,14 @@ class FormReader:
             max_length=schema.get("maxLength"),
             errors=tuple(self.errors.get(place, ())),
             last=None if place not in self.last_values else plain_text(self.last_values[place]),
+            clearable=nullable and bool(typed.get(place) or typed.get(f"{place}.{GIVEN}")),
         )
         aggregate = referred_aggregate(name, owner) if is_reference(schema) else None
         if aggregate is not None:
             kind = "references" if schema.get("type") == "array" else "reference"
             return replace(shown, kind=kind, refers_to=aggregate.name)
+        if is_reference(schema) and schema.get("type") != "array" and shown.value:
+            return replace(shown, kind="given_id")
         return self._of_type(shown, schema, typed, owner)
 
     def kind(self, schema: Schema) -> str:
@@ -440,6 +444,8 @@ def read_field(shown: FormField, typed: Typed, zone: ZoneInfo, faults: dict[str,
                 values = [read(line, shown) for line in lines]
                 return values if values or shown.required else MISSING
         if not text.strip():
+            if shown.clearable and f"{shown.place}.{GIVEN}" in typed:
+                return None
             return "" if shown.required and shown.kind in ("text", "area") else MISSING
         match shown.kind:
             case "choice":

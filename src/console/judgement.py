@@ -24,11 +24,17 @@ ABOUT = {
     "wires_connected": "Asset",
     "roles_played": "Asset",
     "campaign_open": "Campaign",
+    **dict.fromkeys(("targets_found", "targets_in_service", "targets_unclaimed", "assets_ready"), "Asset"),
+    **dict.fromkeys(("signals_owned", "setpoints_within_limits"), "Asset"),
+    "supplies_available": "Supply",
+    "enclosures_permitted": "Enclosure",
+    "clearance_in_force": "Clearance",
 }  # What the ids are of that each gate asks about.
 OPENED_BY = {"subject_mounted": "mount_subject"}
 """The verb that opens a gate, where one does whatever keeps it closed."""
 WHERE = {
     "clearance_present": ("Clearances", "/console/clearances"),
+    "clearance_in_force": ("Clearances", "/console/clearances"),
     "supply_present": ("Supplies", "/console/supplies"),
     "plan_current": ("Other plans", "/console/start"),
 }  # Where to go on where there is no such thing yet.

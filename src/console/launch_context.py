@@ -17,6 +17,7 @@ from baton.console.judgement import Judgement, name_of
 from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, starts_by_proposal
 from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, typed_launch
 from baton.console.page import Context
+from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
 from baton.domain.contexts import REGISTRY
 from baton.domain.operation.procedure.procedure import ListProcedures
 from baton.domain.run.run import ListRuns
@@ -46,13 +47,16 @@ async def load_last_run(desk: Desk, plan_id: str) -> None:
 
 async def plan_as_before(desk: Desk, launch: PlanLaunch) -> dict[str, str]:
     """Return what is typed into the form of a plan at first: its own parameters and the phases of its last run, or
-    everything of the run that the address names."""
+    everything of the run or of the item of a queue that the address names."""
     plan, again = launch.plan, desk.query.get("from")
     values: dict[str, Any] = {PARAMETERS: plan["default_parameters"]}
     earlier = await desk.find(GET_RUN, again) if again else None
     if earlier is not None:
         values = {name: earlier[name] for name in KEPT if earlier[name]}
         values[PARAMETERS] = {**plan["default_parameters"], **earlier["effective_parameters"]}
+    if (item := await load_item(desk)) is not None and item["target"].get("plan_id") == plan["plan_id"]:
+        own = typed_values(item["target"], plan["default_parameters"])
+        return typed_launch(launch.shape, own, [one["recipe_id"] for one in item["target"]["phases"]], desk.zone)
     recent = [earlier] if earlier is not None else await recent_runs(desk, plan["plan_id"])
     phases = await phases_of(desk, recent[0]["run_id"]) if recent else []
     return typed_launch(launch.shape, values, phases, desk.zone)
@@ -87,7 +91,10 @@ def names_in(run: Row) -> dict[str, str]:
 
 
 async def recipe_as_before(desk: Desk, launch: RecipeLaunch) -> dict[str, str]:
-    """Return what is typed into the form of a recipe at first: the assets and the values of the last time."""
+    """Return what is typed into the form of a recipe at first: the assets and the values of the last time, or everything of
+    the item of a queue that the address names."""
+    if (item := await load_item(desk)) is not None and item["target"].get("recipe_id") == launch.recipe["recipe_id"]:
+        return typed_launch(launch.shape, typed_values(item["target"], {}), (), desk.zone)
     last, bindings = await last_procedure(desk, launch)
     values = {"target_asset_ids": last["target_asset_ids"] if last else [], PARAMETERS: bindings}
     return typed_launch(launch.shape, values, (), desk.zone)
@@ -141,7 +148,9 @@ async def form_context(
     form = launch_form(launch.shape, typed, desk.zone, context["judgement"].errors, last)
     fields = tuple(replace(one, options=choices.get(one.name, one.options)) for one in form.fields)
     shown = tuple(one for one in fields if one.options or one.value or not has_no_choice(one, desk))
-    return {"form": replace(form, fields=shown), **context}
+    queueing = context["queueing"]
+    chosen = typed.get(CHOSEN) or ("" if queueing is None else queueing.chosen)
+    return {"form": replace(form, fields=shown), "chosen_queue": chosen, **context}
 
 
 def has_no_choice(shown: FormField, desk: Desk) -> bool:
@@ -153,7 +162,10 @@ async def judgement_context(desk: Desk, launch: Launch, given: GivenLaunch, **ju
     """Return what the template of a judgement shows; each rendering has a key of its own for the start that follows."""
     judgement: Judgement = judged.pop("judgement", None) or await launch.judge(desk, given)
     errors = [(FormField(place, "", "text").element_id, text) for place, texts in judgement.errors.items() for text in texts]
-    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": starts_by_proposal(launch)}
+    is_proposed = starts_by_proposal(launch)
+    queueing = None if is_proposed else await load_queueing(desk)
+    shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": is_proposed}
+    shown["queueing"] = queueing
     return {**shown, "problem": None, "would": None, **judged}
 
 

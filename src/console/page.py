@@ -19,7 +19,7 @@ SECOND = 1.0  # the interval of what is not on the log: progress of conducts, co
 
 
 MENU_ORDER = (
-    *("Now", "Start", "Waiting", "Approvals"),
+    *("Now", "Start", "Queue", "Waiting", "Approvals"),
     *("Runs", "Data", "Equipment", "Safety", "Agents", "Calendar"),
     *("People", "Health", "Records"),
 )

@@ -73,7 +73,7 @@ def verb(name: str, proposed: dict[str, Any]) -> str:
     return f"/console/do/{name}_proposal?proposal_id={proposed['proposal_id']}"
 
 
-async def see_settled(service: ApprovalService, proposed: dict[str, Any]) -> str:
+async def page_when_closed(service: ApprovalService, proposed: dict[str, Any]) -> str:
     """Return the page of a proposal, once it is closed."""
 
     async def is_closed() -> bool:
@@ -166,7 +166,7 @@ class TestTheInbox:
         assert "It would be refused now: " in shown
         assert "/refusals/ActorCannotDeactivateError" in shown
         await give(service.approver, "approve_proposal", {"proposal_id": proposed["proposal_id"]})
-        page = await see_settled(service, proposed)
+        page = await page_when_closed(service, proposed)
         assert "It was approved, and refused when it was carried out." in page
         assert "/refusals/ActorCannotDeactivateError" in page
         assert "/console/do/approve_proposal" not in page
@@ -179,7 +179,7 @@ class TestTheInbox:
         assert answer.status_code == 303, answer.text
         said = parse_qs(urlsplit(answer.headers["location"]).query)["said"][0]
         assert said.endswith("Approved; it is being carried out")
-        page = await see_settled(service, proposed)
+        page = await page_when_closed(service, proposed)
         assert "It was approved and carried out." in page
         assert "approved by <b>Approver</b>" in page
         assert "as discussed" in page

@@ -42,7 +42,7 @@ async def browser(console: ConsoleStack) -> AsyncIterator[Browser]:
 def colleagues(console: ConsoleStack) -> Iterator[Colleagues]:
     """Those who hold some commands only with approval."""
     colleagues = employ_colleagues(console)
-    with colleagues.agent:
+    with colleagues.agent, colleagues.noor:
         yield colleagues
 
 
@@ -437,6 +437,7 @@ async def test_every_page_is_accessible_in_both_themes(
     run_id = page.url.partition("/runs/")[2][:36]
     await asyncio.to_thread(furnish, console.client, UUID(run_id), console.files)
     proposal_id = await asyncio.to_thread(colleagues.propose_maintenance, "Camera")
+    await asyncio.to_thread(colleagues.propose_run, "Bar 9, load step 1")
     places = await asyncio.to_thread(things_to_see, console, run_id, proposal_id)
     directory = PICTURES if os.environ.get("TAKE_PICTURES") else tmp_path
     found: dict[str, list[str]] = {}

@@ -10,48 +10,12 @@ import httpx
 import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.domain.shared.schema import DIALECT
-from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.console.hall import PARAMETERS, Hall, open_hall
 from tests.support.console.page_source import PageSource
 from tests.support.console.staff import ADMIN, ENFORCED
 from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
-
-EXPOSURE = {"type": "number", "minimum": 0.001, "maximum": 2, "unit": {"system": "udunits", "code": "s"}}
-PARAMETERS = {
-    "$schema": DIALECT,
-    "type": "object",
-    "properties": {
-        "exposure": EXPOSURE,
-        "binning": {"type": "integer", "enum": [1, 2, 4]},
-        "angles": {"type": "array", "items": {"type": "number"}},
-    },
-    "required": ["exposure"],
-    "additionalProperties": False,
-}
-DEFAULTS = {"exposure": 0.1, "binning": 2}
-STEPS = [{"kind": "setpoint", "address": "bl7:exposure", "value": {"__binding__": "exposure"}}]
-
-
-@dataclass(frozen=True)
-class Hall:
-    """A beamline on which everything lets a run start, a plan with parameters, and two recipes that realise it."""
-
-    line: Beamline
-    plan_id: str
-    flats_id: str
-    scan_id: str
-    position: str  # where all of this is on the log
-
-    @property
-    def path(self) -> str:
-        return f"/console/start/plans/{self.plan_id}"
-
-    def form(self, page: PageSource, **typed: str) -> dict[str, str]:
-        """Return what a browser sends of the form of the plan, with what is typed into it."""
-        sent = {"form_token": page.value("form_token"), "_key": page.value("_key"), "phase.0": self.scan_id}
-        return {**sent, "parameters.exposure": "0.1", "parameters.binning": "2", **typed}
 
 
 @pytest.fixture(scope="module")
@@ -63,26 +27,7 @@ async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
 
 @pytest.fixture(scope="module")
 async def hall(api: Api) -> Hall:
-    return await furnish_hall(api)
-
-
-async def furnish_hall(api: Api) -> Hall:
-    line, mark = await beamline(api), uuid4().hex[:8]
-    contract = {"name": "Imaging", "required_affordances": [], "executor_shapes": ["METHOD", "PROCEDURE"]}
-    code = f"baton.capability.imaging_{mark}"
-    capability = await api.create("/capabilities", {"code": code, **contract, "parameters_schema": PARAMETERS})
-    technique = {"name": "tomography", "capability_id": capability, "needed_supplies": ["photon_beam"]}
-    method = await api.create("/methods", {**technique, "parameters_schema": PARAMETERS})
-    site = {"code": f"site-{mark}", "display_name": "Lumen Light Source", "kind": "Site"}
-    adopted = {"method_id": method, "site_id": await api.create("/federation/facilities", site)}
-    practice = await api.create("/practices", {"name": "Tomography, imaging hutch", **adopted})
-    bound = {"name": "Fast tomography", "practice_id": practice, "asset_ids": [line.rotary_id, line.camera_id]}
-    plan = await api.create("/plans", bound)
-    patch = {"default_parameters_patch": DEFAULTS}
-    assert (await api.request("PATCH", f"/plans/{plan}/default-parameters", json=patch)).status_code == 204
-    steps = {"capability_id": capability, "steps": STEPS}
-    flats, scan = [await api.create("/recipes", {"name": name, **steps}) for name in ("Flats", "Scan")]
-    return Hall(line, plan, flats, scan, str(await api.execute(f"/plans/{plan}/version", {"version_tag": "2026-1"})))
+    return await open_hall(api)
 
 
 @pytest.fixture
@@ -319,7 +264,7 @@ class Shift:
 async def shift(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Shift]:
     with fresh_database(postgres, template) as url:
         async with running_api(url) as unguarded, running_api(url, **ENFORCED) as api:
-            hall, boss = await furnish_hall(unguarded), api.acting_as(ADMIN)
+            hall, boss = await open_hall(unguarded), api.acting_as(ADMIN)
             place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [ADMIN]}
             everything = {"permitted_commands": [], "permitted_command_sets": ["all"]}
             await boss.create("/policies", {"name": "Everything", **place, **everything})
@@ -366,6 +311,20 @@ async def test_where_the_conduct_takes_an_approval_the_run_starts_and_waits_for_
 
 def answer_position(answer: httpx.Response) -> str:
     return parse_qs(urlsplit(answer.headers["location"]).query)["position"][0]
+
+
+async def test_settings_that_take_an_approval_are_proposed(shift: Shift) -> None:
+    guest = await shift.employ(("GetAsset", "GetAssetIntegrationView"), "UpdateAssetSettings")
+    asset = shift.hall.line.rotary_id
+    family = {"name": "Stages", "affordances": ["Rotatable"], "settings_schema": PARAMETERS}
+    added = {"family_id": await shift.boss.create("/families", family)}
+    await shift.boss.execute(f"/assets/{asset}/add-family", added)
+    path = f"/console/assets/{asset}/settings"
+    page = await load(guest, path)
+    form = {"form_token": page.value("form_token"), "_key": page.value("_key"), "exposure": "0.2"}
+    answer = await submit(shift, guest, path, form)
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"].startswith("/console/proposals/")
 
 
 async def test_where_a_registration_takes_an_approval_it_alone_is_proposed(shift: Shift) -> None:

@@ -34,6 +34,7 @@ from baton.domain.equipment.asset import (
 )
 from baton.domain.equipment.partition import Affine
 from baton.domain.kernel import Event, StoredEvent, UnknownEventError
+from baton.domain.operation.queue.queue import QueueHeld, QueueResumed, QueueRetired
 from baton.domain.operation.schedule.schedule import (
     Schedule,
     ScheduleFired,
@@ -61,6 +62,8 @@ from baton.domain.supply.supply import (
     SupplyRegistered,
     SupplyRestored,
 )
+from tests.support.domain.assets import facility_world
+from tests.support.domain.queues import add_items, block_item, end_item, open_queue, start_item
 from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
 from tests.support.stored_events import StoredStream, specimens
@@ -222,6 +225,14 @@ SCHEDULE_LIFE = st.lists(
     ),
     max_size=20,
 )
+QUEUE_LIFE = st.lists(
+    st.one_of(
+        st.builds(QueueHeld, reason=TEXTS, item_id=st.none()),
+        st.builds(QueueResumed, reason=st.none() | TEXTS),
+        st.builds(QueueRetired, reason=TEXTS),
+    ),
+    max_size=20,
+)
 AGENT_LIFE = st.lists(
     st.one_of(
         st.builds(AgentSuspended, reason=TEXTS, suspended_by=st.uuids()),
@@ -242,6 +253,19 @@ def test_a_schedule_replays_to_what_it_folds_to(life: list[Event]) -> None:
     world = World()
     (born,) = world.streams[Schedule.__name__, define_schedule(world)]
     assert_replays("Schedule", [born, *life])
+
+
+@given(QUEUE_LIFE, st.integers(0, 3), st.booleans())
+def test_a_queue_replays_to_what_it_folds_to(life: list[Event], ended: int, blocked: bool) -> None:
+    world = facility_world()
+    id = open_queue(world, on_failure="continue")
+    items = add_items(world, id, *"abcd")
+    for item_id in items[:ended]:
+        start_item(world, id, item_id)
+        end_item(world, id, item_id)
+    if blocked:
+        block_item(world, id, items[ended])
+    assert_replays("Queue", [*world.streams["Queue", id], *life])
 
 
 @given(AGENT_LIFE)

@@ -80,7 +80,7 @@ def survey(run_stack: RunStack, *recipes: UUID, **fields: Any) -> dict[str, Any]
     return {"kind": "ConductPlan", "plan_id": run_stack.plan_id, "name": "Survey {count}", "phases": phases, **fields}
 
 
-def writes_to(stack: ConductStack, address: str = "a") -> list[Any]:
+def written_values(stack: ConductStack, address: str = "a") -> list[Any]:
     """Return what was written to a signal, in order, as the plant saw it."""
     return [value for target, value in stack.control.writes if target == address]
 
@@ -93,7 +93,7 @@ async def test_items_are_conducted_one_after_the_other_as_who_added_them(run_sta
     items = await queue.add(*targets, caller=author)
     ended = await queue.wait_until_idle()
     assert [(item.item_id, item.status) for item in ended.ended] == [(id, "Completed") for id in items]
-    assert writes_to(stack) == [1, 2, 3]
+    assert written_values(stack) == [1, 2, 3]
     first, second, third = ended.ended
     assert (first.procedure_id, third.procedure_id) == (first.launch.procedure_id(), third.launch.procedure_id())
     run = await load_state(stack, Run, second.launch.run_id)
@@ -144,7 +144,7 @@ async def test_a_claimed_asset_blocks_until_it_is_free(stack: ConductStack) -> N
     assert (blocked.code, blocked.attempt) == ("ProcedureCannotConductError", 1)
     await stack.plant.write("gate", 1)
     assert (await queue.wait_for(item_id, "Completed", limit=10)).attempt == 1
-    assert writes_to(stack) == [6]
+    assert written_values(stack) == [6]
 
 
 async def test_what_is_held_has_not_ended_and_the_next_waits(stack: ConductStack) -> None:
@@ -160,7 +160,7 @@ async def test_what_is_held_has_not_ended_and_the_next_waits(stack: ConductStack
     await stack.plant.write("gate", 1)
     await stack.do(command("conduct_from_procedure", {"wait": 0}), procedure_id)
     assert [item.status for item in (await queue.wait_until_idle()).ended] == ["Completed", "Completed"]
-    assert writes_to(stack) == [1, 2]
+    assert written_values(stack) == [1, 2]
 
 
 async def until_conducted(stack: ConductStack, procedure_id: UUID) -> None:
@@ -193,7 +193,7 @@ async def test_a_withdrawn_grant_refuses_an_item(stack: ConductStack, on_failure
     assert item.code == "UnauthorizedError"
     assert (await queue.wait_until_idle()).status == status
     assert (await queue.item(other)).status == ("Waiting" if status == "Held" else "Completed")
-    assert writes_to(stack) == ([] if status == "Held" else [3])
+    assert written_values(stack) == ([] if status == "Held" else [3])
 
 
 async def test_a_deprecated_plan_or_recipe_refuses_an_item(run_stack: RunStack) -> None:
@@ -215,7 +215,7 @@ async def test_a_deprecated_plan_or_recipe_refuses_an_item(run_stack: RunStack) 
         ("Completed", None),
     ]
     assert await load_state(stack, Run, found[0].launch.run_id) is None
-    assert writes_to(stack) == [4]
+    assert written_values(stack) == [4]
 
 
 def command_query(name: str) -> Any:
@@ -288,7 +288,7 @@ async def test_an_edited_target_is_conducted_as_who_edited_it(stack: ConductStac
     await queue.give("edit_queue_item", item_id=item_id, target=write(await recipe(stack, [setpoint("a", 9)])))
     await queue.give("resume_queue")
     await queue.wait_for(item_id, "Completed")
-    assert writes_to(stack) == [9]
+    assert written_values(stack) == [9]
 
 
 async def test_what_is_under_way_goes_on_when_the_queue_is_retired(stack: ConductStack) -> None:
@@ -298,7 +298,7 @@ async def test_what_is_under_way_goes_on_when_the_queue_is_retired(stack: Conduc
     await queue.give("retire_queue", reason="over")
     await stack.plant.write("gate", 1)
     await queue.wait_for(first, "Completed")
-    assert ((await queue.item(second)).status, writes_to(stack)) == ("Removed", [])
+    assert ((await queue.item(second)).status, written_values(stack)) == ("Removed", [])
     await queue.workflow.result()
 
 
@@ -320,7 +320,7 @@ async def test_whoever_races_with_the_start_of_an_item_wins_or_is_refused(stack:
             queue.give("resume_queue"), given_a_little_later(queue, verb, number, item_id=item_id, **fields)
         )
         await queue.wait_until_idle()
-        item, wrote = await queue.item(item_id), writes_to(stack)
+        item, wrote = await queue.item(item_id), written_values(stack)
         if outcome is None:
             won.append(verb)
             expected = {"remove_queue_item": ("Removed", []), "edit_queue_item": ("Completed", [2])}
@@ -353,7 +353,7 @@ async def test_a_queue_that_the_engine_has_lost_is_started_from_the_record(stack
     await start_unfinished(stack.runtime, work)
     await stack.plant.write("gate", 1)
     await queue.wait_for(second, "Completed")
-    assert writes_to(stack) == [1]
+    assert written_values(stack) == [1]
     await queue.workflow.result()
     assert queue.id not in await work.unfinished_ids()
 
@@ -404,7 +404,7 @@ async def test_a_turn_that_dies_at_any_command_or_is_taken_many_times_at_once_op
         outcomes = await asyncio.gather(*(one.take(order) for one in turns), return_exceptions=True)
         assert [one for one in outcomes if isinstance(one, BaseException) and not isinstance(one, ProcessDied)] == []
         item = await queue.wait_for(item_id, "Completed")
-        assert (item.attempt, writes_to(stack)) == (1, [8])
+        assert (item.attempt, written_values(stack)) == (1, [8])
         await queue.workflow.result()
 
 
@@ -417,7 +417,7 @@ async def test_a_refused_attempt_leaves_nothing_open(run_stack: RunStack) -> Non
     assert item.code == "UnauthorizedError"
     assert (await load_state(stack, Run, item.launch.run_id)).status == "Aborted"
     assert (await load_state(stack, Procedure, item.launch.procedure_id())).status == "Aborted"
-    assert writes_to(stack) == []
+    assert written_values(stack) == []
 
 
 async def test_an_asset_that_is_taken_between_judgement_and_opening_blocks_and_is_tried_again(stack: ConductStack) -> None:
@@ -437,4 +437,4 @@ async def test_an_asset_that_is_taken_between_judgement_and_opening_blocks_and_i
     item = await queue.wait_for(item_id, "Completed")
     first = await load_state(stack, Procedure, ItemLaunch(item_id, 1).procedure_id())
     assert first.status == ("Completed" if item.attempt == 1 else "Aborted")
-    assert writes_to(stack) == [8]
+    assert written_values(stack) == [8]

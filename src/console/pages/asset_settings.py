@@ -4,12 +4,11 @@ was changed is sent."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 from uuid import uuid4
 
 from baton.api.http import Request, Response
-from baton.client.refusals import ClientError
-from baton.console.actions import CHECK, KEY, typed_in
+from baton.client.refusals import ClientError, ProposedError
+from baton.console.actions import CHECK, KEY, lead_to, lead_to_proposal, typed_in
 from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
@@ -17,7 +16,6 @@ from baton.console.in_process import InProcessClient, problem_of
 from baton.console.page import Context, handles, page
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
 from baton.console.pages.equipment import GET_ASSET
-from baton.console.rendering import redirect
 from baton.console.sessions import ConsoleSession
 from baton.console.verbs import verb_button
 from baton.domain.equipment.asset_views import GetAssetIntegrationView
@@ -120,6 +118,7 @@ async def form_context(
         "undeclared": form.undeclared,
         "href": href_of("Asset", form.view["asset_id"]),
         "why_not": verb_button(UPDATE_SETTINGS, desk, form.view["lifecycle"], None).why_not,
+        "proposed": desk.proposes(UPDATE_SETTINGS),
         "problem": None if errors else problem,
         "note": note,
         "key": (typed or {}).get(KEY) or uuid4().hex,
@@ -169,9 +168,11 @@ async def send_patch(
         await client.carry_out(client.session.call(UPDATE_SETTINGS, arguments, dry_run=True))
         note = f"It would be accepted and change {names}. Nothing was done."
         return await answer_form(console, request, session, await form_context(desk, typed, {}, note=note))
-    await client.carry_out(client.session.call(UPDATE_SETTINGS, arguments, key=typed.get(KEY) or None))
-    said = session.sign_message(f"Settings changed: {names}")
-    return redirect(f"{href_of('Asset', id)}?{urlencode({'said': said, 'position': client.session.position})}")
+    try:
+        await client.carry_out(client.session.call(UPDATE_SETTINGS, arguments, key=typed.get(KEY) or None))
+    except ProposedError as error:
+        return lead_to_proposal(request, session, error, console.zone, client.session.position)
+    return lead_to(request, session, href_of("Asset", id), f"Settings changed: {names}", client.session.position)
 
 
 async def answer_form(

@@ -6,6 +6,7 @@ from typing import Any
 
 from baton.console.desk import Desk, query_named
 from baton.console.page import SECOND, Context, MenuGroup, page
+from baton.console.pages.queue import queue_tiles
 from baton.console.pages.waiting import SHARED
 from baton.console.step_window import StepLine, step_line
 from baton.domain.equipment.asset_views import ListAssets
@@ -71,3 +72,9 @@ async def load_subjects(desk: Desk, runs: Sequence[dict[str, Any]]) -> dict[str,
 async def load_waiting(desk: Desk) -> Context:
     page = await desk.ask(ListWaiting, kind=SHARED, asset_id=desk.query.get("beamline"), limit=6)
     return {"items": page["items"], "more": page["next_cursor"] is not None}
+
+
+@now.region("queues", asks=[], watches=["Queue"])
+async def load_queues(desk: Desk) -> Context:
+    """Load the queues of the beamlines that are shown, as far as the person may see them."""
+    return {"queues": await queue_tiles(desk, asset_id=desk.query.get("beamline") or None)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from baton.api.http import Request, Response
+from baton.client.exchanges import Exchange
 from baton.client.refusals import ClientError, ProposedError
 from baton.console.actions import lead_to, lead_to_proposal, typed_in
 from baton.console.desk import Desk, query_named
@@ -28,6 +29,7 @@ from baton.console.launch_context import (
 )
 from baton.console.launch_form import GivenLaunch, read_launch
 from baton.console.page import ConsolePage, Context, MenuGroup, handles, page
+from baton.console.queueing import CHOOSE, CHOSEN, GONE, ITEM, QUEUE, load_item, queue_launch
 from baton.console.rendering import html_response
 from baton.console.sessions import ConsoleSession
 from baton.domain.kernel import Query
@@ -196,7 +198,8 @@ class LaunchAnswer:
         return await self._respond(desk, launch, given, typed, {})
 
     async def give(self) -> Response:
-        """Answer a button of the form: start, try without doing it, or judge. What is wrong or closed is not sent on."""
+        """Answer a button of the form: start, add to a queue, try without doing it, or judge. What is wrong is not sent on,
+        and only to a queue what is closed."""
         typed, desk, launch, given = await self._read()
         client = InProcessClient.of(self.console.parts.edge, self.session.caller)
         wanted, judged, answers = typed.get(DO), dict[str, Any](), dict[str, Any]()
@@ -209,6 +212,10 @@ class LaunchAnswer:
                 key = typed.get(KEY) or uuid4().hex
                 to = await client.carry_out(with_keys(launch.start(client.session, given), key, answers))
                 return lead_to(self.request, self.session, to, "Started", client.session.position)
+            elif wanted == "queue" and not judgement.errors:
+                key = typed.get(KEY) or uuid4().hex
+                to = await client.carry_out(with_keys(await self._queue(desk, launch, given, typed, client), key, answers))
+                return lead_to(self.request, self.session, to, "It is in the queue", client.session.position)
         except ProposedError as error:
             place = (self.console.zone, client.session.position)
             return lead_to_proposal(self.request, self.session, error, *place, before=made_before(answers))
@@ -216,9 +223,19 @@ class LaunchAnswer:
             judged = {"problem": problem_of(refusal.detail, refusal.code, refusal, answers), "status": refusal.status}
         except ClientError as error:
             judged = {"problem": problem_of(str(error), None, error, answers), "status": 422}
-        status = judged.pop("status", 409 if wanted == "start" else 200)
+        status = judged.pop("status", 409 if wanted in ("start", "queue") else 200)
         fresh = {} if answers else {"judgement": judgement}
         return await self._respond(desk, launch, given, typed, {**judged, **fresh}, status)
+
+    async def _queue(
+        self, desk: Desk, launch: Launch, given: GivenLaunch, typed: Mapping[str, str], client: InProcessClient
+    ) -> Exchange[str]:
+        """Return what adds the launch to the chosen queue, or has the item of the address do it."""
+        if not (queue_id := typed.get(CHOSEN) or desk.query.get(QUEUE)):
+            raise ClientError(CHOOSE)
+        if (item := await load_item(desk)) is None and desk.query.get(ITEM):
+            raise ClientError(GONE)
+        return queue_launch(client.session, launch, given, queue_id, typed.get("name", "").strip(), item)
 
     async def _read(self, recorded: bool = True) -> tuple[Mapping[str, str], Desk, Launch, GivenLaunch]:
         """Return what was typed, a desk, and the launch that it is read for; refuse a form of another session."""

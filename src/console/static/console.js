@@ -71,6 +71,7 @@ function showPulse() {
 function replaceRegion({ id, mark, html }) {
   const region = document.getElementById(id);
   if (!region || region.dataset.mark === mark) return;
+  if (drag && region.contains(drag.row)) return drag.late = { id, mark, html };
   if (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) return;
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const at = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") ? `[href="${CSS.escape(focused.getAttribute("href"))}"]` : null);
@@ -141,13 +142,16 @@ async function openForm(href) {
   (one("[aria-invalid], input:not([type=hidden]), textarea, select", dialog) || one("button:not(.default)", dialog))?.focus();
 }
 async function submitForm(form, submitter) {
-  const body = new URLSearchParams(new FormData(form));
+  const typed = new FormData(form);
+  const body = form.enctype === "multipart/form-data" ? typed : new URLSearchParams(typed);
   if (submitter?.name) body.append(submitter.name, submitter.value);
   const action = submitter?.getAttribute("formaction") || form.getAttribute("action");
   const buttons = [...form.elements].filter((part) => part.localName === "button" && !part.disabled);
+  const focused = document.activeElement?.id; // what is disabled loses the focus
   buttons.forEach((button) => (button.disabled = true));
   const got = await exchange(action, { method: "POST", body });
   buttons.forEach((button) => (button.disabled = false));
+  if (focused && document.activeElement === document.body) document.getElementById(focused)?.focus({ preventScroll: true });
   if (!got) return say("The service cannot be reached; nothing is known to have been done. Try again.", true);
   if (got.type.startsWith("application/json")) {
     const { to, said: text } = JSON.parse(got.text);
@@ -155,8 +159,15 @@ async function submitForm(form, submitter) {
     const target = new URL(to, location.href);
     if (target.pathname !== location.pathname) return location.assign(to);
     all("form[data-judge]").forEach(judge);
+    if (form.dataset.place) {
+      form.reset();
+      all(".refusal", form).forEach((part) => part.remove());
+    }
     return say(text);
   }
+  if (form.dataset.place && !isWholePage(got.text)) return void (document.getElementById(form.dataset.place).innerHTML = got.text);
+  const refused = submitter?.dataset?.say !== undefined && one(".refusal", new DOMParser().parseFromString(got.text, "text/html"));
+  if (refused) return say(refused.textContent.trim().replace(/^✗\s*/, ""), true);
   if (isWholePage(got.text)) return location.reload();
   if (form.dataset.judge) return showJudgement(form, got.text);
   dialog.innerHTML = got.text;
@@ -184,6 +195,61 @@ document.addEventListener("submit", (event) => {
 document.addEventListener("change", (event) => {
   const show = event.target.closest("[data-reshow]");
   if (show) submitForm(show.form, { name: "_show", value: "1", getAttribute: () => null });
+});
+
+// Items that wait are dragged by their handles. Where one is let go is sent as its buttons send it, and the list changes when
+// that is on record; what arrives while one is dragged is shown afterwards.
+let drag = null;
+function endDrag() {
+  const { row, late } = drag;
+  all(".dragged, .drop-before, .drop-behind", row.parentNode).forEach((part) => part.classList.remove("dragged", "drop-before", "drop-behind"));
+  drag = null;
+  if (late) replaceRegion(late);
+}
+document.addEventListener("pointerdown", (event) => {
+  const handle = event.target.closest("[data-drag]");
+  if (!handle || event.button) return;
+  event.preventDefault();
+  handle.setPointerCapture(event.pointerId);
+  drag = { row: handle.closest("[data-item]"), rows: all("[data-item]", handle.closest("ol")), to: null };
+  drag.row.classList.add("dragged");
+});
+document.addEventListener("pointermove", (event) => {
+  if (!drag) return;
+  const others = drag.rows.filter((row) => row !== drag.row);
+  const isAbove = (row) => event.clientY < row.getBoundingClientRect().top + row.offsetHeight / 2;
+  const before = others.find(isAbove), last = others.at(-1);
+  drag.to = before ? before.dataset.item : drag.row.parentNode.dataset.after;
+  others.forEach((row) => row.classList.toggle("drop-before", row === before));
+  last?.classList.toggle("drop-behind", !before);
+  if (event.clientY < 80 || event.clientY > innerHeight - 80) scrollBy(0, event.clientY < 80 ? -16 : 16);
+});
+document.addEventListener("pointerup", () => {
+  if (!drag) return;
+  const { row, rows, to } = drag;
+  const next = rows[rows.indexOf(row) + 1]?.dataset.item ?? row.parentNode.dataset.after;
+  endDrag();
+  if (to === null || to === next) return;
+  const submitter = { name: "before_item_id", value: to, dataset: { say: "" }, getAttribute: () => row.dataset.moveAt };
+  submitForm(document.getElementById("act"), submitter);
+});
+document.addEventListener("pointercancel", () => drag && endDrag());
+
+// A file that is dropped on a form is sent with it.
+document.addEventListener("dragover", (event) => {
+  const place = event.target.closest("[data-drop]");
+  if (place) event.preventDefault();
+  all("[data-drop]").forEach((one) => one.classList.toggle("over", one === place));
+});
+document.addEventListener("dragleave", (event) => event.target.closest("[data-drop]")?.classList.remove("over"));
+document.addEventListener("drop", (event) => {
+  const place = event.target.closest("[data-drop]");
+  if (!place) return;
+  event.preventDefault();
+  place.classList.remove("over");
+  const input = one("input[type=file]", place);
+  input.files = event.dataTransfer.files;
+  input.form.requestSubmit();
 });
 
 // The slider through versions shows each one as it is passed.
@@ -236,8 +302,9 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("replaced", () => all("form[data-judge]").forEach(judge));
 
-// Keys: H holds, S stops, Shift+A aborts; never while something is typed.
+// Keys: H holds, S stops, Shift+A aborts; never while something is typed. Escape lets go what is dragged.
 document.addEventListener("keydown", (event) => {
+  if (drag && event.key === "Escape") return endDrag();
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
   const button = one(`[data-key="${CSS.escape(event.key)}"]`);
   if (button) {

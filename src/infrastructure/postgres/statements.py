@@ -82,7 +82,7 @@ LOCATE = "SELECT transaction_id::text::bigint, position FROM events WHERE positi
 PASSED = """SELECT (b.transaction_id, b.position) >= (e.transaction_id, e.position)
 FROM bookmarks b, events e WHERE b.follower = %s AND e.position = %s"""
 APPEND = """INSERT INTO events (event_id, stream_type, stream_id, version, event_type, schema_version, payload, principal_id,
-    command_name, correlation_id, causation_id, occurred_at, surface_id, approved_by) VALUES {} RETURNING position"""
+    command_name, correlation_id, causation_id, occurred_at, surface_id{}) VALUES {} RETURNING position"""
 WAIT_FOR_GATED_COMMAND = "pg_advisory_xact_lock_shared(hashtextextended('gates', 0))"
 RELEASE = "DELETE FROM claims WHERE kind = %s AND key = %s AND holder_id = %s"
 CLAIM = "INSERT INTO claims VALUES (%s, %s, %s)"
@@ -201,7 +201,8 @@ def append_statement(batch: Batch) -> Statement:
     answer = "NULL::bigint"
     if events:
         placeholders = f"({', '.join(['%s'] * len(events[0]))})"
-        sql = APPEND.format(", ".join([placeholders] * len(events)))
+        approved = "" if batch.call.approved_by is None else ", approved_by"
+        sql = APPEND.format(approved, ", ".join([placeholders] * len(events)))
         parts.insert(0, ("appended", (sql, [value for row in events for value in row])))
         answer = "(SELECT max(position) FROM appended)"
     if batch.outcome is not None:
@@ -228,7 +229,8 @@ def facts_values(facts: FactsRead, own: Container[tuple[str, UUID]]) -> list[Any
 def event_values(batch: Batch) -> list[tuple[Any, ...]]:
     call = batch.call
     caller = (call.principal_id, batch.command_name, call.correlation_id, call.causation_id)
-    envelope = (*caller, call.now, call.surface_id, call.approved_by)
+    approval = () if call.approved_by is None else (call.approved_by,)  # the fewer values, the more events in one statement
+    envelope = (*caller, call.now, call.surface_id, *approval)
     return [
         (event_id, *stream, version, type(event).__name__, event.schema_version, event.payload(), *envelope)
         for append in batch.appends

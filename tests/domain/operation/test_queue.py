@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from baton.domain.equipment.asset_tree import DecommissionAsset
-from baton.domain.kernel import SYSTEM_CONDUIT
+from baton.domain.kernel import SYSTEM_CONDUIT, Command
+from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.operation.procedure.registration import RegisterProcedureFromRecipe
-from baton.domain.operation.queue.item_records import BlockQueueItem, EndQueueItem, StartQueueItem
+from baton.domain.operation.queue.item_records import BlockQueueItem, EndQueueItem, RefuseQueueItem, StartQueueItem
 from baton.domain.operation.queue.items import MAX_ENDED, ItemLaunch, QueueItemStatus
 from baton.domain.operation.queue.queue import (
     BLOCKED_QUEUES,
@@ -32,6 +33,8 @@ from baton.domain.operation.queue.queue import (
 )
 from baton.domain.operation.queue.views import GetQueue, ListQueueItems
 from baton.domain.recipe.plan import Plan
+from baton.domain.run.run import Run
+from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.surface import SYSTEM_HTTP
 from tests.support.domain.assets import facility_world, part, root
@@ -316,6 +319,9 @@ def test_what_blocks_the_first_item_is_recorded_once(world: World) -> None:
     item = item_of(world, id, first)
     assert (item.status, item.code, item.detail, item.attempt) == ("Blocked", CLOSED["code"], CLOSED["detail"], 1)
     assert world.when(BlockQueueItem(**attempt_of(world, id, first), **CLOSED), on=id) == []
+    block_item(world, id, first, detail="It was last observed 130 s ago, not within 120 s.")
+    older = {**CLOSED, "detail": "It was last observed 145 s ago, not within 120 s."}
+    assert world.when(BlockQueueItem(**attempt_of(world, id, first), **older), on=id) == [], "it only gets older"
     block_item(world, id, first, detail="The hutch is open.")
     assert item_of(world, id, first).detail == "The hutch is open."
     assert world.when(BlockQueueItem(**attempt_of(world, id, second), **CLOSED), on=id) == [], "it is not its turn"
@@ -343,6 +349,45 @@ def test_an_attempt_that_is_blocked_waits_for_another_one_and_leaves_nothing_ope
     start_item(world, id, first)
     assert item_of(world, id, first).procedure_id == ItemLaunch(first, 2).procedure_id()
     assert world.when(EndQueueItem(item_id=first, attempt=1), on=id) == [], "an earlier attempt ends nothing"
+
+
+def test_an_attempt_that_made_nothing_is_made_again_under_the_same_ids(world: World) -> None:
+    id = open_queue(world)
+    (item_id,) = add_items(world, id, "a")
+    start_item(world, id, item_id)
+    block_item(world, id, item_id, procedure_ids=(ItemLaunch(item_id, 1).procedure_id(),))
+    assert (item_of(world, id, item_id).status, item_of(world, id, item_id).attempt) == ("Blocked", 1)
+
+
+@for_each("refusal", [BlockQueueItem, RefuseQueueItem])
+def test_a_refusal_that_comes_late_leaves_a_conduct_alone_that_is_open(refusal: type[Command]) -> None:
+    world = facility_world()
+    world.ports["deployment"].enclosure_observation_ttl = timedelta(seconds=60)
+    id = open_queue(world)
+    target = darks(recipe(world))
+    (item_id,) = add_items(world, id, "a", target=target)
+    start_item(world, id, item_id)
+    launch = ItemLaunch(item_id, 1)
+    asked = RegisterProcedureFromRecipe(recipe_id=target["recipe_id"], name="a", kind="queued")
+    world.when(asked, opening=launch.procedure_id())
+    world.when(ConductProcedure(wait=0), on=launch.procedure_id(), opening=launch.conduct_id)
+    late = refusal(item_id=item_id, attempt=1, procedure_ids=(launch.procedure_id(),), **CLOSED)
+    assert world.when(late, on=id) == []
+    assert world.state(Procedure, launch.procedure_id()).status == "Running"
+
+
+def test_a_refused_attempt_ends_the_run_that_it_started() -> None:
+    line = beamline()
+    world, id = line.world, open_queue(line.world, asset_id=line.hutch.beamline)
+    target = {**series(line.plan_id, recipe(world)), "subject_id": line.subject_id}
+    (item_id,) = add_items(world, id, "survey", target=target)
+    start_item(world, id, item_id)
+    run_id = ItemLaunch(item_id, 1).run_id
+    world.when(StartRun(**line.request), opening=run_id)
+    refuse_item(world, id, item_id)
+    run = world.state(Run, run_id)
+    assert (status_of(world, id, item_id), run.status) == ("Refused", "Aborted")
+    assert queue_of(world, id).status == "Held"
 
 
 def test_only_the_first_item_is_blocked(world: World) -> None:

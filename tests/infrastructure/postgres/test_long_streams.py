@@ -79,7 +79,7 @@ async def test_a_schedule_that_has_fired_for_years_is_read_without_passing_over_
     world = World()
     (born,) = world.streams["Schedule", define_schedule(world)]
     fired: list[Event] = [
-        ScheduleFired(scheduled_at=START, run_id=None, procedure_id=new_id(), count=number) for number in range(1, 4500)
+        ScheduleFired(scheduled_at=START, run_id=None, procedure_id=new_id(), count=number) for number in range(1, 5000)
     ]
     life: list[Event] = [born, *fired, ScheduleHeld(reason="beam dump")]
     id = new_id()

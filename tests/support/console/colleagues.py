@@ -22,11 +22,19 @@ class Colleagues:
     console: ConsoleStack
     group_id: UUID
     agent: Baton
+    noor: Baton
 
     def propose_maintenance(self, asset: str) -> UUID:
         """Have the agent propose that an asset goes into maintenance; return the proposal."""
         with pytest.raises(ProposedError) as proposed:
             self.agent.enter_asset_maintenance(self.console.client.assets[asset].id)
+        return proposed.value.proposed.proposal_id
+
+    def propose_run(self, name: str) -> UUID:
+        """Have Noor propose the start of a run; return the proposal."""
+        plan = self.console.client.plans["Fast tomography"].id
+        with pytest.raises(ProposedError) as proposed:
+            self.noor.start_run(plan_id=plan, name=name, override_parameters={"exposure": 0.05})
         return proposed.value.proposed.proposal_id
 
 
@@ -46,4 +54,5 @@ def employ_colleagues(console: ConsoleStack) -> Colleagues:
     client.define_policy(name="Looking", **place, permitted_commands=OWN, permitted_command_sets=["queries"])
     approval = {"groups": [group_id], "expires_after": 8 * 3600}
     client.define_policy(name="Only together", **place, permitted_commands=ASKED_FOR, approval=approval)
-    return Colleagues(console, group_id, Baton(console.url, provider.token("tidier")))
+    agent_client, noor_client = (Baton(console.url, provider.token(subject)) for subject in ("tidier", "noor"))
+    return Colleagues(console, group_id, agent_client, noor_client)

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError
 
 from baton.application.ports import Caller, CommandResult
 from baton.application.queues import QueueSubscriber
@@ -108,4 +109,5 @@ async def reacting_queues(stack: ConductStack) -> AsyncIterator[None]:
             await following
         async for found in stack.client.list_workflows("WorkflowType = 'queue'"):
             if found.status is WorkflowExecutionStatus.RUNNING:
-                await stack.client.get_workflow_handle(found.id).terminate()
+                with suppress(RPCError):  # it may end at this moment
+                    await stack.client.get_workflow_handle(found.id).terminate()

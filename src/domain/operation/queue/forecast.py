@@ -56,6 +56,7 @@ class ClosedQueueGate(AnswerForm):
     reason: str | None
     detail: str
     facts: dict[str, Any] | None
+    subjects: Annotated[tuple[UUID, ...], Field(description="The ids of what the gate asks about.")]
     may_pass: Annotated[bool, Field(description="Whether the item waits for it; if not, the item would be refused.")]
 
 
@@ -86,14 +87,14 @@ class ItemJudgement(NamedTuple):
 
     @property
     def closed_gates(self) -> tuple[ClosedQueueGate, ...]:
-        closed = [verdict.gate for verdict in self.report.verdicts if not verdict.passed]
+        closed = [verdict for verdict in self.report.verdicts if not verdict.passed]
         return tuple(
-            ClosedQueueGate(gate=gate, may_pass=one.passing, **{name: getattr(one, name) for name in SAID})
-            for gate, one in zip(closed, self.report.refusals, strict=True)
+            ClosedQueueGate(may_pass=one.passing, **{name: getattr(verdict, name) for name in SAID})
+            for verdict, one in zip(closed, self.report.refusals, strict=True)
         )
 
 
-SAID = ("code", "reason", "detail", "facts")
+SAID = ("gate", "code", "reason", "detail", "facts", "subjects")
 
 
 def judge_item(item: QueueItem, running: QueueItem | None, call: Call) -> Reads[ItemJudgement]:

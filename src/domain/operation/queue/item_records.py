@@ -1,6 +1,7 @@
 """What the service records about the item whose turn it is: that it started, is blocked, was refused, or has ended. Each may
 be repeated: what is on record already, or is overtaken, changes nothing."""
 
+import re
 from typing import NamedTuple
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from baton.domain.operation.conduct.progress import OpenedConduct, OpenedRunCond
 from baton.domain.operation.launch.targets import ConductPlan
 from baton.domain.operation.procedure.procedure import DEFINED, Procedure, ProcedureAborted
 from baton.domain.operation.queue import queue as queues
-from baton.domain.operation.queue.items import AHEAD, RUNNING, QueueItem, find_item
+from baton.domain.operation.queue.items import BLOCKED, RUNNING, QueueItem, find_item
 from baton.domain.operation.queue.queue import ACTIVE, RETIRED, OnFailure, Queue, queue, record
 from baton.domain.run.run import LIVE, AbortRun, Run
 from baton.domain.shared.reads import Reads, find, find_all, record_of
@@ -28,6 +29,11 @@ class ItemRecord(Command):
         """Return the item while this is the attempt at it that counts and it has not ended; None where it is overtaken."""
         item = find_item(queue.unended, self.item_id)
         return item if item is not None and item.attempt == self.attempt else None
+
+
+def without_ages(detail: str | None) -> str:
+    """Return a sentence without the seconds in it: it says the same while only something gets older."""
+    return re.sub(r"\b\d+ s\b", "s", detail or "")
 
 
 def hold_behind(queue: Queue, item: QueueItem, detail: str | None) -> list[Event]:
@@ -64,7 +70,7 @@ class BegunAttempt(NamedTuple):
 
 class RefusalRecord(ItemRecord, JudgedVerb[Queue, BegunAttempt]):
     """A refusal of an item. What was started or registered for it is aborted in the same transaction; one whose conduct is
-    open after all, by another process, is left alone."""
+    open after all, by another process, is left alone. What is begun meanwhile has it decided anew."""
 
     code: str
     detail: str
@@ -88,7 +94,7 @@ class RefusalRecord(ItemRecord, JudgedVerb[Queue, BegunAttempt]):
         return BegunAttempt(opened is not None, run is not None or bool(registered), tuple(ends))
 
 
-@queue.inner()
+@queue.inner(gated=True)
 class BlockQueueItem(RefusalRecord):
     """Record what keeps the first item from starting and may pass; one that had been started waits again, unless the queue
     is retired. Its next attempt has other ids where this one has made something."""
@@ -97,7 +103,7 @@ class BlockQueueItem(RefusalRecord):
         item, detail = self.find(queue), self.detail[:MAX_DETAIL]
         if item is None or begun.opened or queue.unended[0] is not item:
             return []
-        if item.status in AHEAD and (item.code, item.detail) == (self.code, detail):
+        if item.status is BLOCKED and item.code == self.code and without_ages(item.detail) == without_ages(detail):
             return []
         why = {"code": self.code, "detail": detail}
         outcome: Event = queues.QueueItemBlocked(item_id=item.item_id, attempt=item.attempt + begun.made, **why)
@@ -107,7 +113,7 @@ class BlockQueueItem(RefusalRecord):
         return [*record(queue, call, outcome), *begun.ends]
 
 
-@queue.inner()
+@queue.inner(gated=True)
 class RefuseQueueItem(RefusalRecord):
     """Record that an item was refused for good, and hold the queue where that is wanted."""
 

@@ -1,0 +1,288 @@
+"""Queue: what is conducted next at a beamline, in order, with what is known ahead of each item; items are added, moved,
+changed and removed here, one by one or from a spreadsheet."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from baton.api.http import Request, Response
+from baton.client.exchanges import ClientSession, Exchange
+from baton.client.queue_items import add_from_table
+from baton.client.refusals import ClientError, ProposedError
+from baton.client.spreadsheets import MOST_BYTES, MOST_ROWS, SpreadsheetError, is_placed, read_table
+from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, safe_path, typed_in
+from baton.console.desk import Desk
+from baton.console.display import href_of
+from baton.console.forms import FormReader, input_schema
+from baton.console.in_process import InProcessClient
+from baton.console.launch_form import PHASE
+from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
+from baton.console.pages.start import GATED
+from baton.console.queue_rows import gates_of, moves_of, outcome_of, parameters_line, verbs_on
+from baton.console.queueing import GONE, find_waiting, live_queues
+from baton.console.rendering import html_response
+from baton.console.sessions import ConsoleSession
+from baton.console.uploads import UploadedFile, read_file_form
+from baton.console.verbs import verb_button
+from baton.domain.contexts import REGISTRY
+from baton.domain.operation.queue.items import AHEAD, BLOCKED, RUNNING, WAITING
+from baton.domain.operation.queue.queue import AddQueueItems, EditQueueItem, OpenQueue
+from baton.domain.operation.queue.views import GetQueue, ListQueueItems, ListQueues
+from baton.domain.run.beamline_now import GetBeamlineNow
+from baton.domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from baton.console.console import Console
+
+Row = Mapping[str, Any]
+SHOWN_ITEMS = 50
+PHASES = 4  # that the rows of a spreadsheet can have
+STEERING = ("hold_queue", "resume_queue", "retire_queue")
+WATCHED = (*GATED, "Run", "Procedure")
+WHAT, ASSETS = "what", "assets"
+
+queue_menu = page("/queue", "Queue", "What is conducted next at each beamline.", template="queue.html", menu=MenuGroup.WORK)
+queue_page = page(
+    "/queues/{queue_id}", "Queue", "A queue: its items in order, and what is known ahead of them.", template="queue.html"
+)
+
+
+async def shown_queue_id(desk: Desk) -> str | None:
+    """Return the queue that a page is about: that of its address, or the only one."""
+    if "queue_id" in desk.path:
+        return str(desk.id("queue_id"))
+    live = await live_queues(desk)
+    return str(live[0]["queue_id"]) if len(live) == 1 else None
+
+
+NO_QUEUE: Context = {"queue": None}
+
+
+def region(name: str, **options: Any) -> Callable[[Loader], Loader]:
+    """Declare a region of both pages."""
+
+    def declare(load: Loader) -> Loader:
+        queue_menu.region(name, asks=[ListQueues, GetQueue], **options)(load)
+        return queue_page.region(name, asks=[GetQueue], **options)(load)
+
+    return declare
+
+
+async def load_choice(desk: Desk) -> Context:
+    """Load the queues to choose from; where there is none, what opens one."""
+    button = verb_button(OpenQueue.operation, desk, None, None)
+    return {"queues": await queue_tiles(desk), "opening": button}
+
+
+async def queue_tiles(desk: Desk, **filters: Any) -> list[dict[str, Any]]:
+    """Return the queues that are not retired, each with what runs, what is next, and what blocks it, as far as the person
+    may see that."""
+    queues = await live_queues(desk, **filters)
+    return [{**one, **await front_of(desk, one)} for one in queues]
+
+
+async def front_of(desk: Desk, queue: Row) -> dict[str, Any]:
+    """Return the running item of a queue and the next one."""
+    wanted = {
+        "running": RUNNING if queue["running_item_id"] else None,
+        "next": BLOCKED if queue["blocked"] else WAITING if queue["waiting_count"] else None,
+    }
+    found: dict[str, Any] = {}
+    for name, status in wanted.items():
+        asked = status and await desk.ask_if_permitted(ListQueueItems, queue["queue_id"], status=status, limit=1)
+        found[name] = {**asked["items"][0], "made": outcome_of(asked["items"][0])} if asked and asked["items"] else None
+    return found
+
+
+@queue_page.title_from
+async def name_queue(desk: Desk) -> str:
+    return str((await desk.ask(GetQueue, desk.id("queue_id")))["name"])
+
+
+@region("head", every=15.0, watches=WATCHED)
+async def load_head(desk: Desk) -> Context:
+    """Load the queue that is shown, or those to choose from."""
+    if (queue_id := await shown_queue_id(desk)) is None:
+        return {**NO_QUEUE, **await load_choice(desk)}
+    queue = await desk.ask(GetQueue, queue_id)
+    steering = [verb_button(REGISTRY.operations[name], desk, queue["status"], queue_id) for name in STEERING]
+    waiting = [one for one in queue["items"] if one["status"] in AHEAD]
+    adding = verb_button(AddQueueItems.operation, desk, queue["status"], queue_id)
+    shown = {"queue": queue, "steering": steering, "adding": adding, "href": href_of("Queue", queue_id)}
+    return {**shown, "waiting_count": len(waiting), "is_chosen": "queue_id" in desk.path}
+
+
+@region("running", every=SECOND, watches=("Run", "Procedure"))
+async def load_running(desk: Desk) -> Context:
+    """Load the item under way, and how far it is."""
+    if (queue_id := await shown_queue_id(desk)) is None:
+        return NO_QUEUE
+    asked = await desk.ask_if_permitted(ListQueueItems, queue_id, status=RUNNING, limit=1)
+    item = asked["items"][0] if asked and asked["items"] else None
+    work: Row | None = None
+    if item is not None:
+        asset_ids = [one["asset_id"] for one in await live_queues(desk) if one["queue_id"] == queue_id]
+        overviews = [await desk.ask_if_permitted(GetBeamlineNow, id) for id in asset_ids]
+        work = work_of(item, next((one for one in overviews if one), {"runs": [], "conducts": []}))
+    return {"queue": queue_id, "item": item, "made": item and outcome_of(item), "work": work}
+
+
+def work_of(item: Row, now: Row) -> Row | None:
+    """Return where the run or procedure of an item is, as the overview of live work has it."""
+    field = "procedure_id" if item["run_id"] is None else "run_id"
+    conducts, runs = ([one for one in now[name] if one.get(field) == item[field]] for name in ("conducts", "runs"))
+    if not conducts and not runs:
+        return None
+    shown = runs[0] if runs else conducts[0]
+    return {"conduct": conducts[0] if conducts else None, "step": shown["step"], "estimate": shown["estimate"]}
+
+
+@region("items", every=15.0, watches=WATCHED)
+async def load_items(desk: Desk) -> Context:
+    """Load a screenful of the items that wait, with what is known about the first ones."""
+    if (queue_id := await shown_queue_id(desk)) is None:
+        return NO_QUEUE
+    queue = await desk.ask(GetQueue, queue_id)
+    waiting = [one for one in queue["items"] if one["status"] in AHEAD]
+    ids, first = [one["item_id"] for one in waiting], first_shown(desk.query.get("first", ""), len(waiting))
+    forecasts = {one["item_id"]: one for one in queue["forecast"]}
+    schema = input_schema(EditQueueItem.operation)
+    reader = FormReader(schema.get("$defs", {}), desk.zone)
+    rows, seen = [], set[str]()
+    for index, item in enumerate(waiting[first : first + SHOWN_ITEMS], start=first):
+        changed = {name: item[name] for name in ("title", "not_before", "pause_after")}
+        typed = {"not_before": "", **reader.type_in(schema, changed)}
+        forecast = forecasts.get(item["item_id"])
+        rows.append(
+            {
+                **item,
+                "place": index + 1,
+                "parameters": parameters_line(item["target"]),
+                "moves": moves_of(queue_id, ids, index),
+                "verbs": verbs_on(queue_id, item, typed, desk),
+                "forecast": forecast,
+                "gates": await gates_of(forecast, desk, seen) if forecast else [],
+            }
+        )
+    after = first + len(rows)
+    more = {"first": first, "after": after, "count": len(waiting), "next_id": ids[after] if after < len(ids) else ""}
+    return {"queue": queue, "items": rows, "size": SHOWN_ITEMS, **more}
+
+
+def first_shown(text: str, count: int) -> int:
+    """Return the place of the first item that is shown: what an address says, where there is one."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+    return number if number < count else 0
+
+
+@region("ended")
+async def load_ended(desk: Desk) -> Context:
+    if (queue_id := await shown_queue_id(desk)) is None:
+        return NO_QUEUE
+    queue = await desk.ask(GetQueue, queue_id)
+    return {"queue": queue, "items": [{**one, "made": outcome_of(one)} for one in queue["last_items"]]}
+
+
+@queue_menu.loads(asks=[ListQueues])
+@queue_page.loads(asks=[GetQueue])
+async def load_forms(desk: Desk) -> Context:
+    """Load the form that adds from a spreadsheet, where the person may add to the queue."""
+    return await spreadsheet_context(desk, {})
+
+
+async def spreadsheet_context(desk: Desk, typed: Mapping[str, str], **found: Any) -> Context:
+    """Return what the form shows that adds from a spreadsheet: what its rows can be for, and what was found wrong."""
+    queue_id = await shown_queue_id(desk)
+    if queue_id is not None:
+        await desk.ask(GetQueue, queue_id)  # one that is not there has no page
+    if queue_id is None or not desk.may(AddQueueItems.operation):
+        return {"sheet": None, "queue_id": queue_id}
+    plans, recipes, assets = [await options_of(kind, desk) for kind in ("Plan", "Recipe", "Asset")]
+    sheet = {"plans": plans, "recipes": recipes, "assets": assets, "phases": PHASES, "typed": typed, "rows": MOST_ROWS}
+    return {"sheet": {**sheet, "bytes": MOST_BYTES, "faults": (), "more": 0, **found}, "queue_id": queue_id}
+
+
+@handles("POST", "/queues/{queue_id}/duplicate")
+async def duplicate_item(console: "Console", request: Request, session: ConsoleSession) -> Response:
+    """Add an item with the same target behind one that waits, conducted as the person who asks for it."""
+    desk = console.desk_of(request, session)
+    queue = await desk.ask(GetQueue, desk.id("queue_id"), include=None)
+    typed = typed_in(await request.body())
+    client = InProcessClient.of(console.parts.edge, session.caller)
+    try:
+        added = duplicate(client.session, queue, desk.query.get("item_id", ""))
+        await client.carry_out(added)
+    except ProposedError as error:
+        return lead_to_proposal(request, session, error, console.zone, client.session.position)
+    except (Refusal, ClientError) as error:
+        if request.header(b"x-fragment") is None and isinstance(error, Refusal):
+            raise
+        detail = error.detail if isinstance(error, Refusal) else str(error)
+        return html_response(console.templates.render("queue/refused.html", {"detail": detail}), 409)
+    to = safe_path(typed.get(BACK)) or href_of("Queue", queue["id"])
+    return lead_to(request, session, to, "Duplicated", client.session.position)
+
+
+def duplicate(session: ClientSession, queue: Row, item_id: str) -> Exchange[Any]:
+    """Add an item like one that waits behind it."""
+    if (item := find_waiting(queue, item_id)) is None:
+        raise ClientError(GONE)
+    ids = [one["item_id"] for one in queue["items"] if one["status"] in AHEAD]
+    behind = ids[ids.index(item_id) + 1 :]
+    same = {name: item[name] for name in ("title", "target", "not_before", "pause_after")}
+    before = {"before_item_id": behind[0]} if behind else {}
+    return session.call(AddQueueItems.operation, {"queue_id": queue["id"], "items": [same], **before})
+
+
+READING = asyncio.Lock()  # one spreadsheet is read at a time, beside everything else that a process does
+
+
+@handles("POST", "/queues/{queue_id}/spreadsheet")
+async def add_spreadsheet(console: "Console", request: Request, session: ConsoleSession) -> Response:
+    """Add an item for each row of a spreadsheet, or show every fault of it."""
+    desk = console.desk_of(request, session)
+    desk.require([AddQueueItems.operation, GetQueue.operation])
+    form = read_file_form(request.header(b"content-type") or "", await request.body())
+    client = InProcessClient.of(console.parts.edge, session.caller)
+    try:
+        purpose, file = row_purpose(form.typed), chosen_file(form.file)
+        async with READING:
+            table = await asyncio.to_thread(read_table, *file)
+        added = add_from_table(client.session, desk.id("queue_id"), table, zone=desk.zone, **purpose)
+        ids = await client.carry_out(added)
+    except ProposedError as error:
+        return lead_to_proposal(request, session, error, console.zone, client.session.position)
+    except SpreadsheetError as error:
+        named = [fault if is_placed(fault) else f"{error.name} {fault}" for fault in error.faults]
+        found: dict[str, Any] = {"faults": named, "more": error.more, "name": error.name}
+    except ClientError as error:
+        found = {"faults": error.sentences}
+    except Refusal as refusal:
+        found = {"faults": (refusal.detail,)}
+    else:
+        to = safe_path(form.typed.get(BACK)) or href_of("Queue", desk.path["queue_id"])
+        said = f"{len(ids)} {'item' if len(ids) == 1 else 'items'} added from {table.name}"
+        return lead_to(request, session, to, said, client.session.position)
+    own = await spreadsheet_context(desk, form.typed, **found)
+    if request.header(b"x-fragment") is not None:
+        context = {**own, "form_token": session.form_token, "back": form.typed.get(BACK, "")}
+        return html_response(console.templates.render("queue/spreadsheet.html", context), 422)
+    return await console.page_response(request, session, queue_page, desk, own, 422)
+
+
+def chosen_file(file: UploadedFile | None) -> tuple[str, bytes]:
+    """Return the name and the content of the file that was sent; refuse a form without one."""
+    if file is None:
+        raise ClientError("No file was chosen; choose a .csv or .xlsx file, or drop one here.")
+    return file.name, file.content
+
+
+def row_purpose(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the rows of a spreadsheet are for, as it was chosen."""
+    kind, _, id = typed.get(WHAT, "").partition(":")
+    phases = [typed[name] for number in range(PHASES) if typed.get(name := f"{PHASE}.{number}")]
+    if kind == "plan":
+        return {"plan": id, "recipes": phases or None}
+    if kind == "recipe":
+        return {"recipe": id, "assets": typed.get(ASSETS, "").split()}
+    raise ClientError("Choose the plan or the recipe that the rows are for.")
