@@ -1,6 +1,7 @@
 """Start: the form of a plan or a recipe, what the gates say of it while it is filled in, and the start itself."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus, urlsplit
 from uuid import uuid4
@@ -10,7 +11,7 @@ import pytest
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.support.console.hall import Hall, open_hall
+from tests.support.console.hall import PARAMETERS, Hall, open_hall
 from tests.support.console.page_source import PageSource
 from tests.support.console.staff import ADMIN, ENFORCED
 from tests.support.databases import fresh_database
