@@ -257,6 +257,27 @@ async def test_a_page_says_that_the_api_and_the_worker_are_gone_and_comes_back_b
     assert status_of(console, page) == "Completed"
 
 
+async def test_a_queue_conducts_what_is_added_to_it_and_leads_to_its_runs(page: Page, console: ConsoleStack) -> None:
+    queue_id = console.client.open_queue(name="Tonight", asset_id=console.client.assets["Tomography"].id).queue_id
+    supply = console.client.supplies["Storage ring"]
+    await asyncio.to_thread(supply.mark_unavailable, reason="beam dump at 03:04")
+    await page.goto(plan_page(console))
+    await page.get_by_label("Name").fill("Bar 9")
+    await page.get_by_role("button", name="Add to the queue").click()
+    await page.wait_for_url(re.compile("/console/queues/"))
+    await expect(page.locator("ol.queue > li").first).to_contain_text("Blocked")
+    await expect(page.locator("ol.queue > li").first).to_contain_text("Storage ring is Unavailable")
+    await asyncio.to_thread(supply.mark_recovering, reason="the ring is being filled")
+    await asyncio.to_thread(supply.restore, reason="100 mA again")
+    await expect(page.locator("#region-running").get_by_role("link", name="Bar 9")).to_be_visible()
+    await expect(page.locator("#region-running progress")).to_be_visible()
+    await expect(page.locator("#region-ended")).to_contain_text("Completed")
+    await page.locator("#region-ended").get_by_role("link", name="Bar 9").click()
+    await page.wait_for_url(re.compile("/console/runs/"))
+    assert status_of(console, page) == "Completed"
+    await asyncio.to_thread(console.client.retire_queue, queue_id, reason="over")
+
+
 async def test_a_phone_shows_the_run_and_holds_it(browser: Browser, console: ConsoleStack) -> None:
     async with open_window(browser, size=PHONE, cookies=console.cookies("mira")) as page:
         await start_run(page, console, "Bar 7, load step 4")
