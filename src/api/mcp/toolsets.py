@@ -17,7 +17,7 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("list_recipes", "get_recipe", "list_procedures", "register_procedure_from_recipe", "preflight_procedure"),
             *("conduct_procedure", "conduct_from_procedure", "get_procedure_conduct", "resolve_procedure_step"),
             *("list_assets", "get_asset", "read_signals", "list_subjects"),
-            *("list_supplies", "list_enclosures"),
+            *("list_queues", "get_queue", "add_queue_items"),
         )
     ),
     McpToolset.STEERING: frozenset(
@@ -38,7 +38,8 @@ TOOLSETS: Mapping[McpToolset, frozenset[str]] = {
             *("list_procedures", "get_procedure", "get_procedure_history", "get_procedure_conduct"),
             *("list_procedure_activities", "list_decisions", "get_decision", "list_inferences", "list_reactions"),
             *("list_policies", "get_policy", "evaluate_policy", "list_permissions", "list_conduit_verdicts"),
-            *("list_actors", "get_actor", "list_agents", "get_agent", "list_schedules"),
+            *("list_actors", "get_actor", "list_groups", "list_agents", "get_agent", "list_schedules", "list_queues"),
+            *("list_proposals", "get_proposal_history"),
             *("list_clearances", "get_clearance_history", "list_cautions", "get_asset_history"),
             *("list_datasets", "get_dataset_provenance", "list_attestations"),
         )
