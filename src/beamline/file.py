@@ -333,7 +333,7 @@ class ApprovalEntry(FileEntry):
 
     principals: Annotated[References, note("Names of actors and agents."), RefersTo("actors", "agents")] = ()
     groups: Annotated[References, note("Names of groups."), RefersTo("groups")] = ()
-    expires_after: Annotated[int, Seconds, note("How long they have.")] = DEFAULT_EXPIRY_SECONDS
+    expires_after: Annotated[int, Seconds, note("How long they have, in seconds.")] = DEFAULT_EXPIRY_SECONDS
 
 
 class PolicyEntry(FileEntry):

@@ -68,12 +68,14 @@ def read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     content = read_text(path)
     heading = content.partition("\n")[0]
     delimiter = max(",;\t", key=heading.count)
-    csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
     rows: list[tuple[int, dict[str, str]]] = []
     try:
         columns = [column.strip() for column in next(reader, [])]
         for cells in reader:
+            if any(len(cell) > LONGEST_FIELD for cell in cells):
+                detail = f"field larger than field limit ({LONGEST_FIELD})"
+                raise UnreadableSourceError(f"{path.name}, line {reader.line_num}: {detail}.")
             if len(cells) > len(columns):
                 raise UnreadableSourceError(f"{path.name}, line {reader.line_num}: more cells than the heading has columns.")
             if len(rows) == MOST_ROWS:

@@ -29,7 +29,7 @@ from baton.domain.shared.answer_form import AnswerForm
 from baton.domain.shared.dry_run import WouldRecord
 from baton.domain.shared.listing import ListQuery, Summary
 from baton.domain.shared.ports import Ports
-from baton.domain.shared.reads import AskPort, Reads, find_all, is_permitted, own_access, permitted_commands, record_of
+from baton.domain.shared.reads import AskPort, Reads, find_all, own_access, permitted_commands, record_of
 from baton.domain.shared.refusals import Conflict, Forbidden, Refusal
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Answer, Delist, Enlist, Put
@@ -248,9 +248,8 @@ class ApproverFacts:
 def approver_facts(proposal: Proposal) -> Reads[ApproverFacts]:
     """Load what the caller is judged by as an approver of this proposal."""
     policies = yield from find_all(Policy, proposal.policy_ids)
-    access = yield from own_access()
-    holds = yield from is_permitted(proposal.command_name)
-    return ApproverFacts(tuple(policies.values()), access.group_ids, holds)
+    access, permitted = (yield from own_access()), (yield from permitted_commands())
+    return ApproverFacts(tuple(policies.values()), access.group_ids, proposal.command_name in permitted)
 
 
 def approver_objection(proposal: Proposal, principal_id: UUID, facts: ApproverFacts) -> Refusal | None:

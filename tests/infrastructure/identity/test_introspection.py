@@ -237,7 +237,7 @@ async def test_while_the_issuer_is_down_kept_answers_count_and_other_tokens_are_
 
 
 def accepted_token(subject: str = "mira-77") -> VerifiedToken:
-    return VerifiedToken("https://id.example.org", subject, frozenset(), None)
+    return VerifiedToken("https://id.example.org", subject, frozenset(), None, {})
 
 
 def test_when_too_many_answers_are_kept_the_least_recently_used_goes() -> None:
