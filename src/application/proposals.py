@@ -163,7 +163,7 @@ class Proposals:
         return None
 
     async def _carry_out(self, proposal: Proposal) -> None:
-        """Give the command as its proposer, under a key of the proposal, and record what came of it. What lost a race, or is
+        """Give the command as its proposer, under a key of the proposal, and record its outcome. What lost a race, or is
         being given by another attempt, is given again."""
         try:
             command, caller = await self._load(proposal)

@@ -1,4 +1,4 @@
-"""Proposals on a real engine: what was approved is carried out once, whoever dies in between, and by no other way."""
+"""Proposals on a real engine: what was approved is carried out once, no matter who dies in between, and by no other way."""
 
 import asyncio
 import base64

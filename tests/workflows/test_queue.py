@@ -305,7 +305,7 @@ async def test_what_is_under_way_goes_on_when_the_queue_is_retired(stack: Conduc
 ROUNDS = 12
 
 
-async def test_whoever_races_with_the_start_of_an_item_wins_or_is_refused(stack: ConductStack) -> None:
+async def test_what_races_with_the_start_of_an_item_wins_or_is_refused(stack: ConductStack) -> None:
     queue = await open_queue(stack, on_failure="continue")
     one, other = await recipe(stack, [setpoint("a", 1)]), await recipe(stack, [setpoint("a", 2)])
     won = []

@@ -1,5 +1,5 @@
 """A group: actors that policies permit together, listed one by one or told by a claim of their tokens. A claim is read from
-the token of each call; nothing of it is stored, so that whoever loses it at the identity provider is no member any more."""
+the token of each call; nothing of it is stored, so that who loses it at the identity provider is no member any more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -428,7 +428,7 @@ class Rehearsal(AnswerForm):
 
 
 class ProposalView(AnswerForm):
-    """A proposal: the command, who may approve it, and what came of it.
+    """A proposal: the command, who may approve it, and how it ended.
 
     `would` is what the command would have recorded when it was proposed, and `rehearsal` what it would do now. These two,
     `answer` and `refusal` are shown to its proposer, to who may approve, and to readers of free texts; `request` is shown to

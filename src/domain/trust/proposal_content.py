@@ -1,4 +1,4 @@
-"""What is kept of a proposal beside its stream; whoever is forgotten takes along what was proposed about them."""
+"""What is kept of a proposal beside its stream; who is forgotten takes along what was proposed about them."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from baton.domain.shared.writes import Record
 @dataclass(frozen=True)
 class ProposalContent(Record):
     """What was asked for and the groups that the proposer's token told, while the proposal is open; what it would have
-    recorded; and what came of it. A proposal without it cannot be carried out."""
+    recorded; and its outcome. A proposal without it cannot be carried out."""
 
     relation: ClassVar[str] = "proposal_contents"
     key: ClassVar[tuple[str, ...]] = ("proposal_id",)

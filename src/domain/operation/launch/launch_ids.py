@@ -1,5 +1,6 @@
-"""The ids of everything that one launch makes: whoever repeats the launch derives the same ones."""
+"""The ids of everything that one launch makes: a launch that is repeated derives the same ones."""
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from baton.domain.shared.canonical import derived_uuid7
@@ -8,10 +9,11 @@ from baton.domain.shared.canonical import derived_uuid7
 class LaunchIds:
     """The ids of a run, a conduct and procedures, each derived from the launch's own id."""
 
-    @property
-    def id(self) -> UUID:
-        """The id of the launch."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        @property
+        def id(self) -> UUID:
+            """The id of the launch, which a subclass says."""
 
     def id_for(self, name: str) -> UUID:
         """Return the id of something that the launch makes."""
