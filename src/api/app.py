@@ -25,9 +25,10 @@ from baton.api.metrics import observe_processes
 from baton.api.refusal_catalogue import refusal_page
 from baton.api.rest import OperationEndpoint
 from baton.api.streams import AppendListener, ConductStream, EventStream, OpenStreams
+from baton.application.caller import Caller
 from baton.application.conduct.conduct_reader import ConductFeed
 from baton.application.identity import METADATA_PATH, IdentityRegistry
-from baton.application.ports import Authorizer, Caller
+from baton.application.ports import Authorizer
 from baton.application.queries import Feed
 from baton.application.service import Service
 from baton.application.settings import Settings

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from baton.api.errors import NeededField, RequestValidationError
 from baton.api.http import Endpoint, Request, Response
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.service import Service
 from baton.domain.kernel import Aggregate
 from baton.domain.registry import Operation

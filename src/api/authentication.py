@@ -8,9 +8,9 @@ import orjson
 from baton.api.http import Endpoint, Request, Response, Scope, header
 from baton.api.origins import OriginRule
 from baton.api.parsing import uuid_from
+from baton.application.caller import Caller
 from baton.application.identity import METADATA_PATH, IdentityRegistry, InvalidTokenError, UnauthenticatedError, bearer_token
 from baton.application.identity import challenge as challenge_header
-from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.domain.access.group import TokenClaims
 from baton.domain.kernel import NIL

@@ -15,8 +15,8 @@ from baton.api.edge import Edge
 from baton.api.http import Request, Response
 from baton.api.openapi import openapi_document
 from baton.api.pages import page_headers
+from baton.application.caller import Caller
 from baton.application.identity import IdentityProvider
-from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.domain.contexts import REGISTRY
 from baton.domain.trust.surface import SYSTEM_HTTP

@@ -40,7 +40,8 @@ from baton.api.http import (
     too_large,
 )
 from baton.api.metrics import observe
-from baton.application.ports import Caller, StoreUnavailableError
+from baton.application.caller import Caller
+from baton.application.ports import StoreUnavailableError
 from baton.application.telemetry import error_location
 from baton.domain.kernel import NIL
 from baton.domain.shared.refusals import IdempotencyClaimLostError, Refusal

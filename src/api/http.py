@@ -8,7 +8,7 @@ from typing import Any
 
 import baton
 from baton.api.errors import RequestTooLargeError
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -14,7 +14,8 @@ from baton.api.http import Request, Response
 from baton.api.origins import ForeignRequestError
 from baton.api.pages import page_headers
 from baton.application import identity
-from baton.application.ports import Caller, StoreUnavailableError
+from baton.application.caller import Caller
+from baton.application.ports import StoreUnavailableError
 from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.registry import REGISTRY, Operation, Registry, snake_case

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from baton.api.errors import RequestValidationError
 from baton.api.http import Request, Response
 from baton.api.parsing import from_json, from_query, idempotency_key, refuse_internal, uuid_from, wants_dry_run
-from baton.application.ports import Caller, CommandResult
+from baton.application.caller import Caller
+from baton.application.ports import CommandResult
 from baton.application.queries import HistoryPage
 from baton.application.service import Service
 from baton.domain.kernel import Document

@@ -14,9 +14,10 @@ from baton.api.errors import RequestValidationError, TooManyStreamsError
 from baton.api.http import Request, Response
 from baton.api.parsing import from_query, uuid_from
 from baton.api.rest import plain_json
+from baton.application.caller import Caller
 from baton.application.commands import refuse_denied
 from baton.application.conduct.conduct_reader import ConductFeed, ConductWatch
-from baton.application.ports import Authorizer, Bookmark, Caller, EventRow
+from baton.application.ports import Authorizer, Bookmark, EventRow
 from baton.application.queries import Feed, FeedAccess, feed_envelope
 from baton.application.service import Service
 from baton.domain.access.actor import Names

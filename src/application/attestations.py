@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.long_work import TaskWork
-from baton.application.ports import ByteSource, Caller
+from baton.application.ports import ByteSource
 from baton.application.unit_of_work import load_state, require_state
 from baton.domain.data import attestation as rules
 from baton.domain.data.attestation import Attestation

@@ -4,16 +4,18 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Caller, FoldedStanding, Store, VerdictLog
+from baton.application.caller import Caller
+from baton.application.ports import FoldedStanding, Store, VerdictLog
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.access.group import ACTIVE, GROUPS, IN_USE, Group
 from baton.domain.agent.agent import Agent, AgentStatus
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Aggregate
 from baton.domain.registry import REGISTRY
-from baton.domain.trust import policy as rules
+from baton.domain.trust import authorization as rules
+from baton.domain.trust.authorization import Access, AuthzResult, Standing
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import Access, AuthzResult, Policy, Standing
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, policy_key
 
 ALLOWED = AuthzResult(AccessDecision.ALLOW)
 
@@ -134,10 +136,10 @@ class PolicyAuthorizer:
         return await self._standings.standing_of(caller.principal_id, known_only=True)
 
     async def _applicable(self, conduit_id: UUID, surface_id: UUID) -> list[Policy]:
-        key = rules.policy_key(conduit_id, surface_id)
+        key = policy_key(conduit_id, surface_id)
         known = self._policies.get(key, {})
         versions = {id: version for id, (version, _) in known.items()}
-        for row in await self._store.newer(Policy.__name__, versions, (rules.POLICIES_BY_SURFACE, key)):
+        for row in await self._store.newer(Policy.__name__, versions, (POLICIES_BY_SURFACE, key)):
             version, policy = known.get(row.stream_id, (0, None))
             if row.version == version + 1:
                 known[row.stream_id] = (row.version, Policy.aggregate.after(policy, decode_event(Policy.aggregate, row)))

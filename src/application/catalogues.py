@@ -6,17 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, system_batch
 from baton.application.long_work import TaskWork
-from baton.application.ports import (
-    Caller,
-    Catalogue,
-    CatalogueRefusedError,
-    CatalogueUnavailableError,
-    EventRow,
-    Job,
-    Session,
-)
+from baton.application.ports import Catalogue, CatalogueRefusedError, CatalogueUnavailableError, EventRow, Job, Session
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import load_row, require_state
 from baton.domain.data import catalogue as rules

@@ -12,12 +12,12 @@ from uuid import UUID
 from pydantic_core import to_jsonable_python
 
 from baton.application.authorization import is_system
+from baton.application.caller import Caller
 from baton.application.dry_runs import DryRunPorts, refuse_rivals, would_record
 from baton.application.ports import (
     FACTS_CHANGED,
     Authorizer,
     Batch,
-    Caller,
     Clock,
     CommandResult,
     IdGenerator,
@@ -35,7 +35,7 @@ from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError
 from baton.domain.shared.writes import Answer, Drop, Put
-from baton.domain.trust.policy import ApprovalRequiredError, AuthzResult
+from baton.domain.trust.authorization import ApprovalRequiredError, AuthzResult
 from baton.domain.trust.proposal import OpenProposal
 
 READ_EVENT_TEXTS = "ReadEventTexts"

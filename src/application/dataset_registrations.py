@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, system_batch
 from baton.application.long_work import TaskWork
-from baton.application.ports import ByteSource, Caller, EventRow, Job
+from baton.application.ports import ByteSource, EventRow, Job
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import load_row, load_state
 from baton.domain.data import procedure_files as rules

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_work import ConductWork
-from baton.application.ports import Caller, Store
+from baton.application.ports import Store
 from baton.application.service import Service
 from baton.application.unit_of_work import load_state
 from baton.domain.kernel import Command

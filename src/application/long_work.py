@@ -7,15 +7,16 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, system_batch
-from baton.application.ports import Caller, Job, Work, WorkItem, WorkProgress
+from baton.application.ports import Job, Work, WorkItem, WorkProgress
 from baton.application.unit_of_work import load_row
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.work_items import WorkFound
 from baton.domain.shared.refusals import ConcurrencyError, Refusal, UnauthorizedError, Unavailable, kept_refusal
 from baton.domain.shared.tasks import Task, TaskRequest, TaskStatus, with_answer, with_refusal
 from baton.domain.shared.writes import Put, WorkRecord
-from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.authorization import ApprovalRequiredError
 
 DENIALS = (UnauthorizedError, ApprovalRequiredError)  # how a task ends whose caller may not do what it takes
 TASKS = "task"  # the workflow that carries out every kind of task

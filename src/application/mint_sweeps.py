@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.long_work import RowWork
-from baton.application.ports import Caller, WorkProgress
+from baton.application.ports import WorkProgress
 from baton.application.unit_of_work import load_event_rows
 from baton.domain.equipment import asset_external_id as rules
 from baton.domain.equipment.asset import AssetExternalIdAssigned

@@ -9,15 +9,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.fold_cache import FoldCache
-from baton.domain.access.group import TokenClaims
 from baton.domain.agent.agent import SpentAmounts
 from baton.domain.agent.reactions import OpenItem
 from baton.domain.agent.redaction import NameBook
 from baton.domain.data.attestation import ByteReading
 from baton.domain.data.catalogue import CataloguedDataset, CatalogueName
 from baton.domain.equipment.values import ExternalIdScheme
-from baton.domain.kernel import NIL, SYSTEM_CONDUIT, Call, Event, Outcome, StoredEvent
+from baton.domain.kernel import Call, Event, Outcome, StoredEvent
 from baton.domain.operation.schedule.calendar import Calendar
 from baton.domain.operation.schedule.schedule import Overlap
 from baton.domain.shared.citation import Citation
@@ -27,65 +27,13 @@ from baton.domain.shared.reads import LatestEvents
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Unavailable
 from baton.domain.shared.signatures import Signature
 from baton.domain.shared.writes import Also, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
-from baton.domain.trust.policy import Access, AuthzResult
+from baton.domain.trust.authorization import Access, AuthzResult
 
 R = TypeVar("R", bound=Record)
 A = TypeVar("A")
 NOTHING_KNOWN: Mapping[UUID, int] = MappingProxyType({})
 Clock = Callable[[], datetime]
 IdGenerator = Callable[[], UUID]
-
-
-@dataclass(frozen=True)
-class GivenApproval:
-    """An approval of one command: who gave it, and under which policies, which named that person."""
-
-    approved_by: UUID
-    command_name: str
-    policy_ids: frozenset[UUID]
-
-    def policies_for(self, command_name: str) -> frozenset[UUID]:
-        """Return the policies under which a command was approved: none for another one."""
-        return self.policy_ids if command_name == self.command_name else frozenset()
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who is calling, through which surface, as part of which work: the envelope of every command and query."""
-
-    principal_id: UUID
-    surface_id: UUID
-    correlation_id: UUID
-    causation_id: UUID | None = None
-    conduit_id: UUID = SYSTEM_CONDUIT
-    expires_at: datetime | None = None
-    completing: bool = False  # an agent completes what it held the lease for; no transport can say so
-    claims: TokenClaims | None = field(default=None, repr=False, compare=False)  # what its token says, for this call alone
-    proven_group_ids: frozenset[UUID] = frozenset()  # the groups that its token told when it began what is gone on with
-    approval: GivenApproval | None = None  # of the proposal that is carried out; no transport can say so
-
-    @classmethod
-    def system(cls, correlation_id: UUID) -> "Caller":
-        """Return the service itself as a caller, which only in-process code can form."""
-        return cls(principal_id=NIL, surface_id=NIL, correlation_id=correlation_id)
-
-    @classmethod
-    def of(cls, call: Call) -> "Caller":
-        """Return the caller that made a call; an approval is of that call alone."""
-        ids = (call.principal_id, call.surface_id, call.correlation_id, call.causation_id, call.conduit_id)
-        return cls(*ids, claims=call.claims, proven_group_ids=call.proven_group_ids)
-
-    def call(self, now: datetime, new_id: UUID) -> Call:
-        """Return one call of this caller, as decisions and answers see it."""
-        ids = (self.principal_id, self.surface_id, now, new_id, self.correlation_id)
-        return Call(
-            *ids,
-            conduit_id=self.conduit_id,
-            causation_id=self.causation_id,
-            claims=self.claims,
-            proven_group_ids=self.proven_group_ids,
-            approved_by=None if self.approval is None else self.approval.approved_by,
-        )
 
 
 class StoreUnavailableError(Unavailable):

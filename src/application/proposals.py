@@ -9,9 +9,10 @@ from uuid import UUID
 import orjson
 from pydantic import ValidationError
 
+from baton.application.caller import Caller, GivenApproval
 from baton.application.commands import READ_EVENT_TEXTS, Commands, execute_with_retry
 from baton.application.dry_runs import would_record
-from baton.application.ports import Caller, EventRow, GivenApproval, Job, Store, WorkItem, WorkProgress
+from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.service import Service
 from baton.application.unit_of_work import load_row, load_state
@@ -27,7 +28,7 @@ from baton.domain.shared.refusals import (
     kept_refusal,
 )
 from baton.domain.trust import proposal as rules
-from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, ProposalView, Rehearsal
 from baton.domain.trust.proposal_content import ProposalContent
 

@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.long_work import RowWork
-from baton.application.ports import Batch, Caller, Job, Publisher, SendingFailedError, Signer, SigningFailedError
+from baton.application.ports import Batch, Job, Publisher, SendingFailedError, Signer, SigningFailedError
 from baton.domain.calibration import publication as rules
 from baton.domain.calibration.calibration import Calibration
 from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus

@@ -9,8 +9,9 @@ from uuid import UUID
 import orjson
 from pydantic import BaseModel
 
+from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, refuse_denied
-from baton.application.ports import Authorizer, Bookmark, Caller, Clock, EventRow, IdGenerator, Session, Store
+from baton.application.ports import Authorizer, Bookmark, Clock, EventRow, IdGenerator, Session, Store
 from baton.application.unit_of_work import UnitOfWork, refuse_missing
 from baton.domain.access.actor import Names, names_of
 from baton.domain.access.edge_queries import EventFilter, ListEvents, StreamEvents

@@ -8,10 +8,11 @@ from uuid import UUID
 
 import structlog
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.launches import Launches, TargetLaunch
-from baton.application.ports import Caller, EventRow, Job, Store, WorkItem, WorkProgress
+from baton.application.ports import EventRow, Job, Store, WorkItem, WorkProgress
 from baton.application.reactions import event_memo
 from baton.application.unit_of_work import StreamWatch, load_events, load_state
 from baton.domain.enclosure.enclosure import Enclosure

@@ -8,17 +8,9 @@ from uuid import UUID
 
 import structlog
 
+from baton.application.caller import Caller
 from baton.application.commands import READ_EVENT_TEXTS, Commands
-from baton.application.ports import (
-    Authorizer,
-    Caller,
-    CommandResult,
-    Engine,
-    EngineUnavailableError,
-    Store,
-    Work,
-    WorkProgress,
-)
+from baton.application.ports import Authorizer, CommandResult, Engine, EngineUnavailableError, Store, Work, WorkProgress
 from baton.application.queries import Queries
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row
@@ -26,7 +18,7 @@ from baton.domain.kernel import NIL, Command, Query
 from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.ports import Orders
 from baton.domain.shared.refusals import Refusal
-from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import shown_events
 from baton.domain.trust.proposal_content import ProposalContent
 

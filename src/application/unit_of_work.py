@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NoReturn, TypeVar, cast
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.fold_cache import FoldedStream
-from baton.application.ports import Authorizer, Caller, EventRow, FactsRead, Session, Store
+from baton.application.ports import Authorizer, EventRow, FactsRead, Session, Store
 from baton.domain.kernel import Aggregate, Event, State, StoredEvent
 from baton.domain.shared import reads
 from baton.domain.shared.ports import Ports

@@ -183,8 +183,9 @@ from baton.domain.shared.logbooks import Appended, LogbookKind
 from baton.domain.shared.monitoring import MonitorRef, TriggerSource
 from baton.domain.subject.subject import SubjectStatus
 from baton.domain.supply.supply import SupplyStatus
+from baton.domain.trust.authorization import PermissionsView, PolicyEvaluation
 from baton.domain.trust.conduit import AccessDecision, VerdictItem
-from baton.domain.trust.policy import Approval, PermissionsView, PolicyEvaluation
+from baton.domain.trust.policy import Approval
 from baton.domain.trust.proposal import ProposalAccepted, ProposalOutcome, ProposalStatus, ProposalView
 from baton.domain.trust.surface import SurfaceControlView, SurfaceKind
 from baton.domain.trust.visit import Presence, PresenceMode, VisitStatus, VisitType

@@ -13,8 +13,8 @@ from baton.api.edge import Routes, as_refusal
 from baton.api.errors import RequestValidationError, RouteNotFoundError, error_body
 from baton.api.http import ClientDisconnected, Receive, Request, Response
 from baton.api.parsing import refuse_nul
+from baton.application.caller import Caller
 from baton.application.identity import InvalidTokenError, UnauthenticatedError
-from baton.application.ports import Caller
 from baton.console.actions import CommandForms, referring_page, typed_in
 from baton.console.desk import Desk, Held, HouseRules
 from baton.console.health import Examine, ServiceHealth

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from baton.api.errors import RequestValidationError
 from baton.api.parsing import uuid_from
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.queries import plain_answer
 from baton.application.service import Service
 from baton.application.settings import Settings
@@ -64,7 +64,7 @@ class HouseRules:
 class Held:
     """The permissions of somebody: what they may do at once, and what becomes a proposal when they do it."""
 
-    permitted: frozenset[str] = frozenset()
+    at_once: frozenset[str] = frozenset()
     with_approval: frozenset[str] = frozenset()
 
 
@@ -99,7 +99,7 @@ class Desk:
     @property
     def permitted(self) -> frozenset[str]:
         """What the person may do at once."""
-        return self.held.permitted
+        return self.held.at_once
 
     def require(self, operations: Iterable[Operation]) -> None:
         """Raise where the person may not ask all of these."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from baton.api.edge import Edge
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.client.exchanges import ClientSession, Exchange, Pause
 from baton.client.refusals import ClientError
 from baton.client.requests import HttpRequest, HttpResponse

@@ -16,7 +16,8 @@ import structlog
 from baton.api.authentication import is_expired
 from baton.api.http import Request
 from baton.api.streams import AppendListener, OpenStreams
-from baton.application.ports import Bookmark, Caller
+from baton.application.caller import Caller
+from baton.application.ports import Bookmark
 from baton.application.queries import Feed
 from baton.application.telemetry import error_location
 from baton.console.desk import Held

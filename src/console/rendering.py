@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from baton.api.http import Headers, Request, Response
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.console.display import Display, duration_text, href_of, look_of, number_text, short_id, sign_of, words_of
 
 POLICY = {

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from baton.api.authentication import Authentication
 from baton.api.http import Headers, Request, Scope, header, headers_of
-from baton.application.ports import Authorizer, Caller
+from baton.application.caller import Caller
+from baton.application.ports import Authorizer
 from baton.console.desk import Held
 from baton.domain.shared.refusals import Forbidden
 

@@ -14,8 +14,8 @@ import structlog
 
 from baton.api.errors import RequestValidationError
 from baton.api.http import Headers, Request, Response
+from baton.application.caller import Caller
 from baton.application.identity import SENTENCES, IdentityProvider, InvalidTokenError, TokenFault
-from baton.application.ports import Caller
 from baton.console.actions import safe_path, typed_in
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import (

@@ -6,7 +6,7 @@ from baton.domain.registry import REGISTRY
 
 CONTEXTS = {
     "access": ("actor", "subject_binding", "group", "group_members"),
-    "trust": ("zone", "conduit", "surface", "policy", "proposal", "visit"),
+    "trust": ("zone", "conduit", "surface", "policy", "authorization", "proposal", "visit"),
     "equipment": (
         *("asset", "asset_tree", "asset_parts", "signals", "asset_external_id", "asset_views", "asset_reading"),
         *("family", "role", "model", "frame", "mount", "assembly", "fixture"),

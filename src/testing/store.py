@@ -15,8 +15,9 @@ import orjson
 import uuid_utils.compat
 
 from baton.application import ports
+from baton.application.caller import Caller
 from baton.application.fold_cache import FoldCache
-from baton.application.ports import NOTHING_KNOWN, Batch, Bookmark, Caller, CommandResult, EventRow, KeyClaim, Session
+from baton.application.ports import NOTHING_KNOWN, Batch, Bookmark, CommandResult, EventRow, KeyClaim, Session
 from baton.application.unit_of_work import decode_event
 from baton.domain.agent.language_model import ModelCall, model_calls
 from baton.domain.decision.decision import Inference
@@ -28,8 +29,8 @@ from baton.domain.run.logbooks import Channel, Observation, channels_of
 from baton.domain.shared.listing import Cursor, ListQuery, Order, Page, Summary, Where
 from baton.domain.shared.reads import LatestEvents, TextPart
 from baton.domain.shared.writes import Record
+from baton.domain.trust.authorization import AuthzResult
 from baton.domain.trust.conduit import Conduit, ConduitVerdict
-from baton.domain.trust.policy import AuthzResult
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from tests.api.test_mcp_progress import ProgressLog
 from tests.support.api.conduct_streams import open_conduct_stream
 from tests.support.api.mcp_clients import agent

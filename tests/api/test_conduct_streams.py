@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from baton.api.http import Request
 from baton.api.streams import ConductStream, OpenStreams, StreamIntervals
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from tests.support.api.callers import open_service_callers

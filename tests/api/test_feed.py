@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from baton.api.http import Request
 from baton.api.streams import EventStream, OpenStreams, StreamIntervals
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.kernel import Command

@@ -11,7 +11,7 @@ import pytest
 from baton.api.authentication import Authentication
 from baton.api.edge import Edge
 from baton.api.http import Request, Response
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.infrastructure.identity import ProviderClient, ProviderRegistry
 from tests.api.test_edge import assert_error

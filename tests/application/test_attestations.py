@@ -10,7 +10,7 @@ import pytest
 
 from baton.application import attestations
 from baton.application.attestations import COPIES, Attestations, AttestationSweeps, Attestor
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_events, load_row
 from baton.cli.composition.runtime import Runtime

@@ -10,23 +10,16 @@ import psycopg
 import pytest
 
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
-from baton.application.ports import Authorizer, Caller, FoldedStanding, GivenApproval, StoreUnavailableError
+from baton.application.caller import Caller, GivenApproval
+from baton.application.ports import Authorizer, FoldedStanding, StoreUnavailableError
 from baton.application.seeds import Seeds
 from baton.domain.access.actor import Actor, ActorKind, DeactivateActor, ReactivateActor, RegisterActor
 from baton.domain.agent.agent import DefineAgent, VersionAgent
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.trust.authorization import AuthzResult, Standing, judge, permitted_commands
 from baton.domain.trust.conduit import AccessDecision, ConduitVerdict, ListConduitVerdicts
-from baton.domain.trust.policy import (
-    Approval,
-    AuthzResult,
-    DefinePolicy,
-    Policy,
-    RevokePolicyGrant,
-    Standing,
-    judge,
-    permitted_commands,
-)
+from baton.domain.trust.policy import Approval, DefinePolicy, Policy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, DefineSurface
 from baton.domain.trust.visit import RecordVisitArrival, TakeControlOfSurface
 from baton.domain.trust.zone import DefineZone

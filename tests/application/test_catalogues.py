@@ -10,8 +10,9 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
-from baton.application.ports import Batch, Caller, Catalogue, CatalogueUnavailableError, EventRow, Job, StreamAppend
+from baton.application.ports import Batch, Catalogue, CatalogueUnavailableError, EventRow, Job, StreamAppend
 from baton.application.reactions import Dispatcher
 from baton.domain.data.acquisition import AcquisitionRecorded
 from baton.domain.data.catalogue import CataloguedDataset, CatalogueName, ListCatalogueEntries, RetryCatalogueEntry

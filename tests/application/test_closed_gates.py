@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.domain.access.actor import ActorKind, ActorRegistered
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
 from baton.domain.kernel import NIL

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.ports import Batch, Bookmark, Caller, FoldedStanding, Session, Store, StreamAppend
+from baton.application.caller import Caller
+from baton.application.ports import Batch, Bookmark, FoldedStanding, Session, Store, StreamAppend
 from baton.application.seeds import Seeds
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import (
@@ -27,8 +28,9 @@ from baton.domain.equipment.role import DefineRole
 from baton.domain.kernel import Call, Command, Event
 from baton.domain.shared.ports import ProviderFacts
 from baton.domain.shared.refusals import ConcurrencyError, IdempotencyClaimLostError, IdempotencyConflictError, Refusal
+from baton.domain.trust.authorization import Access, AuthzResult, deny
 from baton.domain.trust.conduit import AccessDecision, DefineConduit
-from baton.domain.trust.policy import Access, AuthzResult, RevokePolicyGrant, deny
+from baton.domain.trust.policy import RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, DefineSurface, SurfaceControl
 from baton.domain.trust.visit import (
     CheckInVisit,

@@ -6,8 +6,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.dry_runs import DryRunPorts, would_record
-from baton.application.ports import Batch, Caller
+from baton.application.ports import Batch
 from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.run.run import HoldRun, RunHeld
 from baton.domain.shared.signatures import Signature, SignatureVerdict

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.editions import (
     DatasetTombstones,
     EditionPublications,
     EditionWithdrawals,
     IdentifierRegistryUnavailableError,
 )
-from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_event_rows, load_row, require_state
 from baton.cli.composition.runtime import Runtime, RuntimePorts

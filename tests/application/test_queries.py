@@ -10,13 +10,14 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from baton.application.ports import Caller, FoldedStanding
+from baton.application.caller import Caller
+from baton.application.ports import FoldedStanding
 from baton.domain.access.actor import DeactivateActor, ForgetActor, ListActors, ReactivateActor, RegisterActor
 from baton.domain.access.edge_queries import GetMyAccess
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History, TimeTravel
+from baton.domain.trust.authorization import Access, AuthzResult, deny
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import Access, AuthzResult, deny
 from baton.domain.trust.visit import (
     CheckInVisit,
     HoldVisit,

@@ -13,8 +13,9 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.subscribers import BeamLossSubscriber, ProposalSubscriber, RunEndSubscriber
+from baton.application.caller import Caller
 from baton.application.long_work import TASKS
-from baton.application.ports import Batch, Caller, Clock, CommandResult, EventRow, Job, StreamAppend
+from baton.application.ports import Batch, Clock, CommandResult, EventRow, Job, StreamAppend
 from baton.application.reactions import Dispatcher, ReactionReader
 from baton.domain.access.actor import ActorKind, ActorRegistered, RegisterActor
 from baton.domain.agent.agent import DeprecateAgent

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.receptions import Receptions
 from baton.application.settings import FederationPeer, Settings
 from baton.application.unit_of_work import load_events, load_row, load_state

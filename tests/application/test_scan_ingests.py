@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.scan_ingests import ScanFiles, ScanIngests
 from baton.application.settings import Settings
 from baton.application.unit_of_work import load_events, load_state

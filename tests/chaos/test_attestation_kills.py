@@ -17,7 +17,7 @@ from uuid import UUID
 import pytest
 
 from baton.application.attestations import AT_ONCE
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.temporal import EmbeddedTemporal

@@ -15,7 +15,7 @@ from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionR
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import RecordedSettings, Settings, shown_settings
 from baton.cli.composition.runtime import SUBSCRIBERS, Runtime
 from baton.cli.doctor.examination import CHECKS, examine

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console import live, pages
 from baton.console.console import Console

@@ -11,7 +11,7 @@ import pytest
 
 from baton.api.http import Request
 from baton.api.streams import OpenStreams
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.cli.embedded.postgres import EmbeddedPostgres

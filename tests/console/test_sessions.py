@@ -11,7 +11,7 @@ import pytest
 
 from baton.api.authentication import Authentication
 from baton.api.http import Request
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.actions import safe_path

@@ -18,8 +18,8 @@ from baton.api.mcp.tools import tool_of
 from baton.api.openapi import openapi_document
 from baton.api.rest import OperationEndpoint
 from baton.application.authorization import PermissiveAuthorizer
+from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.ports import Caller
 from baton.application.queries import Queries
 from baton.application.service import Service
 from baton.application.settings import McpToolset, Settings

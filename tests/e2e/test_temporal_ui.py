@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 import baton.cli.worker
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.up import SEARCH_ATTRIBUTES
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure

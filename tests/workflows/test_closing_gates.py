@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.control import Reading
-from baton.application.ports import Caller
 from baton.application.unit_of_work import load_event_rows, require_state
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure

@@ -11,8 +11,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.conduct.conduct_work import Reconciler
-from baton.application.ports import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import open_conduct_engine

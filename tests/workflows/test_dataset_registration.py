@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import pytest
 from pydantic import JsonValue
 
+from baton.application.caller import Caller
 from baton.application.conduct.actions import ActionBody, UnknownActionError, touches
 from baton.application.control import Control, Timekeeper
 from baton.application.dataset_registrations import DatasetRegistrations, EndedProcedureSubscriber
-from baton.application.ports import Caller
 from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import require_state
 from baton.cli.composition.runtime import Runtime

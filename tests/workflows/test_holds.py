@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 import baton.cli.worker
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
 from baton.domain.equipment.asset_tree import RegisterAsset

@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 
 from baton.application.agents.agent_client import AgentClient
-from baton.application.ports import Caller, CommandResult
+from baton.application.caller import Caller
+from baton.application.ports import CommandResult
 from baton.application.proposals import Proposals
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
@@ -26,7 +27,7 @@ from baton.domain.operation.procedure.endings import HoldProcedure
 from baton.domain.operation.procedure.procedure import Procedure
 from baton.domain.run.hold_everything import HoldEverything
 from baton.domain.shared.refusals import ConcurrencyError, UnauthorizedError
-from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, RejectProposal, WithdrawProposal
 from baton.infrastructure.postgres.store import Pruner
 from baton.infrastructure.wall_clock import new_id

@@ -9,8 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.ports import Caller, CommandResult
+from baton.application.ports import CommandResult
 from baton.application.queues import QueueTurns
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal

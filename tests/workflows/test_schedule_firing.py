@@ -13,8 +13,9 @@ from temporalio.client import ScheduleUpdate, ScheduleUpdateInput
 from temporalio.service import RPCError
 
 from baton.activities.implementations import EngineAttempt
+from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.ports import Batch, Caller, CommandResult, Job, StreamAppend
+from baton.application.ports import Batch, CommandResult, Job, StreamAppend
 from baton.application.schedules.firings import Firings
 from baton.application.schedules.schedule_reconciliation import PREFIX, entry_of
 from baton.cli.embedded.postgres import EmbeddedPostgres

@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.access.actor import DeactivateActor, RegisterActor

@@ -11,7 +11,7 @@ from mcp_types import CallToolRequestParams, ElicitRequest, ElicitResult
 from mcp_types import ElicitRequestFormParams as Form
 from mcp_types.version import is_version_at_least
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.service import Service
 from baton.domain.shared.refusals import Forbidden, Refusal
 from baton.domain.trust.proposal import ApproveProposal, GetProposal, ProposalView

@@ -10,7 +10,8 @@ from uuid import UUID
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from baton.api.rest import answer_json
-from baton.application.ports import Caller, EventRow
+from baton.application.caller import Caller
+from baton.application.ports import EventRow
 from baton.application.service import Service
 from baton.domain.registry import Operation
 from baton.domain.run.run import ListRuns, RunStatus

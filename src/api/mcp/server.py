@@ -14,7 +14,8 @@ from baton.api.mcp.confirmation import ApprovalNotConfirmedError, confirm
 from baton.api.mcp.prompts import listed_prompts, prompt_result
 from baton.api.mcp.subscriptions import SessionSubscriptions, Subscriptions
 from baton.api.mcp.toolbox import Toolbox, tool_refusal, wire_json
-from baton.application.ports import Caller, WorkProgress
+from baton.application.caller import Caller
+from baton.application.ports import WorkProgress
 from baton.application.service import ProgressListener
 from baton.application.settings import McpToolset
 

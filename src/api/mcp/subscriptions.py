@@ -16,7 +16,8 @@ from mcp.shared.subscriptions import event_to_notification
 from baton.api.authentication import is_expired
 from baton.api.mcp.resources import Resources, WatchedResource
 from baton.api.streams import MAX_ROWS, AppendListener, OpenStreams, StreamIntervals
-from baton.application.ports import Bookmark, Caller
+from baton.application.caller import Caller
+from baton.application.ports import Bookmark
 from baton.application.queries import Feed
 
 MOST_WATCHED = 100

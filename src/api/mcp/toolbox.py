@@ -22,7 +22,8 @@ from baton.api.mcp.search import FoundOperation, FoundOperations, Index, SearchO
 from baton.api.mcp.toolsets import shows
 from baton.api.metrics import observe
 from baton.api.rest import answer_json
-from baton.application.ports import Caller, CommandResult
+from baton.application.caller import Caller
+from baton.application.ports import CommandResult
 from baton.application.service import ProgressListener, Service
 from baton.application.settings import McpToolset
 from baton.domain.kernel import Command, Document, Query, Value, omittable

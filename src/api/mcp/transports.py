@@ -19,7 +19,7 @@ from baton.api.mcp.subscriptions import SessionSubscriptions, Subscriptions
 from baton.api.mcp.toolbox import Toolbox
 from baton.api.parsing import from_query, refuse_repeated_keys
 from baton.api.streams import AppendListener, OpenStreams
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.queries import Feed
 from baton.application.service import Service
 from baton.application.settings import McpToolset, Settings

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import structlog
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
-from baton.application.ports import Caller, CommandResult
+from baton.application.ports import CommandResult
 from baton.domain.agent.conclusions import RecordAgentDecision
 from baton.domain.decision.decision import Decision, RegisterDecision, Span
 from baton.domain.kernel import NIL, Command

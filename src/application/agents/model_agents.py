@@ -11,8 +11,9 @@ import structlog
 
 from baton.application.agents.agent_client import AgentClient, in_process
 from baton.application.agents.model_consultation import ConsultationResult, ModelConsultation, Occasion
+from baton.application.caller import Caller
 from baton.application.long_work import RowWork
-from baton.application.ports import Caller, EventRow, LogbookMirror, StoreUnavailableError
+from baton.application.ports import EventRow, LogbookMirror, StoreUnavailableError
 from baton.application.unit_of_work import decode_event, load_event_rows
 from baton.domain.agent import conclusions, debrief
 from baton.domain.agent.agent import Agent
@@ -27,7 +28,7 @@ from baton.domain.run.run import Run
 from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.reads import Reads, events_of, find, require
 from baton.domain.shared.refusals import UnauthorizedError
-from baton.domain.trust.policy import COMPLETING
+from baton.domain.trust.authorization import COMPLETING
 
 log = structlog.get_logger()
 TASKS: Mapping[str, AgentTask] = {task.kind: task for task in (DEBRIEF, DRAFT)}  # the task of each kind of agent

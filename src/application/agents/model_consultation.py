@@ -13,9 +13,10 @@ import structlog
 from pydantic import ValidationError
 
 from baton.application.agents.agent_client import AgentClient
+from baton.application.caller import Caller
 from baton.application.commands import Commands, system_batch
 from baton.application.language_models import OFFLINE, ChatRequest, LanguageModelError, ModelProvider, Usage, chat_with_retry
-from baton.application.ports import Batch, Caller, Clock, People, Spending
+from baton.application.ports import Batch, Clock, People, Spending
 from baton.domain.agent.agent import Agent, SpendingTurn, reached_cap
 from baton.domain.agent.conclusions import AgentTask, Conclusion, Material, RunEnd, UnusableAnswerError
 from baton.domain.agent.language_model import ModelRef, Pricing, price_of

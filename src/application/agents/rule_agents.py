@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from baton.application.agents.agent_client import AgentClient, in_process
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.queries import PROJECTIONS, Queries
 from baton.application.unit_of_work import load_event_rows
 from baton.domain.agent import rule_agents as rules

@@ -6,7 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.agents.agent_client import AgentClient
-from baton.application.ports import CalendarEntry, Calendars, Caller, EventRow, Job
+from baton.application.caller import Caller
+from baton.application.ports import CalendarEntry, Calendars, EventRow, Job
 from baton.application.reactions import event_memo
 from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event

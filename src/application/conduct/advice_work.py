@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.ports import Caller, Job, WorkItem, WorkProgress
+from baton.application.ports import Job, WorkItem, WorkProgress
 from baton.application.unit_of_work import load_row
 from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.steering.steered_conduct import load_followed

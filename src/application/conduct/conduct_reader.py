@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-from baton.application.ports import Authorizer, Caller, Clock, IdGenerator, Store
+from baton.application.caller import Caller
+from baton.application.ports import Authorizer, Clock, IdGenerator, Store
 from baton.application.unit_of_work import UnitOfWork
 from baton.domain.data.procedure_files import FileRow
 from baton.domain.operation.conduct.estimates import Estimate, StepDuration, StepKey, conduct_estimate

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import TypeVar, cast
 from uuid import UUID
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_work import submitter
 from baton.application.conduct.ledger import Ledger, StreamVersions
-from baton.application.ports import Caller, Clock, EventRow, Store
+from baton.application.ports import Clock, EventRow, Store
 from baton.application.unit_of_work import decode_event, load_events, require_state
 from baton.domain.access.actor import Actor
 from baton.domain.agent.agent import Agent

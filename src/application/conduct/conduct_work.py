@@ -9,9 +9,10 @@ from uuid import UUID
 
 import structlog
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry
 from baton.application.conduct.conduct_reader import ConductFeed
-from baton.application.ports import Caller, Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
+from baton.application.ports import Clock, Engine, EngineView, Job, Store, WorkItem, WorkProgress
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_events, require_state
 from baton.domain.equipment.asset import Asset

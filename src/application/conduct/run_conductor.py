@@ -9,11 +9,12 @@ from uuid import UUID
 
 import structlog
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.conduct.conduct_record import RecordWatch, denial_reason
 from baton.application.conduct.conduct_work import ConductWork, submitter
 from baton.application.conduct.heartbeat import Attempt
-from baton.application.ports import Caller, Clock, Store
+from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_events, load_row, require_state
 from baton.domain.kernel import Command
 from baton.domain.operation.conduct.ends import ENDS, Leads

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.control import Control, ControlAccessDeniedError, SetpointOutOfLimitsError, limits_of
-from baton.application.ports import Caller
 from baton.domain.equipment.signals import SignalLimits, owners_of, tightest_limits
 from baton.domain.shared.reads import Reads
 

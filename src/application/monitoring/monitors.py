@@ -12,9 +12,10 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
+from baton.application.caller import Caller
 from baton.application.latest_queue import LatestQueue
 from baton.application.monitoring.observations import Observer, SignalObservation
-from baton.application.ports import Caller, IdGenerator, Store
+from baton.application.ports import IdGenerator, Store
 from baton.application.service import Service
 from baton.application.telemetry import error_location
 from baton.domain.access.actor import monitor_id

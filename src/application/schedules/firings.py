@@ -8,9 +8,10 @@ from uuid import UUID
 
 import structlog
 
+from baton.application.caller import Caller
 from baton.application.conduct.heartbeat import Attempt
 from baton.application.launches import Launches, TargetLaunch
-from baton.application.ports import Caller, Clock, Store
+from baton.application.ports import Clock, Store
 from baton.application.unit_of_work import StreamWatch, load_state
 from baton.domain.kernel import Command
 from baton.domain.operation.procedure.procedure import Procedure

@@ -10,9 +10,10 @@ from weakref import WeakValueDictionary
 import structlog
 
 from baton.application import ports
+from baton.application.caller import Caller
 from baton.application.commands import Commands, execute_with_retry, system_batch
 from baton.application.conduct.conduct_work import search_attributes
-from baton.application.ports import CalendarEntry, Calendars, CalendarView, Caller, EventRow, Job, Store
+from baton.application.ports import CalendarEntry, Calendars, CalendarView, EventRow, Job, Store
 from baton.application.reactions import event_memo
 from baton.application.telemetry import error_location
 from baton.application.unit_of_work import load_row, require_state

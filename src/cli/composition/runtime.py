@@ -15,6 +15,7 @@ from baton.application.agents.model_consultation import BudgetLock, ModelConsult
 from baton.application.agents.rule_agents import Expirer, Promoter, RunSupervisor
 from baton.application.attestations import Attestations, AttestationSweeps, Attestor
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
+from baton.application.caller import Caller
 from baton.application.catalogues import CatalogueSubscriber, CatalogueWork
 from baton.application.commands import Commands
 from baton.application.conduct.advice_work import AdviceWork
@@ -30,7 +31,7 @@ from baton.application.long_work import TaskWork, find_work
 from baton.application.mint_sweeps import MintSweeps
 from baton.application.monitoring.plant_monitors import registration_of
 from baton.application.plant import SIMULATOR_ONLY
-from baton.application.ports import Authorizer, Caller, SigningFailedError, Work
+from baton.application.ports import Authorizer, SigningFailedError, Work
 from baton.application.proposals import ApprovalWork, Proposals, ProposedWork, SettlementSubscriber
 from baton.application.publications import Publications
 from baton.application.queries import Feed, Queries

@@ -19,18 +19,9 @@ from baton.domain.agent.agent import AgentStatus
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import NIL
 from baton.domain.registry import Operation
+from baton.domain.trust.authorization import APPROVAL_REQUIRED, EvaluatePolicy, is_reachable
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import (
-    APPROVAL_REQUIRED,
-    DefinePolicy,
-    EvaluatePolicy,
-    ExtendPolicy,
-    ListPolicies,
-    Policy,
-    RevokePolicyGrant,
-    command_sets,
-    is_reachable,
-)
+from baton.domain.trust.policy import DefinePolicy, ExtendPolicy, ListPolicies, Policy, RevokePolicyGrant, command_sets
 from baton.domain.trust.surface import ListSurfaces
 
 GET_POLICY, GET_AGENT, GET_GROUP = map(query_named, ("get_policy", "get_agent", "get_group"))

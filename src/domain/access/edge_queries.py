@@ -13,7 +13,8 @@ from baton.domain.shared.event_view import EventView
 from baton.domain.shared.listing import Order, Page
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, ask, find, own_access, permitted_commands
-from baton.domain.trust.policy import Access, Policy, reachable_commands
+from baton.domain.trust.authorization import Access, reachable_commands
+from baton.domain.trust.policy import Policy
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Position = Annotated[int, Field(ge=0, le=2**63 - 1)]

@@ -10,7 +10,8 @@ from baton.domain.access.group import ACTIVE, Group, GroupMemberAdded, GroupMemb
 from baton.domain.kernel import Call, JudgedVerb, Outcome, Verb
 from baton.domain.shared.ports import Ports
 from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, own_access, permitted_commands, require
-from baton.domain.trust.policy import POLICIES_BY_SURFACE, DefinePolicy, Policy, exceeds
+from baton.domain.trust.authorization import exceeds
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, DefinePolicy, Policy
 
 MAX_MEMBERS = 10_000
 

@@ -12,7 +12,8 @@ from baton.domain.shared.ports import Ports, ProviderFacts
 from baton.domain.shared.reads import Reads, all_members_of, ask, find_all, own_access, record_of
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.writes import Drop, Put
-from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy, exceeds, listed_groups
+from baton.domain.trust.authorization import exceeds, listed_groups
+from baton.domain.trust.policy import POLICIES_BY_SURFACE, Policy
 
 TokenText = Annotated[str, Field(min_length=1, max_length=500)]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from baton.domain.shared.listing import ListQuery, Summary, Where
     from baton.domain.shared.ports import Ports
     from baton.domain.shared.writes import Record
-    from baton.domain.trust.policy import Access
+    from baton.domain.trust.authorization import Access
 
 S = TypeVar("S", bound="State")
 R = TypeVar("R", bound="Record")

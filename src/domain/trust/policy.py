@@ -1,11 +1,10 @@
 """A policy: an allow-list. It permits each listed principal, and each member of a listed group, each listed command on one
-conduit arriving on one surface; at once, or once a second person approves. The authorization rule is here too: whether a
-caller may give a command, and which policies say so."""
+conduit arriving on one surface; at once, or once a second person approves."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, Self, assert_never
+from typing import Annotated, Self, assert_never
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -21,22 +20,21 @@ from baton.domain.kernel import (
     JudgedCreation,
     JudgedVerb,
     Outcome,
-    Query,
     SortedSet,
     State,
     Value,
     Verb,
     copy_with,
 )
-from baton.domain.registry import REGISTRY, Operation
+from baton.domain.registry import REGISTRY
 from baton.domain.shared.annotations import Seconds
 from baton.domain.shared.listing import NamedListQuery, Summary
-from baton.domain.shared.reads import Reads, find_all, is_permitted, require, require_all
-from baton.domain.shared.refusals import Invalid, UnauthorizedError
+from baton.domain.shared.reads import Reads, find_all, require, require_all
+from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText
 from baton.domain.shared.writes import Enlist
-from baton.domain.trust.conduit import AccessDecision, Conduit
-from baton.domain.trust.surface import SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP, Surface
+from baton.domain.trust.conduit import Conduit
+from baton.domain.trust.surface import Surface
 
 POLICIES_BY_SURFACE = "policy-of"  # Look-up kind: the policies of one conduit and surface.
 DEFAULT_EXPIRY_SECONDS = 86400  # How long a proposal may be approved where its policy does not say.
@@ -362,240 +360,3 @@ class ListPolicies(NamedListQuery):
 
     conduit_id: UUID | None = None
     surface_id: UUID | None = None
-
-
-class PolicyEvaluation(Value):
-    """What a policy would say to a call, and why."""
-
-    decision: AccessDecision
-    reason: str | None
-    determining_policies: tuple[UUID, ...]
-
-
-@policy.query(get="/{policy_id}/evaluate", returns=PolicyEvaluation)
-class EvaluatePolicy(Query):
-    """What this one policy would say to a call; for fault-finding, only the seam authorizes.
-
-    Of groups, listed members count; what a token may claim is known only when it calls.
-    """
-
-    evaluated_principal_id: UUID
-    evaluated_command_name: CommandName
-    evaluated_conduit_id: UUID
-    evaluated_surface_id: UUID
-
-    def answer(self, policy: Policy, call: Call) -> Reads[PolicyEvaluation]:
-        asked = (self.evaluated_principal_id, self.evaluated_command_name)
-        place = (self.evaluated_conduit_id, self.evaluated_surface_id)
-        groups = yield from listed_groups([policy], self.evaluated_principal_id)
-        verdict = judge(Standing(actor=None), [policy], *asked, *place, group_ids=groups)
-        shown = {name: getattr(verdict, name) for name in PolicyEvaluation.model_fields}
-        return PolicyEvaluation(**shown)
-
-
-def listed_groups(policies: Iterable[Policy], principal_id: UUID) -> Reads[frozenset[UUID]]:
-    """Return the groups that these policies permit and that list a principal; what its tokens may claim is not known."""
-    groups = yield from find_all(Group, {id for policy in policies for id in policy.permitted_group_ids})
-    return frozenset(group.id for group in groups.values() if group.has(principal_id, None))
-
-
-class PermissionsView(Value):
-    """The commands that a policy permits a principal."""
-
-    policy_id: UUID
-    evaluated_principal_id: UUID
-    evaluated_conduit_id: UUID
-    evaluated_surface_id: UUID
-    permitted_commands: SortedSet[str]
-    incomplete: Literal[False]
-
-
-@policy.query(get="/{policy_id}/permissions", returns=PermissionsView, refuses=[UnauthorizedError])
-class ListPermissions(Query):
-    """What this one policy permits a principal; other people's need the permission ListPermissionsOfOthers."""
-
-    personal: ClassVar[bool] = True
-    evaluated_principal_id: UUID
-    evaluated_conduit_id: UUID
-    evaluated_surface_id: UUID
-
-    def answer(self, policy: Policy, call: Call) -> Reads[PermissionsView]:
-        if self.evaluated_principal_id != call.principal_id and not (yield from is_permitted("ListPermissionsOfOthers")):
-            detail = "Reading the permissions of others needs ListPermissionsOfOthers; ask an administrator for it."
-            raise UnauthorizedError(detail, reason="permissions_of_others")
-        evaluated = dict(self)
-        groups = yield from listed_groups([policy], self.evaluated_principal_id)
-        commands = permitted_commands(Standing(actor=None), [policy], *evaluated.values(), group_ids=groups)
-        return PermissionsView(policy_id=policy.id, permitted_commands=commands, incomplete=False, **evaluated)
-
-
-COMPLETING = frozenset({"RecordAgentDecision", "AppendInferences", "AppendRunLogbookEntries"})
-"""The commands by which an agent that was suspended meanwhile may complete the work of a lease it holds."""
-
-
-APPROVAL_REQUIRED = "approval_required"
-
-
-class ApprovalRequiredError(UnauthorizedError, reason=APPROVAL_REQUIRED):
-    """The caller holds this command only with approval, and this call cannot become a proposal."""
-
-    policy_ids: tuple[UUID, ...] = ()  # Those that permit it with approval.
-
-    @classmethod
-    def for_command(cls, command_name: str, policy_ids: tuple[UUID, ...]) -> Self:
-        """Return the refusal of a command that these policies permit with approval."""
-        refusal = cls(f"{command_name} needs the approval of a second person here; call it over REST or MCP to propose it.")
-        refusal.policy_ids = policy_ids
-        return refusal
-
-
-@dataclass(frozen=True)
-class AuthzResult:
-    """A verdict; on Deny no policy determined it, since nothing permits by default, unless it permits with approval."""
-
-    decision: AccessDecision
-    reason: str | None = None
-    determining_policies: tuple[UUID, ...] = ()
-
-    @property
-    def allowed(self) -> bool:
-        return self.decision is AccessDecision.ALLOW
-
-    @property
-    def needs_approval(self) -> bool:
-        return self.reason == APPROVAL_REQUIRED
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What is known of a principal: its actor, if it has one, and the state of its agent."""
-
-    actor: Actor | None
-    agent_versioned: bool = True
-    agent_suspended: bool = False
-
-    @property
-    def objection(self) -> str | None:
-        """Why the principal may not act at all, if so."""
-        if self.actor is None:
-            return None
-        if not self.actor.active:
-            return "principal_deactivated"
-        return None if self.agent_versioned else "agent_not_versioned"
-
-    def objection_to(self, command_name: str, completing: bool) -> str | None:
-        """Return why the principal may not call a command; a suspended agent may complete what it began."""
-        lenient = completing and self.agent_suspended and command_name in COMPLETING
-        return None if lenient and self.objection == "agent_not_versioned" else self.objection
-
-
-def deny(reason: str) -> AuthzResult:
-    """Return the denial for this reason."""
-    return AuthzResult(AccessDecision.DENY, reason)
-
-
-def judge(
-    standing: Standing,
-    policies: Iterable[Policy],
-    principal_id: UUID,
-    command_name: str,
-    conduit_id: UUID,
-    surface_id: UUID,
-    *,
-    group_ids: frozenset[UUID] = frozenset(),
-    approved_under: frozenset[UUID] = frozenset(),
-    completing: bool = False,
-) -> AuthzResult:
-    """Allow when a policy of exactly this conduit and surface lists the command and the principal or one of its groups;
-    where all that do ask for an approval, only when one of them is among those under which it was approved."""
-    if objection := standing.objection_to(command_name, completing):
-        return deny(objection)
-    applicable = [policy for policy in policies if policy.conduit_id == conduit_id and policy.surface_id == surface_id]
-    if not applicable:
-        return deny("no_applicable_policy")
-    listing = [policy for policy in applicable if policy.names(principal_id, group_ids)]
-    if not listing:
-        return deny("principal_not_permitted")
-    permitting = [policy for policy in listing if policy.permits(command_name)]
-    if not permitting:
-        return deny("command_not_permitted")
-    outright = [policy for policy in permitting if policy.approval is None]
-    if allowing := outright or [policy for policy in permitting if policy.id in approved_under]:
-        return AuthzResult(AccessDecision.ALLOW, determining_policies=tuple(sorted(policy.id for policy in allowing)))
-    asking = tuple(sorted(policy.id for policy in permitting))
-    return AuthzResult(AccessDecision.DENY, APPROVAL_REQUIRED, asking)
-
-
-def permitted_commands(
-    standing: Standing,
-    policies: Iterable[Policy],
-    principal_id: UUID,
-    conduit_id: UUID,
-    surface_id: UUID,
-    *,
-    group_ids: frozenset[UUID] = frozenset(),
-) -> frozenset[str]:
-    """Return every command the principal could call here without approval: the union over the policies that would allow."""
-    here = (policy for policy in policies if (policy.conduit_id, policy.surface_id) == (conduit_id, surface_id))
-    outright = (policy for policy in here if policy.approval is None)
-    return frozenset() if standing.objection else held_commands(outright, principal_id, group_ids)
-
-
-def held_commands(policies: Iterable[Policy], principal_id: UUID, group_ids: frozenset[UUID]) -> frozenset[str]:
-    """Return every command that these policies permit a principal who belongs to these groups, at once or with approval, on
-    whatever conduit and surface, active or not."""
-    listing = [policy for policy in policies if policy.names(principal_id, group_ids)]
-    return frozenset().union(*(policy.permitted_commands for policy in listing))
-
-
-Holder = tuple[UUID, frozenset[UUID]]  # A principal, and the groups it belongs to.
-
-
-def exceeds(policies: Collection[Policy], one: Holder, other: Holder) -> bool:
-    """Return whether one holds anything that the other does not, or at once what the other holds only with approval."""
-    outright = [policy for policy in policies if policy.approval is None]
-    return any(held_commands(among, *one) - held_commands(among, *other) for among in (outright, policies))
-
-
-@dataclass(frozen=True)
-class Access:
-    """What a caller may do here and why: its groups, and the policies that name it or one of them."""
-
-    groups: tuple[Group, ...]
-    policies: tuple[Policy, ...]
-
-    @property
-    def group_ids(self) -> frozenset[UUID]:
-        """The groups that it belongs to."""
-        return frozenset(group.id for group in self.groups)
-
-    @property
-    def permitted(self) -> frozenset[str]:
-        """What it may do at once."""
-        return self._commands(policy for policy in self.policies if policy.approval is None)
-
-    @property
-    def with_approval(self) -> frozenset[str]:
-        """What becomes a proposal when it is called."""
-        return self._commands(policy for policy in self.policies if policy.approval is not None) - self.permitted
-
-    def _commands(self, policies: Iterable[Policy]) -> frozenset[str]:
-        return frozenset().union(*(policy.permitted_commands for policy in policies))
-
-
-def reachable_commands(permitted: frozenset[str], kind: ActorKind | None, surface_id: UUID) -> frozenset[str]:
-    """Return those of the permitted names that a call by this kind of actor on this surface can reach.
-
-    Left out are operations for other kinds of actor, those that this surface does not have, and inner commands.
-    """
-    if surface_id == NIL:
-        return permitted
-    reached = {operation.command_name for operation in REGISTRY if is_reachable(operation, kind, surface_id)}
-    return permitted & (reached | (REGISTRY.permissions - REGISTRY.inner))
-
-
-def is_reachable(operation: Operation, kind: ActorKind | None, surface_id: UUID) -> bool:
-    """Return whether a call by this kind of actor on this surface can reach an operation, whatever policies permit."""
-    if operation.callers and kind not in operation.callers:
-        return False
-    return operation.mcp or surface_id not in (SYSTEM_MCP_STDIO, SYSTEM_MCP_STREAMABLE_HTTP)

@@ -11,9 +11,9 @@ import psycopg
 import structlog
 import uuid_utils.compat
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
+from baton.domain.trust.authorization import AuthzResult
 from baton.domain.trust.conduit import Conduit
-from baton.domain.trust.policy import AuthzResult
 from baton.infrastructure.postgres.pool import Pool
 
 log = structlog.get_logger()

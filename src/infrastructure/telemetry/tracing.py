@@ -18,7 +18,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from temporalio.contrib.opentelemetry import TracingInterceptor
 
 from baton.application.boot_guards import OTLP_EXPORTER
-from baton.application.ports import Caller, CommandResult
+from baton.application.caller import Caller
+from baton.application.ports import CommandResult
 from baton.application.service import ProgressListener, Service
 from baton.application.settings import Settings, TraceExporter
 from baton.domain.kernel import Command, Query

@@ -11,8 +11,9 @@ from baton.domain.access.group import DefineGroup, Group
 from baton.domain.access.group_members import AddGroupMember
 from baton.domain.access.subject_binding import BindActorSubject
 from baton.domain.kernel import SYSTEM_CONDUIT
+from baton.domain.trust.authorization import Access
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.policy import Access, DefinePolicy, RevokePolicyGrant
+from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP, SYSTEM_MCP_STREAMABLE_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import World, expect_refusal, new_id
 

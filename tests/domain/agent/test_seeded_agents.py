@@ -7,7 +7,7 @@ from baton.domain.agent.agent import AgentStatus
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
 from baton.domain.agent.seeded_agents import SEEDED
 from baton.domain.contexts import REGISTRY
-from baton.domain.trust.policy import COMPLETING
+from baton.domain.trust.authorization import COMPLETING
 from tests.support.domain.agents import agent_of, agent_world, seed_agent
 from tests.support.tables import for_each
 

@@ -4,7 +4,7 @@ from itertools import product
 
 from baton.domain.access.actor import Actor, ActorKind
 from baton.domain.agent.seeded_agents import SEEDED
-from baton.domain.trust.policy import Standing
+from baton.domain.trust.authorization import Standing
 from tests.support.domain.world import START, new_id
 from tests.support.tables import for_each
 

@@ -9,8 +9,9 @@ import pytest
 
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import SYSTEM_CONDUIT
+from baton.domain.trust.authorization import Standing, judge
 from baton.domain.trust.conduit import ConduitDefined
-from baton.domain.trust.policy import ABOUT_OTHERS, OF_THE_PLANT, DefinePolicy, Policy, Standing, command_sets, judge
+from baton.domain.trust.policy import ABOUT_OTHERS, OF_THE_PLANT, DefinePolicy, Policy, command_sets
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
 

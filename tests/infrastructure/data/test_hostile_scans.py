@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from baton.application.caller import Caller
 from baton.application.long_work import TaskWork
-from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.data.scan import SCAN_INGEST, IngestScan, InvalidScanFileError

@@ -4,10 +4,10 @@ import asyncio
 
 import psycopg
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.seeds import Seeds
+from baton.domain.trust.authorization import AuthzResult
 from baton.domain.trust.conduit import AccessDecision
-from baton.domain.trust.policy import AuthzResult
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.postgres.authorization_log import PostgresVerdictLog
 from baton.infrastructure.postgres.pool import Pool

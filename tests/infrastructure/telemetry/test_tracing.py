@@ -15,7 +15,7 @@ from opentelemetry.trace import Status, StatusCode
 from baton.api.app import create_app
 from baton.api.edge import Edge
 from baton.application.boot_guards import boot_objections
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.service import Service
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime

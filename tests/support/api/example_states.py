@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from baton.application.caller import Caller
 from baton.application.commands import system_batch
-from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.access.subject_binding import BindActorSubject

@@ -8,8 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.authorization import PermissiveAuthorizer
+from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.ports import Authorizer, Caller, CommandResult, Store
+from baton.application.ports import Authorizer, CommandResult, Store
 from baton.application.queries import Queries
 from baton.domain.kernel import Command, Query
 from baton.domain.trust.surface import SYSTEM_HTTP

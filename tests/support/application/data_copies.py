@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.attestations import Attestations, AttestationSweeps
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.unit_of_work import load_events, load_state
 from baton.cli.composition.runtime import Runtime
 from baton.domain.data.attestation import Attestation

@@ -11,7 +11,8 @@ from baton.application.agents.agent_client import AgentClient
 from baton.application.agents.model_agents import ModelAgents, Regenerations
 from baton.application.agents.model_consultation import BudgetLock, ModelConsultation
 from baton.application.authorization import PolicyAuthorizer
-from baton.application.ports import Batch, Caller, CommandResult, EventRow, Spending, StoreUnavailableError
+from baton.application.caller import Caller
+from baton.application.ports import Batch, CommandResult, EventRow, Spending, StoreUnavailableError
 from baton.application.seeds import Seeds
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import DeactivateActor

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
+from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.conduct.actions import ActionBody
 from baton.application.conduct.conduct_record import ConductRecord, RecordWatch, StepPlan, StepPlans
@@ -21,7 +22,7 @@ from baton.application.conduct.step_effects import StepEffects
 from baton.application.conduct.step_execution import Limits, StepRunner, Worker
 from baton.application.control import Control, Timekeeper
 from baton.application.plant import ControlRoute, SimulatedMotor, Substrate
-from baton.application.ports import Authorizer, Batch, Caller, CommandResult, FoldedStanding, StreamAppend
+from baton.application.ports import Authorizer, Batch, CommandResult, FoldedStanding, StreamAppend
 from baton.application.unit_of_work import decode_event
 from baton.domain.kernel import Call, Command, Event
 from baton.domain.operation.conduct.conduct import ConductProcedure
@@ -52,7 +53,7 @@ from baton.domain.recipe.recipe import DefineRecipe
 from baton.domain.safety.clearance import CURRENT, ClearanceActivated, ClearanceRegistered, binding_keys
 from baton.domain.safety.hazards import RecordBinding
 from baton.domain.shared.writes import Enlist
-from baton.domain.trust.policy import Access, AuthzResult, deny
+from baton.domain.trust.authorization import Access, AuthzResult, deny
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.devices import Motor

@@ -13,12 +13,13 @@ from uuid import UUID
 import orjson
 
 from baton.application.authorization import PermissiveAuthorizer, PolicyAuthorizer, PrincipalStandings
+from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.control import Quality, Reading
 from baton.application.monitoring.monitors import MonitorAccount, MonitorIntervals
 from baton.application.monitoring.observations import ControlObserver, permit_signals, supply_signals
 from baton.application.monitoring.plant_monitors import EnclosureMonitor, StalePermits, SupplyMonitor
-from baton.application.ports import Authorizer, Caller, EventRow, Store
+from baton.application.ports import Authorizer, EventRow, Store
 from baton.application.queries import Queries
 from baton.application.seeds import Seeds
 from baton.application.service import Service

@@ -12,8 +12,9 @@ from uuid import UUID
 import pytest
 
 from baton.application.authorization import PermissiveAuthorizer
+from baton.application.caller import Caller
 from baton.application.commands import Commands
-from baton.application.ports import Batch, Caller, CommandResult, StreamAppend
+from baton.application.ports import Batch, CommandResult, StreamAppend
 from baton.domain.kernel import Call, Command
 from baton.domain.shared.refusals import Conflict, Refusal
 from baton.domain.shared.writes import Claim, Enlist, Put

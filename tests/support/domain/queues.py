@@ -42,7 +42,7 @@ def item_of(world: World, id: UUID, item_id: UUID) -> QueueItem:
 
 def titles_of(world: World, id: UUID) -> list[str]:
     """Return the titles of the items that have not ended, in order."""
-    return [item.title for item in queue_of(world, id).unended]
+    return [item.title for item in queue_of(world, id).remaining]
 
 
 def attempt_of(world: World, id: UUID, item_id: UUID) -> dict[str, Any]:

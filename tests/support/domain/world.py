@@ -35,7 +35,7 @@ from baton.domain.shared.reads import (
 )
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.writes import Also, Answer, Claim, Delist, Drop, Enlist, Enter, Put, Record, Release
-from baton.domain.trust.policy import Access
+from baton.domain.trust.authorization import Access
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from temporalio.client import Client
 
+from baton.application.caller import Caller
 from baton.application.conduct.actions import Actions
 from baton.application.conduct.compute import Compute
 from baton.application.conduct.ledger import Ledger
 from baton.application.control import WRITE_TIMEOUT, Control, ControlLimits, Fence, Reading, limits_of
-from baton.application.ports import Caller, CommandResult
+from baton.application.ports import CommandResult
 from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
 from baton.cli.composition.runtime import Runtime

@@ -23,7 +23,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import Worker
 
 from baton.application.agents.model_agents import LeaseResult
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.queues import queue_job
 from baton.application.settings import Settings
 from baton.cli.embedded.postgres import EmbeddedPostgres

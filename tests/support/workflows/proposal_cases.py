@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Caller, CommandResult, EventRow
+from baton.application.caller import Caller
+from baton.application.ports import CommandResult, EventRow
 from baton.application.proposals import Proposals
 from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import SYSTEM_CONDUIT, Command

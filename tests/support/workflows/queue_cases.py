@@ -10,7 +10,8 @@ from uuid import UUID
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from baton.application.ports import Caller, CommandResult
+from baton.application.caller import Caller
+from baton.application.ports import CommandResult
 from baton.application.queues import QueueSubscriber
 from baton.application.reactions import Dispatcher
 from baton.application.unit_of_work import load_state

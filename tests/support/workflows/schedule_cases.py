@@ -8,7 +8,7 @@ from uuid import UUID
 
 from temporalio.client import ScheduleHandle, WorkflowExecutionStatus
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.schedules.schedule_reconciliation import PREFIX, ScheduleTriggers
 from baton.application.unit_of_work import decode_event
 from baton.domain.access.actor import RegisterActor

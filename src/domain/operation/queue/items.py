@@ -16,7 +16,7 @@ from baton.domain.shared.canonical import derived_uuid7
 from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.text import FreeText, Text
 
-MAX_UNENDED = 1000  # Items of a queue that have not ended.
+MAX_REMAINING = 1000  # Items of a queue that have not ended.
 MAX_ENDED = 1000  # Items that have ended and are kept: the last ones.
 
 

@@ -28,7 +28,7 @@ from baton.domain.operation.launch.target_checks import TargetSources, check_tar
 from baton.domain.operation.launch.targets import StoredTarget, stored_target
 from baton.domain.operation.queue import items as queue_items
 from baton.domain.operation.queue.items import (
-    MAX_UNENDED,
+    MAX_REMAINING,
     InvalidQueueItemTargetError,
     Items,
     QueueItem,
@@ -81,14 +81,14 @@ class Queue(State):
     item_count: int = 0  # How many were ever added.
 
     @property
-    def unended(self) -> Items:
+    def remaining(self) -> Items:
         """The running item, then those that wait, in their order."""
         return self.ahead if self.running is None else (self.running, *self.ahead)
 
     @property
     def items(self) -> Items:
         """Every item that is kept: those that have ended, as they ended, the running one, and those that wait."""
-        return (*self.ended, *self.unended)
+        return (*self.ended, *self.remaining)
 
     @property
     def running_item_id(self) -> UUID | None:
@@ -254,13 +254,13 @@ def evolve(queue: Queue, event: QueueEvent) -> Queue:
         case QueueItemStarted():
             ids = {"attempt": event.attempt, "run_id": event.run_id, "procedure_id": event.procedure_id}
             now = {"status": queue_items.RUNNING, "code": None, "detail": None, "started_at": event.occurred_at}
-            started = unended_item(queue, event.item_id).with_values(**ids, **now)
+            started = remaining_item(queue, event.item_id).with_values(**ids, **now)
             return copy_with(queue, running=started, ahead=queue_items.without_item(queue.ahead, event.item_id))
         case QueueItemBlocked():
             nothing = {"run_id": None, "procedure_id": None, "started_at": None}
             why = {"status": queue_items.BLOCKED, "code": event.code, "detail": event.detail}
-            blocked = unended_item(queue, event.item_id).with_values(attempt=event.attempt, **nothing, **why)
-            rest = without_unended(queue, event.item_id)
+            blocked = remaining_item(queue, event.item_id).with_values(attempt=event.attempt, **nothing, **why)
+            rest = without_item(queue, event.item_id)
             return copy_with(rest, ahead=(blocked, *rest.ahead))
         case QueueItemRemoved():
             return with_ended(queue, event, queue_items.REMOVED, None, event.reason)
@@ -274,14 +274,14 @@ def evolve(queue: Queue, event: QueueEvent) -> Queue:
             assert_never(event)
 
 
-def unended_item(queue: Queue, item_id: UUID) -> QueueItem:
+def remaining_item(queue: Queue, item_id: UUID) -> QueueItem:
     """Return an item that has not ended."""
-    item = queue_items.find_item(queue.unended, item_id)
+    item = queue_items.find_item(queue.remaining, item_id)
     assert item is not None, "what something becomes of has not ended"
     return item
 
 
-def without_unended(queue: Queue, item_id: UUID) -> Queue:
+def without_item(queue: Queue, item_id: UUID) -> Queue:
     """Return the queue without an item that has not ended."""
     if queue.running is not None and queue.running.item_id == item_id:
         return copy_with(queue, running=None)
@@ -291,13 +291,13 @@ def without_unended(queue: Queue, item_id: UUID) -> Queue:
 def with_ended(queue: Queue, event: ItemEnd, status: QueueItemStatus, code: str | None, detail: str | None) -> Queue:
     """Return the queue after an item has ended so."""
     end = {"status": status, "code": code, "detail": detail, "ended_at": event.occurred_at}
-    item = unended_item(queue, event.item_id).with_values(**end)
-    return copy_with(without_unended(queue, event.item_id), ended=queue_items.append_ended(queue.ended, item))
+    item = remaining_item(queue, event.item_id).with_values(**end)
+    return copy_with(without_item(queue, event.item_id), ended=queue_items.append_ended(queue.ended, item))
 
 
 def edited_item(queue: Queue, event: QueueItemEdited) -> QueueItem:
     """Return an item as it was edited; one that has something else to do, or at another time, is not blocked."""
-    item, values = unended_item(queue, event.item_id), {name: value for name, value in event if name != "item_id"}
+    item, values = remaining_item(queue, event.item_id), {name: value for name, value in event if name != "item_id"}
     judged_anew = (item.target, item.not_before) != (event.target, event.not_before)
     return (item.as_waiting() if judged_anew else item).with_values(**values)
 
@@ -412,8 +412,8 @@ class AddQueueItems(JudgedVerb[Queue, TargetSources]):
             refuse_begun(self, require_item(queue, self.before_item_id))
         for item in self.items:
             check_target(item.target, sources, call, InvalidQueueItemTargetError)
-        if (count := len(queue.unended) + len(self.items)) > MAX_UNENDED:
-            detail = f"A queue has at most {MAX_UNENDED} items that have not ended, and these would be {count}; add fewer."
+        if (count := len(queue.remaining) + len(self.items)) > MAX_REMAINING:
+            detail = f"A queue has at most {MAX_REMAINING} items that have not ended, and these would be {count}; add fewer."
             raise self.cannot("too_many", detail, count=count)
         by: dict[str, Any] = {"added_by": call.principal_id, "surface_id": call.surface_id, "conduit_id": call.conduit_id}
         added = tuple(

@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.data.attestation import ByteReading, CompleteAttestation

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from baton.application.caller import Caller
 from baton.application.commands import system_batch
-from baton.application.ports import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus

@@ -9,12 +9,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from baton.application.ports import Caller
+from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
 from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import NIL, Command
-from baton.domain.trust.policy import ApprovalRequiredError
+from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import ExpireProposal, RecordProposalOutcome
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.wall_clock import clock, new_id
