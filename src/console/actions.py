@@ -167,7 +167,7 @@ class CommandForms:
         context = {
             "operation": operation,
             "label": words_of(operation.name) if operation.target is None else verb_label(operation),
-            "about": await subject_of(operation, form.target, desk),
+            "about": await subject_of(form, desk),
             "fields": [one for one in fields if is_shown(one, asked)],
             "more": [one for one in fields if not is_shown(one, asked)],
             "hidden": {name: typed[name] for name in (operation.target, *operation.path_fields) if name and name in typed},
@@ -249,8 +249,9 @@ def label_with_state(name: str, axis: str, item: Mapping[str, Any]) -> str:
     return f"{name} ({words_of(state)})" if state else name
 
 
-async def subject_of(operation: Operation, target: str | None, desk: Desk) -> dict[str, Any] | None:
-    """Return the thing that a command is about: its name and its page, as far as the person may see it."""
+async def subject_of(form: FilledForm, desk: Desk) -> dict[str, Any] | None:
+    """Return the thing that a command is about, and which part of it: names and page, as far as the person may see it."""
+    operation, target = form.operation, form.target
     aggregate = operation.aggregate
     if target is None or aggregate is None or operation.target != aggregate.id_name:
         return None
@@ -262,7 +263,15 @@ async def subject_of(operation: Operation, target: str | None, desk: Desk) -> di
         "name": name,
         "href": href_of(aggregate, target),
         "state": (view or {}).get(aggregate.axis),
+        "part": next((part_name(view or {}, one) for one in form.fields if one.kind == "given_id"), None),
     }
+
+
+def part_name(view: Mapping[str, Any], given: FormField) -> str | None:
+    """Return the name of the part of a thing that a form is about; none where it has no name, or is not seen."""
+    parts = (part for parts in view.values() if isinstance(parts, list) for part in parts if isinstance(part, dict))
+    found = next((part for part in parts if part.get(given.name) == given.value), {})
+    return found.get("title") or found.get("name")
 
 
 def named_field(form: FilledForm, code: str) -> str | None:

@@ -104,6 +104,8 @@ async def test_everything_is_held_with_one_command_and_stopped_by_name(daily_ser
 
     await until(only_the_procedure_is_left)
     assert (await daily_service.answer("abort", "Beside it"))["status"] == "Aborted"
+    for name in ("Load step 2", "Beside it"):
+        assert (await daily_service.baton("watch", name)).returncode == 1
 
 
 async def test_dry_runs_record_nothing(daily_service: DailyService) -> None:

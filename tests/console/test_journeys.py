@@ -11,7 +11,15 @@ from uuid import UUID
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.console.browser import BROWSER, PHONE, open_browser, open_window, serious_findings, take_picture
+from tests.support.console.browser import (
+    BROWSER,
+    PHONE,
+    open_browser,
+    open_window,
+    serious_findings,
+    submit_dialog,
+    take_picture,
+)
 from tests.support.console.colleagues import TIDIER, Colleagues, employ_colleagues
 from tests.support.console.console_stack import LENA, MIRA, ConsoleStack, running_console_stack
 from tests.support.console.furnishing import furnish
@@ -90,15 +98,6 @@ async def start_procedure(page: Page, console: ConsoleStack) -> None:
     await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
     await page.get_by_role("button", name="Start", exact=True).click()
     await page.wait_for_url(re.compile("/console/procedures/"), timeout=20_000)
-
-
-async def submit_dialog(page: Page, button: str, **fields: str) -> None:
-    """Fill in the form in the dialog, and send it."""
-    dialog = page.get_by_role("dialog")
-    for label, text in fields.items():
-        await dialog.get_by_label(label.replace("_", " ")).fill(text)
-    await dialog.get_by_role("button", name=button, exact=True).click()
-    await expect(dialog).to_be_hidden()
 
 
 async def test_mira_signs_in_at_the_provider_and_out_again(browser: Browser, console: ConsoleStack) -> None:

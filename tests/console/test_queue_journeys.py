@@ -12,7 +12,16 @@ from playwright.async_api import Browser, Page, expect
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.operation.queue.item_records import EndQueueItem, StartQueueItem
-from tests.support.console.browser import BROWSER, DESK, PHONE, open_browser, open_window, serious_findings, take_picture
+from tests.support.console.browser import (
+    BROWSER,
+    DESK,
+    PHONE,
+    open_browser,
+    open_window,
+    serious_findings,
+    submit_dialog,
+    take_picture,
+)
 from tests.support.console.hall import Hall, open_hall
 from tests.support.console.queued import open_queue, record, titles_of, waiting_items
 from tests.support.databases import fresh_database
@@ -78,22 +87,20 @@ def row(page: Page, title: str) -> Any:
     return page.locator("ol.queue > li", has=page.get_by_role("heading", name=title)).first
 
 
-async def submit_dialog(page: Page, button: str, **fields: str) -> None:
-    """Fill in the form in the dialog, and send it."""
-    dialog = page.get_by_role("dialog")
-    for label, text in fields.items():
-        await dialog.get_by_label(label.replace("_", " ")).fill(text)
-    await dialog.get_by_role("button", name=button, exact=True).click()
-    await expect(dialog).to_be_hidden()
-
-
 async def drag(page: Page, title: str, to: str, *, below: bool = False) -> None:
-    """Drag an item by its handle above another one, or below it."""
+    """Drag an item by its handle above another one, or below it; the list stands still once the item is held."""
     await row(page, to).evaluate("(row) => row.scrollIntoView({ block: 'start' })")
-    handle = await until(row(page, title).locator("[data-drag]").bounding_box)
+
+    async def is_held() -> bool:
+        await row(page, title).locator("[data-drag]").hover()
+        await page.mouse.down()
+        if await row(page, title).evaluate("(row) => row.classList.contains('dragged')"):
+            return True
+        await page.mouse.up()
+        return False
+
+    await until(is_held)
     target = await until(row(page, to).bounding_box)
-    await page.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + handle["height"] / 2)
-    await page.mouse.down()
     await page.mouse.move(target["x"] + 30, target["y"] + target["height"] * (0.9 if below else 0.1), steps=5)
     await page.mouse.up()
 
@@ -135,6 +142,24 @@ async def test_an_item_is_moved_with_the_keyboard_and_keeps_the_focus(page: Page
     await page.get_by_role("button", name="Move Alpha to the end").press("Enter")
     await expect_order(page, "Delta", "Beta", "Gamma", "Alpha")
     assert await titles_of(api, queue_id) == ["Delta", "Beta", "Gamma", "Alpha"]
+
+
+async def test_a_press_is_not_lost_to_news_that_arrive_before_it_ends(
+    page: Page, browser: Browser, api: Api, queue_id: str
+) -> None:
+    async with open_window(browser) as other:
+        await look_at(page, api, queue_id)
+        await look_at(other, api, queue_id)
+        await row(page, "Beta").get_by_role("link", name=re.compile("Remove")).hover()
+        await page.mouse.down()
+        await other.get_by_role("button", name="Move Delta up").press("Enter")
+        await expect_order(other, "Alpha", "Beta", "Delta", "Gamma")
+        await expect_order(page, "Alpha", "Beta", "Gamma", "Delta")
+        await page.mouse.up()
+        await expect(page.get_by_role("dialog").get_by_role("heading")).to_contain_text("Remove item Beta")
+        await expect_order(page, "Alpha", "Beta", "Delta", "Gamma")
+        await submit_dialog(page, "Remove item", Reason="It is broken.")
+        await expect_order(page, "Alpha", "Delta", "Gamma")
 
 
 async def test_an_item_is_dragged_up_down_and_let_go(page: Page, browser: Browser, api: Api, queue_id: str) -> None:

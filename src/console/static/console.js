@@ -68,11 +68,25 @@ function showPulse() {
   one("[data-pulse-text]", pulse).textContent = text;
   document.body.classList.toggle("stale-page", look === "stop");
 }
-function replaceRegion({ id, mark, html }) {
+// What arrives for a region while somebody presses, drags or types in it is shown when they are done: no click is lost.
+const late = new Map();
+let pressed = null;
+const isInHand = (region) => region.contains(pressed) || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"));
+const showLate = () => setTimeout(() => [...late.values()].forEach((news) => replaceRegion(news)));
+document.addEventListener("pointerdown", (event) => { if (event.button === 0) pressed = event.target; }, true);
+function letGo() {
+  setTimeout(() => (pressed = null)); // after the click
+  showLate();
+}
+document.addEventListener("pointerup", letGo);
+document.addEventListener("pointercancel", letGo);
+document.addEventListener("focusout", showLate);
+function replaceRegion(news) {
+  const { id, mark, html } = news;
   const region = document.getElementById(id);
+  late.delete(id);
   if (!region || region.dataset.mark === mark) return;
-  if (drag && region.contains(drag.row)) return drag.late = { id, mark, html };
-  if (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) return;
+  if (isInHand(region)) return late.set(id, news);
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const at = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") ? `[href="${CSS.escape(focused.getAttribute("href"))}"]` : null);
   const open = all("details", region).map((part) => part.open);
@@ -198,13 +212,12 @@ document.addEventListener("change", (event) => {
 });
 
 // Items that wait are dragged by their handles. Where one is let go is sent as its buttons send it, and the list changes when
-// that is on record; what arrives while one is dragged is shown afterwards.
+// that is on record.
 let drag = null;
 function endDrag() {
-  const { row, late } = drag;
-  all(".dragged, .drop-before, .drop-behind", row.parentNode).forEach((part) => part.classList.remove("dragged", "drop-before", "drop-behind"));
+  all(".dragged, .drop-before, .drop-behind", drag.row.parentNode).forEach((part) => part.classList.remove("dragged", "drop-before", "drop-behind"));
   drag = null;
-  if (late) replaceRegion(late);
+  letGo();
 }
 document.addEventListener("pointerdown", (event) => {
   const handle = event.target.closest("[data-drag]");

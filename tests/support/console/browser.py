@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ALONE = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
@@ -64,6 +64,15 @@ async def serious_findings(page: Page) -> list[str]:
         for found in results.response["violations"]
         if found["impact"] in SERIOUS
     ]
+
+
+async def submit_dialog(page: Page, button: str, **fields: str) -> None:
+    """Fill in the form in the dialog, and send it."""
+    dialog = page.get_by_role("dialog")
+    for label, text in fields.items():
+        await dialog.get_by_label(label.replace("_", " ")).fill(text)
+    await dialog.get_by_role("button", name=button, exact=True).click()
+    await expect(dialog).to_be_hidden()
 
 
 async def take_picture(page: Page, path: Path, *, whole: bool = False) -> None:
