@@ -76,6 +76,7 @@ class ConsolePage:
     doc: str
     template: str = "page.html"
     menu: MenuGroup | None = None
+    under: "ConsolePage | None" = None  # the page of the menu that it belongs to, where its path does not say so
     halts: str | None = None  # the aggregate whose verbs the halt bar has; None for everything that is live
     own_regions: dict[str, Region] = field(default_factory=dict)
     name: Callable[["Desk"], Awaitable[str]] | None = None  # what the page is about, for its title

@@ -76,6 +76,7 @@ async def look_at(page: Page, api: Api, queue_id: str) -> None:
     """Open the page of a queue, and wait until it is live."""
     await page.goto(f"{api.base_url}/console/queues/{queue_id}")
     await expect(page.get_by_text(re.compile("live, "))).to_be_visible()
+    assert await page.locator(".menu [aria-current]").all_inner_texts() == ["Queue"]
 
 
 async def expect_order(page: Page, *titles: str) -> None:

@@ -40,7 +40,11 @@ approvals = page(
     menu=MenuGroup.WORK,
 )
 proposal_page = page(
-    "/proposals/{proposal_id}", "Proposal", "One proposed command: what it would do, and its fate.", template="proposal.html"
+    "/proposals/{proposal_id}",
+    "Proposal",
+    "One proposed command: what it would do, and its fate.",
+    template="proposal.html",
+    under=approvals,
 )
 
 

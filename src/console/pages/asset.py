@@ -14,7 +14,7 @@ from baton.console.desk import Desk, query_named
 from baton.console.display import GOOD, LOOK, SIGNS, STOP, href_of, number_text, words_of
 from baton.console.forms import unit_code
 from baton.console.page import Context, handles, page
-from baton.console.pages.equipment import GET_ASSET, Surroundings, branch_of, load_ancestors, load_claims
+from baton.console.pages.equipment import GET_ASSET, Surroundings, branch_of, equipment, load_ancestors, load_claims
 from baton.console.rendering import PAGE_HEADERS
 from baton.console.signal_readings import LatestReadings, board_of
 from baton.console.verbs import VerbButton, form_href, verb_button, verbs_of
@@ -48,6 +48,7 @@ asset = page(
     "Asset",
     "One asset: its state, its signals, its settings and what is around it.",
     template="asset.html",
+    under=equipment,
 )
 
 

@@ -15,7 +15,7 @@ from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Sch
 from baton.console.in_process import InProcessClient, problem_of
 from baton.console.page import Context, handles, page
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
-from baton.console.pages.equipment import GET_ASSET
+from baton.console.pages.equipment import GET_ASSET, equipment
 from baton.console.sessions import ConsoleSession
 from baton.console.verbs import verb_button
 from baton.domain.equipment.asset_views import GetAssetIntegrationView
@@ -32,6 +32,7 @@ settings = page(
     "Settings",
     "The settings of one asset, as its families declare them.",
     template="asset/settings.html",
+    under=equipment,
 )
 settings.title_from(name_asset)
 

@@ -48,9 +48,14 @@ dataset = page(
     "Dataset",
     "One dataset: its origin, its copies and where it is cited.",
     template="dataset.html",
+    under=data,
 )
 edition = page(
-    "/editions/{edition_id}", "Edition", "One edition: its members, its manifest and its verbs.", template="edition.html"
+    "/editions/{edition_id}",
+    "Edition",
+    "One edition: its members, its manifest and its verbs.",
+    template="edition.html",
+    under=data,
 )
 
 

@@ -43,7 +43,11 @@ WHAT, ASSETS = "what", "assets"
 
 queue_menu = page("/queue", "Queue", "What is conducted next at each beamline.", template="queue.html", menu=MenuGroup.WORK)
 queue_page = page(
-    "/queues/{queue_id}", "Queue", "A queue: its items in order, and what is known ahead of them.", template="queue.html"
+    "/queues/{queue_id}",
+    "Queue",
+    "A queue: its items in order, and what is known ahead of them.",
+    template="queue.html",
+    under=queue_menu,
 )
 
 

@@ -39,7 +39,13 @@ safety = page(
     template="safety.html",
     menu=MenuGroup.RECORD,
 )
-form = page("/clearances/{clearance_id}", "Clearance", "One safety form whole, and its verbs.", template="clearance.html")
+form = page(
+    "/clearances/{clearance_id}",
+    "Clearance",
+    "One safety form whole, and its verbs.",
+    template="clearance.html",
+    under=safety,
+)
 
 
 def verbs_of_people(aggregate: Aggregate[Any], view: Mapping[str, Any], desk: Desk) -> list[VerbButton]:
