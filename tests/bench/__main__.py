@@ -1,6 +1,6 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console]
+python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console|queues]
     [--json bench-results.json]
 """
 
@@ -38,6 +38,17 @@ from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_be
 from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
+from tests.bench.queues import (
+    ENFORCING,
+    ITEMS,
+    LONG,
+    PROPOSALS,
+    QUEUES,
+    employ_crew,
+    measure_items,
+    measure_long_queue,
+    measure_proposals,
+)
 from tests.bench.stock import ADJUSTMENTS, ASSETS, EVENTS_EACH, RENAMES, fill, lengthen
 from tests.support.service import Api
 
@@ -287,6 +298,32 @@ class Bench:
             self.figure("worker killed to the next step of a second one", taken_over, "s")
             self.budget("worker killed, second one runs, next step (s)", taken_over, 3, at_least=False)
 
+    async def only_queues(self) -> None:
+        """Queues, proposals and permissions through a group, in a service that enforces policies."""
+        few = 10 if self.quick else 1
+        with (
+            tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
+            EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as engine,
+            self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address, **ENFORCING) as port,
+            self.running_process("projector"),
+        ):
+            async with open_conduct_bench(self.url, port, engine.address, **ENFORCING) as conducts:
+                crew = await employ_crew(conducts.client)
+                proposed, done = await measure_proposals(crew, PROPOSALS // few)
+                for what, waited in (("command to its proposal", proposed), ("approval to the effect", done)):
+                    self.figure(f"{what}, p50", percentile(waited, 0.5), "ms")
+                    self.figure(f"{what}, p95", percentile(waited, 0.95), "ms")
+                for who, api in (("by name", crew.by_name), ("through a group", crew.by_group)):
+                    zone = request("POST", "/zones", b'{"name": "Stage"}', X_Principal_Id=api.headers["X-Principal-Id"])
+                    for clients in (1, 32):
+                        measured = await self.load(port, clients, lambda zone=zone: zone)
+                        self.note(f"create, permitted {who}, {clients} clients", measured)
+                for queues in (1, QUEUES):
+                    rate = await measure_items(crew.administrator, queues, ITEMS // few)
+                    self.figure(f"{queues} queues of {ITEMS // few} items of one step", rate, "items/s")
+                for what, milliseconds in (await measure_long_queue(crew.administrator, LONG // few)).items():
+                    self.figure(f"queue of {LONG // few:,} items: {what}", milliseconds, "ms")
+
     async def with_a_past(self, empty: Measurement) -> None:
         assets, each = (5_000, 10) if self.quick else (ASSETS, EVENTS_EACH)
         started = time.perf_counter()
@@ -420,6 +457,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
     parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
     parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams, "console": Bench.only_console}
+    parts["queues"] = Bench.only_queues
     parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
     Sizes.add_options(parser)
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))

@@ -201,7 +201,7 @@ def launch(command: list[str], environment: dict[str, str]) -> "subprocess.Popen
 
 
 @asynccontextmanager
-async def open_conduct_bench(url: str, port: int, address: str) -> AsyncIterator[ConductBench]:
+async def open_conduct_bench(url: str, port: int, address: str, **settings: str) -> AsyncIterator[ConductBench]:
     """A worker on a plant in memory, beside an API that serves already."""
     environment = {
         **os.environ,
@@ -209,6 +209,7 @@ async def open_conduct_bench(url: str, port: int, address: str) -> AsyncIterator
         "TEMPORAL_ADDRESS": address,
         "LOG_LEVEL": "ERROR",
         "SIMULATED_SIGNALS": '{"a": 0}',
+        **settings,
     }
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=90) as client:
         conducts = ConductBench(client, address, environment, launch(WORKER, environment))
