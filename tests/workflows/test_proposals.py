@@ -36,7 +36,8 @@ from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows import proposal_cases
 from tests.support.workflows.conduct_stack import ConductStack
-from tests.support.workflows.proposal_cases import DyingProposals, ProcessDied, ProposalCase, open_enforcing_stack, zone
+from tests.support.workflows.enforcing_stack import open_enforcing_stack
+from tests.support.workflows.proposal_cases import DyingProposals, ProcessDied, ProposalCase, zone
 from tests.support.workflows.schedule_cases import load_state, wait_for_procedure
 from tests.support.workflows.step_json import check, setpoint
 

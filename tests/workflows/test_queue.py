@@ -24,15 +24,15 @@ from baton.domain.registry import REGISTRY
 from baton.domain.run.run import Run
 from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.policy import RevokePolicyGrant
-from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.temporal.engine import TASK_QUEUE
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.databases import fresh_database
 from tests.support.domain.lifecycle_table import command
 from tests.support.waiting import until
-from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.conduct_stack import ConductStack
+from tests.support.workflows.enforcing_stack import open_enforcing_run_stack
 from tests.support.workflows.queue_cases import QueueCase, open_queue, reacting_queues
-from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
+from tests.support.workflows.run_cases import RunStack
 from tests.support.workflows.schedule_cases import load_state, recipe, register_member
 from tests.support.workflows.step_json import check, setpoint
 
@@ -48,15 +48,8 @@ def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
-    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
-    async with (
-        open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack,
-        reacting_queues(stack),
-    ):
-        stack.caller = Caller.system(new_id())
-        made = await build_run_stack(stack)
-        stack.caller, _ = await register_member(stack, REGISTRY.command_names())
-        yield made
+    async with open_enforcing_run_stack(database, temporal.address, reacting_queues) as run_stack:
+        yield run_stack
 
 
 @pytest.fixture

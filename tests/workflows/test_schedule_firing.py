@@ -13,7 +13,6 @@ from temporalio.client import ScheduleUpdate, ScheduleUpdateInput
 from temporalio.service import RPCError
 
 from baton.activities.implementations import EngineAttempt
-from baton.application.caller import Caller
 from baton.application.commands import Commands
 from baton.application.ports import Batch, CommandResult, Job, StreamAppend
 from baton.application.schedules.firings import Firings
@@ -36,15 +35,15 @@ from baton.domain.run.run import Run, RunAborted
 from baton.domain.trust.policy import RevokePolicyGrant
 from baton.domain.trust.proposal import OPEN_PROPOSALS
 from baton.domain.trust.surface import SYSTEM_HTTP
-from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.temporal.engine import TASK_QUEUE
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.databases import fresh_database
 from tests.support.domain.lifecycle_table import command
 from tests.support.waiting import until
-from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.conduct_stack import OPERATOR, ConductStack
+from tests.support.workflows.enforcing_stack import open_enforcing_run_stack
 from tests.support.workflows.proposal_cases import define_policy
-from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
+from tests.support.workflows.run_cases import RunStack
 from tests.support.workflows.schedule_cases import (
     ScheduleCase,
     darks_target,
@@ -71,15 +70,8 @@ def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
-    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
-    async with (
-        open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack,
-        swept_engine(stack),
-    ):
-        stack.caller = Caller.system(new_id())
-        made = await build_run_stack(stack)
-        stack.caller, _ = await register_member(stack, REGISTRY.command_names())
-        yield made
+    async with open_enforcing_run_stack(database, temporal.address, swept_engine) as run_stack:
+        yield run_stack
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """Proposals on a conduct stack: who proposes and who approves, in a service that enforces policies."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,7 +15,7 @@ from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.domain.trust.zone import DefineZone, Zone
 from baton.infrastructure.wall_clock import new_id
 from tests.support.waiting import until
-from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.conduct_stack import ConductStack
 from tests.support.workflows.run_cases import PLANT
 from tests.support.workflows.schedule_cases import load_state
 
@@ -119,12 +117,3 @@ async def case(stack: ConductStack, *commands: str, outright: tuple[str, ...] = 
     named = {"principals": [approver.principal_id], **approval}
     policy_id = await define_policy(stack, proposer.principal_id, *asked, approval=named)
     return ProposalCase(stack, proposer, approver, policy_id)
-
-
-@asynccontextmanager
-async def open_enforcing_stack(database_url: str, temporal_address: str, **more: Any) -> AsyncIterator[ConductStack]:
-    """A conduct stack that enforces policies, whose own caller is the service itself."""
-    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
-    async with open_conduct_stack(database_url, temporal_address, **enforced, **PLANT, **more) as stack:
-        stack.caller = Caller.system(new_id())
-        yield stack
