@@ -3,11 +3,13 @@
 import os
 import re
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from openpyxl import Workbook
 from playwright.async_api import Browser, Page, expect
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
@@ -35,7 +37,7 @@ pytestmark = [
 expect.set_options(timeout=60_000)
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
 """Where the pictures of the documentation are; they are taken anew with TAKE_PICTURES=1."""
-GOOD = b"title,exposure\nBar 7,0.2\nBar 8,0.3\n"
+GOOD = [("title", "exposure"), ("Bar 7", 0.2), ("Bar 8", 0.3)]
 WRONG = b"title,exposure,colour\nBar 7,7,red\nBar 8,much,\n"
 
 
@@ -244,6 +246,15 @@ async def drop(page: Page, name: str, content: bytes) -> None:
     await page.dispatch_event("[data-drop]", "drop", {"dataTransfer": made})
 
 
+def workbook_of(rows: list[tuple[Any, ...]]) -> bytes:
+    """Return a workbook with these rows, as a spreadsheet program saves it."""
+    workbook, saved = Workbook(), BytesIO()
+    for cells in rows:
+        workbook.active.append(cells)
+    workbook.save(saved)
+    return saved.getvalue()
+
+
 async def test_a_spreadsheet_is_dropped_with_its_faults_shown_and_then_added(
     page: Page, api: Api, hall: Hall, queue_id: str
 ) -> None:
@@ -257,9 +268,10 @@ async def test_a_spreadsheet_is_dropped_with_its_faults_shown_and_then_added(
     await expect(sheet.get_by_text("row 3, column exposure: ")).to_be_visible()
     assert not await serious_findings(page)
     assert len(await waiting_items(api, queue_id)) == 4
-    await page.locator("#sheet-file").set_input_files({"name": "bars.csv", "mimeType": "text/csv", "buffer": GOOD})
+    workbook = {"name": "bars.xlsx", "mimeType": "application/octet-stream", "buffer": workbook_of(GOOD)}
+    await page.locator("#sheet-file").set_input_files(workbook)  # type: ignore[arg-type]
     await page.get_by_role("button", name="Add the rows").click()
-    await expect(page.locator("[data-said]")).to_contain_text("2 items added from bars.csv")
+    await expect(page.locator("[data-said]")).to_contain_text("2 items added from bars.xlsx")
     await expect(sheet.get_by_role("alert")).to_have_count(0)
     await expect_order(page, "Alpha", "Beta", "Gamma", "Delta", "Bar 7", "Bar 8")
 
