@@ -26,6 +26,7 @@ from tests.support.console.furnishing import furnish
 from tests.support.waiting import until
 
 pytestmark = [
+    pytest.mark.server,
     pytest.mark.skipif(BROWSER is None, reason="there is no browser on this machine; install chromium"),
     pytest.mark.timeout(300),
 ]
