@@ -274,7 +274,7 @@ def refuse_denied(operation: Operation, verdict: AuthzResult) -> None:
     """Refuse a call that the authorizer denied; which policies exist stays unsaid."""
     if verdict.needs_approval:
         raise ApprovalRequiredError.for_command(operation.command_name, verdict.determining_policies)
-    if not verdict.allowed:
+    if not verdict.is_allowed:
         reason = verdict.reason or "denied"
         advice = DENIALS.get(reason, "Ask an administrator for it.")
         raise UnauthorizedError(f"{operation.command_name} was refused. {advice}", reason=reason)

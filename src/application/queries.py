@@ -91,7 +91,7 @@ class Queries:
     async def _history(self, query: History, caller: Caller, id: UUID) -> Any:
         aggregate = query.operation.aggregate
         assert aggregate is not None, "only an aggregate has a history"
-        texts = (await self.authorizer.authorize(caller, READ_EVENT_TEXTS)).allowed
+        texts = (await self.authorizer.authorize(caller, READ_EVENT_TEXTS)).is_allowed
         async with self.store.session() as session:
             after = 0 if query.cursor is None else numbers_in(query.cursor, 1, 2**31)[0]
             rows = await session.history(aggregate.name, id, after, query.limit + 1)

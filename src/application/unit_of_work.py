@@ -93,7 +93,7 @@ class UnitOfWork:
             case reads.Rows(summary, query, where):
                 return await self.session.page(summary, query, where)
             case reads.Permission(command_name, surface_id):
-                return (await self._authorizer.authorize(self._caller, command_name, surface_id)).allowed
+                return (await self._authorizer.authorize(self._caller, command_name, surface_id)).is_allowed
             case reads.Grants(command_names):
                 standing = await self._authorizer.read_standing(self._caller)
                 permitted = await self._authorizer.permitted_commands(self._caller)

@@ -98,7 +98,7 @@ class TestJudgement:
     ) -> None:
         verdict = judge(standing, policies, PRINCIPAL, "GetVisit", CONDUIT, SURFACE)
         assert verdict == AuthzResult(decision, reason, determining)
-        assert verdict.allowed is (decision is ALLOW)
+        assert verdict.is_allowed is (decision is ALLOW)
 
     @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_what_is_permitted_is_what_would_be_allowed(
@@ -106,13 +106,13 @@ class TestJudgement:
     ) -> None:
         permitted = permitted_commands(standing, policies, PRINCIPAL, CONDUIT, SURFACE)
         for name in ("GetVisit", "ListVisits", "DefinePolicy"):
-            allowed = judge(standing, policies, PRINCIPAL, name, CONDUIT, SURFACE).allowed
+            allowed = judge(standing, policies, PRINCIPAL, name, CONDUIT, SURFACE).is_allowed
             assert allowed is (name in permitted), name
 
     def test_a_nil_surface_policy_serves_nil_surface_callers_only(self) -> None:
         in_process = policy(surface_id=NIL)
-        assert judge(NOBODY, [in_process], PRINCIPAL, "GetVisit", CONDUIT, NIL).allowed
-        assert not judge(NOBODY, [policy()], PRINCIPAL, "GetVisit", CONDUIT, NIL).allowed
+        assert judge(NOBODY, [in_process], PRINCIPAL, "GetVisit", CONDUIT, NIL).is_allowed
+        assert not judge(NOBODY, [policy()], PRINCIPAL, "GetVisit", CONDUIT, NIL).is_allowed
 
 
 GROUP = new_id()
@@ -161,7 +161,7 @@ class TestApproval:
     def test_a_group_is_permitted_like_a_principal_and_only_its_members_are(self) -> None:
         for groups, allowed in ((frozenset({GROUP}), True), (frozenset({new_id()}), False), (frozenset[UUID](), False)):
             judged = judge(NOBODY, [policy(**CREW)], PRINCIPAL, "GetVisit", CONDUIT, SURFACE, group_ids=groups)
-            assert judged.allowed is allowed
+            assert judged.is_allowed is allowed
             permitted = permitted_commands(NOBODY, [policy(**CREW)], PRINCIPAL, CONDUIT, SURFACE, group_ids=groups)
             assert ("GetVisit" in permitted) is allowed
 
@@ -222,34 +222,34 @@ class TestPolicies:
         person, other = new_id(), new_id()
         grant = await seam.grant(person, "DefineZone")
         await seam.grant(other, "DefineZone")
-        assert (await seam.verdict(person)).allowed
+        assert (await seam.verdict(person)).is_allowed
         await seam.admin.do(RevokePolicyGrant(permitted_principal_id=person, reason="over"), on=grant)
         assert await seam.verdict(person) == AuthzResult(DENY, "principal_not_permitted")
-        assert (await seam.verdict(other)).allowed
+        assert (await seam.verdict(other)).is_allowed
 
     async def test_what_another_process_wrote_counts_as_soon(self, seam: Seam) -> None:
         person = new_id()
         elsewhere = PolicyAuthorizer(seam.store, MemoryVerdictLog(seam.store))
         caller = Caller(person, SYSTEM_HTTP, new_id())
-        assert not (await elsewhere.authorize(caller, "DefineZone")).allowed
+        assert not (await elsewhere.authorize(caller, "DefineZone")).is_allowed
         grant = await seam.grant(person, "DefineZone")
-        assert (await elsewhere.authorize(caller, "DefineZone")).allowed
+        assert (await elsewhere.authorize(caller, "DefineZone")).is_allowed
         await seam.admin.do(RevokePolicyGrant(permitted_principal_id=person, reason="over"), on=grant)
-        assert not (await elsewhere.authorize(caller, "DefineZone")).allowed
+        assert not (await elsewhere.authorize(caller, "DefineZone")).is_allowed
 
     async def test_a_deactivated_actor_is_denied_whatever_its_policies_say(self, seam: Seam) -> None:
         person = await seam.admin.create(RegisterActor(name="Mira"))
         await seam.grant(person, "DefineZone")
-        assert (await seam.verdict(person)).allowed
+        assert (await seam.verdict(person)).is_allowed
         await seam.admin.do(DeactivateActor(), on=person)
         assert await seam.verdict(person) == AuthzResult(DENY, "principal_deactivated")
         await seam.admin.do(ReactivateActor(), on=person)
-        assert (await seam.verdict(person)).allowed
+        assert (await seam.verdict(person)).is_allowed
 
     async def test_a_policy_serves_its_own_surface_and_conduit_only(self, seam: Seam) -> None:
         person = new_id()
         await seam.grant(person, "DefineZone", surface_id=SYSTEM_MCP_STDIO)
-        assert (await seam.verdict(person, surface=SYSTEM_MCP_STDIO)).allowed
+        assert (await seam.verdict(person, surface=SYSTEM_MCP_STDIO)).is_allowed
         assert (await seam.verdict(person, surface=SYSTEM_HTTP)).reason == "principal_not_permitted"
         assert (await seam.verdict(person, surface=NIL)).reason == "principal_not_permitted"
         detour = Caller(person, SYSTEM_MCP_STDIO, new_id(), conduit_id=new_id())
@@ -305,7 +305,7 @@ class TestTheServiceItself:
         ],
     )
     async def test_nothing_less_than_the_whole_combination_is_the_service(self, seam: Seam, caller: Caller) -> None:
-        assert not (await seam.admin.authorizer.authorize(caller, "DefineZone")).allowed
+        assert not (await seam.admin.authorizer.authorize(caller, "DefineZone")).is_allowed
         assert "DefineZone" not in await seam.admin.authorizer.permitted_commands(caller)
 
     async def test_it_is_not_itself_on_another_surface(self, seam: Seam) -> None:
@@ -414,7 +414,7 @@ class TestOnPostgres:
         authorizer = PolicyAuthorizer(admin.store, verdicts)
         verdict = await authorizer.authorize(Caller(OPERATOR, SYSTEM_HTTP, new_id()), "DefinePolicy")
         await verdicts.flush()
-        assert verdict.allowed
+        assert verdict.is_allowed
 
     async def test_an_unreadable_store_fails_the_call_and_never_allows(self, admin: CommandCaller) -> None:
         unreachable = runtime_pool("postgresql://127.0.0.1:1/nowhere", 1)

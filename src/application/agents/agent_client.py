@@ -30,7 +30,7 @@ class AgentClient:
     async def denied_commands(self, caller: Caller, commands: Iterable[str]) -> list[str]:
         """Return those of these commands that the agent may not give now."""
         authorizer = self.commands.authorizer
-        return [name for name in sorted(commands) if not (await authorizer.authorize(caller, name)).allowed]
+        return [name for name in sorted(commands) if not (await authorizer.authorize(caller, name)).is_allowed]
 
     async def execute(
         self, command: Command, caller: Caller, *, target_id: UUID | None = None, new_id: UUID | None = None

@@ -45,7 +45,7 @@ class AuthzResult:
     determining_policies: tuple[UUID, ...] = ()
 
     @property
-    def allowed(self) -> bool:
+    def is_allowed(self) -> bool:
         return self.decision is AccessDecision.ALLOW
 
     @property

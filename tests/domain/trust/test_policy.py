@@ -32,7 +32,7 @@ def define_policy(world: World, *sets: str, commands: tuple[str, ...] = ()) -> U
 
 
 def allows(policy: Policy, command_name: str) -> bool:
-    return judge(Standing(None), [policy], OPERATOR, command_name, SYSTEM_CONDUIT, SYSTEM_HTTP).allowed
+    return judge(Standing(None), [policy], OPERATOR, command_name, SYSTEM_CONDUIT, SYSTEM_HTTP).is_allowed
 
 
 @pytest.fixture

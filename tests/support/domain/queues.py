@@ -42,7 +42,7 @@ def item_of(world: World, id: UUID, item_id: UUID) -> QueueItem:
 
 def titles_of(world: World, id: UUID) -> list[str]:
     """Return the titles of the items that have not ended, in order."""
-    return [item.title for item in queue_of(world, id).remaining]
+    return [item.title for item in queue_of(world, id).items_left]
 
 
 def attempt_of(world: World, id: UUID, item_id: UUID) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class ItemRecord(Command):
 
     def find(self, queue: Queue) -> QueueItem | None:
         """Return the item while this is the attempt at it that counts and it has not ended; None where it is overtaken."""
-        item = find_item(queue.remaining, self.item_id)
+        item = find_item(queue.items_left, self.item_id)
         return item if item is not None and item.attempt == self.attempt else None
 
 
@@ -53,7 +53,7 @@ class StartQueueItem(ItemRecord, Verb[Queue]):
         if item is not None and item.status is RUNNING:
             return []
         early = item is not None and item.not_before is not None and item.not_before > call.now
-        if item is None or early or queue.status is not ACTIVE or queue.remaining[0] is not item:
+        if item is None or early or queue.status is not ACTIVE or queue.items_left[0] is not item:
             raise self.cannot("not_next", "The turn of this item has not come; look at the queue again.")
         runs = isinstance(item.aim, ConductPlan)
         ids = {"run_id": item.launch.run_id if runs else None, "procedure_id": None if runs else item.launch.procedure_id()}
@@ -101,7 +101,7 @@ class BlockQueueItem(RefusalRecord):
 
     def decide(self, queue: Queue, call: Call, begun: BegunAttempt) -> Outcome:
         item, detail = self.find(queue), self.detail[:MAX_DETAIL]
-        if item is None or begun.opened or queue.remaining[0] is not item:
+        if item is None or begun.opened or queue.items_left[0] is not item:
             return []
         if item.status is BLOCKED and item.code == self.code and without_ages(item.detail) == without_ages(detail):
             return []

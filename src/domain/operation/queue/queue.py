@@ -81,14 +81,14 @@ class Queue(State):
     item_count: int = 0  # How many were ever added.
 
     @property
-    def remaining(self) -> Items:
+    def items_left(self) -> Items:
         """The running item, then those that wait, in their order."""
         return self.ahead if self.running is None else (self.running, *self.ahead)
 
     @property
     def items(self) -> Items:
         """Every item that is kept: those that have ended, as they ended, the running one, and those that wait."""
-        return (*self.ended, *self.remaining)
+        return (*self.ended, *self.items_left)
 
     @property
     def running_item_id(self) -> UUID | None:
@@ -276,7 +276,7 @@ def evolve(queue: Queue, event: QueueEvent) -> Queue:
 
 def remaining_item(queue: Queue, item_id: UUID) -> QueueItem:
     """Return an item that has not ended."""
-    item = queue_items.find_item(queue.remaining, item_id)
+    item = queue_items.find_item(queue.items_left, item_id)
     assert item is not None, "what something becomes of has not ended"
     return item
 
@@ -412,7 +412,7 @@ class AddQueueItems(JudgedVerb[Queue, TargetSources]):
             refuse_begun(self, require_item(queue, self.before_item_id))
         for item in self.items:
             check_target(item.target, sources, call, InvalidQueueItemTargetError)
-        if (count := len(queue.remaining) + len(self.items)) > MAX_REMAINING:
+        if (count := len(queue.items_left) + len(self.items)) > MAX_REMAINING:
             detail = f"A queue has at most {MAX_REMAINING} items that have not ended, and these would be {count}; add fewer."
             raise self.cannot("too_many", detail, count=count)
         by: dict[str, Any] = {"added_by": call.principal_id, "surface_id": call.surface_id, "conduit_id": call.conduit_id}

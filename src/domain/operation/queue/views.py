@@ -78,7 +78,7 @@ class GetQueue(TimeTravel):
     def answer(self, queue: Queue, call: Call) -> Reads[QueueView]:
         return QueueView(
             **{name: getattr(queue, name) for name in SHOWN},
-            items=tuple(map(item_view, queue.remaining)),
+            items=tuple(map(item_view, queue.items_left)),
             last_items=tuple(map(item_view, reversed(queue.ended[-LAST:]))),
             forecast=() if self.travels else (yield from forecast_queue(queue, call)),
         )
