@@ -15,7 +15,7 @@ from baton.console.display import href_of, instant_of, words_of
 from baton.console.forms import FormField, Option
 from baton.console.judgement import Judgement, name_of
 from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, starts_by_proposal
-from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, typed_launch
+from baton.console.launch_form import PARAMETERS, GivenLaunch, launch_form, read_launch, timed_name, typed_launch
 from baton.console.page import Context
 from baton.console.queueing import CHOSEN, load_item, load_queueing, typed_values
 from baton.domain.contexts import REGISTRY
@@ -159,12 +159,14 @@ def has_no_choice(shown: FormField, desk: Desk) -> bool:
 
 
 async def judgement_context(desk: Desk, launch: Launch, given: GivenLaunch, **judged: Any) -> Context:
-    """Return what the template of a judgement shows; each rendering has a key of its own for the start that follows."""
+    """Return what the template of a judgement shows; each rendering has a key of its own for the start that follows,
+    and a name for what starts without one."""
     judgement: Judgement = judged.pop("judgement", None) or await launch.judge(desk, given)
     errors = [(FormField(place, "", "text").element_id, text) for place, texts in judgement.errors.items() for text in texts]
     is_proposed = starts_by_proposal(launch)
     queueing = None if is_proposed else await load_queueing(desk)
     shown = {"judgement": judgement, "field_errors": errors, "key": uuid4().hex, "is_proposed": is_proposed}
+    shown["unnamed"] = timed_name(launch.shape.name, desk.now.astimezone(desk.zone))
     shown["queueing"] = queueing
     return {**shown, "problem": None, "would": None, **judged}
 

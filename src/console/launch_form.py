@@ -27,6 +27,7 @@ from baton.domain.shared.refusals import Invalid
 from baton.domain.shared.schema import check_values, is_closed
 
 PARAMETERS, OTHERS, PHASE = "parameters", "other_parameters", "phase"
+UNNAMED = "_name"  # how it is called where no name is typed: said by the form, so that sending it again says the same
 MOST_PHASES = 12
 OTHER_PARAMETERS = {"type": "object", "description": "Further parameters by their names, which nothing declares."}
 Errors = Mapping[str, Sequence[str]]
@@ -157,7 +158,7 @@ def read_launch(shape: LaunchShape, typed: Typed, zone: ZoneInfo, now: datetime)
     if not isinstance(others, dict):
         faults[OTHERS], others = "this is no JSON object of parameters by their names", {}
     parameters = {**others, **found.pop(PARAMETERS, {})}
-    found.setdefault("name", timed_name(shape.name, now.astimezone(zone)))
+    found.setdefault("name", typed.get(UNNAMED) or timed_name(shape.name, now.astimezone(zone)))
     wrong = {**parameter_errors(shape.parameters, parameters), **{place: [text] for place, text in faults.items()}}
     places = frozenset(one.place for one in flatten(fields))
     given = GivenLaunch(found, parameters, chosen_phases(shape, typed), {}, places)

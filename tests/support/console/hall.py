@@ -40,8 +40,8 @@ class Hall:
 
     def form(self, page: PageSource, **typed: str) -> dict[str, str]:
         """Return what a browser sends of the form of the plan, with what is typed into it."""
-        sent = {"form_token": page.value("form_token"), "_key": page.value("_key"), "phase.0": self.scan_id}
-        return {**sent, "parameters.exposure": "0.1", "parameters.binning": "2", **typed}
+        hidden = {name: page.value(name) for name in ("form_token", "_key", "_name")}
+        return {**hidden, "phase.0": self.scan_id, "parameters.exposure": "0.1", "parameters.binning": "2", **typed}
 
 
 async def open_hall(api: Api) -> Hall:
