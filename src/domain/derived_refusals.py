@@ -1,102 +1,106 @@
-"""Which refusals a command can raise, derived from the compiled code of its rules; nothing has to be listed twice."""
+"""Which refusals a command can raise, read from the source of its rules; nothing has to be listed twice. A rule is parsed
+when somebody asks for the refusals of a command that it judges; no process needs them to start."""
 
-import dis
+import ast
 from collections.abc import Iterator
 from functools import cache
 from inspect import isfunction
-from itertools import pairwise
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeGuard
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple, TypeGuard
 
 from baton.domain.shared.refusals import Refusal
+from baton.domain.shared.source_text import module_source
 
 RULES = "baton.domain."  # The package whose functions are followed: what adapters raise is declared by the operation.
 PLUMBING = ("baton.domain.shared.reads", "baton.domain.kernel")  # Their functions pass refusals on and choose none.
-ATTRIBUTE_LOADS = ("LOAD_ATTR", "LOAD_METHOD")
 REFERENCES = ("require", "require_all", "require_if_given")
 """The reads that refuse a missing target by its aggregate's own class unless another one is named."""
 
 
 def refusals_of(command: type[Any]) -> tuple[type[Refusal], ...]:
     """Return the refusal classes that the rules of a command name, in the order they are met."""
-    return tuple(dict.fromkeys(one for rule in _rules_of(command) for one in _named_refusals(rule)))
+    return tuple(dict.fromkeys(one for rule in _rules_of(command) for one in rule.refusals))
 
 
 def reasons_of(command: type[Any]) -> tuple[str, ...]:
     """Return the literal reasons by which the rules of a command refuse with its own class."""
-    return tuple(dict.fromkeys(reason for rule in _rules_of(command) for reason in _literal_reasons(rule)))
+    return tuple(dict.fromkeys(reason for rule in _rules_of(command) for reason in rule.reasons))
 
 
-def _rules_of(command: type[Any]) -> Iterator[FunctionType]:
-    """Yield the functions that judge a command: its own methods and the domain functions they call."""
+class Rule(NamedTuple):
+    """What a function that judges a command names, in the order it is written."""
+
+    called: tuple[FunctionType, ...]
+    refusals: tuple[type[Refusal], ...]
+    reasons: tuple[str, ...]
+
+
+def _rules_of(command: type[Any]) -> list[Rule]:
+    """Return the functions that judge a command: its own methods and the domain functions they call."""
     methods = (getattr(command, name) for name in dir(command) if not name.startswith("__"))
     pending = [rule for method in methods if _is_rule(rule := getattr(method, "__func__", method))]
-    rules = dict.fromkeys(pending)
+    rules = {function: _read(function) for function in pending}
     while pending:
-        for called in _globals_named(pending.pop()):
-            if _is_rule(called) and called not in rules:
-                rules[called] = None
+        for called in rules[pending.pop()].called:
+            if called not in rules:
+                rules[called] = _read(called)
                 pending.append(called)
-    yield from rules
+    return [*rules.values()]
 
 
 def _is_rule(value: Any) -> TypeGuard[FunctionType]:
     return isfunction(value) and value.__module__.startswith(RULES) and value.__module__ not in PLUMBING
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-def _globals_named(function: FunctionType) -> Iterator[Any]:
-    """Yield the globals that a function names; of a tuple of gates, their rules; of a module, what is named of it."""
-    for code in _codes(function.__code__):
-        known = {name: function.__globals__.get(name) for name in code.co_names}
-        modules = [value for value in known.values() if isinstance(value, ModuleType)]
-        for value in (place for name in known for place in (known[name], *(getattr(one, name, None) for one in modules))):
-            yield from (getattr(gate, "rule", None) for gate in value) if isinstance(value, tuple) else (value,)
+def _is_refusal(value: Any) -> TypeGuard[type[Refusal]]:
+    return isinstance(value, type) and issubclass(value, Refusal) and value.__name__.endswith("Error")
 
 
 @cache
-def _named_refusals(function: FunctionType) -> tuple[type[Refusal], ...]:
-    return tuple(one for code in _codes(function.__code__) for one in _refusals_in(function, code))
+def _read(function: FunctionType) -> Rule:
+    """Return what a function names: rules of its own module or of one it names, those of a tuple of gates, refusal classes,
+    the not-found class of each bare `require(State, id)`, and the reasons given to `cannot`."""
+    called: list[Any] = []
+    refusals: list[type[Refusal]] = []
+    reasons: list[str] = []
+    for node in _nodes_of(function):
+        match node:
+            case ast.Name() | ast.Attribute():
+                value = _value(function, node)
+                if _is_refusal(value):
+                    refusals.append(value)
+                elif isinstance(node, ast.Name) or isinstance(_value(function, node.value), ModuleType):
+                    called += [getattr(gate, "rule", None) for gate in value] if isinstance(value, tuple) else [value]
+            case ast.Call(ast.Name(name), [target, *_]) if name in REFERENCES:
+                if not any(_is_refusal(_value(function, part)) for part in ast.walk(node)):
+                    refusals.append(_value(function, target).aggregate.NotFound)
+            case ast.Call(ast.Attribute(attr="cannot"), [ast.Constant(str() as reason), *_]):
+                reasons.append(reason)
+    return Rule(tuple(one for one in called if _is_rule(one)), tuple(refusals), tuple(reasons))
 
 
-def _refusals_in(function: FunctionType, code: CodeType) -> Iterator[type[Refusal]]:
-    """Yield the refusal classes that code loads by name, and the not-found class of each bare `required(State, id)`."""
-    value: Any = None
-    target: Any = None
-    for step in dis.get_instructions(code):
-        if step.opname == "LOAD_GLOBAL":
-            if step.argval in REFERENCES:
-                target = REFERENCES
-            value = function.__globals__.get(step.argval)
-        elif step.opname in ATTRIBUTE_LOADS:
-            value = getattr(value, step.argval, None)
-        else:
-            if step.opname == "GET_YIELD_FROM_ITER" and hasattr(target, "aggregate"):
-                yield target.aggregate.NotFound
-                target = None
-            value = None
-        if isinstance(value, type) and issubclass(value, Refusal) and value.__name__.endswith("Error"):
-            target = None
-            yield value
-        elif target is REFERENCES and value is not None and step.argval not in REFERENCES:
-            target = value
+def _nodes_of(function: FunctionType) -> Iterator[ast.AST]:
+    """Yield the nodes of a function's body in the order they are written, each after its parts."""
+    text = module_source(function.__module__).definition(function.__qualname__)
+    if text is None:
+        raise TypeError(f"{function.__module__} has no text of {function.__qualname__}; its refusals cannot be read")
+    (definition,) = ast.parse(text).body
+    assert isinstance(definition, ast.FunctionDef), text
+    for statement in definition.body:
+        yield from _parts_first(statement)
 
 
-@cache
-def _literal_reasons(function: FunctionType) -> tuple[str, ...]:
-    named = (code for code in _codes(function.__code__) if "cannot" in code.co_names)
-    return tuple(reason for code in named for reason in _reasons_in(code))
+def _parts_first(node: ast.AST) -> Iterator[ast.AST]:
+    for part in ast.iter_child_nodes(node):
+        yield from _parts_first(part)
+    yield node
 
 
-def _reasons_in(code: CodeType) -> Iterator[str]:
-    for step, following in pairwise(dis.get_instructions(code)):
-        if step.opname in ATTRIBUTE_LOADS and step.argval == "cannot":
-            first = following.argval[0] if isinstance(following.argval, tuple) else following.argval  # with `**facts`
-            if isinstance(first, str):
-                yield first
+def _value(function: FunctionType, node: ast.AST) -> Any:
+    """Return what a dotted name stands for where the function is written, or None."""
+    match node:
+        case ast.Name(name):
+            return function.__globals__.get(name)
+        case ast.Attribute(of, name):
+            return getattr(_value(function, of), name, None)
+    return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import (
     TYPE_CHECKING,
@@ -391,9 +391,8 @@ class Aggregate(Generic[S]):
         state.aggregate = self
         REGISTRY.aggregates[name] = self
         history = self._query_class(f"Get{name}History", History, f"Every event of one {self.label}, oldest first.")
-        items: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
-        events = create_model(f"{name}History", __base__=AnswerForm, **{self.id_name: (UUID, ...), **items})
-        self.query(get=f"/{{{self.id_name}}}/history", returns=events)(history)
+        events: dict[str, Any] = {"items": (tuple[EventView, ...], ...), "next_cursor": (str | None, ...)}
+        self.query(get=f"/{{{self.id_name}}}/history", returns=self._late_form("History", **events))(history)
 
     def begin(self, function: Callable[[Any], S]) -> Callable[[Any], S]:
         """Declare the fold of the first event, where its keys are not simply fields of the state."""
@@ -479,7 +478,7 @@ class Aggregate(Generic[S]):
     def creation(self, **options: Unpack[registry.CreationOptions]) -> Callable[[type[C]], type[C]]:
         """Declare a command that begins a stream."""
         if "returns" not in options:
-            options["returns"] = create_model(f"{self.name}Created", __base__=AnswerForm, **{self.id_name: (UUID, ...)})  # type: ignore[call-overload]
+            options["returns"] = self._late_form("Created")
         return self._command("POST", "", creates=True, status=201, **options)
 
     def command(self, **options: Unpack[registry.CommandOptions]) -> Callable[[type[C]], type[C]]:
@@ -517,7 +516,7 @@ class Aggregate(Generic[S]):
         method, path = ("GET", get) if post is None else ("POST", post)
 
         def declare(query: type[Q]) -> type[Q]:
-            if path == f"/{{{self.id_name}}}":
+            if path == f"/{{{self.id_name}}}" and not isinstance(options["returns"], registry.LateForm):
                 options["returns"] = self._identify(query, options["returns"])
             self._declare(query, method, path, kind="query", **options)
             return query
@@ -527,37 +526,51 @@ class Aggregate(Generic[S]):
     def _identify(self, query: type[Q], returns: Any) -> Any:
         """Have the answer of `get_<aggregate>` show the id under the aggregate's own name, and since when there is one."""
         own = {self.id_name: (UUID, ...), "created_at": (datetime, ...)}
-        forms: dict[type[BaseModel], type[BaseModel]] = {}
-        for form in get_args(returns) or (returns,):
-            missing: dict[str, Any] = {name: kind for name, kind in own.items() if name not in form.model_fields}
-            forms[form] = create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing) if missing else form
-        if all(form is whole for form, whole in forms.items()):
+        lacking = {form: own.keys() - form.model_fields.keys() for form in get_args(returns) or (returns,)}
+        if not any(lacking.values()):
             return returns
         answer = query.answer
 
+        @cache
+        def whole(form: type[BaseModel]) -> type[BaseModel]:
+            missing: dict[str, Any] = {name: kind for name, kind in own.items() if name in lacking[form]}
+            return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **missing) if missing else form
+
         def answer_with_id(query: Q, state: S, call: Call) -> Reads[Any]:
             view = yield from answer(query, state, call)
-            return forms[type(view)].model_construct(
-                **{self.id_name: state.id, "created_at": state.created_at, **dict(view)}
-            )
+            form: type[BaseModel] = type(view)
+            identity = {self.id_name: state.id, "created_at": state.created_at}
+            return whole(form).model_construct(**{**identity, **dict(view)})
 
         query.answer = answer_with_id
-        return reduce(or_, forms.values())
+        return registry.LateForm(lambda: reduce(or_, map(whole, lacking)))
 
     def get(self, *shown: str, hidden: Collection[str] = (), also: "type[FurtherView] | None" = None) -> None:
-        """Declare `get_<aggregate>`, which shows these fields and properties of the state, or all fields but the hidden, and
-        what `also` adds to them."""
+        """Declare `get_<aggregate>`, which shows these fields and properties of the state, or all fields but the hidden, the
+        id under the aggregate's own name, since when there is one, and what `also` adds to them."""
         names = shown or tuple(f.name for f in fields(self.state) if f.name not in hidden)
-        types = self.types_of(names)
-        form = {name: (types[name], ...) for name in names}
-        view: type[BaseModel] = create_model(f"{self.name}View", __base__=also or AnswerForm, **form)  # type: ignore[call-overload]
+
+        @cache
+        def view() -> type[BaseModel]:
+            own = {self.id_name: UUID, "created_at": datetime}
+            base = also or AnswerForm
+            form = {name: (kind, ...) for name, kind in {**own, **self.types_of(names)}.items()}
+            ordered = {name: form[name] for name in (*names, *own) if name in names or name not in base.model_fields}
+            made: type[BaseModel] = create_model(f"{self.name}View", __base__=base, **ordered)  # type: ignore[call-overload]
+            return made
 
         def answer(query: TimeTravel, state: S, call: Call) -> Reads[Any]:
             further = {} if also is None else (yield from also.load(query, state))
-            return view.model_construct(**{name: getattr(state, name) for name in names}, **further)
+            identity = {self.id_name: state.id, "created_at": state.created_at}
+            return view().model_construct(**{**identity, **{name: getattr(state, name) for name in names}, **further})
 
         get = self._query_class(f"Get{self.name}", TimeTravel, f"One {self.label}, folded from its stream.", answer=answer)
-        self.query(get=f"/{{{self.id_name}}}", returns=view)(get)
+        self.query(get=f"/{{{self.id_name}}}", returns=registry.LateForm(view))(get)
+
+    def _late_form(self, name: str, **members: Any) -> registry.LateForm:
+        """Return the model of an answer that shows the aggregate's id and these members."""
+        form = {self.id_name: (UUID, ...), **members}
+        return registry.LateForm(lambda: create_model(f"{self.name}{name}", __base__=AnswerForm, **form))
 
     def _query_class(self, name: str, base: type[Q], doc: str, **members: Any) -> type[Q]:
         return type(name, (base,), {"__doc__": doc, "__module__": self.state.__module__, **members})
@@ -578,7 +591,8 @@ class Aggregate(Generic[S]):
                 summary.relation = f"proj_{self.context}_{snake_case(self.name)}_summary"
                 REGISTRY.projections[summary.relation] = registry.Projection(summary, self)
             query.reads_projections = summary.relation in REGISTRY.projections
-            returns = query.page_form(options.pop("returns", None))  # type: ignore[attr-defined]
+            item = options.pop("returns", None)
+            returns = registry.LateForm(lambda: query.page_form(item))  # type: ignore[attr-defined]
             return self.query(get=options.pop("get", ""), returns=returns, **options)(query)
 
         return declare

@@ -25,12 +25,19 @@ class Internal:
     """Marks a field that only the service itself may set: no surface shows it, and none takes it."""
 
 
+@dataclass(frozen=True)
+class LateForm:
+    """A model that is made when it is first read; most processes read few."""
+
+    make: Callable[[], Any]
+
+
 class QuestionOptions(TypedDict, total=False):
     """What the declaration of any operation may say; `Operation` explains each."""
 
     returns: Any
     media_types: Sequence[str]
-    refuses: Sequence[type[Refusal]]
+    refuses: "Sequence[type[Refusal] | type[Command]]"
     callers: Sequence[Enum]
     mcp: bool
     open: bool
@@ -91,9 +98,9 @@ class Operation:
     allowed: Collection[Enum] | None = None  # The states it is possible from; all, when not said.
     state_reason: str | None = None  # The machine cause of a refusal for the state, where that is not the state's own name.
     reasons: Sequence[str] = ()  # The machine causes of its own refusal class that its rules do not spell out.
-    refuses: Sequence[type[Refusal]] = ()  # The classes that its rules do not name: of ports, and of verbs it stands in for.
+    refuses: "Sequence[type[Refusal] | type[Command]]" = ()  # Those its rules do not name: of ports, of verbs it stands for.
     status: int = 200
-    returns: Any = None
+    declared_form: Any = None  # The model of its answer, or the `LateForm` of that.
     media_types: Sequence[str] = ()  # The forms of the `Document` that it answers, where it answers one.
     work: str | None = None  # The long work that it opens, and whose answer becomes its own.
     accepted: Any = None  # The model of its answer while its long work is still under way.
@@ -106,6 +113,11 @@ class Operation:
     callers: Sequence[Enum] = ()  # The kinds of actor that may call it, whatever policies permit; every kind, when not said.
     mcp: bool = True  # Whether it is a tool of agents.
     open: bool = False  # Whether every caller may ask it, whatever policies permit.
+
+    @cached_property
+    def returns(self) -> Any:
+        """The model of its answer."""
+        return self.declared_form.make() if isinstance(self.declared_form, LateForm) else self.declared_form
 
     @cached_property
     def target(self) -> str | None:
@@ -162,7 +174,9 @@ class Operation:
             if self.allowed is not None or self.own_reasons:
                 classes.append(self.input.Cannot)  # type: ignore[union-attr]
             classes += refusals_of(self.input)
-        classes += (*self.refuses, *text_refusals(self.input))
+        for one in self.refuses:
+            classes += (one,) if issubclass(one, Refusal) else one.operation.refusals
+        classes += text_refusals(self.input)
         return tuple(one for one in dict.fromkeys(classes) if one is not UnauthorizedError or one in self.refuses)
 
     def begun_stream(self, command: "Command", call: "Call") -> UUID:
@@ -246,6 +260,7 @@ def question(path: str, *, context: str, **options: Unpack[QuestionOptions]) -> 
 def operation_of(input: "type[Command] | type[Query]", **options: Any) -> Operation:
     """Give an input its operation, under the name of its class unless another is said."""
     detail = {"name": snake_case(input.__name__), "command_name": input.__name__, **options}
+    detail["declared_form"] = detail.pop("returns", None)
     input.operation = Operation(input=input, **detail)
     return input.operation
 

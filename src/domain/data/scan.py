@@ -267,7 +267,7 @@ InvalidDatasetNameError = dataset.invalid("name")
     returns=ScanIngested,
     work=SCAN_INGEST,
     accepted=ScanIngestAccepted,
-    refuses=[*RecordScan.operation.refusals, ScanReaderMissingError],
+    refuses=[RecordScan, ScanReaderMissingError],
 )
 class IngestScan(GivenScan, JudgedCreation[ScanParts]):
     """Read a finished scan file in Data Exchange or NXtomo layout, and record its dataset, copy and acquisition at once."""

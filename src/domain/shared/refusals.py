@@ -19,7 +19,6 @@ class Refusal(Exception):
     )
     default_reason: ClassVar[str | None] = None  # The reason of a class that has only one.
     passing: bool = False  # Whether it may pass by itself, so that waiting is of use: a closed gate, a claimed asset.
-    problem: Mapping[str, Any] | None = None  # The whole body it was answered with, where a client received it.
 
     def __init_subclass__(
         cls, status: int | None = None, context: str | None = None, reason: str | None = None, passing: bool | None = None

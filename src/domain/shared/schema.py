@@ -6,19 +6,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend
 from pydantic_core import SchemaError as CoreSchemaError
 from pydantic_core import SchemaValidator, core_schema
 
 from baton.domain.shared.refusals import Refusal
 from baton.domain.shared.text import shorten
+
+if TYPE_CHECKING:  # loading its vocabularies takes as long as a context of the domain, and few calls declare a schema
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
@@ -201,6 +201,8 @@ def _check_unit(path: Path, level: Schema, refusal: type[Refusal]) -> None:
 
 
 def _check_compiles(schema: Schema, refusal: type[Refusal]) -> None:
+    from jsonschema import Draft202012Validator, SchemaError
+
     try:
         json.dumps(schema, allow_nan=False)
         Draft202012Validator.check_schema(schema)
@@ -264,7 +266,7 @@ def violations_of(schema: Schema, values: Mapping[str, Any]) -> Iterator[SchemaV
                 yield SchemaViolation(place, reason, saying.format(limit=shorten(limit)))
 
 
-def _offending_keys(error: ValidationError, level: Schema) -> list[tuple[str]]:
+def _offending_keys(error: "ValidationError", level: Schema) -> list[tuple[str]]:
     """Return the keys a violation is about, where some are missing or undeclared."""
     values: Any = error.instance
     if error.validator == "required":
@@ -293,18 +295,27 @@ def _refuse_clash(one: tuple[str, Schema], other: tuple[str, Schema], refusal: t
 
 
 @lru_cache(maxsize=1024)
-def _validator(text: str) -> Validator:
+def _validator(text: str) -> "Validator":
     """Return the validator of a schema in its one sorted text form."""
-    return WITHOUT_BACKTRACKING(_of_one_dialect(json.loads(text)))
+    return _without_backtracking()(_of_one_dialect(json.loads(text)))
 
 
-def _check_pattern(validator: Validator, pattern: str, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+@cache
+def _without_backtracking() -> "type[Validator]":
+    """Return the class of validators that match patterns in time that grows with the text alone."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    return extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-any-return,no-untyped-call]
+
+
+def _check_pattern(validator: "Validator", pattern: str, instance: Any, schema: Schema) -> "Iterator[ValidationError]":
+    from jsonschema import ValidationError
+
     matcher = _matcher(pattern)  # None for one declared before such patterns were refused, which never matches
     if isinstance(instance, str) and not (matcher is not None and matcher.isinstance_python(instance)):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
-
-WITHOUT_BACKTRACKING: type[Validator] = extend(Draft202012Validator, {"pattern": _check_pattern})  # type: ignore[no-untyped-call]
 
 SETS_WITHIN_SETS, POSSESSIVE = re.compile(r"\[[^]]*(?:\[|--|&&|~~)"), re.compile(r"[+*?}]\+")
 """Syntax that the engine without backtracking reads differently than Python does."""

@@ -1,25 +1,24 @@
 """Tables of projections, derived from their declarations, and the fingerprints by which a change rebuilds them. Other
-columns make a new table; other code of the domain (its bytecode and fields, as far as a row depends on it) only has the rows
+columns make a new table; other code of the domain (as it is written, as far as a row depends on it) only has the rows
 rebuilt."""
 
-import functools
 import hashlib
+import re
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from itertools import pairwise
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
 from uuid import UUID
-
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from baton.application.queries import PROJECTIONS
 from baton.domain.contexts import REGISTRY
-from baton.domain.kernel import Aggregate
-from baton.domain.registry import Projection
+from baton.domain.kernel import Aggregate, Command, Query
+from baton.domain.registry import Operation, Projection, Registry
 from baton.domain.shared.listing import ListQuery, Summary, plural_of
+from baton.domain.shared.source_text import module_source
 from baton.infrastructure.postgres.pool import RUNTIME_ROLE
 
 if TYPE_CHECKING:
@@ -92,122 +91,80 @@ def ensure_projections(connection: "sqlalchemy.Connection") -> None:
     connection.exec_driver_sql("INSERT INTO bookmarks VALUES (%s, '0', 0) ON CONFLICT DO NOTHING", (PROJECTIONS,))
 
 
-DOMAIN = "baton.domain"
-PLAIN = frozenset({str, bytes, bool, int, float, complex, type(None)})
-VALUE_MODULES = frozenset({"uuid", "datetime", "decimal", "re", "zoneinfo"})  # values with the same text everywhere
+NAME = re.compile(r"[A-Za-z_]\w*")
+DECLARATIONS = (Aggregate, Command, Query, Operation, Registry)  # No row depends on the code of these classes.
+
+
+class CodePlace(NamedTuple):
+    """A definition, by its module and its name there."""
+
+    module: str
+    name: str
 
 
 class CodeFingerprints:
-    """Digests of everything that functions and classes can reach in the domain; each is described once."""
+    """Digests of everything in the domain that functions and classes reach by name, as it is written; each is read once."""
 
     def __init__(self) -> None:
-        self._described: dict[int, tuple[str, list[Any]]] = {}
+        self._definitions: dict[CodePlace, tuple[str, list[CodePlace]]] = {}
 
     def digest(self, *roots: Any) -> str:
-        reached: dict[int, str] = {}
-        waiting = list(roots)
+        reached: dict[CodePlace, str] = {}
+        waiting = [place for root in roots for place in _places_of(root)]
         while waiting:
-            item = waiting.pop()
-            if id(item) not in reached:
-                reached[id(item)], further = self._describe(item)
-                waiting += further
-        return hashlib.sha256("\n".join(sorted(reached.values())).encode()).hexdigest()
-
-    def _describe(self, item: Any) -> tuple[str, list[Any]]:
-        if id(item) not in self._described:
-            description = Description()
-            text = description.of_class(item) if isinstance(item, type) else description.of_function(item)
-            self._described[id(item)] = text, description.named
-        return self._described[id(item)]
+            place = waiting.pop()
+            if place not in reached:
+                if place not in self._definitions:
+                    self._definitions[place] = _read(place)
+                reached[place], named = self._definitions[place]
+                waiting += named
+        return hashlib.sha256(repr(sorted(reached.items())).encode()).hexdigest()
 
 
-class Description:
-    """The text of one function or class, which is the same in every process, and the functions and classes it names."""
-
-    def __init__(self) -> None:
-        self.named: list[Any] = []
-
-    def of_function(self, function: FunctionType) -> str:
-        names = sorted(set(_global_names(function.__code__)) & function.__globals__.keys())
-        used = {name: self._text(self._member(function.__globals__[name], function.__code__)) for name in names}
-        enclosed = [self._text(cell.cell_contents) for cell in function.__closure__ or ()]
-        defaults = self._text((function.__defaults__, function.__kwdefaults__))
-        code = self._code(function.__code__, function.__doc__)
-        return f"def {function.__module__}.{function.__qualname__} {code} {used} {enclosed} {defaults}"
-
-    def of_class(self, cls: type) -> str:
-        own = {name: value for name, value in vars(cls).items() if name[:2] != "__" or isinstance(value, FunctionType)}
-        members = [f"{name}: {self._text(value)}" for name, value in own.items()]
-        if issubclass(cls, BaseModel):
-            members += [f"{name}: {self._text(field)}" for name, field in cls.model_fields.items()]
-        elif is_dataclass(cls):
-            members += [self._text((one.name, one.type, one.default, one.default_factory)) for one in fields(cls)]
-        return f"class {cls.__module__}.{cls.__qualname__} {self._text(cls.__bases__)} {sorted(members)}"
-
-    def _code(self, code: CodeType, documentation: str | None = None) -> str:
-        # A function without documentation has None in its place.
-        constants = [self._text(None if one is documentation else one) for one in code.co_consts]
-        flow = code.co_code.hex(), code.co_exceptiontable.hex(), code.co_names, code.co_varnames, code.co_freevars
-        return f"{flow} {constants}"
-
-    def _member(self, value: Any, code: CodeType) -> Any:
-        if isinstance(value, ModuleType) and _in_domain(value.__name__):
-            return {name: vars(value)[name] for name in sorted(_global_names(code)) if name in vars(value)}
-        return value
-
-    def _text(self, value: Any) -> str:
-        if type(value) in PLAIN:
-            return repr(value)
-        match value:
-            case Enum():
-                return f"{self._text(type(value))}.{value.name}"
-            case CodeType():
-                return self._code(value)
-            case FunctionType() | type():
-                is_generated = isinstance(value, FunctionType) and value.__code__.co_filename.startswith("<")
-                if _in_domain(value.__module__) and not is_generated:
-                    self.named.append(value)
-                return f"{value.__module__}.{value.__qualname__}"
-            case staticmethod() | classmethod() | MethodType():
-                return self._text(value.__func__)
-            case property():
-                return self._text((value.fget, value.fset))
-            case functools.cached_property():
-                return self._text(value.func)
-            case functools.partial():
-                return self._text((value.func, value.args, value.keywords))
-            case tuple() | list():
-                return f"[{', '.join(map(self._text, value))}]"
-            case set() | frozenset():
-                return f"{{{', '.join(sorted(map(self._text, value)))}}}"
-            case dict() | MappingProxyType():
-                return self._text([*value.items()])
-            case FieldInfo():
-                return self._text((value.annotation, value.default, value.default_factory, value.metadata, value.alias))
-        return self._text_of_object(value)
-
-    def _text_of_object(self, value: Any) -> str:
-        if (origin := get_origin(value)) is not None or isinstance(value, UnionType):
-            return f"{self._text(origin)}{self._text(get_args(value))}"
-        if (wrapped := getattr(value, "__wrapped__", None) or getattr(value, "wrapped", None)) is not None:
-            return self._text(wrapped)
-        if type(value).__module__ in VALUE_MODULES:
-            return repr(value)
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        if _in_domain(type(value).__module__) and (is_dataclass(value) or isinstance(value, BaseModel)):
-            return f"{kind}{self._text(vars(value))}"
-        return kind
+def _places_of(item: Any) -> list[CodePlace]:
+    """Return where a function or class is written; of a class that is generated, where its bases are."""
+    place = CodePlace(item.__module__, item.__qualname__)
+    if module_source(place.module).definition(place.name) is not None:
+        return [place]
+    if not isinstance(item, type):
+        raise TypeError(f"{place.module} has no text of {place.name}; write it as a function")
+    return [one for base in item.__bases__ if _in_domain(base.__module__) for one in _places_of(base)]
 
 
-def _in_domain(module: str | None) -> bool:
-    return module is not None and f"{module}.".startswith(f"{DOMAIN}.")
+def _read(place: CodePlace) -> tuple[str, list[CodePlace]]:
+    """Return the digest of a definition without documentation, and the definitions of the domain that it names."""
+    source = module_source(place.module)
+    written = source.definition(place.name)
+    assert written is not None, place
+    lines = [line.rstrip() for line in written.splitlines() if line.strip()]
+    text = "\n".join(line for before, line in pairwise(["", *lines]) if not _is_documentation(before, line))
+    words = set(NAME.findall(text))
+    known = words & (source.definitions.keys() | source.imports.keys())
+    named = [one for name in known for one in _definitions_of(place.module, name, words)]
+    return hashlib.sha256(text.encode()).hexdigest(), named
 
 
-def _global_names(code: CodeType) -> Iterable[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _global_names(constant)
+def _is_documentation(before: str, line: str) -> bool:
+    return line.lstrip().startswith('"""') and (before.endswith(":") or line.startswith('"'))
+
+
+def _definitions_of(module: str, name: str, beside: Iterable[str]) -> list[CodePlace]:
+    """Return the definition that a name in a module leads to; of a module, those of the names beside it."""
+    source = module_source(module)
+    if name in source.definitions:
+        value = vars(sys.modules[module]).get(name)
+        is_declaration = isinstance(value, type) and issubclass(value, DECLARATIONS)
+        return [] if is_declaration else [CodePlace(module, name)]
+    origin, original = source.imports.get(name, ("", ""))
+    if not _in_domain(origin):
+        return []
+    if (imported := f"{origin}.{original}") in sys.modules:
+        return [CodePlace(imported, one) for one in beside if one in module_source(imported).definitions]
+    return _definitions_of(origin, original, beside)
+
+
+def _in_domain(module: str) -> bool:
+    return f"{module}.".startswith("baton.domain.")
 
 
 def code_fingerprints(projections: Mapping[str, Projection]) -> dict[str, str]:

@@ -1,12 +1,14 @@
 """Checks of a database's schema, without loading the migration tools: every process checks before it starts."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import LiteralString
 
 import psycopg
 
 from baton.infrastructure.postgres.pool import OWNER_OPTIONS
-from baton.infrastructure.postgres.projection_tables import has_current_projections
+from baton.infrastructure.postgres.projection_tables import definitions
 
 CAN_REWRITE = """SELECT pg_has_role(current_user, relowner, 'MEMBER') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE')
 FROM pg_class WHERE oid = 'events'::regclass"""
@@ -21,6 +23,12 @@ def known_revisions() -> list[str]:
     """Return the migrations of this build, oldest first; their files are named after them."""
     versions = Path(__file__).parent / "migrations" / "versions"
     return sorted(path.name.partition("_")[0] for path in versions.glob("[0-9]*_*.py"))
+
+
+@cache
+def current_definitions() -> Mapping[str, str]:
+    """Return how this build computes every projection; to find out takes longer than the rest of a start."""
+    return definitions()
 
 
 def may_migrate(url: str) -> bool:
@@ -55,4 +63,4 @@ def has_current_form(url: str) -> bool:
             followed = connection.execute("SELECT count(*) FROM bookmarks").fetchone()
         except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
             return False  # the runtime may not read these tables of an older schema
-    return applied == known[-1] and followed != (0,) and has_current_projections(stored)
+    return applied == known[-1] and followed != (0,) and current_definitions().items() <= stored.items()
