@@ -1,8 +1,8 @@
 FROM python:3.12-slim AS build
 WORKDIR /baton
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY src src
-RUN ln -s src baton && pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
 WORKDIR /baton

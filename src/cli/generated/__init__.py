@@ -1,0 +1,1 @@
+"""The content of the files that are made from the declarations of the service."""
