@@ -17,10 +17,10 @@ from baton.beamline.kinds.kind import Now, Pin, Ref, Update
 from baton.beamline.reading import BeamlineFileError
 from baton.beamline.record import ALL_KINDS, AT_ONCE, BeamlineRecord, Key
 from baton.client import Baton
-from baton.client.refusals import ProposedError
-from baton.domain.registry import REGISTRY, Operation
+from baton.client.index import OPERATIONS, OperationEntry
+from baton.client.refusals import ProposedError, Refusal
+from baton.domain.registry import REGISTRY
 from baton.domain.shared.canonical import content_hash
-from baton.domain.shared.refusals import Refusal
 
 
 @dataclass
@@ -103,7 +103,7 @@ class PlanApplication:
 
     def issue(self, change: ThingChange, update: Update, *, creates: bool) -> None:
         """Issue one command."""
-        operation = REGISTRY.operations[update.operation]
+        operation = OPERATIONS[update.operation]
         arguments: dict[str, Any] = {name: self.resolve_argument(value) for name, value in update.arguments.items()}
         own = (change.section, change.key)
         if creates:
@@ -116,9 +116,9 @@ class PlanApplication:
         key = None if update.repeatable else command_key(operation, [plain_ids(arguments), self.version_of(own, operation)])
         self.client.invoke(operation, arguments, key)
 
-    def version_of(self, key: Key, operation: Operation) -> int:
+    def version_of(self, key: Key, operation: OperationEntry) -> int:
         """Return how many events a thing has: a change back and forth is three different commands."""
-        aggregate = operation.aggregate
+        aggregate = REGISTRY.operations[operation.name].aggregate
         assert aggregate is not None
         history = next(one for one in aggregate.operations if one.name.endswith("_history"))
         return sum(1 for _ in self.client.every(history.name, **{aggregate.id_name: self.ids[key]}))
@@ -143,7 +143,7 @@ class PlanApplication:
                 return value
 
 
-def command_key(operation: Operation, content: Any) -> str:
+def command_key(operation: OperationEntry, content: Any) -> str:
     """Return the idempotency key that follows from what a command says."""
     return f"file-{content_hash([operation.name, content])}"
 

@@ -7,16 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
+
+from pydantic import TypeAdapter
 
 from baton.beamline.file import SECTIONS, FileEntry, RefersTo
 from baton.beamline.kinds import KINDS
 from baton.beamline.kinds.kind import Names, RecordedThing, ReferredKind, UnnamedError, nested_forms, part, suffixes
 from baton.beamline.kinds.lookups import LOOKUPS
 from baton.client import Baton
+from baton.client.answers import ServiceAnswer
+from baton.client.refusals import Forbidden
+from baton.domain.contexts import REGISTRY
 from baton.domain.federation.facility import FacilityKind, FacilityStatus
-from baton.domain.shared.refusals import Forbidden
 
 ALL_KINDS: dict[str, ReferredKind[Any]] = {**LOOKUPS, **KINDS}
 AT_ONCE = 8  # requests under way at the same time
@@ -81,6 +85,16 @@ def needed_sections(sections: Iterable[str]) -> list[str]:
     return [section for section in ALL_KINDS if section in needed]
 
 
+@cache
+def form_adapter(form: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(form)
+
+
+def declared_form(form: Any, answer: ServiceAnswer) -> Any:
+    """Return an answer of the client in the model that the domain declares for it."""
+    return form_adapter(form).validate_python(answer.to_dict(), extra="ignore")
+
+
 class RecordReader:
     """Reads the record of a service."""
 
@@ -115,8 +129,10 @@ class RecordReader:
 
     def rows(self, section: str) -> list[Any]:
         """Return every row of a list; none where the caller may not list it."""
+        listing = ALL_KINDS[section].lists
+        form = get_args(REGISTRY.operations[listing].returns)[0]
         try:
-            return list(self.client.every(ALL_KINDS[section].lists))
+            return [declared_form(form, row) for row in self.client.every(listing)]
         except Forbidden as refusal:
             self.record.refused[section] = refusal.detail
             return []
@@ -171,14 +187,18 @@ class RecordReader:
 
     def contents(self, things: Collection[RecordedThing]) -> Mapping[UUID, Any]:
         """Return assets whole, by their ids."""
-        answer = self.client.call("read_assets", asset_ids=[thing.id for thing in things])
+        answer = self.ask("read_assets", asset_ids=[thing.id for thing in things])
         return {one.asset_id: one for one in answer.items}
+
+    def ask(self, operation: str, **arguments: Any) -> Any:
+        """Return the answer of a query in the domain's own models, which entries are made of."""
+        return declared_form(REGISTRY.operations[operation].returns, self.client.call(operation, **arguments))
 
     def view(self, thing: RecordedThing) -> Any:
         """Return one thing whole; its row where that says everything."""
         kind = KINDS[thing.section]
         wanted: dict[str, Any] = {kind.id_name: thing.id}
-        return thing.row if kind.gets is None else self.client.call(kind.gets, **wanted)
+        return thing.row if kind.gets is None else self.ask(kind.gets, **wanted)
 
     def note(self, thing: RecordedThing, view: Any) -> None:
         """Keep the entry of a thing, or why there can be none."""

@@ -2,19 +2,15 @@
 its own writes. An exchange is a generator that yields requests and pauses, so that both kinds of client share every line."""
 
 import random
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
+from baton.client.index import AGGREGATES, OPERATIONS, AggregateEntry, OperationEntry
 from baton.client.refusals import AmbiguousNameError, ServiceUnreachableError, UnknownNameError, refusal_of
-from baton.client.requests import POSITION, RETRY_AFTER, HttpRequest, HttpResponse, answer_of, request_of
-from baton.domain.access import edge_queries  # noqa: F401  # the operations that belong to no context
-from baton.domain.kernel import Aggregate
-from baton.domain.registry import Operation
-from baton.domain.shared.listing import ListQuery
-from baton.domain.shared.naming import name_field, referred_aggregate
+from baton.client.requests import POSITION, RETRY_AFTER, HttpRequest, HttpResponse, answer_of, check_names, request_of
 
 GIVE_UP_SECONDS = 30.0  # how long a service that is away, or asks for patience, is asked again
 FIRST_CONTACT_SECONDS = 2.0  # the same where it has never answered this client
@@ -51,9 +47,10 @@ class ClientSession:
     answered: bool = False  # whether the service has ever answered
 
     def call(
-        self, operation: Operation, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+        self, operation: OperationEntry, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
     ) -> Exchange[Any]:
         """Call an operation: a name may stand where an id belongs, and a list shows what this client did before."""
+        check_names(operation, arguments)  # before anything is asked for the sake of a name
         resolved = yield from self.resolve(operation, arguments)
         if operation.reads_own_writes and self.position:
             resolved.setdefault("min_position", self.position)
@@ -81,42 +78,44 @@ class ClientSession:
             yield Pause(wanted_pause(response, pause))
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def resolve(self, operation: Operation, arguments: Mapping[str, Any]) -> Exchange[dict[str, Any]]:
+    def resolve(self, operation: OperationEntry, arguments: Mapping[str, Any]) -> Exchange[dict[str, Any]]:
         """Return the arguments with an id wherever a name stands for one."""
         resolved = dict(arguments)
         for name, value in arguments.items():
-            if (aggregate := self.named_aggregate(operation, name)) is None:
+            if (kind := operation.referred_kind(name)) is None:
                 continue
             if isinstance(value, list | tuple | set | frozenset):
-                resolved[name] = yield from self.ids_of(aggregate, value)
-            elif value is not None:
-                resolved[name] = yield from self.id_of(aggregate, value)
+                resolved[name] = yield from self.ids_of(kind, value)
+            elif isinstance(value, str | UUID):
+                resolved[name] = yield from self.id_of(kind, value)
         return resolved
 
-    def ids_of(self, aggregate: Aggregate[Any], names: Iterable[str | UUID]) -> Exchange[list[UUID]]:
-        """Return the ids of things with these names."""
+    def ids_of(self, kind: str, names: Iterable[str | UUID]) -> Exchange[list[UUID]]:
+        """Return the ids of things of a kind with these names."""
         ids: list[UUID] = []
         for name in names:
-            ids += [(yield from self.id_of(aggregate, name))]
+            ids += [(yield from self.id_of(kind, name))]
         return ids
 
-    def id_of(self, aggregate: Aggregate[Any], name: str | UUID) -> Exchange[UUID]:
-        """Return the id of the one thing with this name; an id is its own."""
+    def id_of(self, kind: str, name: str | UUID) -> Exchange[UUID]:
+        """Return the id of the one thing of a kind with this name; an id is its own."""
         if isinstance(name, UUID) or is_id(name):
             return UUID(str(name))
-        known = (aggregate.name, name)
+        known = (kind, name)
         if known not in self.names:
-            rows = yield from self.rows(list_operation(aggregate), {"name": name})
+            aggregate = AGGREGATES[kind]
+            listing = list_operation(aggregate)
+            rows = yield from self.rows(listing, {"name": name})
             if not rows:
-                like = yield from self.rows(list_operation(aggregate), {"q": name[:100], "limit": 5}, pages=1)
-                raise UnknownNameError(aggregate.label, name, [getattr(row, name_field(aggregate) or "") for row in like])
+                like = yield from self.rows(listing, {"q": name[:100], "limit": 5}, pages=1)
+                raise UnknownNameError(aggregate.label, name, [getattr(row, aggregate.name_field or "") for row in like])
             if len(rows) > 1:
                 candidates = {str(getattr(row, aggregate.id_name)): describe_row(row, aggregate) for row in rows}
                 raise AmbiguousNameError(aggregate.label, name, candidates)
             self.names[known] = getattr(rows[0], aggregate.id_name)
         return self.names[known]
 
-    def rows(self, operation: Operation, filters: Mapping[str, Any], pages: int | None = None) -> Exchange[list[Any]]:
+    def rows(self, operation: OperationEntry, filters: Mapping[str, Any], pages: int | None = None) -> Exchange[list[Any]]:
         """Return the items of a list, all of them or those of the first pages."""
         items: list[Any] = []
         cursor: dict[str, str] = {}
@@ -127,13 +126,6 @@ class ClientSession:
             if page.next_cursor is None or pages == 0:
                 return items
             cursor = {"cursor": page.next_cursor}
-
-    def named_aggregate(self, operation: Operation, field_name: str) -> Aggregate[Any] | None:
-        """Return the aggregate with names that a field refers to."""
-        aggregate = (
-            operation.aggregate if field_name == operation.target else referred_aggregate(field_name, operation.aggregate)
-        )
-        return aggregate if aggregate is not None and name_field(aggregate) is not None else None
 
 
 def comes_again(response: HttpResponse) -> bool:
@@ -149,22 +141,17 @@ def wanted_pause(response: HttpResponse | Lost, otherwise: float) -> float:
     return min(float(wanted), LONGEST_PAUSE_SECONDS) if wanted and wanted.isdigit() else otherwise * random.uniform(0.5, 1)
 
 
-def list_operation(aggregate: Aggregate[Any]) -> Operation:
-    """Return the operation that lists the things of an aggregate."""
-    return next(operation for operation in lists_of(aggregate))
+def list_operation(aggregate: AggregateEntry) -> OperationEntry:
+    """Return the operation that lists the things of a kind."""
+    if aggregate.lists is None:
+        raise LookupError(f"There is no list of every {aggregate.label}.")
+    return OPERATIONS[aggregate.lists]
 
 
-def lists_of(aggregate: Aggregate[Any]) -> Iterator[Operation]:
-    """Yield the lists of an aggregate that need no target."""
-    for operation in aggregate.operations:
-        if issubclass(operation.input, ListQuery) and operation.target is None:
-            yield operation
-
-
-def describe_row(row: Any, aggregate: Aggregate[Any]) -> str:
+def describe_row(row: Any, aggregate: AggregateEntry) -> str:
     """Return what tells a thing from others of its name."""
     shown = (getattr(row, name, None) for name in (aggregate.axis, "kind", "facility_code", "created_at", "registered_at"))
-    return ", ".join(str(getattr(value, "value", value)) for value in shown if value is not None)
+    return ", ".join(str(value) for value in shown if value is not None)
 
 
 def is_id(text: str) -> bool:

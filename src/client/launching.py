@@ -3,18 +3,18 @@ as exchanges."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from baton.client.exchanges import ClientSession, Exchange, list_operation
+from baton.client.exchanges import ClientSession, Exchange
+from baton.client.index import OPERATIONS
 from baton.client.refusals import ClientError, Refusal
-from baton.domain.contexts import REGISTRY
-from baton.domain.recipe.lifecycle import DEPRECATED
-from baton.domain.recipe.plan import plan as plans
-from baton.domain.recipe.recipe import recipe as recipes
-from baton.domain.run.start import Preflight, RunStartedAnswer
-from baton.domain.shared.dry_run import DryRun
 
+if TYPE_CHECKING:
+    from baton.client.operations import DryRun, Preflight, RunStartedAnswer
+
+PLAN, RECIPE = "Plan", "Recipe"
+DEPRECATED = "Deprecated"
 LONGEST_KIND = 50
 LONGEST_NAME = 200
 LONGEST_REASON = 500
@@ -40,7 +40,7 @@ class PlanToConduct(NamedTuple):
 
 def call(session: ClientSession, operation: str, /, **arguments: Any) -> Exchange[Any]:
     """Call an operation by its name."""
-    return session.call(REGISTRY.operations[operation], arguments)
+    return session.call(OPERATIONS[operation], arguments)
 
 
 def run_request(
@@ -48,7 +48,7 @@ def run_request(
 ) -> Exchange[dict[str, Any]]:
     """Return the arguments that start a run on a plan, or ask whether it may start: its parameters, what else start_run
     takes, and a name made of the plan's where none is given."""
-    plan_id = yield from session.id_of(plans, plan)
+    plan_id = yield from session.id_of(PLAN, plan)
     request = {"plan_id": plan_id, "override_parameters": dict(parameters)}
     request |= {name: value for name, value in options.items() if value is not None}
     if "name" not in request:
@@ -59,7 +59,7 @@ def run_request(
 
 def preflight_plan(
     session: ClientSession, plan: Reference, options: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> Exchange[Preflight]:
+) -> "Exchange[Preflight]":
     """Ask whether a run on a plan could start now."""
     request = yield from run_request(session, plan, options, parameters)
     verdict: Preflight = yield from call(session, "preflight_run", **request)
@@ -72,7 +72,7 @@ def start_plan(
     chosen: Sequence[Reference] | None,
     options: Mapping[str, Any],
     parameters: Mapping[str, Any],
-) -> Exchange[RunStartedAnswer]:
+) -> "Exchange[RunStartedAnswer]":
     """Start a run on a plan, register a procedure of each recipe as its phase, and have the phases conducted in order.
 
     Where a phase is refused after the run has started, the run is stopped again.
@@ -115,8 +115,8 @@ def load_plan(session: ClientSession, plan_id: UUID, chosen: Sequence[Reference]
     view = yield from call(session, "get_plan", plan_id=plan_id)
     method = yield from call(session, "get_method", method_id=view.method_id)
     capability = yield from call(session, "get_capability", capability_id=method.capability_id)
-    rows = yield from session.rows(list_operation(recipes), {"capability_id": method.capability_id})
-    phases = yield from chosen_recipes(session, view.name, [row for row in rows if row.status is not DEPRECATED], chosen)
+    rows = yield from session.rows(OPERATIONS["list_recipes"], {"capability_id": method.capability_id})
+    phases = yield from chosen_recipes(session, view.name, [row for row in rows if row.status != DEPRECATED], chosen)
     return PlanToConduct(view, method, kind_of(capability.code), phases)
 
 
@@ -137,7 +137,7 @@ def chosen_recipes(
     found: list[tuple[UUID, str]] = []
     for one in chosen:
         fitting = [row.recipe_id for row in candidates if row.name == one]
-        recipe_id = fitting[0] if len(fitting) == 1 else (yield from session.id_of(recipes, one))
+        recipe_id = fitting[0] if len(fitting) == 1 else (yield from session.id_of(RECIPE, one))
         if (name := names.get(str(recipe_id))) is None:
             name = (yield from call(session, "get_recipe", recipe_id=recipe_id)).name
         found.append((recipe_id, name))
@@ -159,9 +159,9 @@ def conduct_recipe(
     return procedure_id
 
 
-def try_request(session: ClientSession, operation: str, request: Exchange[dict[str, Any]]) -> Exchange[DryRun]:
+def try_request(session: ClientSession, operation: str, request: Exchange[dict[str, Any]]) -> "Exchange[DryRun]":
     """Return what the first command of a launch would record; what follows needs what it makes, and is not tried."""
-    would: DryRun = yield from session.call(REGISTRY.operations[operation], (yield from request), dry_run=True)
+    would: DryRun = yield from session.call(OPERATIONS[operation], (yield from request), dry_run=True)
     return would
 
 
@@ -173,7 +173,7 @@ def procedure_request(
     bindings: Mapping[str, Any],
 ) -> Exchange[dict[str, Any]]:
     """Return the arguments that register a procedure of a recipe; name and kind are made of the recipe's where not given."""
-    recipe_id = yield from session.id_of(recipes, recipe)
+    recipe_id = yield from session.id_of(RECIPE, recipe)
     request = {"recipe_id": recipe_id, "target_asset_ids": list(assets), "bindings": dict(bindings)}
     request |= {name: value for name, value in options.items() if value is not None}
     if not {"name", "kind"} <= request.keys():

@@ -1,31 +1,33 @@
-"""Every operation as a method of a client, every kind of thing as its collection; `operations.pyi`, written from the
-registry, has their types."""
+"""Every operation as a method of a client, every kind of thing as its collection; `operations.pyi`, made from the
+declarations when the package is built, has their types."""
 
-import typing
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from baton.client.things import KINDS, Collection, Thing, collections
-from baton.domain.contexts import REGISTRY
+from baton.client.answers import AnsweredDocument, ServiceAnswer, form_class
+from baton.client.index import AGGREGATES, FORMS, OPERATIONS, OperationEntry, collections
+from baton.client.things import KINDS, Collection, Thing
 
-STREAMS = (
-    "stream_events",
-    "stream_procedure_conduct",
-)  # What never answers as a whole: `follow_events` and `watch` read them.
+__all__ = ["AnsweredDocument", "ServiceAnswer"]
 
 
 class Operations:
     """The operations of the service as methods: what stands in the path comes first, fields follow by name."""
 
     def __getattr__(self, name: str) -> Any:
-        if (operation := REGISTRY.operations.get(name)) is not None and name not in STREAMS:
+        if (operation := OPERATIONS.get(name)) is not None and not operation.streams:
             return partial(self.call_method, operation)
-        if (aggregate := collections().get(name)) is not None:
-            return Collection(self, aggregate)
+        if (kind := collections().get(name)) is not None:
+            return Collection(self, AGGREGATES[kind])
         raise AttributeError(f"There is no operation or collection {name}; `baton where` and the reference list them.")
 
     def call_method(
-        self, operation: Any, *places: Any, idempotency_key: str | None = None, dry_run: bool = False, **fields: Any
+        self,
+        operation: OperationEntry,
+        *places: Any,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+        **fields: Any,
     ) -> Any:
         """Call an operation with the values of its path by their places."""
         named = dict(zip(operation.placeholders, places, strict=False))
@@ -40,21 +42,14 @@ class AsyncOperations(Operations):
     """The same methods, whose answers are awaited."""
 
 
-@cache
-def type_names() -> dict[str, Any]:
-    """Return what `operations.pyi` names and no module declares: forms of answers, and kinds of things."""
-    answers = (one for operation in REGISTRY for one in (operation.returns, operation.accepted))
-    forms = {one.__name__: one for form in answers for one in (form, *typing.get_args(form)) if isinstance(one, type)}
-    for name in REGISTRY.aggregates:
-        for prefix in ("", "Async"):
-            forms |= {f"{prefix}{name}Thing": KINDS.get(name, Thing), f"{prefix}{name}Collection": Collection}
-    return forms
-
-
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    try:
-        return type_names()[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__} has no {name}") from None
+    """Return what `operations.pyi` names and no module declares: forms of answers, and kinds of things."""
+    if not name.startswith("__"):
+        if name in FORMS:
+            return form_class(name)
+        kind = name.removeprefix("Async")
+        if kind.removesuffix("Collection") in AGGREGATES:
+            return Collection
+        if (thing := kind.removesuffix("Thing")) in AGGREGATES:
+            return KINDS.get(thing, Thing)
+    raise AttributeError(f"module {__name__} has no {name}")

@@ -1,27 +1,25 @@
 """From a table to the items of a queue, and from a title to one of them: the several calls that one wish takes, as
 exchanges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+from baton.client.answers import json_value
 from baton.client.exchanges import ClientSession, Exchange, is_id
-from baton.client.launching import Reference, call, kind_of, load_plan
+from baton.client.index import OPERATIONS
+from baton.client.launching import PLAN, RECIPE, Reference, call, kind_of, load_plan
 from baton.client.refusals import AmbiguousNameError, ClientError, UnknownNameError
 from baton.client.spreadsheets import SpreadsheetError, Table, place_text
 from baton.client.table_items import SUBJECT, RowForm, RowItem, read_items
-from baton.domain.contexts import REGISTRY
-from baton.domain.equipment.asset import asset as assets_on_record
-from baton.domain.operation.queue.items import AHEAD
-from baton.domain.operation.queue.queue import queue as queues
-from baton.domain.recipe.plan import plan as plans
-from baton.domain.recipe.recipe import recipe as recipes_on_record
-from baton.domain.recipe.steps import binding_names
-from baton.domain.shared.dry_run import DryRun
-from baton.domain.subject.subject import subject as subjects
 
-ADD = REGISTRY.operations["add_queue_items"]
+if TYPE_CHECKING:
+    from baton.client.operations import DryRun
+
+ADD = "add_queue_items"
+NESTED = (dict, list, tuple)
+AHEAD = frozenset({"Waiting", "Blocked"})  # the states of items that have not begun
 
 
 class TableTargetError(ClientError, TypeError):
@@ -46,14 +44,14 @@ class RowTargets(NamedTuple):
 def add_from_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> Exchange[list[UUID]]:
     """Add an item for each row of a table to a queue, all or none, and return their ids; `table_request` has the options."""
     request = yield from table_request(session, queue, table, **options)
-    added = yield from session.call(ADD, request.arguments)
+    added = yield from session.call(OPERATIONS[ADD], request.arguments)
     return list(added.item_ids)
 
 
-def try_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> Exchange[DryRun]:
+def try_table(session: ClientSession, queue: Reference, table: Table, **options: Any) -> "Exchange[DryRun]":
     """Return what adding the rows of a table would record."""
     request = yield from table_request(session, queue, table, **options)
-    would: DryRun = yield from session.call(ADD, request.arguments, dry_run=True)
+    would: DryRun = yield from session.call(OPERATIONS[ADD], request.arguments, dry_run=True)
     return would
 
 
@@ -71,7 +69,7 @@ def table_request(
 ) -> Exchange[TableRequest]:
     """Return the items of a table and what adds them: runs on a plan, whose phases are `recipes` or the only one that fits,
     or procedures of a recipe on assets. Refuse the table with all its faults."""
-    queue_id = yield from session.id_of(queues, queue)
+    queue_id = yield from session.id_of("Queue", queue)
     if plan is not None and recipe is None and not assets:
         rows = yield from plan_rows(session, plan, recipes)
     elif recipe is not None and plan is None and recipes is None:
@@ -94,7 +92,7 @@ def table_request(
 
 def plan_rows(session: ClientSession, plan: Reference, chosen: Sequence[Reference] | None) -> Exchange[RowTargets]:
     """Return what rows for runs on a plan are: columns are the parameters of its method."""
-    plan_id = yield from session.id_of(plans, plan)
+    plan_id = yield from session.id_of(PLAN, plan)
     found = yield from load_plan(session, plan_id, chosen)
     view, schema = found.plan, found.method.parameters_schema
     form = RowForm("plan", view.name, schema, defaults=view.default_parameters, has_subject=True)
@@ -105,14 +103,27 @@ def plan_rows(session: ClientSession, plan: Reference, chosen: Sequence[Referenc
 
 def recipe_rows(session: ClientSession, recipe: Reference, assets: Sequence[Reference]) -> Exchange[RowTargets]:
     """Return what rows for procedures of a recipe are: columns are the parameters of its capability."""
-    recipe_id = yield from session.id_of(recipes_on_record, recipe)
+    recipe_id = yield from session.id_of(RECIPE, recipe)
     view = yield from call(session, "get_recipe", recipe_id=recipe_id)
     capability = yield from call(session, "get_capability", capability_id=view.capability_id)
-    asset_ids = yield from session.ids_of(assets_on_record, assets)
-    needed = frozenset(binding_names((*view.steps, *view.closing_steps)))
+    asset_ids = yield from session.ids_of("Asset", assets)
+    needed = frozenset(bindings_in(json_value((view.steps, view.closing_steps))))
     form = RowForm("recipe", view.name, capability.parameters_schema, needed=needed)
     target = {"kind": "ConductRecipe", "recipe_id": recipe_id, "target_asset_ids": asset_ids}
     return RowTargets(form, {**target, "procedure_kind": kind_of(capability.code)}, "bindings")
+
+
+def bindings_in(value: Any) -> Iterator[str]:
+    """Yield the names of the parameters that steps refer to, in JSON data."""
+    parts = [value]  # not by recursion: there may be very many steps
+    while parts:
+        match parts.pop():
+            case {"__binding__": str() as name}:
+                yield name
+            case dict() as members:
+                parts += (one for one in members.values() if type(one) in NESTED)
+            case list() | tuple() as items:
+                parts += (one for one in items if type(one) in NESTED)
 
 
 def queue_item(item: RowItem, rows: RowTargets, subject_id: UUID | None) -> dict[str, Any]:
@@ -132,7 +143,7 @@ def subjects_of(session: ClientSession, items: Sequence[RowItem], faults: list[s
             continue
         if item.subject not in found and item.subject not in wrong:
             try:
-                found[item.subject] = yield from session.id_of(subjects, item.subject)
+                found[item.subject] = yield from session.id_of("Subject", item.subject)
             except (UnknownNameError, AmbiguousNameError) as error:
                 wrong[item.subject] = str(error)
         if item.subject in wrong:

@@ -2,40 +2,48 @@
 the service is an attribute of this module: `from baton.client.refusals import RunCannotStartError`."""
 
 import json
-import types
+from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import ValidationError
+from baton.client.index import REFUSALS, OperationEntry
 
-from baton.domain.contexts import REGISTRY
-from baton.domain.registry import Operation
-from baton.domain.shared import refusals as families
-from baton.domain.shared.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, Unavailable, Unprocessable
-from baton.domain.trust.proposal import Proposed
 
-__all__ = ["Conflict", "Forbidden", "Invalid", "NotFound", "Refusal", "Unavailable", "Unprocessable"]
-FAMILIES: dict[int, type[Refusal]] = {
-    family.status: family for family in (Invalid, Forbidden, NotFound, Conflict, Unprocessable, Unavailable)
-}
-OF_THE_EDGE: dict[str, int] = {
-    "RepeatedHeaderError": 400,
-    "UnauthenticatedError": 401,
-    "InvalidTokenError": 401,
-    "ForeignRequestError": 403,
-    "RouteNotFoundError": 404,
-    "MethodNotAllowedError": 405,
-    "RequestTimeoutError": 408,
-    "RequestTooLargeError": 413,
-    "UnsupportedMediaTypeError": 415,
-    "RequestValidationError": 422,
-    "InternalError": 500,
-    "IntrospectionUnavailableError": 503,
-    "KeySetUnavailableError": 503,
-    "ServiceStoppingError": 503,
-    "StoreUnavailableError": 503,
-    "TooManyStreamsError": 503,
-}  # The refusals that no operation declares, with their status; a test compares them with those of the service.
+class ReceivedRefusal(Exception):
+    """The request was understood and refused; nothing was changed. The service has the same classes for what it raises:
+    those of a caller are made here, by the codes in the index, so that no name is declared twice."""
+
+    status: ClassVar[int] = 500
+    problem: Mapping[str, Any] | None = None  # The whole body it was answered with.
+
+    def __init__(self, detail: str, *, reason: str | None = None, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.reason = reason
+        self.facts = facts or None
+
+    @property
+    def code(self) -> str:
+        return type(self).__name__
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" + (f" [{self.reason}]" if self.reason else "")
+
+
+def derived_class(base: type[ReceivedRefusal], code: str, status: int, meaning: str) -> type[ReceivedRefusal]:
+    """Return a class of refusals of this code."""
+    return type(code, (base,), {"status": status, "__doc__": meaning, "__module__": __name__})
+
+
+Refusal = ReceivedRefusal
+Invalid = derived_class(Refusal, "Invalid", 400, "A value breaks a rule of the domain.")
+Forbidden = derived_class(Refusal, "Forbidden", 403, "The caller may not do this.")
+NotFound = derived_class(Refusal, "NotFound", 404, "What was named does not exist.")
+Conflict = derived_class(Refusal, "Conflict", 409, "The stored state does not allow this now.")
+Unprocessable = derived_class(Refusal, "Unprocessable", 422, "The request has the wrong form.")
+Unavailable = derived_class(Refusal, "Unavailable", 503, "A service this answer depends on cannot be reached.")
+FAMILIES = {family.status: family for family in (Invalid, Forbidden, NotFound, Conflict, Unprocessable, Unavailable)}
 
 
 class ClientError(Exception):
@@ -48,24 +56,27 @@ class ClientError(Exception):
 
 
 class ArgumentsError(ClientError, ValueError):
-    """The arguments do not fit the operation; nothing was sent."""
+    """The arguments do not fit the operation; nothing was sent. `faults` says by their names what is wrong with them."""
 
-    def __init__(self, operation: Operation, detail: str) -> None:
-        super().__init__(detail)
+    def __init__(self, operation: OperationEntry, faults: Mapping[str, str]) -> None:
+        listed = "; ".join(f"{name} {fault}" for name, fault in faults.items())
+        super().__init__(f"{operation.name} does not take these arguments: {listed}.")
         self.operation = operation
+        self.faults = dict(faults)
 
-    @classmethod
-    def of(cls, operation: Operation, error: ValidationError) -> "ArgumentsError":
-        """Return the sentence about what does not fit."""
-        faults = (f"{'.'.join(map(str, fault['loc'])) or 'the input'}: {fault['msg']}" for fault in error.errors())
-        return cls(operation, f"{operation.name} does not take these arguments: {'; '.join(faults)}.")
+
+def unknown_argument(operation: OperationEntry, name: str) -> str:
+    """Return what is wrong with an argument that an operation does not have."""
+    known = dict.fromkeys((*operation.placeholders, *operation.arguments))
+    like = get_close_matches(name, known, n=1)
+    return f"is not known, did you mean {like[0]}" if like else f"is not known, it takes {', '.join(known) or 'nothing'}"
 
 
 class ProposedError(ClientError):
     """A call that waits for the approval of a second person: nothing has happened yet. `proposed` has the ids, until when it
     may be approved, and what it would record; `get_work` tells under `proposed.work_id` what becomes of it."""
 
-    def __init__(self, operation: Operation, proposed: Proposed) -> None:
+    def __init__(self, operation: OperationEntry, proposed: Any) -> None:
         until = f"{proposed.expires_at:%Y-%m-%d %H:%M:%S}Z"
         super().__init__(f"{operation.name} needs the approval of a second person, and is proposed until {until}.")
         self.operation = operation
@@ -106,35 +117,32 @@ def refusal_of(status: int, content: bytes) -> Refusal:
     """Return the refusal in the body of a response."""
     try:
         body = json.loads(content)
-        code, detail = body["code"], body["detail"]
+        code, detail = str(body["code"]), body["detail"]
     except (ValueError, KeyError, TypeError):
         raise NotBatonError(f"It answered {status} without a refusal that can be read.") from None
-    kind = refusal_classes().get(code) or edge_refusal(code, status)
+    kind = refusal_class(code) if code in REFUSALS else newer_class(code, status)
     refusal = kind(detail, reason=body.get("reason"), facts=body.get("facts"))
     refusal.problem = body
     return refusal
 
 
 @cache
-def refusal_classes() -> dict[str, type[Refusal]]:
-    """Return every class of refusal by its code."""
-    common = {name: one for name, one in vars(families).items() if isinstance(one, type) and issubclass(one, Refusal)}
-    declared = {one.__name__: one for operation in REGISTRY for one in operation.refusals}
-    return {**common, **{code: edge_refusal(code, status) for code, status in OF_THE_EDGE.items()}, **declared}
+def refusal_class(code: str) -> type[Refusal]:
+    """Return the class of a refusal that the index has."""
+    known = REFUSALS[code]
+    return derived_class(FAMILIES.get(known.status, Refusal), code, known.status, known.meaning)
 
 
 @cache
-def edge_refusal(code: str, status: int) -> type[Refusal]:
-    """Return a class for a refusal that the domain does not declare, or that is newer than this client."""
-    made: type[Refusal] = types.new_class(code, (FAMILIES.get(status, Refusal),), {"status": status})
-    made.__module__ = __name__
-    return made
+def newer_class(code: str, status: int) -> type[Refusal]:
+    """Return a class for a refusal that is newer than this client."""
+    return derived_class(FAMILIES.get(status, Refusal), code, status, "A refusal that this version does not know.")
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):  # what importing asks for; the refusals are found when one of them is wanted
         raise AttributeError(name)
     try:
-        return refusal_classes()[name]
+        return refusal_class(name)
     except KeyError:
         raise AttributeError(f"there is no refusal {name}") from None

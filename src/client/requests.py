@@ -1,31 +1,27 @@
-"""Calls as requests, and responses as answers, in the domain's own models; no I/O."""
+"""Calls as requests, and responses as answers, by the index of operations; no I/O. Which arguments an operation takes is
+known here; what their values must be is judged by the service."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from pydantic import TypeAdapter, ValidationError
-
-from baton.client.partial_answers import is_recognizable, read_partly
-from baton.client.refusals import ArgumentsError, NotBatonError, ProposedError, refusal_of
-from baton.domain.kernel import Document
-from baton.domain.registry import Operation
-from baton.domain.shared.dry_run import DryRun
-from baton.domain.trust.proposal import Proposed
+from baton.client.answers import AnsweredDocument, is_recognizable, json_value, read_value
+from baton.client.index import Kind, OperationEntry
+from baton.client.refusals import ArgumentsError, NotBatonError, ProposedError, refusal_of, unknown_argument
 
 POSITION, RETRY_AFTER, REPLAYED = "x-baton-position", "retry-after", "idempotency-replayed"
 DRY_RUN = {"Prefer": "handling=dry-run"}
+NEEDED = "is needed"
 
 
 @dataclass(frozen=True)
 class HttpRequest:
     """One HTTP request of an operation."""
 
-    operation: Operation
+    operation: OperationEntry
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
@@ -50,19 +46,16 @@ class HttpResponse:
 
 
 def request_of(
-    operation: Operation, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+    operation: OperationEntry, arguments: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
 ) -> HttpRequest:
     """Return the request that calls an operation with these arguments, ids of its path among them."""
-    given = {name: value for name, value in arguments.items() if name != operation.target}
-    try:
-        fields = operation.input.model_validate(given).model_dump(mode="json", exclude_unset=True, by_alias=True)
-    except ValidationError as error:
-        raise ArgumentsError.of(operation, error) from None
-    places = {name: fields.pop(name) for name in operation.path_fields}
-    if operation.target is not None:
-        places[operation.target] = target_of(operation, arguments)
+    check_names(operation, arguments)
+    fields = {name: json_value(value) for name, value in arguments.items()}
     path = operation.path
-    for name, value in places.items():
+    for name in operation.placeholders:
+        value = fields.pop(name)
+        if name == operation.target:
+            value = target_id(operation, value)
         path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
     if not operation.has_body:
         return HttpRequest(operation, path, query_of(fields))
@@ -74,15 +67,22 @@ def request_of(
     return HttpRequest(operation, path, body=json.dumps(fields).encode(), headers=headers)
 
 
-def target_of(operation: Operation, arguments: Mapping[str, Any]) -> UUID:
+def check_names(operation: OperationEntry, given: Mapping[str, Any]) -> None:
+    """Refuse arguments that the operation does not have, and the lack of those that it needs."""
+    known = {*operation.placeholders, *operation.arguments}
+    faults = {name: unknown_argument(operation, name) for name in given if name not in known}
+    needed = (*operation.placeholders, *(name for name, one in operation.arguments.items() if one.required))
+    faults |= {name: NEEDED for name in needed if name not in given}
+    if faults:
+        raise ArgumentsError(operation, faults)
+
+
+def target_id(operation: OperationEntry, value: Any) -> UUID:
     """Return the id that the path of an operation names."""
-    assert operation.target is not None
     try:
-        return UUID(str(arguments[operation.target]))
-    except KeyError:
-        raise ArgumentsError(operation, f"{operation.name} needs {operation.target}.") from None
-    except ValueError:
-        raise ArgumentsError(operation, f"{operation.target} must be an id or a name.") from None
+        return UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise ArgumentsError(operation, {str(operation.target): "must be an id or a name"}) from None
 
 
 def query_of(fields: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -97,30 +97,24 @@ def answer_of(request: HttpRequest, response: HttpResponse) -> Any:
     if not response.is_success:
         raise refusal_of(response.status, response.content)
     if request.headers.get("Prefer") and operation.kind == "command":
-        return parse(DryRun, response.content)
+        return parse("DryRun", response.content)
     if operation.media_types:
-        return Document(response.headers.get("content-type", ""), response.content)
+        return AnsweredDocument(response.headers.get("content-type", ""), response.content)
     if response.status == 202 and "would" in json.loads(response.content or b"{}"):
-        raise ProposedError(operation, parse(Proposed, response.content))
-    form = operation.accepted if response.status == 202 and operation.accepted is not None else operation.returns
-    if form is None or not response.content:
+        raise ProposedError(operation, parse("Proposed", response.content))
+    kind = operation.accepted if response.status == 202 and operation.accepted is not None else operation.returns
+    if kind is None or not response.content:
         return None
     names_wanted = any(name == "include" for name, _ in request.query)  # they stand beside what the form declares
-    return parse(form, response.content, extra="allow" if names_wanted else "ignore")
+    return parse(kind, response.content, keep_others=names_wanted)
 
 
-def parse(form: Any, content: bytes, *, extra: Literal["ignore", "allow"] = "ignore") -> Any:
-    """Return the model in a body; keys of a newer service are passed over, and what an older one leaves out is None."""
+def parse(kind: Kind, content: bytes, *, keep_others: bool = False) -> Any:
+    """Return the answer in a body; keys of a newer service are passed over, and what an older one leaves out is None."""
     try:
-        return adapter_of(form).validate_json(content, extra=extra)
-    except ValidationError as error:
-        if any(fault["type"] == "json_invalid" for fault in error.errors()) or not is_recognizable(
-            form, json.loads(content)
-        ):
-            raise NotBatonError(f"The answer is not of the form {getattr(form, '__name__', form)}: {error}") from None
-        return read_partly(form, json.loads(content))
-
-
-@cache
-def adapter_of(form: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(form)
+        document = json.loads(content)
+    except ValueError as error:
+        raise NotBatonError(f"The answer is no JSON: {error}.") from None
+    if not is_recognizable(kind, document):
+        raise NotBatonError(f"The answer is not of the form {kind}.")
+    return read_value(kind, document, keep_others=keep_others)

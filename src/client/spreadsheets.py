@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,8 @@ def records(text: str, delimiter: str) -> Iterator[list[str]]:
 def workbook_rows(name: str, content: bytes) -> Iterator[SheetRow]:
     """Yield the rows of the first sheet of a workbook that is not hidden: values, not formulas."""
     check_workbook(name, content)
+    if find_spec("openpyxl") is None:
+        raise SpreadsheetError(name, ["needs openpyxl to be read; install baton-facility[files], or save it as .csv."])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about what else a workbook holds

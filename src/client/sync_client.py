@@ -3,17 +3,19 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
 from baton.client.connection import DEFAULT_URL, STREAM_TIMEOUT, connection_options, loss_of, response_of
 from baton.client.exchanges import ClientSession, Exchange, Lost, Pause
+from baton.client.index import OPERATIONS, OperationEntry
 from baton.client.operations import Operations
 from baton.client.requests import HttpRequest, HttpResponse
 from baton.client.watching import DisplayOptions, NextLine, OpenStream, Watch, event_frames
-from baton.domain.registry import REGISTRY, Operation
-from baton.domain.shared.event_view import EventView
+
+if TYPE_CHECKING:
+    from baton.client.operations import EventView
 
 T = TypeVar("T")
 
@@ -34,9 +36,11 @@ class Baton(Operations):
 
     def call(self, name: str, /, *, idempotency_key: str | None = None, dry_run: bool = False, **arguments: Any) -> Any:
         """Call an operation by its name."""
-        return self.invoke(REGISTRY.operations[name], arguments, idempotency_key, dry_run)
+        return self.invoke(OPERATIONS[name], arguments, idempotency_key, dry_run)
 
-    def invoke(self, operation: Operation, arguments: dict[str, Any], key: str | None = None, dry_run: bool = False) -> Any:
+    def invoke(
+        self, operation: OperationEntry, arguments: dict[str, Any], key: str | None = None, dry_run: bool = False
+    ) -> Any:
         return self.carry_out(self.session.call(operation, arguments, key=key, dry_run=dry_run))
 
     def carry_out(self, exchange: Exchange[T]) -> T:
@@ -56,10 +60,10 @@ class Baton(Operations):
 
     def every(self, name: str, /, **filters: Any) -> Iterator[Any]:
         """Yield every item of a list, page by page."""
-        return self.every_item(REGISTRY.operations[name], filters)
+        return self.every_item(OPERATIONS[name], filters)
 
     def every_item(
-        self, operation: Operation, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
+        self, operation: OperationEntry, filters: Mapping[str, Any], present: Callable[[Any], Any] | None = None
     ) -> Iterator[Any]:
         """Yield every item of a list, page by page, as this function presents it."""
         wanted: dict[str, Any] = {"limit": 100, **filters}
@@ -70,7 +74,7 @@ class Baton(Operations):
                 return
             wanted["cursor"] = page.next_cursor
 
-    def follow_events(self, **filters: Any) -> Iterator[EventView]:
+    def follow_events(self, **filters: Any) -> "Iterator[EventView]":
         """Yield every committed event behind the position `after`, or from now on, as it happens, without end."""
         return self.follow(event_frames(self.session, filters))
 

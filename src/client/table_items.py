@@ -10,15 +10,14 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import Any
 
+from baton.client.parameter_schemas import Schema, is_closed, merge_patch, types_of, value_faults
 from baton.client.spreadsheets import Cell, SpreadsheetError, Table, TableRow, place_text
-from baton.domain.operation.launch.target_checks import check_name
-from baton.domain.shared.refusals import Invalid
-from baton.domain.shared.schema import Schema, is_closed, types_of, violations_of
-from baton.domain.shared.stored_values import merge_patch
 
 TITLE, NOT_BEFORE, PAUSE_AFTER, SUBJECT = "title", "not_before", "pause_after", "subject"
 PARAMETER_PREFIX = "parameters."  # of a column whose parameter is named like one of an item's own columns
 LONGEST_TITLE = 200
+FIRED_AT, COUNT = "{fired_at}", "{count}"  # what a title may have filled in
+FILLED = {FIRED_AT: "2026-05-20T14:30:00Z", COUNT: "1000000000"}  # and with what at the longest
 YES, NO = frozenset({"yes", "true", "1"}), frozenset({"no", "false", "0"})
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 DIGITS = re.compile(r"[+-]?[0-9]+")
@@ -172,15 +171,15 @@ def parameter_faults(item: RowItem, parameters: Mapping[str, str], form: RowForm
             yield columns[name], f"the {form.label} {form.name} needs a value; write one."
     if form.schema is None or not values:
         return
-    for violation in violations_of(form.schema, values):
-        name = violation.place[0] if violation.place else ""
+    for fault in value_faults(form.schema, values):
+        name = fault.place[0] if fault.place else ""
         if name in columns:
-            inner = "" if violation.place == (name,) else f"{'.'.join(violation.place[1:])} "
-            yield columns[name], f"{inner}{violation.sentence}."
-        elif violation.reason == "missing_key" and name not in form.needed:
-            yield None, f"has no column {violation.path}, which {violation.sentence}."
-        elif violation.reason != "missing_key":
-            yield None, f"cannot be used with the {form.label} {form.name}: {violation.path} {violation.sentence}."
+            inner = "" if fault.place == (name,) else f"{'.'.join(fault.place[1:])} "
+            yield columns[name], f"{inner}{fault.sentence}."
+        elif fault.keyword == "required" and name not in form.needed:
+            yield None, f"has no column {fault.path}, which {fault.sentence}."
+        elif fault.keyword != "required":
+            yield None, f"cannot be used with the {form.label} {form.name}: {fault.path} {fault.sentence}."
 
 
 def read_value(cell: Cell, level: Schema) -> Any:
@@ -259,10 +258,13 @@ def read_text(cell: Cell) -> str:
 def read_title(cell: Cell) -> str:
     """Return the title in a cell, which names what is conducted, too."""
     title = read_text(cell)
-    try:
-        check_name(title, datetime.now(UTC), Invalid)
-    except Invalid as refusal:
-        raise CellError(refusal.detail) from None
+    if unknown := sorted(set(re.findall(r"{[^{}]*}", title)) - FILLED.keys()):
+        raise CellError(f"Nothing is known to be filled in for {unknown[0]}; use {FIRED_AT} or {COUNT}.")
+    filled = title
+    for placeholder, text in FILLED.items():
+        filled = filled.replace(placeholder, text)
+    if len(filled) > LONGEST_TITLE:
+        raise CellError(f"Filled in, the name {title!r} is longer than {LONGEST_TITLE} characters; shorten it.")
     return title
 
 

@@ -3,23 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cache, partial
-from keyword import iskeyword
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rich.console import Console
-
-from baton.client import launching, queue_items
+from baton.client import launching
 from baton.client.exchanges import Exchange, list_operation
+from baton.client.index import AGGREGATES, OPERATIONS, AggregateEntry
 from baton.client.launching import Reference
-from baton.client.spreadsheets import Table
 from baton.client.watched_work import WatchedConduct, WatchedRunConduct
 from baton.client.watching import Watching, conduct_frames, run_frames
-from baton.domain.contexts import REGISTRY
-from baton.domain.kernel import Aggregate
-from baton.domain.registry import Operation, snake_case
-from baton.domain.shared.listing import ListQuery
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from baton.client.spreadsheets import Table
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Collection:
     """The things of one kind; what makes one is its method: `b.plans.define(...)`."""
 
     client: Any
-    aggregate: Aggregate[Any]
+    aggregate: AggregateEntry
 
     def __getitem__(self, reference: Reference) -> "Thing":
         """Return a thing by its name or id; it is looked for when it is first used."""
@@ -47,12 +45,12 @@ class Collection:
         return thing_of(self.client, self.aggregate, getattr(row, self.aggregate.id_name), row)
 
     def __getattr__(self, verb: str) -> Any:
-        makers = makers_of(self.aggregate)
+        makers = self.aggregate.makers
         if verb not in makers:
             raise AttributeError(
                 f"There is no {verb} for every {self.aggregate.label}; there is {', '.join(sorted(makers))}."
             )
-        return partial(self.client.call_method, makers[verb])
+        return partial(self.client.call_method, OPERATIONS[makers[verb]])
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Thing:
     """One thing, named by its name or id; `row` is what a list or the call that made it said of it."""
 
     client: Any
-    aggregate: Aggregate[Any]
+    aggregate: AggregateEntry
     reference: Reference
     row: Any = None
 
@@ -73,16 +71,16 @@ class Thing:
 
     def history(self) -> Any:
         """Yield every event of the thing, oldest first."""
-        operation = verbs_of(self.aggregate)["get_history"]
+        operation = OPERATIONS[self.aggregate.verbs["get_history"]]
         return self.client.every_item(operation, {self.aggregate.id_name: self.reference})
 
     def _resolve(self) -> Exchange[UUID]:
-        return self.client.session.id_of(self.aggregate, self.reference)  # type: ignore[no-any-return]
+        return self.client.session.id_of(self.aggregate.name, self.reference)  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> Any:
-        verbs = verbs_of(self.aggregate)
+        verbs = self.aggregate.verbs
         if name in verbs:
-            return partial(self.client.call_method, verbs[name], self.reference)
+            return partial(self.client.call_method, OPERATIONS[verbs[name]], self.reference)
         if self.row is not None and hasattr(self.row, name):
             return getattr(self.row, name)
         raise AttributeError(f"A {self.aggregate.label} has no verb {name}; it has {', '.join(sorted(verbs))}.")
@@ -115,7 +113,7 @@ class PlanThing(Thing):
         self, chosen: Sequence[Reference] | None, options: Mapping[str, Any], given: Mapping[str, Any]
     ) -> "Exchange[RunThing]":
         started = yield from launching.start_plan(self.client.session, self.reference, chosen, options, given)
-        return RunThing(self.client, REGISTRY.aggregates["Run"], started.run_id, started)
+        return RunThing(self.client, AGGREGATES["Run"], started.run_id, started)
 
     def preflight(
         self,
@@ -159,13 +157,13 @@ class RecipeThing(Thing):
         self, assets: Sequence[Reference], options: Mapping[str, Any], given: Mapping[str, Any]
     ) -> "Exchange[ProcedureThing]":
         procedure_id = yield from launching.conduct_recipe(self.client.session, self.reference, assets, options, given)
-        return ProcedureThing(self.client, REGISTRY.aggregates["Procedure"], procedure_id)
+        return ProcedureThing(self.client, AGGREGATES["Procedure"], procedure_id)
 
 
 class ProcedureThing(Thing):
     """A procedure, whose conduct can be watched."""
 
-    def watch(self, *, console: Console | None = None, lines: bool = False) -> Any:
+    def watch(self, *, console: "Console | None" = None, lines: bool = False) -> Any:
         """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
         return self.client.watch(self._frames(), WatchedConduct(), {"console": console, "lines": lines})
 
@@ -176,7 +174,7 @@ class ProcedureThing(Thing):
 class RunThing(Thing):
     """A run, whose conduct can be watched."""
 
-    def watch(self, *, console: Console | None = None, lines: bool = False) -> Any:
+    def watch(self, *, console: "Console | None" = None, lines: bool = False) -> Any:
         """Watch its latest conduct to its end: yields typed frames, and draws a bar in a terminal or notebook."""
         return self.client.watch(self._frames(), WatchedRunConduct(), {"console": console, "lines": lines})
 
@@ -189,7 +187,7 @@ class QueueThing(Thing):
 
     def add_from_table(
         self,
-        table: Table,
+        table: "Table",
         *,
         plan: Reference | None = None,
         recipes: Sequence[Reference] | None = None,
@@ -201,6 +199,8 @@ class QueueThing(Thing):
     ) -> Any:
         """Add an item for each row of a table, all or none, and return their ids: runs on a plan, or procedures of a recipe
         on assets. Columns are the parameters; times without a zone are on the clock of `zone`."""
+        from baton.client import queue_items
+
         assets = [on] if isinstance(on, str | UUID) else on
         options = {"plan": plan, "recipes": recipes, "recipe": recipe, "assets": assets, "before": before, "zone": zone}
         add = queue_items.try_table if dry_run else queue_items.add_from_table
@@ -216,36 +216,6 @@ KINDS: dict[str, type[Thing]] = {
 }
 
 
-def thing_of(client: Any, aggregate: Aggregate[Any], reference: Reference, row: Any = None) -> Thing:
+def thing_of(client: Any, aggregate: AggregateEntry, reference: Reference, row: Any = None) -> Thing:
     """Return a thing of this kind."""
     return KINDS.get(aggregate.name, Thing)(client, aggregate, reference, row)
-
-
-@cache
-def collections() -> dict[str, Aggregate[Any]]:
-    """Return every aggregate by the name of its collection, the last part of its path."""
-    return {one.path.rsplit("/", 1)[-1].replace("-", "_"): one for _, one in sorted(REGISTRY.aggregates.items())}
-
-
-@cache
-def verbs_of(aggregate: Aggregate[Any]) -> dict[str, Operation]:
-    """Return the operations on one thing by their names without the aggregate's: `hold_run` is `hold`."""
-    return {short_name(op, aggregate): op for op in operations_on(aggregate) if op.target == aggregate.id_name}
-
-
-@cache
-def makers_of(aggregate: Aggregate[Any]) -> dict[str, Operation]:
-    """Return the operations on all things of a kind, apart from its lists, by their names without the aggregate's."""
-    own = (op for op in operations_on(aggregate) if op.target is None and not issubclass(op.input, ListQuery))
-    return {short_name(op, aggregate): op for op in own}
-
-
-def operations_on(aggregate: Aggregate[Any]) -> list[Operation]:
-    """Return the operations of an aggregate by their names, whichever module was imported first."""
-    return sorted(aggregate.operations, key=lambda operation: operation.name)
-
-
-def short_name(operation: Operation, aggregate: Aggregate[Any]) -> str:
-    """Return the name of an operation without that of its aggregate; `return_subject` is `return_`."""
-    name = operation.name.replace(f"_{snake_case(aggregate.name)}", "", 1)
-    return f"{name}_" if iskeyword(name) else name

@@ -5,21 +5,26 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from uuid import UUID
 
-from baton.domain.operation.conduct import views
-from baton.domain.operation.conduct.estimates import Estimate, remaining_text
-from baton.domain.operation.conduct.frames import EndFrame, IterationFrame, StepFrame
-from baton.domain.operation.conduct.messages import reason_of
-from baton.domain.operation.conduct.progress import ConductPhase, WaitingFor
-from baton.domain.operation.conduct.results import ConductResult, Failure, RunConductResult
-from baton.domain.operation.conduct.views import ConductView, MeasuredObjective, WorkerContact
-from baton.domain.run.conduct import RunConductView
+from baton.client.wording import ending_text, ending_word, failure_text, pending_text, remaining_text, step_failure_text
 
-ConductFrame = ConductView | StepFrame | IterationFrame | EndFrame
-RunFrame = RunConductView | ConductFrame
-WAITS = {WaitingFor.RUN: "waiting for its run to be resumed", WaitingFor.ADVICE: "waiting for advice"}
+if TYPE_CHECKING:
+    from baton.client.operations import (
+        ConductResult,
+        ConductView,
+        EndFrame,
+        IterationFrame,
+        MeasuredObjective,
+        RunConductResult,
+        RunConductView,
+        StepFrame,
+    )
+
+ConductFrame: TypeAlias = "ConductView | StepFrame | IterationFrame | EndFrame"
+RunFrame: TypeAlias = "RunConductView | ConductView | StepFrame | IterationFrame | EndFrame"
+WAITS = {"run": "waiting for its run to be resumed", "advice": "waiting for advice"}
 
 
 class WatchedWork(Protocol):
@@ -44,30 +49,30 @@ class WatchedWork(Protocol):
 class WatchedConduct:
     """The state of a conduct as far as its frames tell."""
 
-    view: ConductView | None = None
+    view: "ConductView | None" = None
     current_step: str = ""
     step_index: int = 0
     closing: bool = False
     iteration_index: int | None = None
     between: bool = False  # whether a pass has ended and the next one has not begun
-    measurement: MeasuredObjective | None = None
+    measurement: "MeasuredObjective | None" = None
     captured: str = ""  # the value captured last, shown where passes are not judged by a measurement
-    result: ConductResult | None = None
+    result: "ConductResult | None" = None
     ended_at: datetime | None = None
     seen_at: float = field(default_factory=time.monotonic)  # when the view was received, by the clock of this process
 
-    def apply(self, frame: ConductFrame) -> bool:
+    def apply(self, frame: Any) -> bool:
         """Apply a frame; return whether it says more than that the next step has begun."""
-        match frame:
-            case ConductView():
+        match type(frame).__name__:
+            case "ConductView":
                 self.view = frame
                 self.seen_at = time.monotonic()
                 self.step_index = frame.step_index or 0
-                self.closing = frame.phase is ConductPhase.CLOSING
+                self.closing = frame.phase == "Closing"
                 self.iteration_index = frame.iteration_index or self.iteration_index
                 self.measurement = frame.measurement or self.measurement
                 return True
-            case StepFrame():
+            case "StepFrame":
                 self.closing, self.iteration_index = frame.closing, frame.iteration_index or self.iteration_index
                 self.between = False
                 self.step_index = frame.step_index + (frame.state == "ok")
@@ -75,19 +80,19 @@ class WatchedConduct:
                 self.current_step = "" if frame.state == "ok" else f"{frame.kind} {frame.target}{failed}"
                 if frame.captured_value is not None:
                     self.captured = f"{frame.capture_name} {frame.captured_value:.6g}"
-                return frame.state == "failed"
-            case IterationFrame():
+                return bool(frame.state == "failed")
+            case "IterationFrame":
                 self.between = frame.state == "ended"
                 self.iteration_index = frame.iteration_index
                 self.step_index = self.count if self.between else 0
                 self.current_step, self.measurement = "", frame.measurement or self.measurement
                 return self.between
-            case EndFrame():
+            case "EndFrame":
                 self.result = frame.result
                 self.ended_at = frame.occurred_at
                 return False
-            case _:
-                assert_never(frame)
+            case unknown:
+                raise TypeError(f"{unknown} is no frame of a conduct")
 
     @property
     def count(self) -> int:
@@ -98,22 +103,20 @@ class WatchedConduct:
 
     @property
     def is_worker_lost(self) -> bool:
-        return self.view is not None and self.view.worker is WorkerContact.LOST
+        return self.view is not None and self.view.worker == "lost"
 
     @property
-    def estimate(self) -> Estimate | None:
-        """The estimate of the view, less the time since then where its clock runs."""
+    def remaining(self) -> str | None:
+        """The estimate of the view in words, less the time since then where its clock runs."""
         found = None if self.view is None else self.view.estimate
-        if found is None or found.remaining_seconds is None or found.ends_at is None:
-            return found
-        seconds = max(0.0, found.remaining_seconds - (time.monotonic() - self.seen_at))
-        return found.model_copy(update={"remaining_seconds": seconds})
+        is_running = found is not None and found.ends_at is not None
+        return remaining_text(found, time.monotonic() - self.seen_at if is_running else 0.0)
 
     @property
     def line(self) -> str:
         """The state in one line."""
         if self.result is not None:
-            return views.ending_text(self.result)
+            return ending_text(self.result)
         if self.view is None or self.view.conduct_id is None:
             return "waiting for a conduct to be opened"
         ended = " ended" if self.between else ""
@@ -125,19 +128,19 @@ class WatchedConduct:
         elif self.captured:
             parts.append(self.captured)
         if self.view.pending is not None:
-            parts.append(views.pending_text(self.view.pending))
+            parts.append(pending_text(self.view.pending))
         if self.is_worker_lost:
             parts.append(f"worker lost {(self.view.silence or 0) + time.monotonic() - self.seen_at:.0f} s ago")
-        if (remaining := remaining_text(self.estimate)) is not None:
-            parts.append(remaining)
+        if self.remaining is not None:
+            parts.append(self.remaining)
         return " · ".join(parts)
 
-    def _position(self, view: ConductView) -> str:
-        if view.worker is WorkerContact.AWAITED:
+    def _position(self, view: "ConductView") -> str:
+        if view.worker == "awaited":
             return "waiting for a worker to take it up"
         if view.waiting_for is not None:
-            return WAITS[view.waiting_for]
-        if view.phase is ConductPhase.STALLED:
+            return WAITS.get(view.waiting_for, f"waiting for {view.waiting_for}")
+        if view.phase == "Stalled":
             return "stalled in the engine"
         if self.closing and not self.count:
             return "coming to its end"
@@ -153,15 +156,14 @@ class WatchedConduct:
         """Yield the result of the conduct in lines."""
         result = self.result
         assert result is not None, "there is a result"
-        how = "held" if result.held else "halted" if result.acquisition_halt else "failed"
-        ended = "succeeded" if result.succeeded else how
-        yield f"{ended} after {duration(self.elapsed_seconds)}: {result.command_name}, conduct {result.conduct_id}"
+        after = f"{ending_word(result)} after {duration(self.elapsed_seconds)}"
+        yield f"{after}: {result.command_name}, conduct {result.conduct_id}"
         if result.failure is not None:
             yield f"  {failure_text(result.failure)}"
         of = None if self.view is None else self.view.step_count
         yield f"  {result.completed_count} steps done" + ("" if of is None else f" of {of}")
         if result.iteration_count is not None:
-            why = "" if result.termination_reason is None else f", {result.termination_reason.value}"
+            why = "" if result.termination_reason is None else f", {result.termination_reason}"
             yield f"  {result.iteration_count} iterations{why}"
         if self.measurement is not None:
             yield f"  {self.measurement.name} {self.measurement.value:.6g} in iteration {self.measurement.iteration_index}"
@@ -175,33 +177,33 @@ class WatchedConduct:
             unit = f" {one.unit}" if one.unit else ""
             yield f"  {one.address} deviates: {json.dumps(one.asked)} was written, {json.dumps(one.read)}{unit} read"
         for failure in result.closing_failures:
-            yield f"  closing: {reason_of(failure)}"
+            yield f"  closing: {step_failure_text(failure)}"
 
 
 @dataclass
 class WatchedRunConduct:
     """The state of a run's conduct: its own view, and its latest phase."""
 
-    view: RunConductView | None = None
+    view: "RunConductView | None" = None
     phase: WatchedConduct = field(default_factory=WatchedConduct)
     ended_at: datetime | None = None
 
-    def apply(self, frame: RunFrame) -> bool:
+    def apply(self, frame: Any) -> bool:
         """Apply a frame; return whether it says more than that the next step has begun."""
-        if isinstance(frame, RunConductView):
+        if type(frame).__name__ == "RunConductView":
             self.view = frame
             self.ended_at = self.ended_at or (None if frame.result is None else datetime.now(UTC))
             return True
-        if isinstance(frame, ConductView) and self._is_next(frame):
+        if type(frame).__name__ == "ConductView" and self._is_next(frame):
             self.phase = WatchedConduct()
         return self.phase.apply(frame)
 
-    def _is_next(self, view: ConductView) -> bool:
+    def _is_next(self, view: "ConductView") -> bool:
         known = self.phase.view
         return known is not None and (known.procedure_id, known.conduct_id) != (view.procedure_id, view.conduct_id)
 
     @property
-    def result(self) -> RunConductResult | None:
+    def result(self) -> "RunConductResult | None":
         return None if self.view is None else self.view.result
 
     @property
@@ -250,11 +252,6 @@ class WatchedRunConduct:
             yield f"  phase {number} {how}, {phase.completed_count} steps done: procedure {phase.procedure_id}"
         for name, artifact in result.outputs.items():
             yield f"  {name}: {artifact.uri}"
-
-
-def failure_text(failure: Failure) -> str:
-    """Return why something failed: the step and its fault, or what ended it."""
-    return reason_of(failure) if failure.source_kind != "lifecycle" else f"{failure.error_class}: {failure.message}"
 
 
 def seconds_since(started_at: datetime | None, ended_at: datetime | None) -> float:

@@ -4,39 +4,33 @@ phases of a run one after the other. Like exchanges, generators that do no I/O, 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Generic, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar, cast
 from uuid import UUID
-
-from pydantic import BaseModel
-from rich.console import Console
 
 from baton.client.event_stream import FrameReader, ServerEvent
 from baton.client.exchanges import ClientSession, Exchange, Lost, Pause
-from baton.client.progress_display import show_work
+from baton.client.index import OPERATIONS
 from baton.client.refusals import ClientError, ServiceUnreachableError, refusal_of
 from baton.client.requests import HttpRequest, HttpResponse, parse, request_of
 from baton.client.watched_work import ConductFrame, RunFrame, WatchedConduct, WatchedRunConduct
-from baton.domain.access.edge_queries import StreamEvents
-from baton.domain.contexts import REGISTRY
-from baton.domain.operation.conduct import views
-from baton.domain.operation.conduct.frames import EndFrame, FrameKind, IterationFrame, StepFrame
-from baton.domain.operation.conduct.results import ConductResult, RunConductResult
-from baton.domain.operation.conduct.views import ConductView, StreamProcedureConduct
-from baton.domain.run.conduct import GetRunConduct, RunConductView
-from baton.domain.run.run import LIVE
-from baton.domain.shared.event_view import EventView
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from baton.client.operations import ConductResult, EndFrame, EventView, RunConductResult, RunConductView
 
 RECONNECT_SECONDS = 60.0  # how long a lost service may be away
 PAUSE_SECONDS = 0.5  # before a lost connection is opened again
 SHORTEST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.1, 1.0  # between two looks at a run that is between two phases
-FORMS: dict[FrameKind, type[BaseModel]] = {
-    FrameKind.SNAPSHOT: ConductView,
-    FrameKind.STEP: StepFrame,
-    FrameKind.ITERATION: IterationFrame,
-    **dict.fromkeys((FrameKind.HELD, FrameKind.HALTED, FrameKind.ENDED), EndFrame),
+FRAME_FORMS = {
+    "snapshot": "ConductView",
+    "step": "StepFrame",
+    "iteration": "IterationFrame",
+    **dict.fromkeys(("held", "halted", "ended"), "EndFrame"),
 }
+LIVE = ("Running", "Held")  # the states of runs and procedures that may still be conducted
 F = TypeVar("F")
-R = TypeVar("R", ConductResult, RunConductResult)
+R = TypeVar("R")
 W = TypeVar("W", WatchedConduct, WatchedRunConduct)
 
 
@@ -59,7 +53,7 @@ StreamReading = Generator[HttpRequest | Pause | OpenStream | NextLine | F, Any, 
 class DisplayOptions(TypedDict):
     """How watched work is shown: on which console, and whether in lines where that is no terminal."""
 
-    console: Console | None
+    console: "Console | None"
     lines: bool
 
 
@@ -105,41 +99,39 @@ def stream_frames(
 def conduct_frames(session: ClientSession, procedure_id: UUID, from_id: str | None = None) -> "Watching[ConductFrame]":
     """Yield the frames of the latest conduct of a procedure, behind an id or from its present state on, to its end;
     return its id."""
-    request = request_of(StreamProcedureConduct.operation, {"procedure_id": procedure_id})
+    request = request_of(OPERATIONS["stream_procedure_conduct"], {"procedure_id": procedure_id})
     frames: StreamReading[ConductFrame] = stream_frames(session, request, typed_frame, ends_conduct, from_id)
     last = yield from frames
-    return last.conduct_id if isinstance(last, EndFrame) else None
+    return None if last is None else cast("EndFrame", last).conduct_id
 
 
-def typed_frame(event: ServerEvent) -> ConductFrame | None:
+def typed_frame(event: ServerEvent) -> "ConductFrame | None":
     """Return the frame of a stream's event; None for a kind that a newer service has."""
-    try:
-        form = FORMS[FrameKind(event.event)]
-    except ValueError:
-        return None
-    return cast("ConductFrame", parse(form, event.data.encode()))
+    form = FRAME_FORMS.get(event.event)
+    return None if form is None else cast("ConductFrame", parse(form, event.data.encode()))
 
 
-def ends_conduct(frame: ConductFrame) -> bool:
+def ends_conduct(frame: Any) -> bool:
     """Return whether nothing comes behind a frame; refuse to wait for a conduct of a procedure that cannot get one."""
-    if isinstance(frame, ConductView) and frame.conduct_id is None and not views.may_be_conducted(frame):
+    form = type(frame).__name__
+    if form == "ConductView" and frame.conduct_id is None and frame.status not in ("Defined", *LIVE):
         raise NothingToWatchError("The procedure has come to its end and was never conducted; there is nothing to watch.")
-    return isinstance(frame, EndFrame)
+    return form == "EndFrame"
 
 
 def event_frames(session: ClientSession, filters: Mapping[str, Any]) -> "Watching[EventView]":
     """Yield every committed event behind a position, or from now on, as it happens, without end."""
-    request = request_of(StreamEvents.operation, filters)
+    request = request_of(OPERATIONS["stream_events"], filters)
     yield from stream_frames(session, request, typed_event, never_ends)
     return None
 
 
-def typed_event(event: ServerEvent) -> EventView | None:
+def typed_event(event: ServerEvent) -> "EventView | None":
     """Return the committed event that a frame tells of."""
-    return cast("EventView", parse(EventView, event.data.encode()))
+    return cast("EventView", parse("EventView", event.data.encode()))
 
 
-def never_ends(frame: EventView) -> bool:
+def never_ends(frame: "EventView") -> bool:
     """Return that more comes behind any frame."""
     return False
 
@@ -150,7 +142,7 @@ def run_frames(session: ClientSession, run_id: UUID) -> "Watching[RunFrame]":
     shown, look = None, SHORTEST_LOOK_SECONDS
     passed: set[UUID | None] = {None}
     while True:
-        view: RunConductView = yield from session.call(GetRunConduct.operation, {"run_id": run_id})
+        view: RunConductView = yield from session.call(OPERATIONS["get_run_conduct"], {"run_id": run_id})
         if view.conduct_id is None:
             yield from refuse_ended_run(session, run_id)
         begun = {one.conduct_id for one in view.phases if one.procedure_id == view.current_procedure_id}
@@ -176,9 +168,9 @@ def run_frames(session: ClientSession, run_id: UUID) -> "Watching[RunFrame]":
 
 def refuse_ended_run(session: ClientSession, run_id: UUID) -> Exchange[None]:
     """Refuse to wait for the conduct of a run that has ended."""
-    view = yield from session.call(REGISTRY.operations["get_run"], {"run_id": run_id})
+    view = yield from session.call(OPERATIONS["get_run"], {"run_id": run_id})
     if view.status not in LIVE:
-        raise NothingToWatchError(f"The run is {view.status.value} and was never conducted; there is nothing to watch.")
+        raise NothingToWatchError(f"The run is {view.status} and was never conducted; there is nothing to watch.")
 
 
 class Watch(Generic[F, R, W]):
@@ -191,6 +183,8 @@ class Watch(Generic[F, R, W]):
         self._display = display
 
     def __iter__(self) -> Iterator[F]:
+        from baton.client.progress_display import show_work
+
         with show_work(self.work, **self._display) as update:
             for frame in self.client.follow(self._frames):
                 update(self.work.apply(frame))
@@ -218,6 +212,8 @@ class AsyncWatch(Generic[F, R, W]):
         self._display = display
 
     async def __aiter__(self) -> AsyncIterator[F]:
+        from baton.client.progress_display import show_work
+
         with show_work(self.work, **self._display) as update:
             async for frame in self.client.follow(self._frames):
                 update(self.work.apply(frame))
@@ -230,7 +226,7 @@ class AsyncWatch(Generic[F, R, W]):
         return cast("R", self.work.result)
 
 
-ConductWatch = Watch[ConductFrame, ConductResult, WatchedConduct]
-RunWatch = Watch[RunFrame, RunConductResult, WatchedRunConduct]
-AsyncConductWatch = AsyncWatch[ConductFrame, ConductResult, WatchedConduct]
-AsyncRunWatch = AsyncWatch[RunFrame, RunConductResult, WatchedRunConduct]
+ConductWatch: TypeAlias = "Watch[ConductFrame, ConductResult, WatchedConduct]"
+RunWatch: TypeAlias = "Watch[RunFrame, RunConductResult, WatchedRunConduct]"
+AsyncConductWatch: TypeAlias = "AsyncWatch[ConductFrame, ConductResult, WatchedConduct]"
+AsyncRunWatch: TypeAlias = "AsyncWatch[RunFrame, RunConductResult, WatchedRunConduct]"

@@ -30,7 +30,7 @@ from baton.console.forms import (
     input_schema,
     read_fields,
 )
-from baton.console.in_process import InProcessClient, problem_of
+from baton.console.in_process import REFUSALS, AnyRefusal, InProcessClient, entry_of, problem_of
 from baton.console.rendering import html_response, redirect
 from baton.console.sessions import FORM_TOKEN, ConsoleSession
 from baton.console.units import load_units
@@ -38,7 +38,6 @@ from baton.console.verbs import verb_label
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from baton.domain.shared.naming import name_field
-from baton.domain.shared.refusals import Refusal
 from baton.domain.trust.proposal import ApproveProposal, Proposal
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class CommandForms:
         except FieldFaults as faults:
             errors = {place: [text] for place, text in faults.faults.items()}
             return await self._page(request, session, operation, typed, errors=errors, status=422)
-        except Refusal as refusal:
+        except REFUSALS as refusal:
             return await self._show_refusal(request, session, form, refusal)
         except ClientError as error:
             return await self._page(request, session, operation, typed, problem=problem_of(error), status=422)
@@ -104,7 +103,7 @@ class CommandForms:
         operation = form.operation
         client = InProcessClient.of(self._console.parts.edge, session.caller)
         try:
-            answer = await client.carry_out(client.session.call(operation, arguments, key=typed.get(KEY) or None))
+            answer = await client.carry_out(client.session.call(entry_of(operation), arguments, key=typed.get(KEY) or None))
         except ProposedError as error:
             return lead_to_proposal(request, session, error, self._console.zone, client.session.position)
         return lead_to(
@@ -116,11 +115,13 @@ class CommandForms:
     ) -> Response:
         """Answer what a command would do, and give it not."""
         client = InProcessClient.of(self._console.parts.edge, session.caller)
-        would = await client.carry_out(client.session.call(form.operation, arguments, dry_run=True))
+        would = await client.carry_out(client.session.call(entry_of(form.operation), arguments, dry_run=True))
         events = [{"event": words_of(one.event_type), "stream": one.stream} for one in would.would]
         return await self._page(request, session, form.operation, form.typed, would=events)
 
-    async def _show_refusal(self, request: Request, session: ConsoleSession, form: FilledForm, refusal: Refusal) -> Response:
+    async def _show_refusal(
+        self, request: Request, session: ConsoleSession, form: FilledForm, refusal: AnyRefusal
+    ) -> Response:
         problem = problem_of(refusal)
         errors = errors_by_place(problem, form.fields)
         if (field := named_field(form, problem.get("code", ""))) is not None:

@@ -18,9 +18,10 @@ from baton.application.identity import InvalidTokenError, UnauthenticatedError
 from baton.console.actions import CommandForms, referring_page, typed_in
 from baton.console.desk import Desk, Held, HouseRules
 from baton.console.health import Examine, ServiceHealth
+from baton.console.in_process import AnyRefusal, problem_of
 from baton.console.live import LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import PAGES, ConsolePage, Handler, MenuGroup, Region
-from baton.console.rendering import Templates, html_response, redirect, serve_static
+from baton.console.rendering import html_response, redirect, serve_static, shared_templates
 from baton.console.sessions import ConsoleSession, Sessions, comes_from_elsewhere, refuse_foreign_sender
 from baton.console.sign_in import SignIn
 from baton.console.units import load_units, unit_registry
@@ -42,7 +43,7 @@ class Console:
 
     def __post_init__(self) -> None:
         host = self.parts.host
-        self.templates = Templates(self.zone)
+        self.templates = shared_templates(self.zone)
         self.rules, self.health = HouseRules.of(host.settings), ServiceHealth(host, self.parts.streams, self.examine)
         self.sessions = Sessions(self.parts.authentication, host.authorizer)
         self.live = LiveViews(host.feed, host.listener, self.render_live, self.parts.streams)
@@ -116,10 +117,12 @@ class Console:
         return html_response(self.templates.render("again.html", {"address": address_of(request)}))
 
     async def refusal_page(
-        self, request: Request, session: ConsoleSession | None, refusal: Refusal, caller: Caller
+        self, request: Request, session: ConsoleSession | None, refusal: AnyRefusal, caller: Caller
     ) -> Response:
         """Return a page that says why something was refused."""
-        problem = error_body(refusal, "console", caller.correlation_id)
+        problem = problem_of(refusal)
+        if isinstance(refusal, Refusal):
+            problem = error_body(refusal, "console", caller.correlation_id)
         shell = await self.shell(request, session, None, title="Refused")
         return html_response(self.templates.render("refused.html", {**shell, "problem": problem}), refusal.status)
 

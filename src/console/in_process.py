@@ -9,11 +9,15 @@ from urllib.parse import urlencode
 from baton.api.edge import Edge
 from baton.application.caller import Caller
 from baton.client.exchanges import ClientSession, Exchange, Pause
-from baton.client.refusals import ClientError
+from baton.client.index import OPERATIONS, OperationEntry
+from baton.client.refusals import ClientError, ReceivedRefusal
 from baton.client.requests import HttpRequest, HttpResponse
+from baton.domain.registry import Operation
 from baton.domain.shared.refusals import Refusal
 
 T = TypeVar("T")
+AnyRefusal = Refusal | ReceivedRefusal  # of the service in this process, or as the client's exchanges receive it
+REFUSALS = (Refusal, ReceivedRefusal)
 PATIENCE_SECONDS = 5.0
 
 
@@ -55,9 +59,14 @@ class InProcessClient:
         return HttpResponse(response.status, headers, response.body)
 
 
-def problem_of(error: Refusal | ClientError) -> dict[str, Any]:
+def entry_of(operation: Operation) -> OperationEntry:
+    """Return an operation as the client knows it."""
+    return OPERATIONS[operation.name]
+
+
+def problem_of(error: AnyRefusal | ClientError) -> dict[str, Any]:
     """Return why a call was refused, as its problem says it; what was not sent at all has no code that leads to a page."""
     if isinstance(error, ClientError):
         return {"detail": str(error), "code": "", "status": 422}
     told = {"detail": error.detail, "code": error.code, "status": error.status, "reason": error.reason}
-    return getattr(error, "problem", None) or {**told, "facts": error.facts or {}}
+    return dict(getattr(error, "problem", None) or {**told, "facts": error.facts or {}})

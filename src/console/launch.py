@@ -3,20 +3,22 @@ that is conducted; a recipe becomes a procedure that is."""
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from baton.api.errors import RequestValidationError
 from baton.client import launching
 from baton.client.exchanges import ClientSession, Exchange
+from baton.client.queue_items import bindings_in
 from baton.client.requests import HttpRequest, HttpResponse
 from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import Schema
+from baton.console.in_process import entry_of
 from baton.console.judgement import ClosedGate, Judgement, Remedy, closed_gate, gate_words, missing_grants
 from baton.console.launch_form import PHASE, Errors, GivenLaunch, LaunchShape, closed_by_fields, errors_of
 from baton.domain.operation.conduct.conduct import ConductProcedure
@@ -25,14 +27,15 @@ from baton.domain.operation.procedure.start import needed_grants
 from baton.domain.registry import Operation
 from baton.domain.run.conduct import ConductRun
 from baton.domain.run.start import PreflightRun, StartRun
-from baton.domain.shared.dry_run import DryRun
 from baton.domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from baton.client.operations import DryRun
 
 T = TypeVar("T")
 IDEMPOTENCY_KEY = "Idempotency-Key"
 VALID, CHOSEN, REGISTERED = "Parameters valid", "Recipes chosen", "Registration accepted"
 GATES_ASKED_LATER = "Whether the hutch, the supplies and the equipment allow it is asked when it starts."
-NESTED = frozenset({dict, list, tuple})
 MOST_TRIED_STEPS = 500  # a longer list takes too long to be bound and checked at every keystroke
 PROPOSED = {
     StartRun.operation.name: "You may start a run only with approval, so its start alone is proposed. Once that is approved,"
@@ -64,7 +67,7 @@ class Launch(Protocol):
     def start(self, session: ClientSession, given: GivenLaunch) -> Exchange[str]:
         """Start it, and return the address of what was started."""
 
-    def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
+    def rehearse(self, session: ClientSession, given: GivenLaunch) -> "Exchange[DryRun]":
         """Return what starting it would record first."""
 
 
@@ -143,7 +146,7 @@ class PlanLaunch:
         started = yield from launching.start_plan(session, self.plan["plan_id"], chosen, given.options, overrides)
         return href_of("Run", started.run_id)
 
-    def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
+    def rehearse(self, session: ClientSession, given: GivenLaunch) -> "Exchange[DryRun]":
         overrides = self.overrides(given.parameters)
         request = launching.run_request(session, self.plan["plan_id"], given.options, overrides)
         return (yield from launching.try_request(session, "start_run", request))
@@ -217,8 +220,8 @@ class RecipeLaunch:
         started = launching.conduct_recipe(session, self.recipe["recipe_id"], assets, options, given.parameters)
         return href_of("Procedure", (yield from started))
 
-    def rehearse(self, session: ClientSession, given: GivenLaunch) -> Exchange[DryRun]:
-        would: DryRun = yield from session.call(self.shape.operation, self.request(given), dry_run=True)
+    def rehearse(self, session: ClientSession, given: GivenLaunch) -> "Exchange[DryRun]":
+        would: DryRun = yield from session.call(entry_of(self.shape.operation), self.request(given), dry_run=True)
         return would
 
 
@@ -241,19 +244,6 @@ def is_closed_by_proposal(verdict: Mapping[str, Any], launch: Launch) -> bool:
     """Return whether a gate is closed only since a command of the launch is not held at once, but becomes a proposal."""
     missing = (verdict["facts"] or {}).get("missing")
     return launch.proposes is not None and missing == [launch.proposes.command_name]
-
-
-def bindings_in(value: Any) -> Iterator[str]:
-    """Yield the names of the parameters that steps refer to."""
-    parts = [value]  # not by recursion: there may be very many steps
-    while parts:
-        match parts.pop():
-            case {"__binding__": str() as name}:
-                yield name
-            case dict() as members:
-                parts += (one for one in members.values() if type(one) in NESTED)
-            case list() | tuple() as items:
-                parts += (one for one in items if type(one) in NESTED)
 
 
 def not_judged(refusal: Refusal, closed: Sequence[ClosedGate], errors: Errors) -> Judgement:

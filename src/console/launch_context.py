@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from baton.client.exchanges import list_operation
+from baton.client.index import AGGREGATES
 from baton.client.launching import kind_of
 from baton.console.actions import MOST_OPTIONS, options_of
 from baton.console.desk import Desk, query_named
@@ -155,7 +155,8 @@ async def form_context(
 
 def has_no_choice(shown: FormField, desk: Desk) -> bool:
     """Return whether a field refers to things of a kind that there are none of, as far as the person may see."""
-    return shown.refers_to is not None and desk.may(list_operation(REGISTRY.aggregates[shown.refers_to]))
+    listing = None if shown.refers_to is None else AGGREGATES[shown.refers_to].lists
+    return listing is not None and desk.may(REGISTRY.operations[listing])
 
 
 async def judgement_context(desk: Desk, launch: Launch, given: GivenLaunch, **judged: Any) -> Context:

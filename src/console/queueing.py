@@ -9,6 +9,7 @@ from baton.client.queue_items import RowTargets, plan_rows, recipe_rows
 from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import Option
+from baton.console.in_process import entry_of
 from baton.console.launch import Launch, PlanLaunch, RecipeLaunch
 from baton.console.launch_form import PARAMETERS, GivenLaunch
 from baton.domain.operation.launch.targets import COUNT
@@ -90,11 +91,11 @@ def queue_launch(
     target = {**rows.target, **target_options(launch, given), "name": name}
     if item is None:
         added = {"queue_id": queue_id, "items": [{"title": title or launch.shape.name, "target": target}]}
-        yield from session.call(AddQueueItems.operation, added)
+        yield from session.call(entry_of(AddQueueItems.operation), added)
     else:
         target = with_arrangement(target, item["target"])
         changed = {"queue_id": queue_id, "item_id": item["item_id"], "target": target}
-        yield from session.call(EditQueueItem.operation, changed)
+        yield from session.call(entry_of(EditQueueItem.operation), changed)
     return href_of("Queue", queue_id)
 
 

@@ -74,6 +74,10 @@ class Templates:
         return self._environment.get_template(template).render(context)
 
 
+shared_templates = cache(Templates)
+"""Returns the templates for a clock; services of one process share them, since to compile them takes a second."""
+
+
 @cache
 def static_file(name: str) -> tuple[bytes, str]:
     """Return a file of the console and what tells its version."""

@@ -18,7 +18,16 @@ from uuid import UUID
 import h5py
 
 from baton.beamline.catalog import load_catalog
-from baton.client.operations import DecisionView, ProcedureCreated
+from baton.client.operations import (
+    AttestationSweep,
+    ConductResult,
+    ConductView,
+    DecisionView,
+    ProcedureCreated,
+    ProposalOutcome,
+    QueueItemView,
+)
+from baton.client.refusals import NotFound
 from baton.client.spreadsheets import read_table
 from baton.client.watched_work import WatchedConduct
 from baton.demo.beamline_processes import ADMINISTRATOR_ID, BeamlineProcesses
@@ -27,12 +36,6 @@ from baton.demo.narration import Narrator, draw_convergence, draw_focus, draw_to
 from baton.demo.optics import FOCUS_AT, cross_section
 from baton.demo.programs import likeness
 from baton.demo.staff import WAIT_SECONDS, Staff, StaffMember, StageError, expect_refusal, register_staff, wait_for
-from baton.domain.data.attestation import AttestationSweep
-from baton.domain.operation.conduct.results import ConductResult
-from baton.domain.operation.conduct.views import ConductView
-from baton.domain.operation.queue.views import QueueItemView
-from baton.domain.shared.refusals import NotFound
-from baton.domain.trust.proposal import ProposalOutcome, ProposalStatus
 
 CENTRED = 0.5  # pixels by which a centred axis may be off
 FOCUSED = 0.05  # millimetres by which a focused camera may be off
@@ -219,7 +222,7 @@ def approve_focusing(night: Night, procedure_id: UUID) -> None:
     if scientist.get_procedure(procedure_id).status != "Defined":
         raise StageError("the agent's conduct should not begin before anybody approved")
     outcome = scientist.approve_proposal(waiting.proposal_id, reason="go ahead, I am watching")
-    if not isinstance(outcome, ProposalOutcome) or outcome.status is not ProposalStatus.CARRIED_OUT:
+    if not isinstance(outcome, ProposalOutcome) or outcome.status != "CarriedOut":
         raise StageError(f"the agent's conduct should be carried out; it came to {outcome}")
     night.say(f"{proposal.command_name} waits for a second person; it would record {', '.join(dict.fromkeys(events))}")
     night.say(f"{scientist.name} approves, and the agent goes on")

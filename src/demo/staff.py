@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from baton.client import Baton
+from baton.client.refusals import Refusal
 from baton.demo.identity_provider import MCP, REST, DemoIdentityProvider
 from baton.domain.operation.procedure.start import issued_commands
-from baton.domain.shared.refusals import Refusal
 
 BEAMLINE: dict[str, Any] = json.loads(files(__package__).joinpath("beamline.json").read_bytes())
 POLL_SECONDS = 0.1

@@ -33,8 +33,8 @@ def proposal_row(proposal: Any, own_id: Any) -> tuple[Any, ...]:
     """Return one line of the list of proposals."""
     name = getattr(proposal, "proposed_by_name", None) or proposal.proposed_by
     by = "you" if proposal.proposed_by == own_id else name
-    carried = proposal.approved_by is not None and proposal.status.value == OPEN
-    status = "being carried out" if carried else proposal.status.value
+    carried = proposal.approved_by is not None and proposal.status == OPEN
+    status = "being carried out" if carried else proposal.status
     return proposal.command_name, proposal.target_id, by, status, proposal.expires_at, proposal.proposal_id
 
 

@@ -15,8 +15,7 @@ from baton.cli.daily.steering import dry_run_lines
 from baton.cli.messages import refuse
 
 if TYPE_CHECKING:
-    from baton.domain.registry import Operation
-    from baton.domain.shared.refusals import Refusal
+    from baton.client.index import KnownRefusal, OperationEntry
 
 app = Typer()
 OperationName = Annotated[str, Argument(metavar="OPERATION", help="Its name.", autocompletion=complete_operation)]
@@ -58,8 +57,8 @@ def where(
     """Say which source declares an operation or a refusal, and what it means; no service is asked."""
     if (operation := find_operation(name)) is not None:
         document, lines = operation_document(operation), operation_lines(operation)
-    elif refusals := find_refusals(name):
-        document, lines = refusal_document(refusals), refusal_lines(refusals)
+    elif (refusal := find_refusal(name)) is not None:
+        document, lines = refusal_document(refusal), refusal_lines(refusal)
     else:
         refuse(
             f"There is no operation and no refusal {name!r}.{similar_names(name, (*operation_names(), *refusal_names()))}"
@@ -70,44 +69,40 @@ def where(
         print(*lines, sep="\n")
 
 
-def known_operation(name: str) -> "Operation":
+def known_operation(name: str) -> "OperationEntry":
     """Return the operation of this name, or exit with those like it."""
     if (operation := find_operation(name)) is None:
         refuse(f"There is no operation {name!r}.{similar_names(name, operation_names())}")
     return operation
 
 
-def find_operation(name: str) -> "Operation | None":
+def find_operation(name: str) -> "OperationEntry | None":
     """Return the operation that has this name, or whose class does."""
-    import baton.domain.access.edge_queries  # noqa: F401  # the operations that belong to no context
-    from baton.domain.contexts import REGISTRY
+    from baton.client.index import OPERATIONS
 
     wanted = name.replace("-", "_")
-    return REGISTRY.operations.get(wanted) or next((one for one in REGISTRY if one.input.__name__ == name), None)
+    return OPERATIONS.get(wanted) or next((one for one in OPERATIONS.values() if one.input == name), None)
 
 
 def operation_names() -> list[str]:
     """Return the name of every operation."""
-    from baton.domain.contexts import REGISTRY
+    from baton.client.index import OPERATIONS
 
-    return list(REGISTRY.operations)
+    return list(OPERATIONS)
 
 
 def refusal_names() -> list[str]:
     """Return the code of every refusal that can be answered."""
-    from baton.client.refusals import refusal_classes
+    from baton.client.index import REFUSALS
 
-    return list(refusal_classes())
+    return list(REFUSALS)
 
 
-def find_refusals(code: str) -> list["type[Refusal]"]:
-    """Return the classes of refusals with this code; contexts may share one."""
-    from baton.client.refusals import refusal_classes
-    from baton.domain.contexts import REGISTRY
+def find_refusal(code: str) -> "KnownRefusal | None":
+    """Return the refusal with this code."""
+    from baton.client.index import REFUSALS
 
-    declared = [one for operation in REGISTRY for one in operation.refusals if one.__name__ == code]
-    known = refusal_classes().get(code)
-    return list(dict.fromkeys(declared)) or ([known] if known is not None else [])
+    return REFUSALS.get(code)
 
 
 def similar_names(name: str, names: Sequence[str]) -> str:
@@ -116,22 +111,20 @@ def similar_names(name: str, names: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(like)}?" if like else " `baton call --help` says how to name one."
 
 
-def operation_document(operation: "Operation") -> dict[str, Any]:
+def operation_document(operation: "OperationEntry") -> dict[str, Any]:
     """Return what there is to say of an operation."""
-    from baton.domain.shared.sources import operation_source
-
     return {
         "operation": operation.name,
         "kind": operation.kind,
-        "permission": operation.command_name,
+        "permission": operation.permission,
         "meaning": operation.summary,
         "request": f"{operation.method} {operation.path}",
-        "source": operation_source(operation),
-        "refusals": sorted({one.__name__ for one in operation.refusals}),
+        "source": operation.source,
+        "refusals": list(operation.refusals),
     }
 
 
-def operation_lines(operation: "Operation") -> Iterator[str]:
+def operation_lines(operation: "OperationEntry") -> Iterator[str]:
     """Yield what there is to say of an operation."""
     about = operation_document(operation)
     yield f"{about['operation']} ({about['kind']}): {about['meaning']}"
@@ -142,24 +135,22 @@ def operation_lines(operation: "Operation") -> Iterator[str]:
         yield f"  refused by   {code}"
 
 
-def refusal_document(refusals: Sequence["type[Refusal]"]) -> dict[str, Any]:
+def refusal_document(refusal: "KnownRefusal") -> dict[str, Any]:
     """Return what there is to say of a refusal."""
-    from baton.domain.contexts import REGISTRY
-    from baton.domain.shared.sources import refusal_source
+    from baton.client.index import OPERATIONS
 
-    first = refusals[0]
     return {
-        "refusal": first.__name__,
-        "status": first.status,
-        "meaning": " ".join((first.__doc__ or "").split()),
-        "sources": [source for one in refusals if (source := refusal_source(one)) is not None],
-        "operations": [operation.name for operation in REGISTRY if set(refusals) & set(operation.refusals)],
+        "refusal": refusal.code,
+        "status": refusal.status,
+        "meaning": refusal.meaning,
+        "sources": list(refusal.sources),
+        "operations": [one.name for one in OPERATIONS.values() if refusal.code in one.refusals],
     }
 
 
-def refusal_lines(refusals: Sequence["type[Refusal]"]) -> Iterator[str]:
+def refusal_lines(refusal: "KnownRefusal") -> Iterator[str]:
     """Yield what there is to say of a refusal."""
-    about = refusal_document(refusals)
+    about = refusal_document(refusal)
     yield f"{about['refusal']} ({about['status']}): {about['meaning']}"
     for source in about["sources"]:
         yield f"  declared in  {source}"
@@ -167,45 +158,33 @@ def refusal_lines(refusals: Sequence["type[Refusal]"]) -> Iterator[str]:
         yield f"  answered by  {operation}"
 
 
-def parse_arguments(operation: "Operation", arguments: Sequence[str]) -> dict[str, Any]:
+def parse_arguments(operation: "OperationEntry", arguments: Sequence[str]) -> dict[str, Any]:
     """Return the fields of a call; a value without a name is the next placeholder of the path."""
-    schemas = operation.input.model_json_schema().get("properties", {})
+    known = dict.fromkeys((*operation.placeholders, *operation.arguments))
     places = iter(operation.placeholders)
     fields: dict[str, Any] = {}
     for argument in arguments:
         name, equals, text = argument.partition("=")
-        if not equals or (name not in schemas and name not in operation.placeholders):
+        if not equals or name not in known:
             if (place := next(places, None)) is None or equals:
-                known = ", ".join(dict.fromkeys((*operation.placeholders, *schemas)))
-                refuse(f"{operation.name} has no field {name!r}; it takes {known or 'nothing'}.")
+                refuse(f"{operation.name} has no field {name!r}; it takes {', '.join(known) or 'nothing'}.")
             name, text = place, argument
         if name in fields:
             refuse(f"{name} is given twice; a list is written as JSON: {name}='[...]'.")
-        fields[name] = parse_value(text, schemas.get(name, {"type": "string"}))
+        fields[name] = parse_value(text, "always" if name == operation.target else operation.arguments[name].text)
     return fields
 
 
-def parse_value(text: str, schema: dict[str, Any]) -> Any:
+def parse_value(text: str, wanted_text: str = "") -> Any:
     """Return a value as its field wants it: text as it stands, anything else as JSON; @FILE is what the file holds."""
     if text.startswith("@"):
         try:
             text = (sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")).strip()
         except (OSError, UnicodeDecodeError) as error:
             refuse(f"{text[1:]} cannot be read: {error}.")
-    if wants_text(schema) and not (text == "null" and not is_plain_text(schema)):
+    if wanted_text and not (text == "null" and wanted_text == "or null"):
         return text
     try:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def wants_text(schema: dict[str, Any]) -> bool:
-    """Return whether nothing but a text, or nothing, fits a schema."""
-    if options := schema.get("anyOf"):
-        return all(one.get("type") == "null" or wants_text(one) for one in options)
-    return is_plain_text(schema)
-
-
-def is_plain_text(schema: dict[str, Any]) -> bool:
-    return schema.get("type") == "string"

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,6 +47,8 @@ def complete_names(*paths: str) -> Completer:
 
 def listed_names(options: dict[str, Any], path: str, part: str) -> list[str]:
     """Return the names in a list of the service that have this part; none where it does not answer in time."""
+    import urllib.request
+
     url, token = completion_target(options)
     query = urlencode({"limit": SHOWN_NAMES, "order": "desc", **({"q": part[:100]} if part.strip() else {})})
     request = urllib.request.Request(f"{url.rstrip('/')}{path}?{query}")

@@ -1,5 +1,6 @@
 """`events`: what was recorded, and what is being recorded."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option, Typer
@@ -8,7 +9,7 @@ from baton.cli.daily.session import ServiceSession, service_command
 from baton.cli.daily.tables import local_time, plain_line
 
 if TYPE_CHECKING:
-    from baton.domain.shared.event_view import EventView
+    from baton.client.operations import EventView
 
 app = Typer()
 
@@ -27,7 +28,7 @@ def events(
     filters = {"event_type": tuple(type or ()), "stream_type": tuple(stream or ())}
     latest = latest_events(session, filters, count)
     if not follow:
-        session.show([one.model_dump(mode="json") for one in latest], map(event_line, latest))
+        session.show(latest, map(event_line, latest))
         return
     after = latest[-1].position if latest else newest_position(session)
     for one in latest:
@@ -52,7 +53,12 @@ def newest_position(session: ServiceSession) -> int:
 
 def print_event(session: ServiceSession, event: "EventView") -> None:
     """Print one event, as a line of JSON or of text."""
-    print(event.model_dump_json() if session.as_json else plain_line(event_line(event)), flush=True)
+    print(
+        json.dumps(event.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        if session.as_json
+        else plain_line(event_line(event)),
+        flush=True,
+    )
 
 
 def event_line(event: "EventView") -> str:

@@ -62,14 +62,14 @@ def with_name(client: "Baton", name: str) -> Iterator[FoundWork]:
 
 def with_id(client: "Baton", id: UUID) -> Iterator[FoundWork]:
     """Yield the run or procedure with this id."""
-    from baton.domain.shared.refusals import NotFound
+    from baton.client.refusals import NotFound
 
     with suppress(NotFound):
         run = client.call("get_run", run_id=id)
-        yield FoundWork("run", id, run.name, run.status.value)
+        yield FoundWork("run", id, run.name, run.status)
     with suppress(NotFound):
         procedure = client.call("get_procedure", procedure_id=id)
-        yield FoundWork("procedure", id, procedure.name, procedure.status.value)
+        yield FoundWork("procedure", id, procedure.name, procedure.status)
 
 
 def live_work(client: "Baton") -> Iterator[FoundWork]:
@@ -82,11 +82,11 @@ def live_work(client: "Baton") -> Iterator[FoundWork]:
 
 def found_run(row: Any) -> FoundWork:
     """Return a run of a list."""
-    since = row.running_since if row.status.value == "Running" else row.updated_at
-    return FoundWork("run", row.run_id, row.name, row.status.value, since)
+    since = row.running_since if row.status == "Running" else row.updated_at
+    return FoundWork("run", row.run_id, row.name, row.status, since)
 
 
 def found_procedure(row: Any) -> FoundWork:
     """Return a procedure of a list."""
     since = row.last_status_changed_at or row.registered_at
-    return FoundWork("procedure", row.procedure_id, row.name, row.status.value, since, row.parent_run_id)
+    return FoundWork("procedure", row.procedure_id, row.name, row.status, since, row.parent_run_id)

@@ -12,7 +12,7 @@ from baton.cli.daily.tables import age_text, in_colour, local_time, table_lines,
 from baton.cli.messages import refuse
 
 if TYPE_CHECKING:
-    from baton.domain.run.beamline_now import BeamlineNow
+    from baton.client.operations import BeamlineNow
 
 app = Typer()
 DECOMMISSIONED = "Decommissioned"
@@ -34,7 +34,7 @@ def status(session: ServiceSession, asset: OptionalAsset = None) -> None:
 def root_assets(session: ServiceSession) -> list[Any]:
     """Return the ids of every beamline that is not decommissioned."""
     units = session.client.every("list_assets", tier="Unit")
-    return [one.asset_id for one in units if one.parent_id is None and one.lifecycle.value != DECOMMISSIONED]
+    return [one.asset_id for one in units if one.parent_id is None and one.lifecycle != DECOMMISSIONED]
 
 
 def screen_lines(views: "list[BeamlineNow]") -> Iterator[str]:
@@ -58,17 +58,17 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
     for permit in now.permits:
         seen = "never observed" if permit.observation_age is None else f"seen {age_text(permit.observation_age)} ago"
         watched = "" if permit.monitored else ", no monitor"
-        yield field_line("permit", f"{permit.name}: {in_colour(permit.permit_status.value)}, {seen}{watched}")
+        yield field_line("permit", f"{permit.name}: {in_colour(permit.permit_status)}, {seen}{watched}")
     for supply in now.supplies:
         since = f"since {local_time(supply.since)}"
         why = f" ({supply.reason})" if supply.reason else ""
-        yield field_line("supply", f"{supply.name}: {in_colour(supply.status.value)} {since}{why}")
+        yield field_line("supply", f"{supply.name}: {in_colour(supply.status)} {since}{why}")
     for clearance in now.clearances:
         soon = ", soon" if clearance.ends_soon else ""
         until = "without end" if clearance.valid_until is None else f"until {local_time(clearance.valid_until)}{soon}"
         yield field_line("clearance", f"{clearance.title}: in force {until}")
     for caution in now.cautions:
-        yield field_line("caution", f"{caution.severity.value}: {caution.text_excerpt}")
+        yield field_line("caution", f"{caution.severity}: {caution.text_excerpt}")
     heard = now.worker.last_heard_at
     last = "none was heard of" if heard is None else f"{now.worker.count}, last heard {age_text(now.at - heard)} ago"
     yield field_line("worker", last)
@@ -76,12 +76,12 @@ def status_lines(now: "BeamlineNow") -> Iterator[str]:
 
 def run_lines(run: Any, now: datetime) -> Iterator[str]:
     """Yield a live run: how far it is, how long it takes, who started it, why it is held."""
-    from baton.domain.operation.conduct.estimates import remaining_text
+    from baton.client.wording import remaining_text
 
     phase = None if run.phase is None else f"phase {run.phase.number} of {run.phase.count} ({run.phase.name})"
     closing = "closing step" if run.step is not None and run.step.closing else "step"
     step = None if run.step is None else f"{closing} {run.step.number} of {run.step.count}"
-    parts = (in_colour(run.status.value), phase, step, remaining_text(run.estimate))
+    parts = (in_colour(run.status), phase, step, remaining_text(run.estimate))
     yield field_line("run", f"{run.name}: {', '.join(part for part in parts if part)}")
     age = age_text(now - run.started_at)
     yield field_line("", f"{run.plan_name}, started {age} ago by {value_text(run.started_by_name)}, {run.run_id}")

@@ -16,8 +16,8 @@ from baton.cli.messages import refuse
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
+    from baton.client.operations import QueueView
     from baton.client.table_items import RowItem
-    from baton.domain.operation.queue.views import QueueView
 
 app = Typer(no_args_is_help=True, help="What is to be done next at a beamline, in order.")
 QueueName = Annotated[str, Argument(metavar="QUEUE", help="A queue: its name or id.", autocompletion=complete_queue)]
@@ -119,7 +119,7 @@ def added_lines(queue: str, count: int) -> Iterator[str]:
 @service_command(app, "list")
 def list_queues(session: ServiceSession) -> None:
     """List every queue that is not retired: its status, and how many items wait."""
-    found = [one for one in session.client.every("list_queues", include="names") if one.status.value != "Retired"]
+    found = [one for one in session.client.every("list_queues", include="names") if one.status != "Retired"]
     rows = [
         (
             one.name,
@@ -145,7 +145,7 @@ def show(session: ServiceSession, queue: QueueName) -> None:
 def queue_lines(view: "QueueView") -> Iterator[str]:
     """Yield a queue: its status, and its items that have not ended."""
     why = f" ({view.last_status_reason})" if view.last_status_reason else ""
-    yield f"{view.name}: {in_colour(view.status.value)}{why}"
+    yield f"{view.name}: {in_colour(view.status)}{why}"
     forecasts = {one.item_id: one for one in view.forecast}
     rows = [
         (

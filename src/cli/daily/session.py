@@ -20,8 +20,7 @@ from baton.cli.stack_note import stack_address
 
 if TYPE_CHECKING:
     from baton.client import Baton
-    from baton.client.refusals import ProposedError
-    from baton.domain.shared.refusals import Refusal
+    from baton.client.refusals import ProposedError, Refusal
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 GIVE_UP_SECONDS = 5.0  # how long a service that is away is asked again
@@ -117,8 +116,7 @@ def service_command(app: Typer, name: str | None = None, **options: Any) -> Call
 def reported_errors(session: ServiceSession) -> Iterator[None]:
     """Print what went wrong as a sentence, and exit: 1 where the service refused, 2 where nobody was asked or answered. A
     command that waits for the approval of a second person did not go wrong: it is said, and that is all."""
-    from baton.client.refusals import ClientError, ProposedError, ServiceUnreachableError
-    from baton.domain.shared.refusals import Refusal
+    from baton.client.refusals import ClientError, ProposedError, Refusal, ServiceUnreachableError
 
     try:
         yield
@@ -160,6 +158,6 @@ def profile_token(name: str, profile: Profile) -> str | None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    from pydantic_core import to_jsonable_python
+    from baton.client.answers import json_value
 
-    print(json.dumps(to_jsonable_python(document), indent=2, ensure_ascii=False), flush=True)
+    print(json.dumps(json_value(document), indent=2, ensure_ascii=False), flush=True)

@@ -72,10 +72,10 @@ def whoami(session: ServiceSession) -> None:
 def show_caller(session: ServiceSession) -> None:
     """Print who the caller is to the service."""
     access: Any = session.client.call("get_my_access")
-    kind = "" if access.kind is None else f", {access.kind.value.replace('_', ' ')}"
+    kind = "" if access.kind is None else f", {access.kind.replace('_', ' ')}"
     used = "" if session.profile_name is None else f" (profile {session.profile_name})"
     session.show(
-        {"url": session.url, "profile": session.profile_name, **access.model_dump(mode="json")},
+        {"url": session.url, "profile": session.profile_name, **access.to_dict()},
         [
             f"{access.name or 'unnamed'}{kind}, {access.principal_id}",
             f"at {session.url}{used}; {len(access.permitted_commands)} operations are permitted",

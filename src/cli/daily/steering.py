@@ -75,7 +75,7 @@ def steer(session: ServiceSession, work: FoundWork, operation: str, dry_run: boo
     if dry_run:
         session.show(answer, dry_run_lines(answer))
         return
-    status = session.client.call(f"get_{work.kind}", **work.target).status.value
+    status = session.client.call(f"get_{work.kind}", **work.target).status
     document = {"kind": work.kind, "id": work.id, "name": work.name, "command": operation, "status": status}
     session.show(document, [f"The {work.kind} {work.name!r} is {status}{pending_text(work, status, operation)}."])
 

@@ -65,7 +65,7 @@ def value_text(value: Any) -> str:
         case datetime():
             return local_time(value)
         case _:
-            return " ".join(str(getattr(value, "value", value)).split())
+            return " ".join(str(value).split())
 
 
 def local_time(moment: datetime) -> str:

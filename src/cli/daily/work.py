@@ -58,7 +58,7 @@ def run(
     if watch:
         watch_to_end(session, started)
     view = started.get()
-    document = {"kind": "run", "id": started.id, "name": view.name, "status": view.status.value}
+    document = {"kind": "run", "id": started.id, "name": view.name, "status": view.status}
     session.show(document, [f"The run {view.name!r} has started: {started.id}", f"Follow it with: baton watch {started.id}"])
 
 
@@ -92,7 +92,7 @@ def conduct_recipe(
     if watch:
         watch_to_end(session, started)
     view = started.get()
-    document = {"kind": "procedure", "id": started.id, "name": view.name, "status": view.status.value}
+    document = {"kind": "procedure", "id": started.id, "name": view.name, "status": view.status}
     lines = [f"The procedure {view.name!r} is conducted: {started.id}", f"Follow it with: baton watch {started.id}"]
     session.show(document, lines)
 
@@ -154,7 +154,7 @@ def verdict_lines(verdict: Any) -> Iterator[str]:
     for gate in closed:
         yield f"closed: {gate.gate}: {gate.detail or gate.code}" + (f" [{gate.reason}]" if gate.reason else "")
     for caution in verdict.acknowledged_cautions:
-        yield f"caution, {caution.severity.value}: {caution.text_excerpt}"
+        yield f"caution, {caution.severity}: {caution.text_excerpt}"
     yield (
         f"{len(closed)} of {len(verdict.gates)} gates are closed." if closed else f"All {len(verdict.gates)} gates are open."
     )
@@ -167,7 +167,7 @@ def parse_parameters(texts: Sequence[str] | None) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             refuse(f"{text!r} is no parameter; write it as NAME=VALUE.")
-        found[name] = parse_value(value, {})
+        found[name] = parse_value(value)
     return found
 
 

@@ -12,14 +12,13 @@ from baton.console.actions import CHECK, KEY, lead_to, lead_to_proposal, typed_i
 from baton.console.desk import Desk
 from baton.console.display import href_of, words_of
 from baton.console.forms import MISSING, FieldFaults, FormField, FormReader, Schema, flatten, read_fields
-from baton.console.in_process import InProcessClient, problem_of
+from baton.console.in_process import REFUSALS, InProcessClient, entry_of, problem_of
 from baton.console.page import Context, handles, page
 from baton.console.pages.asset import UPDATE_SETTINGS, load_view, name_asset
 from baton.console.pages.equipment import GET_ASSET, equipment
 from baton.console.sessions import ConsoleSession
 from baton.console.verbs import verb_button
 from baton.domain.equipment.asset_views import GetAssetIntegrationView
-from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
     from baton.console.console import Console
@@ -144,7 +143,7 @@ async def submit_settings(console: "Console", request: Request, session: Console
     except FieldFaults as faults:
         own = await form_context(desk, typed, {place: [text] for place, text in faults.faults.items()})
         return await answer_form(console, request, session, own, 422)
-    except Refusal as refusal:
+    except REFUSALS as refusal:
         problem = problem_of(refusal)
         own = await form_context(desk, typed, errors_of(problem, form.fields), problem)
         return await answer_form(console, request, session, own, refusal.status)
@@ -166,11 +165,11 @@ async def send_patch(
     client = InProcessClient.of(console.parts.edge, session.caller)
     arguments = {"asset_id": id, "settings_patch": patch}
     if CHECK in typed:
-        await client.carry_out(client.session.call(UPDATE_SETTINGS, arguments, dry_run=True))
+        await client.carry_out(client.session.call(entry_of(UPDATE_SETTINGS), arguments, dry_run=True))
         note = f"It would be accepted and change {names}. Nothing was done."
         return await answer_form(console, request, session, await form_context(desk, typed, {}, note=note))
     try:
-        await client.carry_out(client.session.call(UPDATE_SETTINGS, arguments, key=typed.get(KEY) or None))
+        await client.carry_out(client.session.call(entry_of(UPDATE_SETTINGS), arguments, key=typed.get(KEY) or None))
     except ProposedError as error:
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
     return lead_to(request, session, href_of("Asset", id), f"Settings changed: {names}", client.session.position)

@@ -14,7 +14,7 @@ from baton.console.actions import BACK, lead_to, lead_to_proposal, options_of, s
 from baton.console.desk import Desk
 from baton.console.display import href_of
 from baton.console.forms import FormReader, input_schema
-from baton.console.in_process import InProcessClient
+from baton.console.in_process import REFUSALS, InProcessClient, entry_of
 from baton.console.launch_form import PHASE
 from baton.console.page import SECOND, Context, Loader, MenuGroup, handles, page
 from baton.console.pages.start import GATED
@@ -29,7 +29,6 @@ from baton.domain.operation.queue.items import AHEAD, BLOCKED, RUNNING, WAITING
 from baton.domain.operation.queue.queue import AddQueueItems, EditQueueItem, OpenQueue
 from baton.domain.operation.queue.views import GetQueue, ListQueueItems, ListQueues
 from baton.domain.run.beamline_now import GetBeamlineNow
-from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
     from baton.console.console import Console
@@ -218,10 +217,10 @@ async def duplicate_item(console: "Console", request: Request, session: ConsoleS
         await client.carry_out(added)
     except ProposedError as error:
         return lead_to_proposal(request, session, error, console.zone, client.session.position)
-    except (Refusal, ClientError) as error:
-        if request.header(b"x-fragment") is None and isinstance(error, Refusal):
-            raise
-        detail = error.detail if isinstance(error, Refusal) else str(error)
+    except (*REFUSALS, ClientError) as error:
+        if request.header(b"x-fragment") is None and not isinstance(error, ClientError):
+            return await console.refusal_page(request, session, error, session.caller)
+        detail = str(error) if isinstance(error, ClientError) else error.detail
         return html_response(console.templates.render("queue/refused.html", {"detail": detail}), 409)
     to = safe_path(typed.get(BACK)) or href_of("Queue", queue["id"])
     return lead_to(request, session, to, "Duplicated", client.session.position)
@@ -235,7 +234,7 @@ def duplicate(session: ClientSession, queue: Row, item_id: str) -> Exchange[Any]
     behind = ids[ids.index(item_id) + 1 :]
     same = {name: item[name] for name in ("title", "target", "not_before", "pause_after")}
     before = {"before_item_id": behind[0]} if behind else {}
-    return session.call(AddQueueItems.operation, {"queue_id": queue["id"], "items": [same], **before})
+    return session.call(entry_of(AddQueueItems.operation), {"queue_id": queue["id"], "items": [same], **before})
 
 
 READING = asyncio.Lock()  # one spreadsheet is read at a time, beside everything else that a process does
@@ -261,7 +260,7 @@ async def add_spreadsheet(console: "Console", request: Request, session: Console
         found: dict[str, Any] = {"faults": named, "more": error.more, "name": error.name}
     except ClientError as error:
         found = {"faults": error.sentences}
-    except Refusal as refusal:
+    except REFUSALS as refusal:
         found = {"faults": (refusal.detail,)}
     else:
         to = safe_path(form.typed.get(BACK)) or href_of("Queue", desk.path["queue_id"])

@@ -13,7 +13,7 @@ from baton.client.refusals import ClientError, ProposedError
 from baton.console.actions import lead_to, lead_to_proposal, typed_in
 from baton.console.desk import Desk, query_named
 from baton.console.display import href_of
-from baton.console.in_process import InProcessClient
+from baton.console.in_process import REFUSALS, InProcessClient
 from baton.console.judgement import Remedy
 from baton.console.launch import Launch, PlanLaunch, RecipeLaunch, proposed_command, with_keys
 from baton.console.launch_context import (
@@ -42,7 +42,6 @@ from baton.domain.recipe.recipe import GetRecipe, ListRecipes
 from baton.domain.run.conduct import ConductRun
 from baton.domain.run.run import ListRuns
 from baton.domain.run.start import PreflightRun, StartRun
-from baton.domain.shared.refusals import Refusal
 
 if TYPE_CHECKING:
     from baton.console.console import Console
@@ -207,7 +206,7 @@ class LaunchAnswer:
         try:
             if wanted == "rehearse" and not given.faults:
                 would = await client.carry_out(launch.rehearse(client.session, given))
-                judged = {"would": [one.model_dump(mode="json") for one in would.would]}
+                judged = {"would": [one.to_dict() for one in would.would]}
             elif wanted == "start" and judgement.passed:
                 key = typed.get(KEY) or uuid4().hex
                 to = await client.carry_out(with_keys(launch.start(client.session, given), key, answers))
@@ -219,7 +218,7 @@ class LaunchAnswer:
         except ProposedError as error:
             place = (self.console.zone, client.session.position)
             return lead_to_proposal(self.request, self.session, error, *place, before=made_before(answers))
-        except Refusal as refusal:
+        except REFUSALS as refusal:
             judged = {"problem": problem_of(refusal.detail, refusal.code, refusal, answers), "status": refusal.status}
         except ClientError as error:
             judged = {"problem": problem_of(str(error), None, error, answers), "status": 422}

@@ -1,0 +1,60 @@
+"""The few sentences that the client says itself of work it watches; the service says the others, in its answers."""
+
+from typing import Any
+
+SHORTEST_SECONDS = 5  # that words tell apart
+LONGEST_REASON = 500
+
+
+def ending_text(result: Any) -> str:
+    """Return how a conduct ended, in words."""
+    return "succeeded" if result.failure is None else f"{ending_word(result)}: {result.failure.message}"
+
+
+def ending_word(result: Any) -> str:
+    """Return the word for the end of a conduct."""
+    if result.succeeded:
+        return "succeeded"
+    return "held" if result.held else "halted" if result.acquisition_halt else "failed"
+
+
+def pending_text(pending: Any) -> str:
+    """Return what a pending request waits for, in words."""
+    words = f"asked to {pending.request.lower()} at {pending.since:%H:%M:%S} UTC"
+    if pending.step is None:
+        return words
+    until = "" if pending.until is None else f", until {pending.until:%H:%M:%S} UTC at the latest"
+    return f"{words}, waits for {pending.step.label}{until}"
+
+
+def remaining_text(estimate: Any, passed_seconds: float = 0.0) -> str | None:
+    """Return how long the rest of an estimate takes after these seconds, in words; None where that is not known."""
+    if estimate is None or estimate.remaining_seconds is None:
+        return None
+    seconds, is_partial = max(0.0, estimate.remaining_seconds - passed_seconds), estimate.basis == "partly"
+    if seconds < SHORTEST_SECONDS:
+        return None if is_partial else f"less than {SHORTEST_SECONDS} s left"
+    kind = "about" if estimate.to_cap is is_partial else "at most" if estimate.to_cap else "more than"
+    return f"{kind} {duration_text(seconds)} left"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time span in words, coarser the longer it is."""
+    if seconds < 60:
+        return f"{SHORTEST_SECONDS * round(seconds / SHORTEST_SECONDS)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def failure_text(failure: Any) -> str:
+    """Return why something failed: the step and its fault, or what ended it."""
+    if failure.source_kind == "lifecycle":
+        return f"{failure.error_class}: {failure.message}"
+    return step_failure_text(failure)
+
+
+def step_failure_text(failure: Any) -> str:
+    """Return which step failed and why."""
+    index = "" if failure.step_index is None else f"[{failure.step_index}]"
+    text = f"{failure.source_kind}{index} {failure.target} failed: {failure.error_class}: {failure.message}"
+    return text[:LONGEST_REASON]
