@@ -4,23 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
-from fastapi import FastAPI
-from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from starlette.exceptions import HTTPException
-from starlette.requests import Request as PageRequest
-from starlette.responses import Response as PageResponse
 
 from baton.api.argument_help import HelpfulEndpoint
 from baton.api.authentication import Authentication
 from baton.api.documentation import Documentation
-from baton.api.edge import Edge, TraceContinuation, response_to
-from baton.api.errors import PROBLEM, RouteNotFoundError
+from baton.api.edge import Edge
 from baton.api.http import Endpoint, Request, Response
-from baton.api.mcp.transports import McpEndpoint
+from baton.api.mcp.entrance import McpEntrance
 from baton.api.metrics import observe_processes
 from baton.api.refusal_catalogue import refusal_page
 from baton.api.rest import OperationEndpoint
@@ -37,7 +31,9 @@ from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.contexts import REGISTRY
 from baton.domain.operation.conduct.results import actuation_of
 from baton.domain.operation.conduct.views import StreamProcedureConduct
-from baton.domain.shared.refusals import Refusal
+
+if TYPE_CHECKING:
+    from baton.api.trace_continuation import TraceContinuation
 
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
 
@@ -79,19 +75,27 @@ class ApiParts:
 
 def create_app(
     host: ServiceHost, *, any_host: bool = False, add_pages: Callable[[ApiParts], None] = lambda parts: None
-) -> Edge | TraceContinuation:
+) -> "Edge | TraceContinuation":
     """Return the ASGI application, with the pages that are added to it; streams and waiting requests end once the service
     is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
     streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
-    mcp = McpEndpoint(settings, service, host.feed, host.listener, streams)
-    documentation = Documentation(settings)
-    edge = Edge(pages(host, mcp, documentation), authentication, settings.max_request_body_size_bytes, service.stopping)
-    documentation.route(edge)
+    mcp = McpEntrance(settings, service, host.feed, host.listener, streams)
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        async with host, host.report_process("api"):
+            await host.plant_seeds()
+            async with mcp.open():
+                yield
+
+    edge = Edge(lifespan, authentication, settings.max_request_body_size_bytes, service.stopping)
+    Documentation(settings).route(edge)
     edge.add("GET", "/refusals/{code}", refusal_page, "refusals", open=True)
     edge.add("GET", "/health", health, "health", open=True)
     edge.add("GET", "/readyz", readiness(host), "readyz", open=True)
+    edge.add("GET", "/metrics", metrics(host), "metrics", open=True)
     edge.add("GET", METADATA_PATH, authentication.metadata(""), "protected_resource", open=True)
     edge.add("GET", f"{METADATA_PATH}/mcp", authentication.metadata("/mcp"), "protected_resource_mcp", open=True)
     edge.add("POST", "/mcp", mcp, "mcp")
@@ -104,37 +108,23 @@ def create_app(
         helpful = HelpfulEndpoint(endpoint, operation, service)
         edge.add(operation.method, operation.path, helpful, operation.name, operation.context)
     add_pages(ApiParts(host, edge, authentication, streams))
-    return edge if host.tracing is None else TraceContinuation(edge)
+    if host.tracing is None:
+        return edge
+    from baton.api.trace_continuation import TraceContinuation  # imported only where it is wanted
+
+    return TraceContinuation(edge)
 
 
-def pages(host: ServiceHost, mcp: McpEndpoint, documentation: Documentation) -> FastAPI:
-    """Return the application of the metrics and of paths that do not exist; its lifespan is that of the service."""
+def metrics(host: ServiceHost) -> Endpoint:
+    """Return the endpoint of what Prometheus collects."""
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with host, host.report_process("api"):
-            await host.plant_seeds()
-            async with documentation.prepare(), mcp.open():
-                yield
-
-    app = FastAPI(title="Baton", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-
-    @app.get("/metrics")
-    async def metrics() -> PlainTextResponse:
+    async def endpoint(request: Request, caller: Caller) -> Response:
         with suppress(Exception):  # the gauges of the processes need the database, the rest does not
             async with asyncio.timeout(2):
                 observe_processes(*await host.fellow_processes())
-        return PlainTextResponse(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+        return Response(200, generate_latest(), content_type=CONTENT_TYPE_LATEST.encode())
 
-    @app.exception_handler(Refusal)
-    @app.exception_handler(HTTPException)
-    async def refuse(request: PageRequest, error: Refusal | HTTPException) -> PageResponse:
-        missing = RouteNotFoundError("There is nothing at this path; /docs lists every operation.")
-        refusal, status = (error, error.status) if isinstance(error, Refusal) else (missing, error.status_code)
-        answer = response_to(refusal, "edge", request.scope["correlation_id"], request.scope)
-        return PageResponse(answer.body, status, media_type=PROBLEM.decode())
-
-    return app
+    return endpoint
 
 
 async def health(request: Request, caller: Caller) -> Response:

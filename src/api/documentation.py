@@ -1,9 +1,8 @@
-"""The documentation that the service serves: its OpenAPI document, made at the start, and a page that tries operations."""
+"""The documentation that the service serves: its OpenAPI document, which the package holds, and a page to try operations."""
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,12 +12,10 @@ import orjson
 from baton.api.compression import accepts_gzip, gzip_bytes
 from baton.api.edge import Edge
 from baton.api.http import Request, Response
-from baton.api.openapi import openapi_document
 from baton.api.pages import page_headers
 from baton.application.caller import Caller
 from baton.application.identity import IdentityProvider
 from baton.application.settings import Settings
-from baton.domain.contexts import REGISTRY
 from baton.domain.trust.surface import SYSTEM_HTTP
 
 ASSETS = {
@@ -78,21 +75,18 @@ if (!waiting || answer.state !== waiting.state) {
 
 
 class StoredFile:
-    """A file that is made once in a thread and then served whole, compressed where the client takes that, with its tag."""
+    """A file that the first request has made, in a thread, and that is then served whole, with its tag, and compressed where
+    the client takes that."""
 
     def __init__(self, make: Callable[[], bytes], content_type: bytes) -> None:
         self._make = make
         self._content_type = content_type
         self._made: asyncio.Task[tuple[bytes, bytes, bytes]] | None = None
 
-    def prepare(self) -> "asyncio.Task[tuple[bytes, bytes, bytes]]":
-        """Begin to make it, unless that was begun."""
+    async def __call__(self, request: Request, caller: Caller) -> Response:
         if self._made is None:
             self._made = asyncio.create_task(asyncio.to_thread(self._encode))
-        return self._made
-
-    async def __call__(self, request: Request, caller: Caller) -> Response:
-        content, compressed, tag = await asyncio.shield(self.prepare())
+        content, compressed, tag = await asyncio.shield(self._made)
         headers = [(b"etag", tag), (b"cache-control", b"no-cache")]
         if tag.decode() in (request.header(b"if-none-match") or ""):
             return Response(304, headers=headers)
@@ -111,7 +105,7 @@ class Documentation:
     """The documents and pages of the service about itself."""
 
     def __init__(self, settings: Settings) -> None:
-        self._document = StoredFile(lambda: encoded_document(settings), b"application/json")
+        self._document = StoredFile(lambda: served_document(settings), b"application/json")
         provider = sign_in_provider(settings)
         page = PAGE % {"redirect": REDIRECT_PATH, "sign_in": script_json(sign_in_options(provider))}
         asked = [origin_of(provider.token_url)] if provider is not None and provider.token_url is not None else []
@@ -129,19 +123,28 @@ class Documentation:
         for name, content_type in ASSETS.items():
             edge.add("GET", f"/docs/{name}", StoredFile(asset_reader(name), content_type), "docs", open=True)
 
-    @asynccontextmanager
-    async def prepare(self) -> AsyncIterator[None]:
-        """Make the document in a thread while the service starts; a request that comes before waits for it."""
-        making = self._document.prepare()
-        try:
-            yield
-        finally:
-            making.cancel()
+
+def served_document(settings: Settings) -> bytes:
+    """Return the OpenAPI document of the package as JSON, for the service at its address. The document ends with its
+    components; what depends on the deployment follows their last member, so nothing has to be parsed."""
+    packaged = (files("baton.api") / "openapi.json").read_bytes()
+    schemes = security_schemes(settings)
+    servers = [{"url": settings.public_base_url or "/", "description": "This service."}]
+    security: list[dict[str, list[str]]] = [{name: []} for name in schemes] if settings.identity_providers else []
+    components, further = {"securitySchemes": schemes}, {"servers": servers, "security": security}
+    assert packaged.endswith(b"}}")
+    return b"%b,%b,%b" % (packaged[:-2], orjson.dumps(components)[1:], orjson.dumps(further)[1:])
 
 
-def encoded_document(settings: Settings) -> bytes:
-    """Return the OpenAPI document of a deployment as JSON."""
-    return orjson.dumps(openapi_document(REGISTRY, settings))
+def security_schemes(settings: Settings) -> dict[str, Any]:
+    """Return the ways to sign in: by a token, and at the provider that people can go to from a page."""
+    bearer = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token."}
+    schemes: dict[str, Any] = {"bearer": bearer}
+    if (provider := sign_in_provider(settings)) is not None:
+        addresses = {"authorizationUrl": provider.authorization_url, "tokenUrl": provider.token_url}
+        flow: dict[str, Any] = {"authorizationCode": {**addresses, "scopes": {}}}
+        schemes["sign_in"] = {"type": "oauth2", "description": f"An account at {provider.issuer}.", "flows": flow}
+    return schemes
 
 
 def asset_reader(name: str) -> Callable[[], bytes]:

@@ -1,11 +1,12 @@
-"""The outermost ASGI application: correlation id, origin and size checks, routing, authentication, errors and counts.
-Paths are matched segment by segment, so hundreds of routes cost as much as one; unknown ones go to the fallback."""
+"""The ASGI application: correlation id, origin and size checks, routing, authentication, errors and counts.
+Paths are matched segment by segment, so hundreds of routes cost as much as one."""
 
 import asyncio
 import errno
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -13,8 +14,6 @@ from uuid import UUID
 import orjson
 import structlog
 import uuid_utils.compat
-from opentelemetry.context import attach, detach
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from baton.api.authentication import Authentication, challenge
 from baton.api.compression import compress
@@ -27,18 +26,7 @@ from baton.api.errors import (
     error_body,
     refusal_meaning,
 )
-from baton.api.http import (
-    STANDARD_HEADERS,
-    ClientDisconnected,
-    Endpoint,
-    Receive,
-    Request,
-    Response,
-    Scope,
-    Send,
-    header,
-    too_large,
-)
+from baton.api.http import ClientDisconnected, Endpoint, Receive, Request, Response, Scope, Send, header, too_large
 from baton.api.metrics import observe
 from baton.application.caller import Caller
 from baton.application.ports import StoreUnavailableError
@@ -54,7 +42,10 @@ LAST_RESORT = (
     '"instance":"urn:uuid:%s","code":"InternalError","context":"edge","correlation_id":"%s"}'
 )
 
+NOTHING_HERE = "There is nothing at this path; /docs lists every operation."
+
 E = TypeVar("E")
+Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @dataclass
@@ -107,10 +98,10 @@ class Routes(Generic[E]):
 
 
 class Edge:
-    """The outermost ASGI application."""
+    """The ASGI application; its lifespan is that of the service."""
 
-    def __init__(self, fallback: Any, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
-        self._fallback = fallback
+    def __init__(self, lifespan: Lifespan, authentication: Authentication, max_body: int, stopping: asyncio.Event) -> None:
+        self._lifespan = lifespan
         self._authentication = authentication
         self._max_body = max_body
         self._stopping = stopping
@@ -134,15 +125,15 @@ class Edge:
         try:
             match = self._routes.match(method, path)
             if not isinstance(match, tuple):
-                raise RouteNotFoundError("There is nothing at this path; /docs lists every operation.")
+                raise RouteNotFoundError(NOTHING_HERE)
             (endpoint, _, context, _), values = match
             return await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
         except Exception as error:
             return refusal_response(error, context, caller.correlation_id, scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._fallback(scope, receive, send)
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
             return
         started = time.perf_counter()
         correlation_id = correlation_of(scope)
@@ -160,11 +151,13 @@ class Edge:
                 if not open:
                     caller = await self._authentication.caller(scope, correlation_id)
                 response = await endpoint(Request(scope, receive, values, self._max_body, self._stopping), caller)
-            elif self._authentication.is_open(path) or not match:
-                await self._forward(scope, receive, send, correlation_id)
-                return
-            else:
+            elif self._authentication.is_open(path):
+                raise RouteNotFoundError(NOTHING_HERE)
+            elif match:
                 response = method_not_allowed(scope, match, correlation_id)
+            else:
+                await self._authentication.caller(scope, correlation_id)
+                raise RouteNotFoundError(NOTHING_HERE)
         except ClientDisconnected:
             return
         except asyncio.CancelledError:
@@ -183,66 +176,24 @@ class Edge:
         except Exception as error:
             log_failure(error, correlation_id)
 
-    async def _forward(self, scope: Scope, receive: Receive, send: Send, correlation_id: UUID) -> None:
-        """Hand a request to the fallback application, with its caller attached and its body still bounded."""
-        if not self._authentication.is_open(scope["path"]):
-            scope["caller"] = await self._authentication.caller(scope, correlation_id)
-        scope["correlation_id"] = correlation_id
-        correlation = (b"x-correlation-id", str(correlation_id).encode())
-        begun = False
-
-        async def send_correlated(message: Any) -> None:
-            nonlocal begun
-            if message["type"] == "http.response.start":
-                begun = True
-                message["headers"] = [*message.get("headers", ()), correlation, *STANDARD_HEADERS]
-            await send(message)
-
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Open the service, report it, and close it when the server shuts down."""
+        phase = "startup"
+        await receive()
         try:
-            await self._fallback(scope, bounded_receive(receive, self._max_body), send_correlated)
-        except Exception as error:
-            if not begun:
-                raise
-            log_failure(error, correlation_id)
+            async with self._lifespan():
+                await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
+                await receive()
+        except BaseException:
+            await send({"type": f"lifespan.{phase}.failed", "message": traceback.format_exc()})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _check_size(self, scope: Scope) -> None:
         length = header(scope, b"content-length") or ""
         if length.isdigit() and int(length) > self._max_body:
             raise too_large(self._max_body)
-
-
-class TraceContinuation:
-    """Runs an application so that its spans continue the trace of the request's `traceparent`."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-        self._propagator = TraceContextTextMapPropagator()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        carrier = {name: header(scope, name.encode()) for name in ("traceparent", "tracestate")}
-        token = attach(self._propagator.extract({name: value for name, value in carrier.items() if value is not None}))
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            detach(token)
-
-
-def bounded_receive(receive: Receive, limit: int) -> Receive:
-    """Return a receive function that raises once more than the limit was read."""
-    received = 0
-
-    async def receive_within() -> Any:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > limit:
-            raise too_large(limit)
-        return message
-
-    return receive_within
 
 
 def correlation_of(scope: Scope) -> UUID:

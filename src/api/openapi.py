@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import cache
+from inspect import getdoc
 from typing import Any
 
 import baton
@@ -10,7 +10,6 @@ from baton.api.parsing import MAX_KEY_LENGTH
 from baton.api.refusal_catalogue import ALWAYS_POSSIBLE, STREAMS, possible_refusals, refusal_catalogue
 from baton.api.schemas import PREFIX, Forms, Schema, generate_forms, reachable
 from baton.api.service_paths import SERVICE_PATHS, SERVICE_TAG
-from baton.application.settings import Settings
 from baton.domain.access.edge_queries import StreamEvents
 from baton.domain.operation.conduct.views import StreamProcedureConduct
 from baton.domain.registry import Operation, Registry
@@ -97,32 +96,8 @@ PARAMETERS: dict[str, Schema] = {
 PROPOSED = "Where you hold it only with approval: it waits for a second person, and nothing has happened yet."
 
 
-def openapi_document(registry: Registry, settings: Settings) -> dict[str, Any]:
-    """Return the whole document, for the service at its address."""
-    document = registry_document(registry)
-    schemes = security_schemes(settings)
-    return {
-        **document,
-        "servers": [{"url": settings.public_base_url or "/", "description": "This service."}],
-        "security": [{name: []} for name in schemes] if settings.identity_providers else [],
-        "components": {**document["components"], "securitySchemes": schemes},
-    }
-
-
-def security_schemes(settings: Settings) -> dict[str, Any]:
-    """Return the ways to sign in: by a token, and at each provider that people can go to from a page."""
-    schemes: Schema = {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token."}}
-    provider = next((one for one in settings.identity_providers if one.authorization_url), None)
-    if provider is not None:
-        addresses = {"authorizationUrl": provider.authorization_url, "tokenUrl": provider.token_url}
-        flow: Schema = {"authorizationCode": {**addresses, "scopes": {}}}
-        schemes["sign_in"] = {"type": "oauth2", "description": f"An account at {provider.issuer}.", "flows": flow}
-    return schemes
-
-
-@cache
 def registry_document(registry: Registry) -> dict[str, Any]:
-    """Return what the document says of every deployment; made once a process."""
+    """Return what the document says of every deployment; its components come last, because a deployment adds to them."""
     forms = generate_forms(registry)
     paths: dict[str, dict[str, Any]] = defaultdict(dict, {path: dict(entries) for path, entries in SERVICE_PATHS.items()})
     requests: dict[str, Schema] = {}
@@ -208,7 +183,7 @@ def example_values(operation: Operation) -> dict[str, Any]:
 
 def description_of(operation: Operation) -> str:
     """Return what an operation does, the states it is allowed from, and its reasons of refusal."""
-    text = (operation.input.__doc__ or "").strip()
+    text = getdoc(operation.input) or ""  # without indentation, as Python 3.13 keeps it
     if operation.allowed is not None and operation.aggregate is not None:
         text += f"\n\nAllowed from: {', '.join(sorted(state.value for state in operation.allowed))}."
     if operation.own_reasons:

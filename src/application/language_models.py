@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from baton.domain.agent.language_model import ModelRef
 from baton.domain.shared.text import UNWRITABLE, writable
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 ATTEMPTS = 3
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0  # seconds before the second attempt, and before any attempt at most
@@ -151,8 +153,10 @@ def chat_response(request: ChatRequest, answer: Any, *, usage: Usage, stop_reaso
 
 
 @lru_cache(maxsize=64)
-def validator(schema: str) -> Draft202012Validator:
+def validator(schema: str) -> "Draft202012Validator":
     """Return the validator of a schema, given as sorted JSON text."""
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(json.loads(schema))
 
 

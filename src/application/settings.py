@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -53,8 +54,11 @@ class TraceExporter(StrEnum):
     OTLP = "otlp"
 
 
+known_time_zones = cache(available_timezones)  # which lists directories
+
+
 def _time_zone(name: str) -> str:
-    if name not in available_timezones():
+    if name not in known_time_zones():
         raise ValueError("there is no such time zone; give an IANA name such as Europe/Berlin")
     return name
 
@@ -97,9 +101,7 @@ class ComputeSubstrate(StrEnum):
 class Settings(BaseSettings):
     """The settings of every process of the service."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="ignore", env_ignore_empty=True, hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True, hide_input_in_errors=True)
 
     app_env: Annotated[str, AfterValidator(lambda tier: tier.strip().lower())] = "development"
     """The tier: `prod`, `production` and `staging` are the production tier, `test` relaxes what tests need."""
@@ -335,6 +337,17 @@ class Settings(BaseSettings):
     def enforced(self) -> bool:
         """Whether authorization asks the policies."""
         return self.authorization_mode is AuthorizationMode.POLICY
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        *others: object,
+        **named: object,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings  # a dotenv file that is not there takes as long as the environment
 
 
 class RecordedSettings(Settings):

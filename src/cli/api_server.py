@@ -12,7 +12,6 @@ import uvloop
 
 from baton.api.app import create_app
 from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
-from baton.api.mcp.transports import serve_stdio
 from baton.application.settings import Settings
 from baton.cli.child_processes import open_listener, require_loopback, url_of
 from baton.cli.composition.runtime import BootRefused, Runtime
@@ -106,6 +105,7 @@ class Startup:
 
 def run_mcp(settings: Settings) -> None:
     """Answer frames on standard input and output until the client closes the streams."""
+    from baton.api.mcp.transports import serve_stdio
 
     async def serve() -> None:
         async with Runtime(settings) as runtime:

@@ -5,6 +5,7 @@ import os
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from traceback import walk_tb
 from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, Typer
@@ -64,9 +65,16 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("baton"):
             raise
-        needed = "baton-facility[server], and [embedded] for `baton up`"
-        print(f"This command needs {error.name}, which is not installed; install {needed}.", file=sys.stderr)
+        print(f"This command needs {error.name}, which is not installed; install {needed_extra(error)}.", file=sys.stderr)
         sys.exit(2)
+
+
+def needed_extra(error: ModuleNotFoundError) -> str:
+    """Return what brings a module that is missing: the extra of the part of the package that asked for it."""
+    askers = {str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)}
+    if any(name.startswith("baton.beamline") for name in askers):
+        return "baton-facility[files]"
+    return "baton-facility[server], and [embedded] for `baton up`"
 
 
 def print_version(requested: bool) -> None:

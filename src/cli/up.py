@@ -13,16 +13,9 @@ from urllib.parse import urlsplit
 
 from baton.application.settings import Settings, shown_settings
 from baton.application.telemetry import protect_streams
-from baton.cli.child_processes import (
-    STOPPING,
-    Restarter,
-    ServiceProcess,
-    open_listener,
-    require_loopback,
-    start_with_retries,
-    url_of,
-)
+from baton.cli.child_processes import STOPPING, Restarter, open_listener, require_loopback, start_with_retries, url_of
 from baton.cli.embedded.process import ChildServer, OwnedDirectory, StartError, available_ports, wait_until
+from baton.cli.loader import Loader, Piece
 from baton.cli.messages import refuse
 from baton.cli.stack_note import NOTE, write_note
 from baton.cli.startup import load_settings
@@ -35,7 +28,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 READY_SECONDS = 120.0  # until the API must be ready; includes building projections
 SEARCH_ATTRIBUTES = dict.fromkeys(NAMES, "Keyword")
-PROCESSES = ("projector", "api", "worker")  # each a command, in starting order: the first migrates the database
+PIECES = ("projector", "api", "worker")  # each a command, in starting order: the first migrates the database
 
 
 class Stack:
@@ -50,7 +43,8 @@ class Stack:
         self._owned = OwnedDirectory(self._data_dir, "Baton")
         self._postgres: EmbeddedPostgres | None = None
         self._temporal: EmbeddedTemporal | None = None
-        self._processes: dict[str, ServiceProcess] = {}
+        self._loader = Loader(self._data_dir)
+        self._pieces: dict[str, Piece] = {}
         self._restarters: list[Restarter] = []
         self._stopping = False
 
@@ -64,7 +58,7 @@ class Stack:
             signal.signal(signal.SIGHUP, self._request_stop)
         try:
             self._owned.acquire(())
-            for name in (*PROCESSES, "temporal"):  # what a killed stack left behind may still hold our ports
+            for name in (*PIECES, "loader", "temporal"):  # what a killed stack left behind may still hold our ports
                 orphaned = OwnedDirectory(self._data_dir / name, f"The {name}")
                 if orphaned.directory.exists():
                     orphaned.acquire(STOPPING)
@@ -85,8 +79,9 @@ class Stack:
         self._stopping = True
 
     def _start(self, settings: Settings, listening: socket.socket) -> None:
-        """Start everything as early as possible: the service's processes load while Temporal gets ready."""
+        """Start everything as early as possible: the loader loads while PostgreSQL and Temporal get ready."""
         begun = time.monotonic()
+        self._loader.start()  # before there are threads
         self._url = url = url_of(listening)
         self._database_url = settings.database_url or ""
         self._database_owner_url = settings.database_owner_url or ""
@@ -101,7 +96,7 @@ class Stack:
                 starts.append(threads.submit(self._start_postgres))
             self._await(starts, lambda: bool(self._database_url))
             self._write_note()
-            self._start_processes(listening)
+            self._start_pieces(listening)
             self._await(starts, lambda: all(start.done() for start in starts))
         self._await_ready(url)
         if not self._stopping:
@@ -133,20 +128,18 @@ class Stack:
         self._temporal = EmbeddedTemporal(directory, port=port, ui_port=ui_port, search_attributes=SEARCH_ATTRIBUTES)
         start_with_retries("Temporal", self._temporal)
 
-    def _start_processes(self, listening: socket.socket) -> None:
-        for name in PROCESSES:
+    def _start_pieces(self, listening: socket.socket) -> None:
+        for name in PIECES:
             if self._stopping:
                 return
-            command, inherited = ["-m", "baton.cli", name], [listening.fileno()] if name == "api" else []
-            command += [f"--descriptor={descriptor}" for descriptor in inherited]
-            if name == "api" and self._any_host:
-                command.append("--insecure-any-host")
+            inherited = [listening.fileno()] if name == "api" else []
+            options = {"insecure_any_host": self._any_host} if name == "api" else {}
             environment = partial(self._environment, name)
-            self._processes[name] = ServiceProcess(name, command, self._data_dir, environment, inherited)
-            self._processes[name].start()
+            self._pieces[name] = Piece(self._loader, name, options, self._data_dir, environment, inherited)
+            self._pieces[name].start()
 
     def _environment(self, name: str) -> dict[str, str]:
-        """Return the servers of a process; only the projector, which migrates and rebuilds, gets the owner's login."""
+        """Return the servers of a piece; only the projector, which migrates and rebuilds, gets the owner's login."""
         return {
             "DATABASE_URL": self._database_url,
             "DATABASE_OWNER_URL": self._database_owner_url if name == "projector" else "",
@@ -161,7 +154,7 @@ class Stack:
         """Wait for the API; what dies meanwhile is restarted a few times."""
         servers: dict[str, ChildServer | None] = {"PostgreSQL": self._postgres, "Temporal": self._temporal}
         self._restarters = [Restarter(name, server) for name, server in servers.items() if server is not None]
-        self._restarters += [Restarter(f"the {name}", process) for name, process in self._processes.items()]
+        self._restarters += [Restarter(f"the {name}", piece) for name, piece in self._pieces.items()]
         for restarter in self._restarters:
             restarter.starts = 0
 
@@ -176,7 +169,7 @@ class Stack:
             restarter.starts = None
 
     def _check(self) -> None:
-        """Restart what died, and the processes where the database came back on another port."""
+        """Restart what died, and the pieces where the database came back on another port."""
         for restarter in self._restarters:
             restarter.check()
         if self._postgres is None or self._postgres.runtime_url == self._database_url:
@@ -184,9 +177,9 @@ class Stack:
         self._database_owner_url = self._postgres.owner_url
         self._database_url = self._postgres.runtime_url
         self._write_note()
-        for process in self._processes.values():
-            process.stop()
-            process.start()
+        for piece in self._pieces.values():
+            piece.stop()
+            piece.start()
 
     def _stop(self, listening: socket.socket) -> None:
         """Stop API and worker, which finish their work first, then one after the other what they rely on."""
@@ -194,12 +187,12 @@ class Stack:
             print("stopping", flush=True)
         listening.close()
         (self._data_dir / NOTE).unlink(missing_ok=True)
-        processes = dict(self._processes)
-        projector = processes.pop("projector", None)
+        pieces = dict(self._pieces)
+        projector = pieces.pop("projector", None)
         with ThreadPoolExecutor() as threads:
-            for stop in [threads.submit(process.stop) for process in processes.values()]:
+            for stop in [threads.submit(piece.stop) for piece in pieces.values()]:
                 stop.result()
-        for server in (projector, self._temporal, self._postgres):
+        for server in (projector, self._loader, self._temporal, self._postgres):
             if server is not None:
                 server.stop()
         self._owned.release()

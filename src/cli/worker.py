@@ -20,6 +20,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
+import baton
 from baton.activities import implementations
 from baton.application.boot_guards import idle_agents
 from baton.application.conduct import step_execution
@@ -198,7 +199,7 @@ def process_namespace() -> str:
 
 def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Worker:
     """Return a Temporal worker with every workflow and activity of this build."""
-    own = runtime.agents
+    own, deployment = runtime.agents, worker_deployment(runtime.settings)
     activities = [
         *implementations.mint_sweep_activities(runtime.mint_sweeps),
         *implementations.calibration_publication_activities(runtime.publications),
@@ -218,7 +219,8 @@ def build_worker(client: Client, runtime: Runtime, wired: ConductEngine) -> Work
         activities=activities,
         workflow_runner=UnsandboxedWorkflowRunner(),
         interceptors=[CallerInterceptor()],
-        deployment_config=worker_deployment(runtime.settings),
+        deployment_config=deployment,
+        build_id=baton.__version__ if deployment is None else None,  # the SDK would hash every module that is loaded
         graceful_shutdown_timeout=SHUTDOWN_GRACE,
         max_heartbeat_throttle_interval=timedelta(seconds=ENGINE_BEAT_SECONDS),
         workflow_task_poller_behavior=WORKFLOW_POLLERS,

@@ -34,10 +34,11 @@ class PluginKind(Generic[T]):
     built_in: frozenset[str]
     members: tuple[str, ...] = ()  # what the object that a factory makes must have; an action is no factory
 
-    def offers(self) -> dict[str, EntryPoint]:
-        """Return the entry points of this group by name, or raise PluginUnusableError where a name is taken."""
+    def offers(self, installed: Any = None) -> dict[str, EntryPoint]:
+        """Return the entry points of this group by name, among all that are installed (reading them takes a while), or raise
+        PluginUnusableError where a name is taken."""
         found: dict[str, EntryPoint] = {}
-        for point in entry_points(group=self.group):
+        for point in (installed or entry_points()).select(group=self.group):
             if (name := point.name) in found or name in self.built_in:
                 raise PluginUnusableError(f"The {self.noun} {name} is offered twice, by {point.value} too; rename one.")
             found[point.name] = point
@@ -107,10 +108,10 @@ def installed_actions() -> ActionRegistry:
 
 def plugin_objections(settings: Settings) -> list[str]:
     """Return why no process may start: a plugin's name is taken, or a setting names a plugin that is not installed."""
-    objections = []
+    objections, installed = [], entry_points()
     for kind in KINDS:
         try:
-            offered = kind.offers()
+            offered = kind.offers(installed)
         except PluginUnusableError as error:
             objections.append(str(error))
             continue
@@ -125,8 +126,9 @@ def plugin_objections(settings: Settings) -> list[str]:
 
 def load_named_plugins(settings: Settings) -> None:
     """Load every plugin that the settings name, so that one that cannot be loaded keeps the process from starting."""
+    installed = entry_points()
     for kind in KINDS:
-        offered = kind.offers()
+        offered = kind.offers(installed)
         for _, name in _named_plugins(kind, settings):
             kind.load(offered[name])
 

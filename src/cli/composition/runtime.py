@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
@@ -96,12 +97,12 @@ from baton.infrastructure.scans.previews import LocalPreviews
 from baton.infrastructure.scans.reader_process import ReaderProcess
 from baton.infrastructure.scans.scan_files import LocalScanFiles
 from baton.infrastructure.signing import KeyDirectorySigner, KeyDirectoryVerifier
-from baton.infrastructure.temporal.calendars import TemporalCalendars
-from baton.infrastructure.temporal.engine import TemporalEngine
+from baton.infrastructure.temporal.late_engine import LateEngine
 from baton.infrastructure.wall_clock import clock, new_id
 
 if TYPE_CHECKING:
     from baton.infrastructure.telemetry.tracing import Tracing
+    from baton.infrastructure.temporal.calendars import TemporalCalendars
 
 
 SUBSCRIBERS = (
@@ -386,7 +387,7 @@ class Runtime:
             self.action_signals = installed_actions().signals
         except PluginUnusableError as error:
             raise BootRefused([str(error)]) from error
-        self.engine = TemporalEngine(settings, self.tracing)
+        self.engine = LateEngine(settings, self.tracing)
         self.signal_questions = SignalQuestions(self.engine)
 
     def _build_long_work(self) -> None:
@@ -422,7 +423,7 @@ class Runtime:
         self.reactions = ReactionReader(store, self.engine, self.subscribers)
 
     def _build_service(self, stopping: asyncio.Event) -> None:
-        """Build the service over all long work, and what keeps the schedules."""
+        """Build the service over all long work."""
         works: tuple[Work, ...] = (self.mint_sweeps, self.publications, self.conducts, self.run_conducts)
         store, decided = self.store, (ProposedWork(self.store), ApprovalWork(self.store))
         queues = QueueWork(store, self.settings.self_facility_code)
@@ -436,9 +437,21 @@ class Runtime:
         self.launches = Launches(store, commands, self.service, self.conducts, self.run_conducts)
         self.firings = Firings(store, self.launches, clock, limit)
         self.queue_turns = QueueTurns(store, commands, self.launches)
-        self.calendars = TemporalCalendars(self.engine.connected_client, clock)
-        self.agent_schedules = subscribers.AgentSchedules(self.calendars, subscribers.agent_schedules(settings))
-        self.schedule_reconciler = ScheduleReconciler(commands, self.calendars, settings.self_facility_code)
+
+    @cached_property
+    def calendars(self) -> "TemporalCalendars":
+        """The calendars of the engine, which only a worker keeps."""
+        from baton.infrastructure.temporal.calendars import TemporalCalendars
+
+        return TemporalCalendars(self.engine.connected_client, clock)
+
+    @cached_property
+    def agent_schedules(self) -> subscribers.AgentSchedules:
+        return subscribers.AgentSchedules(self.calendars, subscribers.agent_schedules(self.settings))
+
+    @cached_property
+    def schedule_reconciler(self) -> ScheduleReconciler:
+        return ScheduleReconciler(self.commands, self.calendars, self.settings.self_facility_code)
 
     async def __aenter__(self) -> Self:
         await self.pool.open(wait=True, timeout=30)

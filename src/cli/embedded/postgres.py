@@ -95,7 +95,7 @@ class EmbeddedPostgres(ChildServer):
             self._create_database()
             self._create_logins()
         except (StartError, psycopg.Error):
-            if self._child is not None and self._child.ended.wait(DEATH_NOTICE_SECONDS):
+            if self._child is not None and self._child.wait(DEATH_NOTICE_SECONDS):
                 raise self.start_failure() from None
             raise
 
@@ -143,7 +143,7 @@ class EmbeddedPostgres(ChildServer):
             *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
         ]
         child = self._spawn(command, fresh, SIGTERM, account=account, environment=ENVIRONMENT, stdin=self._password)
-        child.ended.wait()
+        child.wait(None)
         if child.exit_code != 0:
             raise self._error(f"PostgreSQL could not initialise {self.data}; the end of {self.log} says why.")
         fresh.rename(self.data)
@@ -178,8 +178,8 @@ class EmbeddedPostgres(ChildServer):
             f"postgresql://{role}@{place}{'?' if tcp else '&'}passfile={quote(str(self._pass_file(role)), safe='')}"
             for role in (OWNER_ROLE, RUNTIME_ROLE)
         )
-        ready = process.wait_until(lambda: child.ended.is_set() or self._accepts_connections(child), START_SECONDS)
-        if child.ended.is_set():
+        ready = process.wait_until(lambda: child.wait(0) or self._accepts_connections(child), START_SECONDS)
+        if child.wait(0):
             raise self.start_failure()
         if not ready:
             raise self._error(f"PostgreSQL was not ready after {START_SECONDS:.0f} seconds; look into {self.log}.")

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from errno import EADDRINUSE
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
 
 from baton.infrastructure.files import sync
 
@@ -171,7 +171,27 @@ class OwnedDirectory:
             os.close(lock)
 
 
-class ChildProcess:
+class RunningProcess(ABC):
+    """A process that this one had started, from then until after its end."""
+
+    pid: int
+    exit_code: int | None = None  # that of a process that has ended, negative for a signal; None where nobody could read it
+
+    @abstractmethod
+    def wait(self, timeout: float) -> bool:
+        """Return whether the process has ended, at the latest after so many seconds."""
+
+    def stop(self, stopping: Escalation) -> None:
+        """Send one signal after the other until the process is gone."""
+        for number, timeout in stopping:
+            if self.wait(0):
+                return
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+            self.wait(timeout)
+
+
+class ChildProcess(RunningProcess):
     """A running child process in its own session, so that Ctrl-C does not reach it; it ends when this process ends. The
     death signal is tied to the thread that forked, so each child is forked by a thread of its own, which
     waits for it to end and so lives exactly as long."""
@@ -189,7 +209,7 @@ class ChildProcess:
         stdin: Path | None = None,
         inherited: Sequence[int] = (),
     ) -> None:
-        self.ended = threading.Event()
+        self._ended = threading.Event()
         started: Future[subprocess.Popen[bytes]] = Future()
 
         def run() -> None:
@@ -200,7 +220,7 @@ class ChildProcess:
                     process = subprocess.Popen(
                         command,
                         stdin=files.enter_context(stdin.open("rb")) if stdin else subprocess.DEVNULL,
-                        stdout=files.enter_context(open(log, "ab", opener=_private)),
+                        stdout=files.enter_context(open_log(log)),
                         stderr=subprocess.STDOUT,
                         cwd=directory,
                         env={"PATH": os.defpath, **(environment or {})},
@@ -209,38 +229,24 @@ class ChildProcess:
                         user=account.uid if account else None,
                         group=account.gid if account else None,
                         extra_groups=() if account else None,
-                        preexec_fn=_tie_to_parent(os.getpid(), lock, death_signal),
+                        preexec_fn=tie_to_parent(os.getpid(), lock, death_signal),
                     )
             except BaseException as error:
                 started.set_exception(error)
                 return
             started.set_result(process)
-            process.wait()
-            self.ended.set()
+            self.exit_code = process.wait()
+            self._ended.set()
 
         threading.Thread(target=run, name=f"owner of {Path(command[0]).name}", daemon=True).start()
         try:
-            self._process = started.result()
+            self.pid = started.result().pid
         except (OSError, subprocess.SubprocessError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise StartError(f"{command[0]} could not be started in {directory} ({reason}).") from error
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._process.returncode if self.ended.is_set() else None
-
-    def stop(self, stopping: Escalation) -> None:
-        """Send one signal after the other until the process is gone."""
-        for number, timeout in stopping:
-            if self.ended.is_set():
-                return
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-            self.ended.wait(timeout)
+    def wait(self, timeout: float | None) -> bool:
+        return self._ended.wait(timeout)
 
 
 class ChildServer(ABC):
@@ -250,7 +256,7 @@ class ChildServer(ABC):
 
     def __init__(self, directory: Path, name: str, log: Path) -> None:
         self._owned = OwnedDirectory(directory, name)
-        self._child: ChildProcess | None = None
+        self._child: RunningProcess | None = None
         self.log = log
         self.log_file = LogFile(log)
 
@@ -272,8 +278,8 @@ class ChildServer(ABC):
     def _spawn(self, command: Sequence[str], directory: Path, death_signal: signal.Signals, **options: Any) -> ChildProcess:
         """Start the child process of this server, once that of an earlier attempt is gone; it writes to the server's log."""
         self._end_process()
-        self._child = ChildProcess(command, self._owned, directory, self.log, death_signal, **options)
-        return self._child
+        self._child = child = ChildProcess(command, self._owned, directory, self.log, death_signal, **options)
+        return child
 
     def _error(self, sentence: str) -> StartError:
         """Return an error with the output of the process."""
@@ -292,7 +298,7 @@ class ChildServer(ABC):
     @property
     def running(self) -> bool:
         """Whether the process is alive."""
-        return self._child is not None and not self._child.ended.is_set()
+        return self._child is not None and not self._child.wait(0)
 
     @property
     def end_text(self) -> str:
@@ -300,7 +306,9 @@ class ChildServer(ABC):
         if self._child is None:
             return "did not start"
         code = self._child.exit_code
-        if code is None or code >= 0:
+        if code is None:
+            return "with the process that forked it"
+        if code >= 0:
             return f"exit code {code}"
         try:
             return f"killed by {signal.Signals(-code).name}"
@@ -329,8 +337,8 @@ class ChildServer(ABC):
         self.stop()
 
 
-def _tie_to_parent(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
-    """Return what the child runs between fork and exec, after the change of user, which would undo the death signal."""
+def tie_to_parent(parent: int, lock: int, death_signal: signal.Signals) -> Callable[[], None]:
+    """Return what a child runs after it was forked, and after a change of user, which would undo the death signal."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     number = ctypes.c_ulong(death_signal)
 
@@ -401,6 +409,11 @@ def write_private(path: Path, text: str) -> None:
     with open(path, "w", opener=_private) as file:
         file.write(text)
     sync(path)
+
+
+def open_log(path: Path) -> BinaryIO:
+    """Open a log that only its owner can read, to be written on at its end."""
+    return open(path, "ab", opener=_private)
 
 
 def _private(path: str, flags: int) -> int:

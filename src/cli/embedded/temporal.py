@@ -106,8 +106,8 @@ class EmbeddedTemporal(ChildServer):
             *(f"--search-attribute={name}={kind}" for name, kind in self._search_attributes.items()),
         ]
         child = self._spawn(command, self.directory, SIGTERM, environment={"HOME": str(self.directory)})
-        settled = process.wait_until(lambda: child.ended.is_set() or all(map(_answers, ports)), START_SECONDS)
-        if not settled or child.ended.is_set():
+        settled = process.wait_until(lambda: child.wait(0) or all(map(_answers, ports)), START_SECONDS)
+        if not settled or child.wait(0):
             raise self._health_failure()
 
     async def _configure_namespace(self) -> None:

@@ -3,13 +3,14 @@
 import logging
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from temporalio import activity, workflow
-from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from baton.application.telemetry import error_location
+
+if TYPE_CHECKING:
+    from temporalio.runtime import Runtime
 
 log = structlog.get_logger()
 
@@ -25,13 +26,16 @@ LOGGED_CAUSES = ("Unspecified", "WorkflowWorkerUnhandledFailure")  # the Python 
 def configure_sdk_logging() -> None:
     SDK.handlers = [StructuredLogHandler(logging.WARNING)]
     SDK.propagate = False
-    activity.logger.activity_info_on_message = False
-    workflow.logger.workflow_info_on_message = False
 
 
 @cache
-def core_runtime() -> Runtime:
+def core_runtime() -> "Runtime":
     """Return the SDK's native part, shared by every client of this process; without this it would print its own lines."""
+    from temporalio import activity, workflow
+    from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+
+    activity.logger.activity_info_on_message = False
+    workflow.logger.workflow_info_on_message = False
     forwarding = LogForwardingConfig(
         logging.getLogger("temporalio.core"),
         append_target_to_name=False,
