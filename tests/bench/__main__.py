@@ -1,6 +1,6 @@
 """`make bench`: rates and latencies of commands, queries, streams, MCP and projections, beside bare FastAPI in the same run.
 
-python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console|queues]
+python -m tests.bench [--seconds 5] [--quick] [--only observations|conducts|followers|streams|console|queues|start|epics]
     [--json bench-results.json]
 """
 
@@ -37,6 +37,7 @@ from tests.bench.client import Measurement, ask_each, load, open_connection, req
 from tests.bench.conducts import CONCURRENT, EACH, HOLDS, STEPS, open_conduct_bench, percentile
 from tests.bench.console import measure_console
 from tests.bench.console_record import Sizes, stock_record
+from tests.bench.control_systems import running_ioc
 from tests.bench.observations import BATCH, open_observation_bench, start_runs
 from tests.bench.queues import (
     ENFORCING,
@@ -49,6 +50,7 @@ from tests.bench.queues import (
     measure_long_queue,
     measure_proposals,
 )
+from tests.bench.start import StartBench
 from tests.bench.stock import ADJUSTMENTS, ASSETS, EVENTS_EACH, RENAMES, fill, lengthen
 from tests.support.service import Api
 
@@ -298,6 +300,19 @@ class Bench:
             self.figure("worker killed to the next step of a second one", taken_over, "s")
             self.budget("worker killed, second one runs, next step (s)", taken_over, 3, at_least=False)
 
+    async def only_epics(self) -> None:
+        """Durable steps on an IOC of EPICS base, with each library that reaches it."""
+        count = STEPS // 10 if self.quick else STEPS
+        with (
+            tempfile.TemporaryDirectory(prefix="baton-bench-") as directory,
+            EmbeddedTemporal(directory, headless=True, search_attributes=SEARCH_ATTRIBUTES) as engine,
+            running_ioc() as control_systems,
+        ):
+            for name, worker, settings, signal in control_systems:
+                with self.running_server("baton.cli", "api", TEMPORAL_ADDRESS=engine.address, **settings) as port:
+                    async with open_conduct_bench(self.url, port, engine.address, worker, **settings) as conducts:
+                        self.figure(f"setpoint, {name}", await conducts.durable_step(count, signal), "ms")
+
     async def only_queues(self) -> None:
         """Queues, proposals and permissions through a group, in a service that enforces policies."""
         few = 10 if self.quick else 1
@@ -385,6 +400,16 @@ class Bench:
         rate = self.figure("projector catching up with the past", behind / max(seconds, 0.001), "events/s")
         self.budget("projector catching up (events/s)", rate, 25_000, at_least=True)
 
+    async def only_start(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="baton-start-") as directory:
+            for start in StartBench(sys.executable, Path(directory)).measure(1 if self.quick else 5):
+                figures = {"processor": start.processor, "wall": start.wall}
+                for kind, seconds in figures.items():
+                    self.figure(f"{start.name} ({kind})", seconds, "s")
+                if start.budget is not None:
+                    kind, bound = start.budget
+                    self.budget(f"{start.name} ({kind})", figures[kind], bound, at_least=False)
+
     async def create_many(self, port: int, create: bytes, count: int, id_name: str) -> list[str]:
         connections = [await open_connection(port) for _ in range(8)]
         ids: list[str] = []
@@ -457,7 +482,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller past and shorter loads")
     parts = {"observations": Bench.only_observations, "conducts": Bench.only_conducts}
     parts |= {"followers": Bench.only_followers, "streams": Bench.only_streams, "console": Bench.only_console}
-    parts["queues"] = Bench.only_queues
+    parts |= {"queues": Bench.only_queues, "start": Bench.only_start, "epics": Bench.only_epics}
     parser.add_argument("--only", choices=list(parts), help="one part of it; the rest is left out")
     Sizes.add_options(parser)
     parser.add_argument("--json", type=Path, default=Path("bench-results.json"))

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -76,10 +76,10 @@ class ConductBench:
             empty_worker.kill()
             empty_worker.wait()
 
-    async def durable_step(self, count: int) -> float:
+    async def durable_step(self, count: int, address: str = "a") -> float:
         """Milliseconds for each of so many setpoints in a row."""
-        recipe = await self._recipe([{"kind": "setpoint", "address": "a", "value": n} for n in range(count)])
-        await self._conduct(await self._procedure([SET] * 50))
+        recipe = await self._recipe([{"kind": "setpoint", "address": address, "value": n} for n in range(count)])
+        await self._conduct(await self._procedure([{**SET, "address": address}] * 50))
         body = {"name": "Long", "kind": "bench"}
         made = await self._post(f"/recipes/{recipe}/procedures", body)
         started = time.perf_counter()
@@ -196,13 +196,15 @@ WORKER = [sys.executable, "-m", "baton.cli", "worker"]
 SET = {"kind": "setpoint", "address": "a", "value": 1}
 
 
-def launch(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+def launch(command: Sequence[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, env=environment)
 
 
 @asynccontextmanager
-async def open_conduct_bench(url: str, port: int, address: str, **settings: str) -> AsyncIterator[ConductBench]:
-    """A worker on a plant in memory, beside an API that serves already."""
+async def open_conduct_bench(
+    url: str, port: int, address: str, worker: Sequence[str] = WORKER, **settings: str
+) -> AsyncIterator[ConductBench]:
+    """A worker on a plant in memory, unless the settings say otherwise, beside an API that serves already."""
     environment = {
         **os.environ,
         "DATABASE_URL": url,
@@ -212,7 +214,7 @@ async def open_conduct_bench(url: str, port: int, address: str, **settings: str)
         **settings,
     }
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=90) as client:
-        conducts = ConductBench(client, address, environment, launch(WORKER, environment))
+        conducts = ConductBench(client, address, environment, launch(worker, environment))
         try:
             yield conducts
         finally:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 from p4p.client.asyncio import Cancelled, Context, Disconnected, RemoteError, Value
 
@@ -16,6 +16,7 @@ from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, 
 DENIED = re.compile(r"permi|denied|access|authori", re.IGNORECASE)  # the protocol has no code for it
 INTEGER_BOUNDS = {code: (-(2**bits), 2**bits - 1) for code, bits in {"b": 7, "h": 15, "i": 31, "l": 63}.items()}
 INTEGER_BOUNDS |= {code: (0, 2**bits - 1) for code, bits in {"B": 8, "H": 16, "I": 32, "L": 64}.items()}
+CHARACTERS: dict[str, Literal["b", "B"]] = {"ab": "b", "aB": "B"}  # arrays that a text fills, and how they count bytes
 
 
 class PvAccess:
@@ -32,10 +33,16 @@ class PvAccess:
     async def write(
         self, address: str, value: Any, wait: bool = True, timeout: float = control.WRITE_TIMEOUT, fence: Fence | None = None
     ) -> None:
+        sent = False
+
         def fill(target: Value) -> None:
+            nonlocal sent
+            if sent:  # the library writes again when a lost server is back
+                raise control.ControlNotConnectedError(f"{address} was lost before it confirmed what was written.")
             _fill(address, target, value)
             if fence is not None:
                 fence()
+            sent = True
 
         try:
             async with self._translate_errors(address, control.ControlWriteRejectedError), asyncio.timeout(timeout):
@@ -143,6 +150,8 @@ def _fill(address: str, target: Value, value: Any) -> None:
     type = target.type()["value"] if "value" in target else None
     if target.getID().startswith("epics:nt/NTEnum"):
         target["value.index"] = coerce(address, value, ValueShape(Element.CHOICE, labels=target["value.choices"]))
+    elif isinstance(value, str) and isinstance(type, str) and type in CHARACTERS:
+        target["value"] = memoryview(value.encode()).cast(CHARACTERS[type]).tolist()
     elif isinstance(type, str) and (shape := _shape(type)) is not None:
         target["value"] = coerce(address, value, shape)
     else:
