@@ -6,16 +6,18 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.forked_workers import ForkedRun
 from tests.support.waiting import until
 
 if TYPE_CHECKING:  # what only a worker needs is imported by the fixtures, since the process that hands out tests has none
     from baton.cli.embedded.postgres import EmbeddedPostgres
     from baton.cli.embedded.temporal import EmbeddedTemporal
+    from tests.support.infrastructure.epics_servers import ChannelAccessPorts
     from tests.support.service import Api
     from tests.support.workflows.conduct_service import ConductService
 
@@ -27,7 +29,7 @@ settings.load_profile("baton")
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 2**30
 """How much memory must be free for tests to write there: every test that ends well takes its files away."""
-SERVERS = {"postgres", "temporal", "bare_temporal", "channel_access_ports", "pva_server_of_all"}
+SERVERS = {"postgres", "temporal", "bare_temporal", "channel_access_ports", "pva_server_of_all", "ProcessBench"}
 SERVER_ROOMS = ("e2e", "chaos", "demo", "interop")
 LONGEST_FIRST = ("e2e", "console", "api", "workflows", "chaos", "cli", "infrastructure", "documents", "demo", "application")
 
@@ -55,8 +57,22 @@ write_to_memory()
 keep_bytecode()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a server, and begin with what takes long, so that no long test begins last."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="Run the tests marked `soak` too, which `make soak` does.")
+    parser.addoption("--workers", type=int, default=0, help="Fork so many processes that share the tests.")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no rooms that are all about servers where their tests are not asked for."""
+    return True if config.option.markexpr == "not server" and collection_path.name in SERVER_ROOMS else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a server, leave out what is for a soak, and begin with what takes long, so that no long test begins
+    last."""
+    if not config.getoption("soak"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     for item in items:
         if needs_server(item):
             item.add_marker("server")
@@ -72,26 +88,18 @@ def needs_server(item: pytest.Item) -> bool:
     return item.nodeid.split("/")[1] in SERVER_ROOMS or not SERVERS.isdisjoint(fixtures)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are cores, since many tests wait for servers, processes and clocks."""
-    return len(os.sched_getaffinity(0)) + 1
+def scope(item: pytest.Item) -> str:
+    """Return whose tests share services, and so are for one worker: a module's; all end-to-end tests share a stack."""
+    return "e2e" if item.nodeid.startswith("tests/e2e/") else item.nodeid.partition("::")[0]
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Return a scheduler that gives a module to one worker, and so opens the services that its tests share once.
-
-    All end-to-end tests are for one worker: they share a whole stack.
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ModuleScheduling(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return "e2e" if nodeid.startswith("tests/e2e/") else nodeid.partition("::")[0]
-
-    config.option.loadscopereorder = False  # they are in order already, see `place_in_line`
-    return ModuleScheduling(config, log)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Run the tests by workers, where some are asked for."""
+    workers: int = session.config.getoption("workers")
+    if not workers or session.config.option.collectonly or session.testsfailed:
+        return None
+    ForkedRun(session, scope).run(workers)
+    return True
 
 
 def place_in_line(item: pytest.Item) -> int:
@@ -175,6 +183,23 @@ async def conduct_service(
     with fresh_database(postgres, template) as url:
         async with open_conduct_service(url, temporal.address) as conduct_service:
             yield conduct_service
+
+
+@pytest.fixture(scope="session")
+def channel_access_ports() -> Iterator["ChannelAccessPorts"]:
+    """Where Channel Access servers are looked for.
+
+    The compiled client reads this once in a process, so it is the same for all tests.
+    """
+    from tests.support.infrastructure.epics_servers import ChannelAccessPorts, free_ports
+
+    *ports, repeater = free_ports(4)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("EPICS_CA_ADDR_LIST", " ".join(f"127.0.0.1:{port}" for port in ports))
+        environment.setenv("EPICS_CA_AUTO_ADDR_LIST", "NO")
+        environment.setenv("EPICS_CA_REPEATER_PORT", str(repeater))
+        environment.setenv("EPICS_CA_CONN_TMO", "30")
+        yield ChannelAccessPorts(*ports)
 
 
 @pytest.fixture

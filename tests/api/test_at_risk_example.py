@@ -72,9 +72,9 @@ def item(decision: str, minute: int, request: str, response: str | None, agent: 
 
 
 async def test_the_list_is_read_page_by_page_in_either_order(api: Api, records: Records) -> None:
-    model = await api.create("/language-models", entry(archivability="Pinned", served_via="InHouse"))
+    model = await api.create("/language-models", entry(model="small-1", archivability="Pinned", served_via="InHouse"))
     path = f"/language-models/{model}/at-risk-results"
-    made = [await records.decision(call(minute)) for minute in (5, 3, 3, 9, 1)]
+    made = [await records.decision(call(minute, "small-1")) for minute in (5, 3, 3, 9, 1)]
     expected = [made[4], *sorted(made[1:3]), made[0], made[3]]
     for order, decisions in (("asc", expected), ("desc", expected[::-1])):
         found: list[str] = []

@@ -47,8 +47,7 @@ class GuardedService:
         return await self.get("/me", f"Bearer {self.issuer.token(subject)}", **headers)
 
     def as_subject(self, subject: str, **claims: Any) -> Api:
-        token = self.issuer.token(subject, **claims)
-        return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
+        return self.api.with_token(self.issuer.token(subject, **claims))
 
 
 @asynccontextmanager
@@ -289,42 +288,40 @@ async def test_a_header_cannot_smuggle_anything_into_the_challenge(guarded_servi
     assert "\\" not in challenge
 
 
-async def test_a_binding_counts_from_the_next_call_until_it_is_gone(database_url: str, issuer: Issuer) -> None:
-    async with open_guarded_service(database_url, issuer) as guarded_service:
-        mira = guarded_service.as_subject("mira-77")
-        noor = await mira.create("/actors", {"name": "Noor", "kind": "service_account"})
-        pair = {"issuer": issuer.url, "subject": "noor-9"}
-        bindings = f"/actors/{noor}/subject-bindings"
-        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
-        await mira.execute(f"{bindings}/add", pair)
-        me = (await guarded_service.me("noor-9")).json()
-        assert (me["principal_id"], me["kind"], me["name"]) == (noor, "service_account", "Noor")
-        again = await mira.post(f"{bindings}/add", pair)
-        assert (again.status_code, again.json()["reason"]) == (409, "already_bound")
-        for other in ("Noor-9", "noor-9 ", " noor-9"):
-            assert (await guarded_service.me(other)).json()["reason"] == "unknown_subject"
-        await mira.execute(f"{bindings}/remove", pair)
-        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
-        await mira.execute(f"{bindings}/add", pair)
-        assert (await guarded_service.me("noor-9")).status_code == 200
-        assert (await mira.request("DELETE", f"/actors/{noor}/profile")).status_code == 204
-        assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
-        late = await mira.post(f"{bindings}/add", pair)
-        assert (late.status_code, late.json()["reason"]) == (409, "profile_forgotten")
+async def test_a_binding_counts_from_the_next_call_until_it_is_gone(guarded_service: GuardedService) -> None:
+    mira = guarded_service.as_subject("mira-77")
+    noor = await mira.create("/actors", {"name": "Noor", "kind": "service_account"})
+    pair = {"issuer": guarded_service.issuer.url, "subject": "noor-9"}
+    bindings = f"/actors/{noor}/subject-bindings"
+    assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
+    await mira.execute(f"{bindings}/add", pair)
+    me = (await guarded_service.me("noor-9")).json()
+    assert (me["principal_id"], me["kind"], me["name"]) == (noor, "service_account", "Noor")
+    again = await mira.post(f"{bindings}/add", pair)
+    assert (again.status_code, again.json()["reason"]) == (409, "already_bound")
+    for other in ("Noor-9", "noor-9 ", " noor-9"):
+        assert (await guarded_service.me(other)).json()["reason"] == "unknown_subject"
+    await mira.execute(f"{bindings}/remove", pair)
+    assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
+    await mira.execute(f"{bindings}/add", pair)
+    assert (await guarded_service.me("noor-9")).status_code == 200
+    assert (await mira.request("DELETE", f"/actors/{noor}/profile")).status_code == 204
+    assert (await guarded_service.me("noor-9")).json()["reason"] == "unknown_subject"
+    late = await mira.post(f"{bindings}/add", pair)
+    assert (late.status_code, late.json()["reason"]) == (409, "profile_forgotten")
 
 
-async def test_a_configured_binding_is_nobodys_to_give_or_take(database_url: str, issuer: Issuer) -> None:
-    async with open_guarded_service(database_url, issuer) as guarded_service:
-        mira = guarded_service.as_subject("mira-77")
-        actor = await mira.create("/actors", {"name": "Somebody"})
-        pair = {"issuer": issuer.url, "subject": "mira-77"}
-        taken = await mira.post(f"/actors/{actor}/subject-bindings/add", pair)
-        assert (taken.status_code, taken.json()["reason"]) == (409, "already_bound")
-        kept = await mira.post(f"/actors/{actor}/subject-bindings/remove", pair)
-        assert (kept.status_code, kept.json()["reason"]) == (409, "not_bound")
-        stranger = await mira.post(f"/actors/{actor}/subject-bindings/add", {**pair, "issuer": "https://elsewhere.example"})
-        assert (stranger.status_code, stranger.json()["code"]) == (400, "InvalidActorSubjectError")
-        assert (await guarded_service.me()).json()["principal_id"] == MIRA
+async def test_a_configured_binding_is_nobodys_to_give_or_take(guarded_service: GuardedService) -> None:
+    mira = guarded_service.as_subject("mira-77")
+    actor = await mira.create("/actors", {"name": "Somebody"})
+    pair = {"issuer": guarded_service.issuer.url, "subject": "mira-77"}
+    taken = await mira.post(f"/actors/{actor}/subject-bindings/add", pair)
+    assert (taken.status_code, taken.json()["reason"]) == (409, "already_bound")
+    kept = await mira.post(f"/actors/{actor}/subject-bindings/remove", pair)
+    assert (kept.status_code, kept.json()["reason"]) == (409, "not_bound")
+    stranger = await mira.post(f"/actors/{actor}/subject-bindings/add", {**pair, "issuer": "https://elsewhere.example"})
+    assert (stranger.status_code, stranger.json()["code"]) == (400, "InvalidActorSubjectError")
+    assert (await guarded_service.me()).json()["principal_id"] == MIRA
 
 
 async def test_bindings_that_cannot_be_read_let_nobody_in(database_url: str, issuer: Issuer) -> None:
@@ -388,7 +385,7 @@ async def test_a_person_without_an_actor_is_somebody_all_the_same(guarded_servic
 
 
 async def test_a_live_stream_ends_with_its_token(guarded_service: GuardedService) -> None:
-    brief = guarded_service.as_subject("mira-77", exp=int(time.time()) + 2)
-    async with open_feed(brief) as reader, asyncio.timeout(30):
+    brief = guarded_service.as_subject("mira-77", exp=int(time.time()) + 5)
+    async with open_feed(brief) as reader, asyncio.timeout(60):
         assert [line async for line in reader.lines]
     assert (await brief.get("/events")).status_code == 200, "clocks are left 30 s, live streams are not"

@@ -119,16 +119,16 @@ async def test_a_conduct_acknowledges_what_is_said_of_its_recipe(api: Api) -> No
     assert await list_caution_ids(api, target_kind="Recipe", target_id=recipe, min_position=position) == [caution]
 
 
-async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
-    beamline = await beamline_of(api)
-    table = await part_of(api, beamline, "Table")
-    stage = await part_of(api, table, "Stage")
-    own = await api.create("/cautions", drift(stage, severity="Notice", tags=["cold"], expires_at=None))
-    near = await api.create("/cautions", drift(table, propagate_to_children=False))
-    far = await api.create("/cautions", drift(beamline, severity="Warning", category="Wear"))
-    gone = await api.create("/cautions", drift(stage))
-    position = await api.execute(f"/cautions/{gone}/retire", {"reason": "WrongTarget"})
-    await list_caution_ids(api, min_position=position)
+async def test_a_list_keeps_what_its_filters_mean(fresh_api: Api) -> None:
+    beamline = await beamline_of(fresh_api)
+    table = await part_of(fresh_api, beamline, "Table")
+    stage = await part_of(fresh_api, table, "Stage")
+    own = await fresh_api.create("/cautions", drift(stage, severity="Notice", tags=["cold"], expires_at=None))
+    near = await fresh_api.create("/cautions", drift(table, propagate_to_children=False))
+    far = await fresh_api.create("/cautions", drift(beamline, severity="Warning", category="Wear"))
+    gone = await fresh_api.create("/cautions", drift(stage))
+    position = await fresh_api.execute(f"/cautions/{gone}/retire", {"reason": "WrongTarget"})
+    await list_caution_ids(fresh_api, min_position=position)
     on_stage = {"target_kind": "Asset", "target_id": stage}
     expected = [
         ({}, [own, near, far]),
@@ -147,7 +147,7 @@ async def test_a_list_keeps_what_its_filters_mean(api: Api) -> None:
         ({"in_effect": True}, [own, near, far]),
     ]
     for filters, found in expected:
-        assert await list_caution_ids(api, **filters) == found, filters
+        assert await list_caution_ids(fresh_api, **filters) == found, filters
 
 
 async def test_a_caution_that_is_over_stays_active_and_is_no_longer_in_effect(api: Api) -> None:
@@ -176,19 +176,19 @@ async def test_filters_that_do_not_agree_are_malformed(api: Api) -> None:
         assert (await api.get("/cautions", **filters)).status_code == 422, filters
 
 
-async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the_other_stays(api: Api) -> None:
-    stage = await beamline_of(api)
-    caution = await api.create("/cautions", drift(stage))
+async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the_other_stays(fresh_api: Api) -> None:
+    stage = await beamline_of(fresh_api)
+    caution = await fresh_api.create("/cautions", drift(stage))
     answers = await send_at_once(
-        api.database_url,
-        api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is worse when cold")),
-        api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is gone")),
+        fresh_api.database_url,
+        fresh_api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is worse when cold")),
+        fresh_api.post(f"/cautions/{caution}/supersede", drift(stage, text="Drift is gone")),
     )
     won, lost = sorted(answers, key=lambda answer: answer.status_code)
     assert won.status_code == 201
     assert cause(lost) == (409, "ConcurrencyError", "version_taken")
     winner = won.json()["caution_id"]
-    async with await psycopg.AsyncConnection.connect(api.database_url) as connection:
+    async with await psycopg.AsyncConnection.connect(fresh_api.database_url) as connection:
         events = await connection.execute(
             "SELECT stream_id, version, event_type FROM events WHERE stream_type = 'Caution' ORDER BY version, position"
         )
@@ -199,6 +199,6 @@ async def test_of_two_rivals_who_supersede_a_caution_one_wins_and_nothing_of_the
         }
         look_ups = await connection.execute("SELECT key, stream_id FROM lookups WHERE kind = 'caution-target'")
         assert await look_ups.fetchall() == [(f"Asset {stage}", UUID(winner))]
-    assert (await api.get(f"/cautions/{caution}")).json()["superseded_by_caution_id"] == winner
-    late = await api.post(f"/cautions/{caution}/supersede", drift(stage))
+    assert (await fresh_api.get(f"/cautions/{caution}")).json()["superseded_by_caution_id"] == winner
+    late = await fresh_api.post(f"/cautions/{caution}/supersede", drift(stage))
     assert cause(late) == (409, "CautionCannotSupersedeError", "superseded")

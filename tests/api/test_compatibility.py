@@ -4,11 +4,10 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.documents.released import released_document
 from tests.support.api.compatibility import breaking_changes, json_schema
 from tests.support.api.openapi_document import document
+from tests.support.tables import for_each
 
 
 def test_nothing_of_the_last_release_is_removed_or_narrowed() -> None:
@@ -41,16 +40,24 @@ BREAKS: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("said", BREAKS)
+CHANGED_PATHS = ("/zones", "/zones/{zone_id}", "/runs/{run_id}/conduct")
+
+
+def small_document() -> dict[str, Any]:
+    """Return the parts of the document that the changes are about, as a copy."""
+    return copy.deepcopy({**document(), "paths": {path: document()["paths"][path] for path in CHANGED_PATHS}})
+
+
+@for_each("said", BREAKS)
 def test_each_kind_of_break_is_seen(said: str) -> None:
-    changed = copy.deepcopy(document())
+    changed = small_document()
     BREAKS[said](changed)
-    assert said in list(breaking_changes(document(), changed))
+    assert said in list(breaking_changes(small_document(), changed))
 
 
 def test_additions_break_nothing() -> None:
-    changed = copy.deepcopy(document())
+    changed = small_document()
     changed["paths"]["/new"] = changed["paths"]["/zones"]
     schema(changed, "ZoneItem")["properties"]["colour"] = {"type": "string"}
     schema(changed, "DefineZoneRequest")["properties"]["colour"] = {"type": "string"}
-    assert list(breaking_changes(document(), changed)) == []
+    assert list(breaking_changes(small_document(), changed)) == []

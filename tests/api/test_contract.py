@@ -6,7 +6,6 @@ verbs get past the door.
 
 import itertools
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -20,22 +19,24 @@ from hypothesis import HealthCheck, settings
 from schemathesis import Case
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core import NOT_SET
-from schemathesis.core.parameters import ParameterLocation
 from schemathesis.core.transport import Response
+from schemathesis.generation import GenerationMode
 from schemathesis.generation.hypothesis.builder import HypothesisTestConfig, HypothesisTestMode, create_test
+from schemathesis.generation.meta import coverage_scenario
 
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.client.exchanges import is_id
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import History
 from baton.domain.registry import Operation, snake_case
-from tests.support.api.command_states import PREPARATIONS
 from tests.support.api.list_samples import CATALOGUES
 from tests.support.api.module_service import ModuleService, running_module_service
 from tests.support.api.openapi_document import document
+from tests.support.api.operation_states import PEER, prepare_operation
 from tests.support.api.promised_answers import schema
-from tests.support.api.samples import create_samples, renew_samples
+from tests.support.api.samples import create_samples
 from tests.support.databases import fresh_database
+from tests.support.tables import for_each
 
 load_all_checks()
 HISTORIES = [operation for operation in REGISTRY if issubclass(operation.input, History)]
@@ -44,18 +45,19 @@ OPERATIONS = [
     operation for operation in REGISTRY if not operation.name.startswith("stream_") and operation not in HISTORIES[3:]
 ]
 """Every operation whose answer has an end."""
-STATES = {preparation.command: preparation for preparation in reversed(PREPARATIONS)}
-"""The state in which a command is tried, where its object does not come into the world in it."""
 WAITING_OPERATIONS = {operation.name for operation in REGISTRY if "wait" in operation.input.model_fields}
 HOLDS_ALL = "hold_everything"  # what others share is held by it too, so they come before, or resume it
 KEY_NUMBERS = itertools.count()
-PEER = "alpha-source"
+CASES = int(os.environ.get("CONTRACT_CASES", "3"))
+"""How many cases of each operation the document admits, and how many it excludes; `make soak` tries them all."""
+AT_HAND = 30 * CASES
+"""Among how many cases those are chosen, since to make them all takes long."""
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
-"""How many random cases there are of each operation with a body, besides those that cover its schema."""
-ALIKE = int(os.environ.get("CONTRACT_ALIKE", "1"))
-"""How many cases of a run cover the same rule of the same field, as all the wrong types of a field do."""
-COVERED: Counter[Any] = Counter()
-"""How many cases covered a rule of a field, over all operations tried in this process."""
+"""How many random cases there are of an operation."""
+ONE_IN = 10
+"""Of how many operations one is tried with random cases too."""
+TRIED: Counter[Any] = Counter()
+"""How many cases of a kind were tried over all operations."""
 READING = ("read_signals", "resolve_signals")
 """The queries that need a worker, at least where control limits are asked for."""
 (SERVER_ERROR,) = CHECKS.get_by_names(["not_a_server_error"])
@@ -94,11 +96,7 @@ PARENTS = {
     "decisions": "decision_id",
 }
 """Where there are parents, which are of the same kind."""
-OTHER_MEANINGS = {
-    "get_beamline_now": {"asset_id": "root_asset_id"},
-    "promote_caution_proposal": {"decision_id": "caution_proposal_id"},
-    "dismiss_event_in_reaction": {"event_id": "logged_event_id"},
-}
+OTHER_MEANINGS = {"dismiss_event_in_reaction": {"event_id": "logged_event_id"}}
 """What some operations mean by a reference that others mean differently."""
 
 
@@ -141,32 +139,58 @@ def shared_ids(service: ModuleService) -> dict[str, str]:
     return service.run(create_samples(service.api))
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@for_each(("number", "operation"), enumerate(OPERATIONS))
 def test_an_operation_keeps_what_the_document_promises(
-    operation: Operation, service: ModuleService, connection: HTTPConnection, shared_ids: dict[str, str]
+    service: ModuleService, connection: HTTPConnection, shared_ids: dict[str, str], number: int, operation: Operation
 ) -> None:
-    ids = shared_ids
-    if operation.kind == "command" and not operation.creates:
-        ids = service.run(renew_samples(service.api, shared_ids, operation.context))
-    if (preparation := STATES.get(operation.name)) is not None:
-        service.run(preparation.prepare(service.api, ids))
-    possible: list[bool] = []
+    ids = service.run(prepare_operation(service.api, operation, shared_ids))
 
-    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
-    def check(case: Case) -> None:
-        point_at_samples(case, ids)
+    def check(case: Case, always: bool = False) -> bool:
+        """Check the answer to a case, and return whether the case met an object in a state that allows the command."""
+        point_at_samples(case, ids, always)
         response = send(case, connection)
         if operation.name in READING and response.status_code == 503:
             assert response.json()["code"] == "SignalsUnreadableError", "there is no worker here to read signals"
             case.validate_response(response, checks=[promise for promise in PROMISES if promise is not SERVER_ERROR])
-            return
+            return False
         case.validate_response(response, checks=PROMISES, additional_checks=[check_valid_data_is_accepted])
-        possible.append(is_positive(case) and passed_state_check(operation, response))
+        return is_positive(case) and passed_state_check(operation, response)
 
-    contract_test(check, operation)()
+    for case in cases_of(operation, GenerationMode.NEGATIVE)[:CASES]:
+        check(case)
+    possible = not operation.allowed
+    for tried, case in enumerate(cases_of(operation, GenerationMode.POSITIVE)):
+        if tried >= CASES and possible:
+            break
+        possible |= check(case, always=tried >= CASES)
+    if operation.has_body and (number % ONE_IN == 0 or CASES > ONE_IN):
+        check_random_cases(operation, check)
     if operation.name == HOLDS_ALL:
         service.run(service.api.post(f"/runs/{shared_ids['run_id']}/resume", {}))
-    assert not operation.allowed or any(possible), "no case met an object in a state that allows the command"
+    assert possible, "no case met an object in a state that allows the command"
+
+
+def check_random_cases(operation: Operation, check: Callable[[Case], object]) -> None:
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None)
+    def check_case(case: Case) -> None:
+        check(case)
+
+    config = HypothesisTestConfig(project=schema().config, modes=[HypothesisTestMode.FUZZING])
+    create_test(operation=schema()[operation.path][operation.method], test_func=check_case, config=config)()
+
+
+def cases_of(operation: Operation, mode: GenerationMode) -> list[Case]:
+    """Return cases that the document admits or excludes, those first whose kind was tried least so far."""
+    described = schema()[operation.path][operation.method]
+    generation = schema().config.generation_for(operation=described, phase="coverage")
+    made = schema().iter_coverage_cases(described, generation_modes=[mode], generation_config=generation)
+    kinds: dict[Any, list[Case]] = defaultdict(list)
+    for case in itertools.islice(made, AT_HAND):
+        kinds[coverage_scenario(case)].append(case)
+    turns = itertools.zip_longest(*(kinds[kind] for kind in sorted(kinds, key=lambda kind: TRIED[kind])))
+    chosen = [case for turn in turns for case in turn if case is not None]
+    TRIED.update(coverage_scenario(case) for case in chosen[:CASES])
+    return chosen
 
 
 def passed_state_check(operation: Operation, response: Any) -> bool:
@@ -178,59 +202,6 @@ def passed_state_check(operation: Operation, response: Any) -> bool:
         return False
     states = {snake_case(state.value) for option in operation.allowed for state in type(option)}
     return refusal.get("reason", "") not in states | {operation.state_reason}
-
-
-def contract_test(check: Callable[[Case], None], operation: Operation) -> Callable[[], None]:
-    """Return a test by every kind of case there is, made when its turn comes, because to make them all takes long."""
-    described = schema()[operation.path][operation.method]
-    modes = [mode for mode in HypothesisTestMode if operation.has_body or mode is not HypothesisTestMode.FUZZING]
-    kinds = HypothesisTestConfig(project=schema().config, modes=modes)
-    test: Any = create_test(operation=described, test_func=check, config=kinds)
-    test.hypothesis_explicit_examples = select_cases(test.hypothesis_explicit_examples)
-    return test  # type: ignore[no-any-return]
-
-
-def select_cases(examples: list[Any]) -> list[Any]:
-    """Return the cases that cover what was not covered yet, and not always the first: every wrong type has its turn.
-
-    Fields of the same name and schema are one type in the service, so no operation repeats them after another; what is
-    about the body as a whole is tried with every operation, and so is a valid case.
-    """
-    alike: dict[Any, list[int]] = defaultdict(list)
-    for number, example in enumerate(examples):
-        alike[covered_rule(example.kwargs["case"])].append(number)
-    kept: set[int] = set()
-    for turn, (rule, numbers) in enumerate(alike.items()):
-        wanted = min(ALIKE - COVERED[rule], len(numbers))
-        kept |= {numbers[(turn + more) % len(numbers)] for more in range(wanted)}
-        COVERED[rule] += max(wanted, 0)
-    valid = [number for number, example in enumerate(examples) if is_positive(example.kwargs["case"])]
-    if kept.isdisjoint(valid):
-        kept.update(valid[:1])
-    return [examples[number] for number in sorted(kept)]
-
-
-def covered_rule(case: Case) -> Any:
-    """Return which rule of which field a case covers: the two innermost names of a field in a body tell where it is."""
-    covered, raw = case.meta.phase.data, case.operation.definition.raw
-    if covered.parameter_location != ParameterLocation.BODY:
-        declared = [one for one in raw.get("parameters", ()) if one.get("name") == covered.parameter]
-        return covered.description.rsplit(": ", 1)[-1], covered.parameter, str(declared)
-    if covered.location is not None and "/properties/" in covered.location:
-        path, rule = covered.location.split("/properties/"), covered.description.rsplit(": ", 1)[-1]
-    else:
-        path, rule = covered.description.split("Object with valid '"), "valid"
-    if len(path) == 1:
-        common = covered.location in ("/type", "/additionalProperties")  # `test_edge.py` tries them with every operation
-        return not common and raw["operationId"], covered.description, covered.location
-    return rule, *path[-2:], len(path) == 2 and field_schema(raw, re.split("[/']", path[-1])[0])
-
-
-def field_schema(operation: dict[str, Any], name: str) -> str:
-    """Return what the document says of a field of an operation's body."""
-    body = operation["requestBody"]["content"]["application/json"]["schema"]
-    declared = document()["components"]["schemas"][body["$ref"].rsplit("/", 1)[-1]] if "$ref" in body else body
-    return str(declared["properties"][name])
 
 
 def check_valid_data_is_accepted(context: Any, response: Any, case: Case) -> bool | None:
@@ -277,8 +248,9 @@ def is_positive(case: Case) -> bool:
     return case.meta is not None and case.meta.generation.mode.is_positive
 
 
-def point_at_samples(case: Case, ids: dict[str, str]) -> None:
-    """Points most references of a valid case at objects that exist, and takes away what would only stop it at the door."""
+def point_at_samples(case: Case, ids: dict[str, str], always: bool) -> None:
+    """Points most or all references of a valid case at objects that exist, and takes away what would only stop it at the
+    door."""
     if case.operation.definition.raw["operationId"] in WAITING_OPERATIONS:
         case.body = body_without_wait(case.body)
     if not is_positive(case):
@@ -290,7 +262,7 @@ def point_at_samples(case: Case, ids: dict[str, str]) -> None:
     if kind in PARENTS:
         known["parent_id"] = ids[PARENTS[kind]]
     for part in (case.path_parameters, case.query, case.body):
-        replace_references(part, known)
+        replace_references(part, known, always)
     for part in (case.query, case.body):
         if isinstance(part, dict):
             remove_obstacles(part)
@@ -316,19 +288,19 @@ def remove_obstacles(asked: dict[str, Any]) -> None:
         del asked["as_of"]
 
 
-def replace_references(value: Any, known: dict[str, str]) -> None:
+def replace_references(value: Any, known: dict[str, str], always: bool) -> None:
     if isinstance(value, list):
         for item in value:
-            replace_references(item, known)
+            replace_references(item, known, always)
     elif isinstance(value, dict):
         for name, item in value.items():
             target = known.get(referred_id_name(name, known))
             if target is None:
-                replace_references(item, known)
+                replace_references(item, known, always)
             elif isinstance(item, list):
-                value[name] = [choose_id(one, target) for one in item]
+                value[name] = [choose_id(one, target, always) for one in item]
             else:
-                value[name] = choose_id(item, target)
+                value[name] = choose_id(item, target, always)
 
 
 def referred_id_name(name: str, known: dict[str, str]) -> str:
@@ -338,11 +310,11 @@ def referred_id_name(name: str, known: dict[str, str]) -> str:
     return next((end for start, end in enumerate(ends) if end in known and (start == 0 or end != "id")), name)
 
 
-def choose_id(generated: Any, known: str) -> Any:
-    """Mostly what is known in place of what was generated; what is no id stays, unless a name is known for it."""
+def choose_id(generated: Any, known: str, always: bool) -> Any:
+    """Mostly or always what is known in place of what was generated; what is no id stays, unless a name is known for it."""
     if isinstance(generated, str) and not is_id(known):
-        return known if len(generated) % 4 else generated
+        return known if always or len(generated) % 4 else generated
     try:
-        return known if UUID(generated).int % 4 else generated
+        return known if UUID(generated).int % 4 or always else generated
     except (AttributeError, TypeError, ValueError):
         return generated

@@ -49,7 +49,7 @@ async def test_a_copy_marked_stale_meanwhile_is_none_to_rely_on(api: Api) -> Non
 
 
 async def test_the_same_place_is_registered_once(api: Api) -> None:
-    mark, disk = uuid4().hex, await create_storage(api, "Analysis disk")
+    mark, disk = uuid4().hex, await create_storage(api, f"Analysis disk {uuid4().hex}")
     dataset = await register_dataset(api, mark)
     copy = {**content_of(mark), "dataset_id": dataset, "supply_id": disk, "access_protocol": "POSIX"}
     answers = await send_at_once(api.database_url, *(api.post("/distributions", copy) for _ in range(4)))
@@ -67,7 +67,7 @@ async def test_nothing_is_derived_from_what_is_discarded_meanwhile(api: Api) -> 
 
 
 async def test_no_copy_is_registered_of_what_is_discarded_meanwhile(api: Api) -> None:
-    mark, disk = uuid4().hex, await create_storage(api, "Analysis disk")
+    mark, disk = uuid4().hex, await create_storage(api, f"Analysis disk {uuid4().hex}")
     dataset = await register_dataset(api, mark)
     copy = {**content_of(mark), "dataset_id": dataset, "supply_id": disk, "access_protocol": "POSIX"}
     answer = await overtake(api.database_url, api.post("/distributions", copy), dataset, "DatasetDiscarded", DISCARDED)

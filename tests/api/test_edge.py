@@ -17,11 +17,9 @@ import structlog
 
 from baton.api.errors import Problem
 from baton.api.parsing import repeatable_fields
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP, placement_in, visit_plan
-from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
 from tests.support.tables import for_each
 from tests.support.waiting import until
@@ -53,14 +51,6 @@ def assert_error(
 def assert_malformed(response: httpx.Response, context: str, *loc: str) -> None:
     body = assert_error(response, 422, "RequestValidationError", context)
     assert list(loc) in [fault["loc"][: len(loc)] for fault in body["errors"]], body
-
-
-@pytest.fixture(scope="module")
-async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
-    """One service for all: nothing here depends on what else is in it."""
-    with fresh_database(postgres, template) as url:
-        async with running_api(url) as api:
-            yield api
 
 
 @pytest.fixture

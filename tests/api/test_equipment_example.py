@@ -191,7 +191,7 @@ async def test_no_child_slips_under_a_parent_that_is_being_retired(api: Api) -> 
 
 
 async def test_of_rival_families_one_gets_the_name(api: Api) -> None:
-    spellings = ["RotaryStage", "rotarystage", " RotaryStage ", "ROTARYSTAGE"] * 4
+    spellings = ["TiltStage", "tiltstage", " TiltStage ", "TILTSTAGE"] * 4
     fared = await statuses(*(api.post("/families", {"name": name, "affordances": []}) for name in spellings))
     assert fared == {(201, None, None): 1, (409, "FamilyAlreadyExistsError", "name_taken"): 15}
 
@@ -209,7 +209,7 @@ async def test_of_rival_mounts_one_gets_the_asset(api: Api) -> None:
 
 async def test_of_rival_assets_one_gets_the_mount(api: Api) -> None:
     frame = await api.create("/frames", {"name": "centerline"})
-    slot = await api.create("/mounts", {"slot_code": "B-1", "placement": placement_in(frame)})
+    slot = await api.create("/mounts", {"slot_code": "B-ONE", "placement": placement_in(frame)})
     assets = [await beamline_of(api) for _ in range(6)]
     for asset in assets:
         await api.execute(f"/assets/{asset}/activate")
@@ -225,7 +225,7 @@ async def test_an_asset_is_not_retired_while_it_is_installed(api: Api) -> None:
     for number in range(5):
         asset = await beamline_of(api)
         await api.execute(f"/assets/{asset}/activate")
-        slot = await api.create("/mounts", {"slot_code": f"B-{number}", "placement": placement_in(frame)})
+        slot = await api.create("/mounts", {"slot_code": f"B-INSTALLED-{number}", "placement": placement_in(frame)})
         install, retire = await asyncio.gather(
             api.post(f"/mounts/{slot}/install", {"asset_id": asset}), api.post(f"/assets/{asset}/decommission")
         )

@@ -2,7 +2,6 @@
 OpenAPI document promises."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
@@ -10,15 +9,16 @@ import pytest
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
-from baton.domain.shared.examples import EXAMPLES, PLACEHOLDER, fill
-from tests.support.api.example_states import CALLERS, MAKERS, PEER, prepare_example
+from baton.domain.shared.examples import EXAMPLES
 from tests.support.api.list_samples import CATALOGUES
 from tests.support.api.module_service import ModuleService, running_module_service
+from tests.support.api.operation_states import CALLERS, PEER, call, example_arguments, prepare_operation
 from tests.support.api.promised_answers import compare_with_document
 from tests.support.api.rehearsed_commands import RehearsingApi
 from tests.support.api.samples import create_samples
 from tests.support.databases import fresh_database
 from tests.support.service import Api
+from tests.support.tables import for_each
 
 NEEDS_MORE = {
     "bind_actor_subject": (400, "InvalidActorSubjectError"),  # an identity provider, with which nobody is believed by header
@@ -47,8 +47,8 @@ def test_every_operation_has_an_example() -> None:
     assert EXAMPLES.keys() <= REGISTRY.operations.keys()
 
 
-@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
-def test_an_example_is_carried_out(operation: Operation, service: ModuleService, shared_ids: dict[str, str]) -> None:
+@for_each("operation", REGISTRY)
+def test_an_example_is_carried_out(service: ModuleService, shared_ids: dict[str, str], operation: Operation) -> None:
     answer = service.run(try_example(service.api, operation, shared_ids))
     if operation.name in NEEDS_MORE:
         assert (answer.status_code, answer.json()["code"]) == NEEDS_MORE[operation.name]
@@ -59,23 +59,9 @@ def test_an_example_is_carried_out(operation: Operation, service: ModuleService,
 
 
 async def try_example(api: Api, operation: Operation, shared: dict[str, str]) -> httpx.Response:
-    """Return the answer to an operation's example, once everything is there that it speaks of; a command is given as a dry
-    run first, which must say what the command records."""
-    ids = await prepare_example(api, operation, shared)
+    """Return the answer to an operation's example; a command is given as a dry run first, which must say what the command
+    records."""
+    ids = await prepare_operation(api, operation, shared)
+    arguments = await example_arguments(api, operation, ids)
     caller = CALLERS.get(operation.name)
-    for name in sorted({*PLACEHOLDER.findall(str(operation.example)), *([caller] if caller else [])} - ids.keys()):
-        ids[name] = await MAKERS[name](api, ids)
-    acting = api.acting_as(ids[caller]) if caller else api
-    return await call(RehearsingApi.of(acting), operation, fill(operation.example, ids.__getitem__))
-
-
-async def call(api: Api, operation: Operation, arguments: dict[str, Any]) -> httpx.Response:
-    """Return the answer to a request with these arguments; of a stream, its head."""
-    path = operation.path.format(**arguments)
-    fields = {name: value for name, value in arguments.items() if name not in operation.placeholders}
-    if operation.has_body:
-        return await api.request(operation.method, path, json=fields)
-    if not operation.name.startswith("stream_"):
-        return await api.get(path, **fields)
-    async with api.client.stream("GET", path, params=fields) as answer:
-        return answer
+    return await call(RehearsingApi.of(api.acting_as(ids[caller]) if caller else api), operation, arguments)

@@ -149,11 +149,12 @@ async def test_an_event_is_shown_with_its_whole_envelope(api: Api) -> None:
 
 
 async def test_a_stream_tells_what_was_and_what_comes(api: Api) -> None:
+    first = await api.execute("/zones", {"name": "Roof"})
     before = await api.create("/zones", {"name": "Hall"})
-    async with open_feed(api, stream_type="Zone", after=0) as reader:
+    async with open_feed(api, stream_type="Zone", after=first) as reader:
         assert reader.response.headers["content-type"] == "text/event-stream"
         assert reader.response.headers["cache-control"] == "no-store"
-        _, frame = await reader.frames(2)
+        frame = await reader.frame()
         assert (frame.event, frame.data["stream_id"], frame.id) == ("ZoneDefined", before, frame.data["position"])
         assert frame.data["occurred_at"] == frame.data["payload"]["occurred_at"]
         after = await api.create("/zones", {"name": "Hutch"})
@@ -164,16 +165,17 @@ async def test_a_reader_that_comes_back_again_and_again_misses_nothing(api: Api)
     async def write(writer: int) -> list[str]:
         return [await api.create("/zones", {"name": f"Zone {writer}.{number}"}) for number in range(25)]
 
+    last = await api.execute("/zones", {"name": "Hall"})
     writing = asyncio.gather(*map(write, range(4)))
-    seen, last, patience = [], None, itertools.cycle([1, 2, 5, 11])
-    while len(seen) < 101:
+    seen, patience = [], itertools.cycle([1, 2, 5, 11])
+    while len(seen) < 100:
         async with open_feed(api, stream_type="Zone", last_event_id=last) as reader:
-            for frame in await reader.frames(min(next(patience), 101 - len(seen))):
+            for frame in await reader.frames(min(next(patience), 100 - len(seen))):
                 seen.append(frame.data)
                 last = frame.id
     written = set(itertools.chain(*await writing))
-    assert {event["stream_id"] for event in seen} >= written
-    assert len({event["event_id"] for event in seen}) == 101
+    assert {event["stream_id"] for event in seen} == written
+    assert len({event["event_id"] for event in seen}) == 100
     assert positions(seen) == sorted(positions(seen))
 
 
@@ -208,10 +210,12 @@ async def test_a_reader_that_stops_reading_holds_back_nobody(api: Api) -> None:
             assert len(await reader.frames(300)) == 300
 
 
-async def test_a_stream_that_fails_is_logged_without_what_the_error_says(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stream_that_fails_is_logged_without_what_the_error_says(
+    fresh_api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
     async with (
-        open_feed(api) as reader,
-        await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection,
+        open_feed(fresh_api) as reader,
+        await psycopg.AsyncConnection.connect(fresh_api.database_url, autocommit=True) as connection,
     ):
         await reader.frame()
         with capture_logs() as lines:
@@ -306,7 +310,7 @@ async def test_an_open_feed_ends_when_what_it_needs_is_withdrawn(
         assert b"ZoneDefined" in await anext(aiter(answer.stream)) + await anext(answer.stream)
         revoked = {"permitted_principal_id": str(person), "reason": "over"}
         await admin.execute(f"/policies/{policies[withdrawn]}/revoke-grant", revoked)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert [part async for part in answer.stream if not part.startswith(b":")] == []
 
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-import pytest
-
 from baton.api.mcp.tools import input_schema
 from baton.beamline.schema import file_schema
 from baton.domain.contexts import REGISTRY
 from baton.domain.shared.field_meanings import MEANINGS, TOPICS, VALUES, describe, meaning_of
 from tests.support.api.openapi_document import document
+from tests.support.tables import for_each
 
 LONGEST = 140
 COUNTED = re.compile(
@@ -60,19 +59,19 @@ SURFACES: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@for_each("surface", SURFACES)
 def test_every_field_is_described(surface: str) -> None:
     assert len(fields(surface)) > 50, "the walk finds some"
     assert sorted(name for name, schema in fields(surface).items() if not schema.get("description")) == []
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@for_each("surface", SURFACES)
 def test_no_description_is_long(surface: str) -> None:
     described = {name: schema.get("description", "") for name, schema in fields(surface).items()}
     assert {name: text for name, text in described.items() if len(text) > LONGEST} == {}
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@for_each("surface", SURFACES)
 def test_every_number_says_what_it_counts(surface: str) -> None:
     numbers = {name: schema["description"] for name, schema in fields(surface).items() if is_number(schema)}
     assert {name: text for name, text in numbers.items() if not COUNTED.search(text)} == {}

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from tests.support.api.concurrent_requests import send_at_once
-from tests.support.api.samples import create_equipment_samples
+from tests.support.api.samples import create_catalog_samples, create_equipment_samples
 from tests.support.service import Api
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["attach first", "uninstall first"])
 async def test_an_asset_is_not_both_attached_and_uninstalled_by_requests_that_meet(api: Api, first: int) -> None:
     ids: dict[str, str] = {}
-    await create_equipment_samples(api, ids, "races")
+    for make in (create_catalog_samples, create_equipment_samples):
+        await make(api, ids, f"races-{first}")
     asset, mount, fixture = f"/assets/{ids['asset_id']}", f"/mounts/{ids['mount_id']}", {"fixture_id": ids["fixture_id"]}
     await api.execute(f"{asset}/fixture/detach", fixture)
     requests: list[Any] = [api.post(f"{asset}/fixture/attach", fixture), api.post(f"{mount}/uninstall", {"reason": "swap"})]

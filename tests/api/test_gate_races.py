@@ -39,11 +39,15 @@ def test_the_streams_that_can_close_a_gate_exist() -> None:
 async def line(api: Api) -> Beamline:
     """A beamline whose rotary stage owns a signal."""
     found = await beamline(api)
-    await own_signal(found, found.rotary_id)
+    await own_signal(found, found.rotary_id, signal_of(found))
     return found
 
 
-async def own_signal(line: Beamline, asset_id: str, value: str = "bl7:rot") -> None:
+def signal_of(line: Beamline) -> str:
+    return f"{line.unit_id}:rot"
+
+
+async def own_signal(line: Beamline, asset_id: str, value: str) -> None:
     await line.api.execute(f"/assets/{asset_id}/add-alternate-identifier", {"kind": "EPICS_PV", "value": value})
 
 
@@ -101,7 +105,7 @@ async def resume_procedure(line: Beamline) -> Start:
 
 async def conduct_procedure(line: Beamline) -> Start:
     id = await register(line)
-    return id, line.api.post(f"/procedures/{id}/conduct", {"wait": 0, "steps": [setpoint("bl7:rot", 1)]})
+    return id, line.api.post(f"/procedures/{id}/conduct", {"wait": 0, "steps": [setpoint(signal_of(line), 1)]})
 
 
 STARTS = [start_run, resume_run, start_procedure, resume_procedure, conduct_procedure]
@@ -150,10 +154,10 @@ async def test_a_signal_that_gets_an_owner_meanwhile_is_judged_by_it(line: Beaml
     stage = await line.api.create("/assets", {"name": "Second stage", "tier": "Device", "parent_id": line.unit_id})
     id = await register(line)
     async with kept_from_writing(line, id) as decided:
-        body = {"wait": 0, "steps": [setpoint("bl7:rot:fine", 1)]}
+        body = {"wait": 0, "steps": [setpoint(f"{signal_of(line)}:fine", 1)]}
         answer = asyncio.ensure_future(line.api.post(f"/procedures/{id}/conduct", body))
         await decided()
-        await own_signal(line, stage, "bl7:rot:fine")
+        await own_signal(line, stage, f"{signal_of(line)}:fine")
     assert (await answer).status_code == 202, (await answer).text
     assert (await line.api.get(f"/procedures/{id}")).json()["judged_asset_ids"] == [stage]
 

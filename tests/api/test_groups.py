@@ -147,8 +147,7 @@ class TestClaims:
             async with running_api(database_url, identity_providers=[asked], **enforced) as api:
 
                 def come(subject: str, **answer: Any) -> Api:
-                    token = {"Authorization": f"Bearer {issuer.opaque_token(subject, **answer)}"}
-                    return Api(api.client, api.base_url, api.database_url, token)
+                    return api.with_token(issuer.opaque_token(subject, **answer))
 
                 place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
                 grant = {"permitted_principal_ids": [boss], "permitted_commands": ["DefineGroup"]}

@@ -17,8 +17,8 @@ WHY = {"reason": "somebody is in the hutch"}
 
 
 @pytest.fixture
-async def line(api: Api) -> Beamline:
-    return await beamline(api)
+async def line(fresh_api: Api) -> Beamline:
+    return await beamline(fresh_api)
 
 
 async def hold(api: Api, **fields: Any) -> dict[str, Any]:
@@ -108,13 +108,13 @@ async def test_a_key_that_is_used_again_is_answered_and_holds_nothing_more(line:
     assert (await line.api.get(f"/runs/{run}")).json()["status"] == "Running"
 
 
-async def test_what_the_caller_may_not_hold_goes_on_and_is_named(api: Api, line: Beamline) -> None:
+async def test_what_the_caller_may_not_hold_goes_on_and_is_named(line: Beamline) -> None:
     """A phase is held by itself where its run cannot be."""
     admin, operator = str(uuid4()), str(uuid4())
     run = await line.start_run()
-    phase = await conduct(api, line.camera_id, parent_run_id=run)
+    phase = await conduct(line.api, line.camera_id, parent_run_id=run)
     enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
-    async with running_api(api.database_url, projecting=False, **enforced) as guarded:
+    async with running_api(line.api.database_url, projecting=False, **enforced) as guarded:
         grant = {"conduit_id": str(SYSTEM_CONDUIT), "surface_id": str(SYSTEM_HTTP), "permitted_principal_ids": [operator]}
         permitted = {"name": "Holding", **grant, "permitted_commands": ["HoldEverything", "HoldProcedure"]}
         assert refusal(await guarded.acting_as(operator).post("/hold-everything", WHY)) == (403, "UnauthorizedError")
@@ -125,8 +125,8 @@ async def test_what_the_caller_may_not_hold_goes_on_and_is_named(api: Api, line:
         detail = "HoldRun was refused. Your policies do not permit this operation here; ask an administrator for it."
         why = {"code": "UnauthorizedError", "detail": detail, "reason": "command_not_permitted"}
         assert refused == {"kind": "run", "id": run, "name": "Load step 1", **why}
-    assert (await api.get(f"/runs/{run}")).json()["status"] == "Running"
-    assert (await api.get(f"/procedures/{phase}")).json()["pending_request"] == "Hold"
+    assert (await line.api.get(f"/runs/{run}")).json()["status"] == "Running"
+    assert (await line.api.get(f"/procedures/{phase}")).json()["pending_request"] == "Hold"
 
 
 async def test_conducts_stop_at_their_next_step(conduct_service: ConductService) -> None:

@@ -250,7 +250,7 @@ def test_a_filter_keeps_exactly_what_it_means(stocked_service: StockedService, o
         assert is_telling, f"nothing in stock tells {name} from no filter"
 
 
-@settings(max_examples=settings.default.max_examples // 6)
+@settings(max_examples=settings.default.max_examples // 20)
 @given(data=st.data())
 @pytest.mark.parametrize("operation", FILTERED, ids=lambda operation: operation.name)
 def test_filters_hold_together(stocked_service: StockedService, operation: Operation, data: st.DataObject) -> None:
@@ -273,9 +273,7 @@ def test_a_repeatable_filter_keeps_any_of_its_values(stocked_service: StockedSer
     assert stocked_service.client.get("/actors", params={"actor_id": [str(uuid4()) for _ in range(101)]}).status_code == 422
 
 
-@pytest.mark.parametrize(
-    ("name", "over"), [("list_campaigns", {"Closed", "Abandoned"}), ("list_cautions", {"Superseded", "Retired"})]
-)
+@for_each(("name", "over"), [("list_campaigns", {"Closed", "Abandoned"}), ("list_cautions", {"Superseded", "Retired"})])
 def test_what_is_over_is_listed_only_where_it_is_asked_for(
     stocked_service: StockedService, name: str, over: set[str]
 ) -> None:

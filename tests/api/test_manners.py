@@ -79,7 +79,7 @@ async def test_candidates_are_shown_to_those_who_may_list_them(database_url: str
     provider = issuer.provider(subject_bindings=[{"subject": "admin", "actor_id": administrator}])
     settings = {"authorization_mode": "policy", "identity_providers": [provider]}
     async with running_api(database_url, bootstrap_principal_id=administrator, **settings) as api:
-        admin = Api(api.client, api.base_url, api.database_url, {"Authorization": f"Bearer {issuer.token('admin')}"})
+        admin = api.with_token(issuer.token("admin"))
         grant = {"name": "Some", "conduit_id": CONDUIT, "surface_id": HTTP, "permitted_principal_ids": [administrator]}
         await admin.create("/policies", {**grant, "permitted_commands": ["DefineZone", "GetZone"]})
         await admin.create("/zones", {"name": "Experiment hall"})

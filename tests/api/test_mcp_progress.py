@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-import sys
 from typing import Any
 from uuid import UUID
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from tests.api.test_mcp_stdio import PROCESS
+from tests.api.test_mcp_stdio import mcp_process
 from tests.support.api.mcp_clients import FRAME, agent, send_frame
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, ConductService
@@ -83,9 +82,8 @@ async def test_an_agent_is_told_where_its_conduct_stands(conduct_service: Conduc
 async def test_over_stdio_too(conduct_service: ConductService, temporal: EmbeddedTemporal) -> None:
     url = conduct_service.api.database_url
     environment = {"DATABASE_URL": url, "APP_ENV": "test", "TEMPORAL_ADDRESS": temporal.address}
-    server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
     progress_log, procedure_id = ProgressLog(), await conduct_service.stack.register_procedure()
-    async with Client(server) as client:
+    async with Client(mcp_process(environment)) as client:
         answer = await paused_conduct(conduct_service, client, progress_log, procedure_id)
     assert answer.structured_content["succeeded"]
     assert progress_log.tells("step 2 of 3")

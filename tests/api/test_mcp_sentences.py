@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from baton.api.mcp import sentences
 from baton.api.mcp.toolbox import LARGEST_PAGE
 from baton.domain.contexts import REGISTRY
 from tests.support.api.mcp_clients import agent, refusal, sentence_of, text_of, tool_result
 from tests.support.service import Api
+from tests.support.tables import for_each
 from tests.support.workflows.conduct_service import ConductService
 from tests.support.workflows.step_json import setpoint
 
@@ -83,12 +82,12 @@ COMMANDS: list[tuple[str, dict[str, Any], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "answer", "sentence"), QUERIES)
+@for_each(("name", "answer", "sentence"), QUERIES)
 def test_what_was_read_is_said_in_a_sentence(name: str, answer: dict[str, Any], sentence: str) -> None:
     assert sentences.query_sentence(REGISTRY.operations[name], answer) == sentence
 
 
-@pytest.mark.parametrize(("name", "answer", "status", "sentence"), COMMANDS)
+@for_each(("name", "answer", "status", "sentence"), COMMANDS)
 def test_what_came_of_a_command_is_said_in_a_sentence(name: str, answer: dict[str, Any], status: int, sentence: str) -> None:
     assert sentences.command_sentence(REGISTRY.operations[name], answer, status) == sentence
 

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp_types import ElicitResult
 
 from baton.domain.kernel import NIL
@@ -22,14 +23,19 @@ run_mcp(Settings())
 """
 
 
+def mcp_process(environment: dict[str, str]) -> Any:
+    """Return a process of its own for a client, which writes where this process writes now."""
+    server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
+    return stdio_client(server, errlog=sys.stderr)
+
+
 @asynccontextmanager
 async def running_mcp_process(
     database_url: str, mode: str = "auto", hear: Any = None, ask: Any = None, **environment: str
 ) -> AsyncIterator[Client]:
     """A client of a process of its own."""
     environment = {"DATABASE_URL": database_url, "APP_ENV": "test", "MCP_TOOLSET": "all", **environment}
-    server = StdioServerParameters(command=sys.executable, args=["-c", PROCESS], env=environment)
-    async with Client(server, mode=mode, message_handler=hear, elicitation_callback=ask) as client:
+    async with Client(mcp_process(environment), mode=mode, message_handler=hear, elicitation_callback=ask) as client:
         yield client
 
 

@@ -1,12 +1,7 @@
-"""Toolsets: what a client is shown by default and on request, in few bytes; and the search that finds the rest."""
+"""Toolsets: what a client is shown by default and on request, in few bytes."""
 
 import json
-from pathlib import Path
 
-import pytest
-
-from baton.api.mcp.field_words import SYNONYMS
-from baton.api.mcp.search import PHRASES, Index
 from baton.api.mcp.slim_schemas import listed_schema, slim_schema
 from baton.api.mcp.tools import input_schema, tool_of
 from baton.api.mcp.toolsets import HALTING, TOOLSETS
@@ -14,34 +9,20 @@ from baton.application.settings import McpToolset
 from baton.domain.contexts import REGISTRY
 from tests.support.api.mcp_clients import FRAME, agent, send_frame, tool_result
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 
-DATA = Path(__file__).parents[1] / "data"
 FINDERS = {"search_operations", "call_operation"}
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]
 MOST_TOOLS, MOST_BYTES = 40, 45_000
 STARTING = ("start_", "conduct_", "resume_", "trigger_", "advise_")
-WANTED_RATE = 0.9
-FEWEST_PHRASES = 3
 
 
-def hit_rate(file: str) -> tuple[float, list[str]]:
-    """The share of questions whose operation is among the first three found, and the questions where it is not."""
-    questions = json.loads((DATA / file).read_text())
-    index = Index(OPERATIONS)
-    missed = [
-        asked["question"]
-        for asked in questions
-        if not {found.name for found in index.rank(asked["question"], OPERATIONS)[:3]} & set(asked["wanted"])
-    ]
-    return 1 - len(missed) / len(questions), missed
-
-
-@pytest.mark.parametrize("toolset", TOOLSETS)
+@for_each("toolset", TOOLSETS)
 def test_the_tools_of_a_set_exist(toolset: McpToolset) -> None:
     assert TOOLSETS[toolset] <= {operation.name for operation in OPERATIONS}
 
 
-@pytest.mark.parametrize("toolset", TOOLSETS)
+@for_each("toolset", TOOLSETS)
 def test_what_can_start_something_can_halt_it(toolset: McpToolset) -> None:
     names = TOOLSETS[toolset]
     starts = [name for name in names if name.startswith(STARTING) and REGISTRY.operations[name].kind == "command"]
@@ -77,40 +58,6 @@ async def test_a_set_limits_what_is_listed_and_not_what_is_called(database_url: 
         zone = await tool_result(client, "define_zone", name="Hall")
         found = (await tool_result(client, "search_operations", words="get zone", limit=1))["operations"]
         assert (await tool_result(client, "call_operation", name=found[0]["name"], arguments=zone))["name"] == "Hall"
-
-
-def test_the_wanted_operation_is_among_the_first_three_for_most_questions() -> None:
-    rate, missed = hit_rate("mcp_questions.json")
-    assert rate >= WANTED_RATE, missed
-
-
-def test_questions_that_the_search_was_not_made_for_are_mostly_answered_too() -> None:
-    rate, missed = hit_rate("mcp_questions_held_out.json")
-    assert rate >= WANTED_RATE, missed
-
-
-def test_the_words_of_the_field_lead_to_operations() -> None:
-    said = [one.strip() for line in SYNONYMS.strip().splitlines() for one in line.split(":")[0].split(",")]
-    assert len(said) == len(set(said)), "something is said twice"
-
-
-def test_every_operation_has_phrases_by_which_people_ask_for_it() -> None:
-    assert PHRASES.keys() == REGISTRY.operations.keys(), "each operation has its line in phrases.json, and nothing else does"
-    few = [name for name, phrases in PHRASES.items() if len(set(phrases)) < FEWEST_PHRASES]
-    assert not few, f"these need {FEWEST_PHRASES} phrases that differ, separated by semicolons: {few}"
-
-
-def test_every_phrase_finds_its_operation() -> None:
-    index = Index(OPERATIONS)
-    said = [(operation, phrase) for operation in OPERATIONS for phrase in PHRASES[operation.name]]
-    assert not [phrase for operation, phrase in said if operation not in index.rank(phrase, OPERATIONS)[:3]]
-
-
-def test_the_exact_name_and_the_exact_code_come_first() -> None:
-    index = Index(OPERATIONS)
-    for operation in OPERATIONS:
-        assert index.rank(operation.name, OPERATIONS)[0] is operation
-    assert index.rank("why RunCannotResumeError", OPERATIONS)[0].name == "resume_run"
 
 
 def test_a_slim_schema_keeps_what_a_caller_can_use() -> None:

@@ -209,17 +209,17 @@ async def test_the_log_is_read_from_its_end_as_from_its_beginning(api: Api) -> N
     assert (refused.status_code, refused.json()["code"]) == (422, "InvalidCursorError")
 
 
-async def test_a_page_of_the_log_ends_where_it_would_be_too_large(api: Api) -> None:
+async def test_a_page_of_the_log_ends_where_it_would_be_too_large(fresh_api: Api) -> None:
     for number in range(12):
-        await api.execute("/zones", {"name": f"{number} {'z' * 150}"})
-    everything = await whole_log(api, limit=100)
+        await fresh_api.execute("/zones", {"name": f"{number} {'z' * 150}"})
+    everything = await whole_log(fresh_api, limit=100)
     for asked in ({}, {"order": "desc"}, {"include": "names"}):
-        pages = [page async for page in log_pages(api, limit=100, max_bytes=4096, **asked)]
+        pages = [page async for page in log_pages(fresh_api, limit=100, max_bytes=4096, **asked)]
         assert len(pages) > 3
         found = [one["event_id"] for page in pages for one in page]
         assert sorted(found) == sorted(one["event_id"] for one in everything)
     for one in everything:
-        page = await api.get("/events", limit=100, max_bytes=4096, after=one["position"])
+        page = await fresh_api.get("/events", limit=100, max_bytes=4096, after=one["position"])
         assert len(page.content) <= 4096 + 100
 
 

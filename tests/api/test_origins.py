@@ -47,7 +47,7 @@ async def raw(api: Api, text: str) -> tuple[int, dict[str, str], bytes]:
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     try:
         writer.write(text.encode())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
             body = await reader.readexactly(int(headers.get("content-length", "0")))

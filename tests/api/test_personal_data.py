@@ -41,8 +41,7 @@ class EnforcingService:
     admin: Api
 
     def as_subject(self, subject: str, audience: str = HTTP_AUDIENCE) -> Api:
-        token = self.issuer.token(subject, audience=audience)
-        return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
+        return self.api.with_token(self.issuer.token(subject, audience=audience))
 
     async def tables_with_marks(self) -> set[str]:
         """Every table that holds a mark in any column."""

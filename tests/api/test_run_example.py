@@ -221,8 +221,8 @@ async def look_into_the_logbooks(operator: Api, run: str, reading: dict[str, Any
 
 
 @pytest.fixture
-async def line(api: Api) -> Beamline:
-    return await beamline(api)
+async def line(fresh_api: Api) -> Beamline:
+    return await beamline(fresh_api)
 
 
 async def test_one_key_is_one_run_however_often_it_is_sent(line: Beamline) -> None:

@@ -19,8 +19,8 @@ RIVALS = 8
 
 
 @pytest.fixture
-async def line(api: Api) -> Beamline:
-    return await beamline(api)
+async def line(fresh_api: Api) -> Beamline:
+    return await beamline(fresh_api)
 
 
 def outcome(response: httpx.Response) -> tuple[int, str | None]:

@@ -4,15 +4,12 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-import pytest
-
 from baton.application.caller import Caller
-from baton.application.settings import Settings
-from baton.cli.composition.runtime import Runtime
 from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
 from tests.support.api.example_reads import cause, payloads
 from tests.support.api.mcp_clients import agent, tool_result
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import setpoint
 
 STEPS = [setpoint("bl7:shutter", 1)]
@@ -34,8 +31,7 @@ async def refuse_firing(api: Api, schedule_id: str) -> None:
     """A firing of the schedule came to nothing."""
     why = {"code": "UnauthorizedError", "detail": "Mira Okafor may not do this any more."}
     command = RecordScheduleFiringRefusal(firing_id=uuid4(), scheduled_at=datetime(2027, 7, 1, 2, tzinfo=UTC), **why)
-    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        await runtime.commands.execute(command, Caller.system(uuid4()), target_id=UUID(schedule_id))
+    await api.runtime.commands.execute(command, Caller.system(uuid4()), target_id=UUID(schedule_id))
 
 
 async def test_a_schedule_from_its_definition_to_its_retirement(api: Api) -> None:
@@ -101,7 +97,7 @@ async def test_a_schedule_from_its_definition_to_its_retirement(api: Api) -> Non
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "told"),
     [
         ({"calendar": {"cron": ["61 2 * * *"]}}, (400, "InvalidScheduleCalendarError", "minute")),
@@ -116,13 +112,13 @@ async def test_a_schedule_from_its_definition_to_its_retirement(api: Api) -> Non
     ],
 )
 async def test_what_cannot_be_scheduled_is_refused_and_leaves_nothing(
-    api: Api, change: dict[str, Any], told: tuple[Any, ...]
+    fresh_api: Api, change: dict[str, Any], told: tuple[Any, ...]
 ) -> None:
-    answer = await api.post("/schedules", nightly(await recipe(api), **change))
+    answer = await fresh_api.post("/schedules", nightly(await recipe(fresh_api), **change))
     assert cause(answer) == told
-    missing = await api.post("/schedules", nightly(str(uuid4())))
+    missing = await fresh_api.post("/schedules", nightly(str(uuid4())))
     assert cause(missing)[:2] == (404, "RecipeNotFoundError")
-    assert (await api.get("/schedules")).json()["items"] == []
+    assert (await fresh_api.get("/schedules")).json()["items"] == []
 
 
 async def test_an_agent_schedules_and_reads_on(api: Api) -> None:

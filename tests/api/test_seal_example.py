@@ -252,17 +252,17 @@ async def test_the_service_signs_itself_with_a_key_that_it_holds_and_never_with_
     assert refusal(await site.sign(4)) == (409, "SealCannotSignError", "no_signature")
 
 
-async def test_of_many_who_sign_the_same_number_one_succeeds(api: Api) -> None:
-    site = await sealed_site(api)
+async def test_of_many_who_sign_the_same_number_one_succeeds(fresh_api: Api) -> None:
+    site = await sealed_site(fresh_api)
     answers = await asyncio.gather(*(site.sign(1, head_hash=head) for head in HEADS))
     assert sorted(answer.status_code for answer in answers) == [204, 409, 409]
     codes = {answer.json()["code"] for answer in answers if answer.status_code == 409}
     assert codes <= {"SealSequenceNumberRegressionError", "ConcurrencyError"}
 
 
-async def test_a_key_revoked_while_a_pointer_is_being_signed_signs_nothing(api: Api) -> None:
-    site = await sealed_site(api)
-    async with await psycopg.AsyncConnection.connect(api.database_url) as rival:
+async def test_a_key_revoked_while_a_pointer_is_being_signed_signs_nothing(fresh_api: Api) -> None:
+    site = await sealed_site(fresh_api)
+    async with await psycopg.AsyncConnection.connect(fresh_api.database_url) as rival:
         await rival.execute(NEXT_EVENT, [site.facility_id])
         answer = asyncio.ensure_future(site.sign(1))
 
@@ -271,6 +271,6 @@ async def test_a_key_revoked_while_a_pointer_is_being_signed_signs_nothing(api: 
             return (await found.fetchone()) == (1,)
 
         await until(has_decided)
-        await api.execute(f"/federation/credentials/{site.online}/revoke")
+        await fresh_api.execute(f"/federation/credentials/{site.online}/revoke")
         await rival.rollback()
     assert refusal(await answer) == (409, "SealCannotSignError", "credential_revoked")

@@ -28,10 +28,12 @@ BEFORE_ITS_DEATH = 4
 
 
 @asynccontextmanager
-async def running_agent(api: Api, procedure_id: UUID, tool: str) -> AsyncIterator[Process]:
+async def running_agent(api: Api, procedure_id: UUID, tool: str, advice_timeout: int) -> AsyncIterator[Process]:
     """An agent at work, and killed in the end if it still is."""
-    command = [sys.executable, "-m", "tests.support.api.steering_agent", api.base_url, str(procedure_id), tool]
-    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    given = [api.base_url, str(procedure_id), tool, str(advice_timeout)]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.support.api.steering_agent", *given), stdout=PIPE
+    )
     try:
         yield process
     finally:
@@ -44,6 +46,7 @@ async def outcomes(stack: ConductStack, procedure_id: UUID) -> list[ProcedureOut
     return [event for event in await stack.events(procedure_id) if isinstance(event, ProcedureOutcomeRecorded)]
 
 
+@pytest.mark.timeout(600)
 async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
     database_url: str, temporal: EmbeddedTemporal
 ) -> None:
@@ -53,7 +56,7 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
         running_api(database_url, projecting=False, temporal_address=temporal.address) as api,
     ):
         procedure_id = await stack.register_from_recipe(PASS)
-        async with running_agent(api, procedure_id, "conduct_until_advised") as first:
+        async with running_agent(api, procedure_id, "conduct_until_advised", 10) as first:
             assert first.stdout is not None
             for _ in range(BEFORE_ITS_DEATH):
                 assert await first.stdout.readline(), "the agent ended by itself"
@@ -67,8 +70,8 @@ async def test_another_agent_goes_on_with_a_search_and_measures_no_point_twice(
         measured_before = len(await outcomes(stack, procedure_id))
         assert measured_before >= BEFORE_ITS_DEATH
 
-        async with running_agent(api, procedure_id, "conduct_until_advised_from") as second:
-            async with asyncio.timeout(60):
+        async with running_agent(api, procedure_id, "conduct_until_advised_from", 120) as second:
+            async with asyncio.timeout(300):
                 assert await second.wait() == 0
         assert (await stack.procedure(procedure_id)).status is ProcedureStatus.COMPLETED
         found = await outcomes(stack, procedure_id)

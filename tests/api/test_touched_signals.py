@@ -24,9 +24,9 @@ async def own_signals(line: Beamline) -> None:
 
 
 @pytest.fixture
-async def line(api: Api) -> Beamline:
+async def line(fresh_api: Api) -> Beamline:
     """A beamline whose rotary stage and camera own their signals."""
-    found = await beamline(api)
+    found = await beamline(fresh_api)
     await own_signals(found)
     return found
 

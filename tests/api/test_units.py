@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from baton.api.mcp.tools import tool_of
 from baton.domain.contexts import REGISTRY
 from tests.support.api.openapi_document import document
+from tests.support.tables import for_each
 
 DURATION = re.compile(r"(^|_)(wait|every|window|jitter|age|wall_clock\w*|latency|timeout|duration|silence|ttl|seconds)$")
 COST = re.compile(r"(^|_)cost(_|$)")
@@ -56,7 +55,7 @@ def test_the_tools_say_the_unit_of_every_quantity() -> None:
     assert undeclared_units([tool.input_schema for tool in tools]) == set()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "unit"),
     [("observation_age", "seconds"), ("cost", "US dollars"), ("duration", "milliseconds"), ("every", "seconds")],
 )

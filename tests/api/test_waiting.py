@@ -7,8 +7,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from baton.application.caller import Caller
-from baton.application.settings import Settings
-from baton.cli.composition.runtime import Runtime
 from baton.domain.kernel import SYSTEM_CONDUIT, Command
 from baton.domain.operation.conduct.results import ConductResult
 from baton.domain.operation.procedure.endings import HoldProcedure
@@ -25,8 +23,8 @@ STEP = {"kind": "setpoint", "address": "bl7:energy", "value": 25}
 
 
 @pytest.fixture
-async def line(api: Api) -> Beamline:
-    return await beamline(api)
+async def line(fresh_api: Api) -> Beamline:
+    return await beamline(fresh_api)
 
 
 async def list_waiting(api: Api, **filters: Any) -> list[dict[str, Any]]:
@@ -39,8 +37,7 @@ async def list_waiting(api: Api, **filters: Any) -> list[dict[str, Any]]:
 
 
 async def execute_as_service(api: Api, command: Command, target_id: str) -> None:
-    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        await runtime.service.execute(command, Caller.system(uuid4()), target_id=UUID(target_id))
+    await api.runtime.service.execute(command, Caller.system(uuid4()), target_id=UUID(target_id))
 
 
 def commands(item: dict[str, Any]) -> list[str]:

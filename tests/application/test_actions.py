@@ -26,6 +26,7 @@ from baton.application.control import (
 )
 from baton.infrastructure.control.simulator import SimulatedFault, Simulator
 from tests.support.fast_clock import SimulatedTime
+from tests.support.tables import for_each
 
 
 class ClosedFence(Exception):
@@ -69,13 +70,13 @@ async def test_an_unknown_action_is_not_begun() -> None:
         await done(body_returning({}), "bake")
 
 
-@pytest.mark.parametrize("said", [None, [1], "done", {"reading": object()}, {1: 2}, {"deep": {"set": {1}}}])
+@for_each("said", [None, [1], "done", {"reading": object()}, {1: 2}, {"deep": {"set": {1}}}])
 async def test_what_is_no_json_object_is_no_result(said: Any) -> None:
     with pytest.raises(ActionResultError, match="act"):
         await done(body_returning(said))
 
 
-@pytest.mark.parametrize("said", [{}, {"uri": "file:///a.h5", "events": 3, "more": [1, None, {"deep": True}]}])
+@for_each("said", [{}, {"uri": "file:///a.h5", "events": 3, "more": [1, None, {"deep": True}]}])
 async def test_whatever_object_is_returned_is_the_result(said: Any) -> None:
     assert await done(body_returning(said)) == said
 
@@ -95,7 +96,7 @@ async def test_an_action_that_takes_too_long_is_stopped_and_may_clean_up() -> No
     assert stopped == ["stopped"]
 
 
-@pytest.mark.parametrize("error", [ControlNotConnectedError("gone"), ActionRefusedError("no"), TimeoutError("theirs")])
+@for_each("error", [ControlNotConnectedError("gone"), ActionRefusedError("no"), TimeoutError("theirs")])
 async def test_what_a_body_raises_is_what_became_of_it(error: Exception) -> None:
     async def body(control: Control, time: Timekeeper, params: Mapping[str, Any]) -> Mapping[str, Any]:
         raise error

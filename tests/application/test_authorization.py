@@ -29,6 +29,7 @@ from baton.infrastructure.postgres.store import PostgresStore
 from baton.testing.store import MemoryStore, MemoryVerdictLog
 from tests.support.application.command_paths import CommandCaller, planned_visit
 from tests.support.domain.world import OPERATOR, START, expect_refusal, new_id
+from tests.support.tables import for_each
 
 ALLOW, DENY = AccessDecision.ALLOW, AccessDecision.DENY
 CONDUIT, SURFACE, PRINCIPAL = new_id(), new_id(), new_id()
@@ -92,7 +93,7 @@ JUDGEMENTS = [
 
 
 class TestJudgement:
-    @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
+    @for_each(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_the_table(
         self, standing: Standing, policies: list[Policy], decision: AccessDecision, reason: str | None, determining: Any
     ) -> None:
@@ -100,7 +101,7 @@ class TestJudgement:
         assert verdict == AuthzResult(decision, reason, determining)
         assert verdict.is_allowed is (decision is ALLOW)
 
-    @pytest.mark.parametrize(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
+    @for_each(("standing", "policies", "decision", "reason", "determining"), JUDGEMENTS)
     def test_what_is_permitted_is_what_would_be_allowed(
         self, standing: Standing, policies: list[Policy], decision: AccessDecision, reason: str | None, determining: Any
     ) -> None:
@@ -135,7 +136,7 @@ APPROVALS: list[tuple[list[Policy], frozenset[UUID], AccessDecision, str | None,
 
 
 class TestApproval:
-    @pytest.mark.parametrize(("policies", "approved_under", "decision", "reason", "determining"), APPROVALS)
+    @for_each(("policies", "approved_under", "decision", "reason", "determining"), APPROVALS)
     def test_an_approval_counts_for_the_policies_that_it_was_given_under(
         self,
         policies: list[Policy],

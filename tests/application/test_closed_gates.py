@@ -16,11 +16,7 @@ from baton.domain.operation.conduct.conduct import ConductFromProcedure
 from baton.domain.operation.conduct.messages import ConductOutcome, ConductVerdict, Finish, StepReport, StretchRequest
 from baton.domain.operation.procedure.endings import AbortProcedure, HoldProcedure
 from baton.domain.operation.procedure.procedure import HoldCause, ProcedureStatus
-from baton.domain.operation.procedure.start import (
-    ProcedureRequiresAvailableSupplyError,
-    ProcedureRequiresPermittedEnclosureError,
-    ProcedureSupplyCoverageMismatchError,
-)
+from baton.domain.operation.procedure.start import ProcedureRequiresPermittedEnclosureError
 from baton.domain.run.run import HoldRun, Run, RunStatus
 from baton.domain.run.start import ResumeRun, StartRun
 from baton.domain.supply.supply import MarkSupplyUnavailable
@@ -42,7 +38,6 @@ from tests.support.workflows.step_json import action, capture, check, compute, s
 STEPS = [setpoint("bl7:a", value) for value in range(1, 5)]
 CLOSING = [setpoint("bl7:shutter", 0)]
 ENCLOSURE_CLOSED = ProcedureRequiresPermittedEnclosureError.__name__
-SUPPLY_GONE = {ProcedureRequiresAvailableSupplyError.__name__, ProcedureSupplyCoverageMismatchError.__name__}
 OBSERVED_FOR = 120
 """Seconds for which an observation of an enclosure counts."""
 

@@ -18,6 +18,7 @@ from baton.domain.operation.steering.steering import (
     SteeringVerdict,
 )
 from tests.support.domain.searches import FOCUS, evidence
+from tests.support.tables import for_each
 
 KNOWN = evidence(FOCUS)
 
@@ -48,7 +49,7 @@ async def test_a_decider_that_does_not_answer_is_not_waited_for_for_ever() -> No
         await advice_from(AnsweringDecider(None), KNOWN, within=0.01)
 
 
-@pytest.mark.parametrize("point", [None, {}, {"focus": 3.0}, {"tilt": 0.0}, {"focus": 0.0, "tilt": 0.0}])
+@for_each("point", [None, {}, {"focus": 3.0}, {"tilt": 0.0}, {"focus": 0.0, "tilt": 0.0}])
 async def test_advice_that_cannot_be_followed_is_refused_from_every_decider(point: dict[str, float] | None) -> None:
     with pytest.raises(DecideAdviceMalformedError):
         await advice_from(AnsweringDecider(SteeringAdvice(verdict=SteeringVerdict.MEASURE, next_point=point)), KNOWN)

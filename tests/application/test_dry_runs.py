@@ -4,8 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-import pytest
-
 from baton.application.caller import Caller
 from baton.application.dry_runs import DryRunPorts, would_record
 from baton.application.ports import Batch
@@ -13,6 +11,7 @@ from baton.domain.equipment.values import ExternalIdScheme
 from baton.domain.run.run import HoldRun, RunHeld
 from baton.domain.shared.signatures import Signature, SignatureVerdict
 from baton.infrastructure.wall_clock import new_id
+from tests.support.tables import for_each
 
 
 def batch_of(event: RunHeld) -> Batch:
@@ -21,7 +20,7 @@ def batch_of(event: RunHeld) -> Batch:
     return batch
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sent", "texts", "shown"),
     [("beam dump", False, "beam dump"), ("something else", False, None), ("something else", True, "beam dump")],
 )

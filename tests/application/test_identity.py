@@ -1,6 +1,5 @@
 """The edge's own part of authentication: reading the header, and what a refused caller is told."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,18 +13,17 @@ from baton.application.identity import (
     challenge,
 )
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 METADATA = "https://baton.example.org/.well-known/oauth-protected-resource"
 
 
-@pytest.mark.parametrize("header", ["Bearer t0k.en", "bearer t0k.en", "BEARER \t t0k.en  ", "  Bearer t0k.en"])
+@for_each("header", ["Bearer t0k.en", "bearer t0k.en", "BEARER \t t0k.en  ", "  Bearer t0k.en"])
 def test_a_bearer_token_is_read_whatever_the_case_and_blanks(header: str) -> None:
     assert bearer_token(header) == "t0k.en"
 
 
-@pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", "Basic dTpw", "Bearert0k.en", "Bearer two words", "t0k.en", "\n"]
-)
+@for_each("header", ["", "Bearer", "Bearer ", "Basic dTpw", "Bearert0k.en", "Bearer two words", "t0k.en", "\n"])
 def test_any_other_header_is_malformed(header: str) -> None:
     with expect_refusal("InvalidTokenError", "malformed"):
         bearer_token(header)
@@ -53,7 +51,7 @@ def test_no_metadata_url_breaks_out_of_its_header(url: str) -> None:
     assert "\\" not in header
 
 
-@pytest.mark.parametrize("fault", TokenFault)
+@for_each("fault", TokenFault)
 def test_every_fault_has_its_sentence(fault: TokenFault) -> None:
     refusal = InvalidTokenError(fault)
     assert (refusal.status, refusal.context, refusal.reason) == (401, "edge", fault.value)
@@ -74,6 +72,6 @@ def test_the_faults_are_the_documented_ones() -> None:
     }
 
 
-@pytest.mark.parametrize("refusal", [KeySetUnavailableError(), IntrospectionUnavailableError()])
+@for_each("refusal", [KeySetUnavailableError(), IntrospectionUnavailableError()])
 def test_an_unreachable_provider_asks_for_patience(refusal: KeySetUnavailableError) -> None:
     assert (refusal.status, refusal.context, refusal.retry_after) == (503, "edge", 5)

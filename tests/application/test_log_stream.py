@@ -71,6 +71,7 @@ def test_a_reader_that_does_not_read_keeps_nobody_waiting_and_gets_whole_lines_l
     assert stream.dropped == dropped
 
 
+@pytest.mark.server
 def test_a_file_that_cannot_grow_drops_lines_and_takes_them_again_when_it_can(tmp_path: Path) -> None:
     log = tmp_path / "log"
     script = f"""
@@ -111,6 +112,7 @@ def test_no_way_to_say_something_raises_where_nobody_listens(pipe: tuple[int, in
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.server
 def test_standard_streams_that_were_closed_before_the_start_are_not_given_to_others(tmp_path: Path, closed: str) -> None:
     script = f"""
         from baton.application.telemetry import protect_streams, dropped_lines

@@ -24,6 +24,7 @@ from baton.domain.shared.canonical import derived_uuid7
 from tests.support.application.memory_agents import NARRATIVE, NO_ACTION, VERDICT, MemoryAgents, memory_agents, order
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.world import new_id
+from tests.support.tables import for_each
 
 DEBRIEFER, DRAFTER = SEEDED[DEBRIEF.kind].id, SEEDED[DRAFT.kind].id
 
@@ -174,7 +175,7 @@ class TestStandingDown:
         assert await conclude(facility, order(event, rival)) is LeaseResult.ENDED
         assert {one.decided_by for one in facility.decisions()} == {DEBRIEFER}
 
-    @pytest.mark.parametrize("command", sorted(DEBRIEF.commands))
+    @for_each("command", sorted(DEBRIEF.commands))
     async def test_without_any_one_of_its_permissions_it_does_not_begin(self, command: str) -> None:
         facility = await memory_agents()
         await facility.revoke_all(DEBRIEFER)

@@ -34,6 +34,7 @@ from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.infrastructure.control.simulator import Simulator
 from baton.infrastructure.wall_clock import clock, new_id
 from tests.support.application.monitored_plant import HUTCH, PERMIT, QUICK, MemoryRecord, bad, good, seeded_memory
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 LEVEL = "LN:DEWAR:LEVEL"
@@ -747,7 +748,7 @@ class TestRepeating:
             assert await anext(repeating) == 1
         assert not pauses
 
-    @pytest.mark.parametrize("failure", [ControlNotConnectedError("gone"), TimeoutError("late")])
+    @for_each("failure", [ControlNotConnectedError("gone"), TimeoutError("late")])
     async def test_a_failure_comes_through_after_the_last_item(self, failure: Exception) -> None:
         async def stream() -> AsyncGenerator[int, None]:
             yield 1

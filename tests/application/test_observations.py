@@ -19,6 +19,7 @@ from baton.application.monitoring.observations import (
 )
 from baton.application.plant import MonitoredSupply, ReadingRule
 from baton.infrastructure.control.simulator import Simulator
+from tests.support.tables import for_each
 
 LEVEL = (
     ReadingRule(status="Unavailable", below=5),
@@ -31,15 +32,15 @@ values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text
 
 
 class TestPermits:
-    @pytest.mark.parametrize("value", [1, 1.0, True, "1", "ON", "on", "TRUE", "True", "YES", "yes", "  On\n"])
+    @for_each("value", [1, 1.0, True, "1", "ON", "on", "TRUE", "True", "YES", "yes", "  On\n"])
     def test_a_plain_yes_is_permitted(self, value: Any) -> None:
         assert permit_status(Reading(value=value)) == "Permitted"
 
-    @pytest.mark.parametrize("value", [0, 0.0, -0.0, False, "0", "OFF", "off", "FALSE", "NO", " no "])
+    @for_each("value", [0, 0.0, -0.0, False, "0", "OFF", "off", "FALSE", "NO", " no "])
     def test_a_plain_no_is_not_permitted(self, value: Any) -> None:
         assert permit_status(Reading(value=value)) == "NotPermitted"
 
-    @pytest.mark.parametrize(
+    @for_each(
         "value",
         [
             2,
@@ -63,7 +64,7 @@ class TestPermits:
     def test_any_other_value_is_unknown(self, value: Any) -> None:
         assert permit_status(Reading(value=value)) == "Unknown"
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("quality", "status"), [(Quality.GOOD, "Permitted"), (Quality.UNCERTAIN, "Permitted"), (Quality.BAD, "Unknown")]
     )
     def test_only_bad_quality_makes_a_yes_unknown(self, quality: Quality, status: str) -> None:
@@ -80,7 +81,7 @@ class TestPermits:
 
 
 class TestSupplies:
-    @pytest.mark.parametrize(
+    @for_each(
         ("value", "status"),
         [
             (0, "Unavailable"),
@@ -99,7 +100,7 @@ class TestSupplies:
     def test_a_number_is_judged_by_the_first_bounds_it_is_within(self, value: Any, status: str | None) -> None:
         assert supply_status(LEVEL, Reading(value=value)) == status
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("value", "status"),
         [
             ("CLOSED", "Unavailable"),
@@ -125,12 +126,12 @@ class TestSupplies:
         statuses = {supply_status(rules, Reading(value=value, quality=quality)) for rules in (LEVEL, VALVE)}
         assert statuses <= {None, "Degraded", "Unavailable", "Recovering"}
 
-    @pytest.mark.parametrize("status", ["Available", "Unknown", "Decommissioned"])
+    @for_each("status", ["Available", "Unknown", "Decommissioned"])
     def test_a_rule_cannot_name_what_only_a_person_declares(self, status: str) -> None:
         with pytest.raises(ValidationError):
             ReadingRule.model_validate({"status": status, "below": 1})
 
-    @pytest.mark.parametrize("test", [{}, {"values": ["x"], "below": 1}, {"above": "nan"}])
+    @for_each("test", [{}, {"values": ["x"], "below": 1}, {"above": "nan"}])
     def test_a_rule_has_either_values_or_bounds(self, test: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
             ReadingRule.model_validate({"status": "Degraded", **test})

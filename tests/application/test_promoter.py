@@ -15,6 +15,7 @@ from baton.domain.shared.refusals import Refusal
 from tests.application.test_model_agents import conclude
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
 from tests.support.application.memory_agents import order as told
+from tests.support.tables import for_each
 
 PROMOTER = SEEDED["CautionPromoter"].id
 REASONING = "The stage made a noise before it stopped, and will again."
@@ -84,9 +85,7 @@ async def test_a_sure_notice_becomes_a_caution_with_its_decision() -> None:
     assert len(facility.store.streams[Caution.__name__, caution.id]) == 1
 
 
-@pytest.mark.parametrize(
-    ("choice", "confidence"), [("ProposeCaution", 0.99), ("ProposeWarning", 0.99), ("ProposeNotice", 0.69)]
-)
+@for_each(("choice", "confidence"), [("ProposeCaution", 0.99), ("ProposeWarning", 0.99), ("ProposeNotice", 0.69)])
 async def test_what_a_person_must_decide_is_deferred(choice: str, confidence: float) -> None:
     facility, decision = await facility_with_proposal(choice, confidence)
     assert await promote(facility, decision) == ("PromotionDeferred", None)

@@ -33,6 +33,7 @@ from baton.testing.ports import MemoryEngine
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
 from tests.support.domain.assets import LUMEN
 from tests.support.domain.world import new_id
+from tests.support.tables import for_each
 from tests.support.waiting import until
 
 PROMOTIONS = [
@@ -183,7 +184,7 @@ async def test_a_subscriber_that_is_off_passes_over_what_happens_for_good() -> N
     assert made.started_ids == [f"follow:{event.event_id}"]
 
 
-@pytest.mark.parametrize("first", ["worker", "api"])
+@for_each("first", ["worker", "api"])
 async def test_a_subscriber_switched_on_after_a_standstill_does_not_react_to_what_happened_meanwhile(first: str) -> None:
     follower = Follower(enabled=False)
     made = await follow_facility(follower)
@@ -274,7 +275,7 @@ async def test_a_later_subscriber_does_not_react_to_the_past() -> None:
     assert made.started_ids == [f"follow:{event.event_id}"]
 
 
-@pytest.mark.parametrize("anew", [True, False])
+@for_each("anew", [True, False])
 async def test_an_engine_that_is_away_loses_nothing(anew: bool) -> None:
     made = await follow_facility(Follower())
     event = await made.facility.end_run()
@@ -306,7 +307,7 @@ class TestStumbling:
         assert re.fullmatch(r"ValueError at test_reactions.py:\d+", stuck.last_error_message or ""), "it may quote input"
         assert (await made.view("second")).unprocessed == 0
 
-    @pytest.mark.parametrize("anew", [True, False])
+    @for_each("anew", [True, False])
     async def test_it_is_dismissed_by_a_person_and_the_rest_goes_on(self, anew: bool) -> None:
         follower = Follower()
         made = await follow_facility(follower)
@@ -363,7 +364,7 @@ class TestStumbling:
         async with made.running_dispatcher():
             await until(lambda: len(asked) > 3)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("which", "code", "reason"),
         [
             ("past", "EventAlreadyDismissedError", None),
@@ -430,7 +431,7 @@ class TestWhoReacts:
         assert [len(found) for found in jobs] == [0, 1]
         assert jobs[1][0].id == f"promote-caution:{rows[1].stream_id}"
 
-    @pytest.mark.parametrize(("choice", "promotes", "expected"), PROMOTIONS)
+    @for_each(("choice", "promotes", "expected"), PROMOTIONS)
     async def test_a_drafter_to_its_own_notices_where_it_promotes(
         self, choice: str, promotes: tuple[bool, bool], expected: list[str]
     ) -> None:

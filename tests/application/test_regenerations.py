@@ -13,6 +13,7 @@ from baton.domain.run.logbooks import RunLogbookEntry
 from baton.domain.run.start import StartRun
 from baton.domain.shared.refusals import UnauthorizedError
 from tests.support.application.memory_agents import VERDICT, MemoryAgents, memory_agents
+from tests.support.tables import for_each
 
 DEBRIEFER = SEEDED[DEBRIEF.kind].id
 
@@ -104,7 +105,7 @@ async def test_a_crash_between_decision_and_entry_asks_no_model_again(monkeypatc
     assert (len(facility.models.model.requests), len(logbook_entries(facility))) == (1, 1)
 
 
-@pytest.mark.parametrize("how", ["suspended", "deactivated", "without a policy"])
+@for_each("how", ["suspended", "deactivated", "without a policy"])
 async def test_an_agent_that_may_not_act_is_not_asked_and_the_work_is_refused(how: str) -> None:
     facility = await memory_agents()
     event = await facility.end_run()

@@ -17,6 +17,7 @@ from baton.application.settings import RecordedSettings, Settings, shown_setting
 from baton.domain.access.actor import ActorKind, seeded_id
 from baton.domain.kernel import NIL
 from baton.domain.trust.surface import SYSTEM_HTTP
+from tests.support.tables import for_each
 
 MIRA = UUID("0197a100-0000-7000-8000-000000000001")
 ROBOT = UUID("0197a100-0000-7000-8000-000000000002")
@@ -186,7 +187,7 @@ def test_a_provider_with_a_value_out_of_bounds_is_refused(changes: dict[str, Any
         provider(**changes)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("chosen", "four_eyes"),
     [
         ({}, False),
@@ -202,7 +203,7 @@ def test_the_author_of_a_form_does_not_judge_it_in_production_unless_that_is_sai
     assert Settings(**chosen).four_eyes is four_eyes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("chosen", "allowed"),
     [
         ({}, True),
@@ -218,7 +219,7 @@ def test_signals_without_an_owner_are_not_written_in_production_unless_that_is_s
     assert Settings(**chosen).unowned_signals_allowed is allowed
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("chosen", "required"),
     [
         ({}, False),
@@ -231,7 +232,7 @@ def test_seals_take_nothing_unsigned_in_production_unless_that_is_said(chosen: d
     assert Settings(**chosen).seal_signatures_required is required
 
 
-@pytest.mark.parametrize("tier", ["prod", "production", "staging"])
+@for_each("tier", ["prod", "production", "staging"])
 def test_a_production_tier_starts_when_all_is_sound(tier: str) -> None:
     assert objections(**{**SOUND, "app_env": tier}) == []
 
@@ -308,7 +309,7 @@ GUARDED: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", GUARDED)
+@for_each("case", GUARDED)
 def test_no_process_starts_with(case: str) -> None:
     settings, expected = GUARDED[case]
     found = objections(**settings)
@@ -340,12 +341,12 @@ ACCEPTED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", ACCEPTED)
+@for_each("case", ACCEPTED)
 def test_a_process_starts_though(case: str) -> None:
     assert objections(**ACCEPTED[case]) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tier", "required", "mode", "allowed", "configured"),
     list(product(["prod", "development", "test"], [True, False], ["policy", "permissive"], [True, False], [True, False])),
 )
@@ -382,7 +383,7 @@ def test_stdio_is_not_served_in_production() -> None:
     assert ["not served under APP_ENV=production" in sentence for sentence in found] == [True]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "bootstrap", "stored", "objected"),
     [
         ({}, MIRA, [], False),
@@ -442,14 +443,14 @@ REFUSED_PROVIDERS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED_PROVIDERS)
+@for_each("case", REFUSED_PROVIDERS)
 def test_a_provider_is_refused_for(case: str) -> None:
     changes, words = REFUSED_PROVIDERS[case]
     found = provider_objections([provider(**changes)])
     assert [words in sentence and f"provider 1 ({ISSUER})" in sentence for sentence in found] == [True], found
 
 
-@pytest.mark.parametrize("algorithm", ["none", "None", "HS256", "HS384", "HS512"])
+@for_each("algorithm", ["none", "None", "HS256", "HS384", "HS512"])
 def test_no_provider_is_believed_without_a_public_key(algorithm: str) -> None:
     assert algorithm not in SIGNATURE_ALGORITHMS
     found = provider_objections([provider(allowed_algorithms=["ES256", algorithm])])
@@ -507,7 +508,7 @@ def test_every_setting_is_shown_and_no_secret() -> None:
         assert not any(secret in text for secret in ("hunter2", "s3cret", "t0ken", "mira-77"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "shown"),
     [
         ("postgresql:///baton?host=/run/postgresql", "postgresql:///baton?host=/run/postgresql"),
@@ -648,7 +649,7 @@ class TestIdleAgents:
         assert idle_agents(reached) == idle_agents(off) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "tls", "refused"),
     [
         ("temporal.example:7233", False, True),

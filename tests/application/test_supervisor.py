@@ -27,6 +27,7 @@ from baton.domain.supply.supply import (
 )
 from tests.support.application.memory_agents import MemoryAgents, memory_agents
 from tests.support.domain.world import START, new_id
+from tests.support.tables import for_each
 
 SUPERVISOR = SEEDED["RunSupervisor"].id
 HOUR = timedelta(hours=1)
@@ -267,7 +268,7 @@ class TestComingLate:
         await self.is_refused(facility, late, run_id, "outage_over")
         await self.is_refused(facility, still_out, run_id, "held_before")
 
-    @pytest.mark.parametrize("lead", range(12))
+    @for_each("lead", range(12))
     async def test_two_looks_side_by_side_hold_once_and_note_nothing_else(self, lead: int) -> None:
         facility = await memory_agents()
         run_id = await on(facility)

@@ -14,9 +14,10 @@ from baton.beamline.importers.sources import UnreadableSourceError
 from baton.beamline.reading import Source
 from baton.beamline.reading import read_text as read_beamline_text
 from baton.domain.equipment.values import SignalLimits
+from tests.support.tables import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expanded"),
     [
         ("$(P)$(M)", "bl7:m1"),
@@ -35,7 +36,7 @@ def test_macros_take_values_and_defaults(text: str, expanded: str) -> None:
     assert expand(text, macros) == expanded
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "macros", "sentence"),
     [
         ("$(A)", {}, "The macro A has no value; give it with --macro A=VALUE or in a substitutions file."),

@@ -1,7 +1,6 @@
 """For any beamline: a file is applied once, an export of the record changes nothing, and says the same again."""
 
 import os
-import random
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ from baton.beamline.commands import DONE, apply_files, diff_files, export_record
 from baton.beamline.yaml_text import yaml_text
 from baton.client import Baton
 from tests.support.random_beamlines import random_beamline
+from tests.support.seeds import SEED
 
 ASSETS = int(os.environ.get("RANDOM_BEAMLINE_ASSETS", "150"))
-SEED = int(os.environ.get("RANDOM_BEAMLINE_SEED", random.randrange(10**6)))
 
 
 @pytest.mark.timeout(900)

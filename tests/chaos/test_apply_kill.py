@@ -2,8 +2,6 @@
 
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +16,11 @@ from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.client import Baton
 from tests.support.api.module_service import running_module_service
 from tests.support.databases import fresh_database
+from tests.support.forked_commands import forked_command
 from tests.support.random_beamlines import random_beamline
+from tests.support.seeds import SEED
+from tests.support.stack import clean_environment
 
-REPOSITORY = Path(__file__).parents[2]
-SEED = int(os.environ.get("APPLY_KILL_SEED", random.randrange(10**6)))
 KILLS = int(os.environ.get("APPLY_KILLS", "2"))
 ASSETS = 20
 
@@ -43,22 +42,17 @@ def event_counts(database_url: str) -> Counter[tuple[str, str]]:
         return Counter(connection.execute("SELECT stream_type, event_type FROM events").fetchall())
 
 
-def apply_until_event(url: str, database_url: str, file: Path, count: int) -> bool:
-    """Apply a file in a process of its own and kill it once this many events are on record; tell whether it ended before."""
-    command = [sys.executable, "-m", "baton.cli", "apply", "-f", str(file), "--url", url]
-    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        with psycopg.connect(database_url, autocommit=True) as connection:
-            while process.poll() is None:
-                [events] = connection.execute("SELECT count(*) FROM events").fetchone() or [0]
-                if events >= count:
-                    process.kill()
-                    break
-        output, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode in (0, -9), output.decode()
-    return process.returncode == 0
+def apply_until_event(url: str, database_url: str, file: Path, count: int) -> None:
+    """Apply a file in a process of its own, and kill it once this many events are on record."""
+    command = ("apply", "-f", str(file), "--url", url)
+    output, errors = file.with_suffix(".out"), file.with_suffix(".err")
+    with (
+        psycopg.connect(database_url, autocommit=True) as connection,
+        forked_command(command, clean_environment(), output, errors) as process,
+    ):
+        while process.is_alive() and connection.execute("SELECT count(*) FROM events").fetchall() < [(count,)]:
+            process.join(0.002)
+    assert process.exitcode in (0, -9), output.read_text() + errors.read_text()
 
 
 @pytest.mark.timeout(600)

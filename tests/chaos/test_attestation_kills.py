@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -24,13 +25,34 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.data.attestation import AttestDistributions
 from tests.support.application.data_copies import FRAMES, DataRecord
 from tests.support.forked_commands import forked_command
-from tests.support.infrastructure.byte_server import ByteServer, running_byte_server
+from tests.support.infrastructure.byte_server import ByteServer, Handler, running_byte_server
+from tests.support.seeds import SEED
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 
-COPY_COUNT = int(os.environ.get("SWEPT_COPIES", "1000"))
-KILLS = 5
 DEADLINE = 120.0
+
+
+class ReadLimit:
+    """Lets so many copies be read, so that no worker is done before it is killed; others wait until more may be."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._changed = threading.Condition()
+
+    def allow(self, count: int) -> None:
+        """Let so many copies be recorded at least: some readers are gone, or killed before they record."""
+        with self._changed:
+            self._left = count + 2 * AT_ONCE
+            self._changed.notify_all()
+
+    def serve(self, handler: Handler) -> None:
+        if handler.command == "GET":
+            return handler.send_range(FRAMES)
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._left > 0, DEADLINE)
+            self._left -= 1
+        return handler.send(200, **{"Content-Length": len(FRAMES)})
 
 
 class SweptStack:
@@ -39,6 +61,7 @@ class SweptStack:
     def __init__(self, record: DataRecord, server: ByteServer, environment: dict[str, str], directory: Path) -> None:
         self.record = record
         self.server = server
+        self.limit = ReadLimit()
         self._environment = environment
         self._directory = directory
 
@@ -49,7 +72,7 @@ class SweptStack:
 
     async def begin(self, count: int) -> UUID:
         """Register so many copies, and begin a sweep over all of them."""
-        self.server.contents |= {f"/{number}": FRAMES for number in range(count)}
+        self.server.behaviours |= {f"/{number}": self.limit.serve for number in range(count)}
         await self.record.copies([f"{self.server.url}/{number}" for number in range(count)])
         service = self.record.runtime.service
         accepted = await service.execute(AttestDistributions(wait=0), Caller.system(UUID(int=9)))
@@ -100,30 +123,31 @@ async def swept_stack(database_url: str, temporal: EmbeddedTemporal, directory: 
             yield SweptStack(await DataRecord.begin(runtime), server, environment, directory)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("copies", "kills"), [(40, 2), pytest.param(1000, 5, marks=pytest.mark.soak)])
 async def test_a_sweep_survives_killed_workers_and_checks_every_copy_once(
-    database_url: str, temporal: EmbeddedTemporal, tmp_path: Path
+    database_url: str, temporal: EmbeddedTemporal, tmp_path: Path, copies: int, kills: int
 ) -> None:
-    moments = random.Random(seed := os.environ.get("KILL_SEED", str(random.randrange(10**6))))
+    moments = random.Random(SEED)
     async with swept_stack(database_url, temporal, tmp_path) as stack:
-        sweep_id = await stack.begin(COPY_COUNT)
-        for number in range(KILLS):
+        sweep_id = await stack.begin(copies)
+        for number in range(kills):
             before = await stack.recorded_count()
-            wanted = before + moments.randint(1, (COPY_COUNT - before) // (KILLS - number + 1))
+            more = moments.randint(1, (copies - before) // (kills - number + 1))
+            stack.limit.allow(more)
             with stack.worker(f"doomed-{number}"):
-                await until(lambda wanted=wanted: has_recorded(stack, wanted), DEADLINE, 0.005)
-        count = await stack.recorded_count()
-        assert count < COPY_COUNT, f"the sweep was over before all {KILLS} workers were killed (seed {seed})"
+                await until(lambda wanted=before + more: has_recorded(stack, wanted), DEADLINE, 0.005)
+        assert await stack.recorded_count() < copies
+        stack.limit.allow(copies)
         with stack.worker("last"):
             answer = await until(lambda: stack.answer(sweep_id), DEADLINE)
-        named = {"match_count": COPY_COUNT, "mismatch_count": 0, "unreachable_count": 0, "skipped_count": 0}
+        named = {"match_count": copies, "mismatch_count": 0, "unreachable_count": 0, "skipped_count": 0}
         assert answer == {"sweep_id": str(sweep_id), **named, "not_matched": []}
         counted, reads = await stack.events_by_copy(), stack.reads()
-    assert (len(counted), set(counted.values())) == (2 * COPY_COUNT, {1}), f"seed {seed}"
-    assert len(reads) == COPY_COUNT
+    assert (len(counted), set(counted.values())) == (2 * copies, {1}), f"seed {SEED}"
+    assert len(reads) == copies
     repeated = {path: count for path, count in reads.items() if count > 1}
-    print(f"{KILLS} kills, {len(repeated)} of {COPY_COUNT} copies read more than once (seed {seed})")
-    assert sum(repeated.values()) - len(repeated) <= KILLS * AT_ONCE, f"read again: {repeated} (seed {seed})"
+    assert sum(repeated.values()) - len(repeated) <= kills * AT_ONCE, f"read again: {repeated} (seed {SEED})"
 
 
 async def has_recorded(stack: SweptStack, wanted: int) -> bool:
@@ -134,14 +158,16 @@ async def has_recorded(stack: SweptStack, wanted: int) -> bool:
 async def test_a_worker_that_was_suspended_in_a_sweep_records_nothing_a_second_time(
     database_url: str, temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
-    count = 200
+    count = 30
     async with swept_stack(database_url, temporal, tmp_path) as stack:
         sweep_id = await stack.begin(count)
+        stack.limit.allow(10)
         with stack.worker("sleeper") as sleeper:
-            await until(lambda: has_recorded(stack, 20), DEADLINE, 0.005)
+            await until(lambda: has_recorded(stack, 10), DEADLINE, 0.005)
             assert sleeper.pid is not None
             os.kill(sleeper.pid, signal.SIGSTOP)
             assert await stack.recorded_count() < count
+            stack.limit.allow(count)
             with stack.worker("other"):
                 answer = await until(lambda: stack.answer(sweep_id), DEADLINE)
             os.kill(sleeper.pid, signal.SIGCONT)

@@ -1,17 +1,16 @@
 """A worker killed between a clearance's expiry and the decision that says so: the decision is there once, afterwards."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from baton.application.ports import Job
 from baton.application.settings import Settings
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.infrastructure.temporal.engine import TemporalEngine
 from tests.support.api.rest_beamline import bring_into_force
+from tests.support.chaos.killed_expirer import run_killed_expirer
 from tests.support.domain.world import new_id
+from tests.support.forked_commands import forked_process
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.agent_stack import EXPIRER, AgentStack, agent_stack
@@ -30,25 +29,16 @@ async def register_short_clearance(facility: AgentStack) -> str:
     return clearance
 
 
-@contextmanager
-def doomed_worker(database_url: str, temporal_address: str) -> Iterator["subprocess.Popen[bytes]"]:
-    environment = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal_address, APP_ENV="test")
-    with subprocess.Popen([sys.executable, "-m", "tests.support.chaos.killed_expirer"], env=environment) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-async def test_the_owed_decision_is_written_once(database_url: str, temporal: EmbeddedTemporal) -> None:
+async def test_the_owed_decision_is_written_once(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path) -> None:
+    environment = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal.address, APP_ENV="test")
     async with agent_stack(database_url, temporal.address, working=False) as facility:
         clearance = await register_short_clearance(facility)
-        with doomed_worker(database_url, temporal.address) as doomed:
+        with forked_process(run_killed_expirer, (), environment, tmp_path / "out", tmp_path / "log") as doomed:
             engine = TemporalEngine(Settings(temporal_address=temporal.address, app_env="test"))
 
             async def has_died() -> bool:
                 await engine.start(Job("expire-clearances", f"expire-clearances:{clearance}", None))
-                return doomed.poll() is not None
+                return not doomed.is_alive()
 
             await until(has_died, within=60)
         assert await facility.has_status(f"/clearances/{clearance}", "Expired")

@@ -23,13 +23,14 @@ from tests.conftest import ONE_PARTITION
 from tests.support.api.rest_beamline import beamline
 from tests.support.forked_commands import forked_command
 from tests.support.infrastructure.model_server import ModelServer, OpenAi, ReceivedRequest
+from tests.support.seeds import SEED
 from tests.support.service import Api, running_api
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.agent_stack import DEBRIEFER, DRAFTER
 
-RIVALS = int(os.environ.get("RIVAL_AGENTS", "3"))
-RUNS = int(os.environ.get("RIVAL_RUNS", "4"))
+RIVALS = int(os.environ.get("RIVAL_AGENTS", "2"))
+RUNS = int(os.environ.get("RIVAL_RUNS", "2"))
 KILLS = int(os.environ.get("RIVAL_KILLS", "1"))
 TASKS = (DEBRIEF, DRAFT)
 NARRATIVE = "The scan was ended for a fault. " + "It was ended before its plan was carried out. " * 3
@@ -57,6 +58,7 @@ class Workers:
         self._environment = environment
         self._numbers = itertools.count()
         self._running = ExitStack()
+        self._chance = random.Random(SEED)
         self._processes = [self._start_worker() for _ in range(2)]
 
     def _start_worker(self) -> ForkServerProcess:
@@ -65,7 +67,7 @@ class Workers:
         return self._running.enter_context(forked_command(("worker",), self._environment, *paths))
 
     def kill_one(self) -> None:
-        victim = random.randrange(len(self._processes))
+        victim = self._chance.randrange(len(self._processes))
         self._processes[victim].kill()
         self._processes[victim].join()
         self._processes[victim] = self._start_worker()

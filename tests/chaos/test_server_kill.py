@@ -4,9 +4,8 @@ import asyncio
 import os
 import signal
 import socket
-import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from baton.domain.operation.procedure.procedure import ProcedureConducted, Proce
 from baton.infrastructure.plugins import ActionRegistry
 from baton.infrastructure.postgres.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST
+from tests.support.forked_commands import forked_command
 from tests.support.service import running_api
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
@@ -124,47 +124,35 @@ async def wait_for_writes(stack: ConductStack, *writes: tuple[str, Any]) -> None
 
 async def wait_for_result(stack: ConductStack, id: UUID, status: ProcedureStatus) -> ConductResult:
     """What came of the conduct, which leaves the procedure so."""
-
-    async def is_over() -> bool:
-        return (await stack.procedure(id)).live_conduct_id is None
-
-    await until(is_over, 60)
+    await stack.wait_until_over(id)
     assert (await stack.procedure(id)).status is status
     (result,) = [event.result for event in await stack.events(id) if isinstance(event, ProcedureConducted)]
     return result
 
 
-@asynccontextmanager
-async def running_api_process(settings: Mapping[str, str]) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """The API as a process of its own, and where it is."""
-    program = [sys.executable, "-m", "baton.cli", "api", "--port=0"]
-    process = await asyncio.create_subprocess_exec(
-        *program, env=clean_environment(**settings), stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None
-        yield process, (await process.stdout.readline()).decode().split()[-1]
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
 async def test_a_conduct_goes_on_without_the_api_and_a_repeat_attaches_to_it(
-    database_url: str, temporal: EmbeddedTemporal
+    database_url: str, temporal: EmbeddedTemporal, tmp_path: Path
 ) -> None:
     settings = {"database_url": database_url, "temporal_address": temporal.address}
     async with open_conduct_stack(**settings, **SIGNALS) as stack:
         id = await stack.register_procedure()
         asked = {"steps": [setpoint("a", 1), gate_check("first gate"), setpoint("a", 2)], "wait": 60}
         sent = {"url": f"/procedures/{id}/conduct", "json": asked, "headers": {"Idempotency-Key": "once"}, "timeout": 70}
-        environment = {name.upper(): value for name, value in settings.items()}
-        async with running_api_process(environment) as (api, url), httpx.AsyncClient(base_url=url, verify=False) as client:
-            waiting = asyncio.create_task(client.post(**sent))
-            await wait_for_writes(stack, ("a", 1))
-            api.kill()
-            with pytest.raises(httpx.TransportError):
-                await waiting
+        environment = clean_environment(**{name.upper(): value for name, value in settings.items()})
+        output, log = tmp_path / "api.out", tmp_path / "api.log"
+        with forked_command(("api", "--port=0"), environment, output, log) as api:
+
+            def read_output() -> str:
+                assert api.is_alive(), log.read_text()
+                return output.read_text() if output.exists() else ""
+
+            said = await until(read_output)
+            async with httpx.AsyncClient(base_url=said.split()[-1], verify=False) as client:
+                waiting = asyncio.create_task(client.post(**sent))
+                await wait_for_writes(stack, ("a", 1))
+                api.kill()
+                with pytest.raises(httpx.TransportError):
+                    await waiting
         await stack.plant.write("first gate", 1)
         async with running_api(projecting=False, **settings) as another:
             answer = await another.client.post(**sent)

@@ -37,7 +37,7 @@ def running_worker(
         yield process
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 async def is_leading(connection: Connection) -> bool:
@@ -56,13 +56,13 @@ async def test_a_worker_whose_lines_nobody_reads_leads_again_after_it_lost_its_s
         with running_worker(database_url, temporal, None if closed_at_start else writing) as process:
             os.close(writing)
             os.close(reading)
-            await until(lambda: is_leading(connection), 60)
+            await until(lambda: is_leading(connection))
             await connection.execute(LOSE_SESSIONS)
-            await until(lambda: is_troubled(connection), 30)
-            await until(lambda: is_leading(connection), 30)
+            await until(lambda: is_troubled(connection))
+            await until(lambda: is_leading(connection))
             assert process.poll() is None
             await until(lambda: drops_lines(connection))
-            await until(lambda: is_said(connection, "reactions was started again"), 30)
+            await until(lambda: is_said(connection, "reactions was started again"))
             assert await is_said(connection, f"worker {process.pid} on ")
 
 
@@ -85,7 +85,7 @@ async def test_a_worker_that_does_not_lead_is_told_from_none(
         await connection.execute("SELECT pg_advisory_lock(%s)", (LEADERS["reactions"],))
         settings = clean_environment(DATABASE_URL=database_url, TEMPORAL_ADDRESS=temporal.address)
         with forked_command(("worker",), settings, tmp_path / "out", tmp_path / "log") as process:
-            await until(lambda: running_processes(connection), 60)
+            await until(lambda: running_processes(connection))
             remedy = await remedy_for_unled(connection, "reactions")
         assert remedy.startswith(f"worker {process.pid} on ")
         assert "runs and does not lead, so look again in a moment" in remedy

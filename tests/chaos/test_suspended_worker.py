@@ -3,16 +3,15 @@
 What reaches the plant is noted by a Channel Access server in a process of its own. SUSPENSIONS=100 suspends a hundred steps.
 """
 
-import asyncio
 import itertools
 import json
 import os
 import signal
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,13 +23,15 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.procedure.endings import TruncateProcedure
 from baton.domain.operation.procedure.procedure import ProcedureStatus
-from tests.support.chaos.suspended_worker import SuspensionPoint
+from tests.support.chaos.suspended_worker import SuspensionPoint, run_suspended_worker
+from tests.support.forked_commands import forked_process
 from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import action, setpoint
 
+WANTED = int(os.environ.get("SUSPENSIONS", "0"))
 TIMEOUT_SECONDS = 120.0
 SLEEPER, OTHER = "sleeper", "other"
 BEFORE = "before"
@@ -83,14 +84,18 @@ PLACES = {"first": 0, "middle": STRETCH // 2, "last": STRETCH - 1}
 
 def case_rounds() -> Iterator[list[Suspended]]:
     """The steps to suspend, as many at a time as one worker has at hand."""
-    wanted = int(os.environ.get("SUSPENSIONS", "0"))
-    if not wanted:
-        yield TRUNCATED + TAKEN_OVER
-        return
+    wanted = WANTED or len(TRUNCATED) + len(TAKEN_OVER)
     everything = itertools.cycle([*TRUNCATED, *TAKEN_OVER])
     while wanted > 0:
         yield list(itertools.islice(everything, min(wanted, len(TRUNCATED) + len(TAKEN_OVER))))
         wanted -= len(TRUNCATED) + len(TAKEN_OVER)
+
+
+def stretch_cases() -> list[tuple[tuple[str, int], SuspensionPoint]]:
+    """Places in a stretch, each with a point of its step; each with each where many are suspended."""
+    if WANTED:
+        return list(itertools.product(PLACES.items(), SETPOINT_POINTS))
+    return list(zip(itertools.cycle(PLACES.items()), SETPOINT_POINTS, strict=False))
 
 
 @pytest.fixture
@@ -103,48 +108,43 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[EpicsServer]:
         yield server
 
 
-class Process:
+class SuspendableWorker:
     """A worker in a process of its own, and what it says."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(self, process: ForkServerProcess, output: Path, log: Path) -> None:
         self._process = process
+        self._output = output
         self._log = log
 
     async def wait_for(self, word: str) -> float:
         """Wait for a word, and return the time that comes with it."""
-        assert self._process.stdout is not None
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while True:
-                line = (await self._process.stdout.readline()).decode().split()
-                assert line, f"the worker ended by itself: {self._log.read_text()}"
-                if line[0] == word:
-                    return float(line[1]) if len(line) > 1 else 0.0
+
+        def said_time() -> str | None:
+            assert self._process.is_alive(), f"the worker ended by itself: {self._log.read_text()}"
+            lines = self._output.read_text().splitlines() if self._output.exists() else []
+            return next((line.split()[1] for line in lines if line.startswith(word)), None)
+
+        return float(await until(said_time, TIMEOUT_SECONDS))
 
     def wake(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGCONT)
 
-    async def kill(self) -> None:
+    def kill(self) -> None:
         self._process.kill()
-        await self._process.wait()
+        self._process.join()
 
 
-@asynccontextmanager
-async def running_worker(
+@contextmanager
+def running_worker(
     name: str, plan: dict[str, str], directory: Path, environment: dict[str, str]
-) -> AsyncIterator[Process]:
+) -> Iterator[SuspendableWorker]:
     """A worker whose conducts are suspended as planned; by its name the plant knows it."""
-    (path := directory / f"{name}.json").write_text(json.dumps(plan))
-    program = [sys.executable, "-m", "tests.support.chaos.suspended_worker", str(path)]
-    with (log := directory / f"{name}.log").open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(
-            *program, env={**environment, "LOGNAME": name}, stdout=asyncio.subprocess.PIPE, stderr=errors
-        )
-    try:
-        yield Process(process, log)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    output, log = directory / f"{name}.out", directory / f"{name}.log"
+    output.unlink(missing_ok=True)
+    given = (run_suspended_worker, (json.dumps(plan),), {**environment, "LOGNAME": name}, output, log)
+    with forked_process(*given) as process:
+        yield SuspendableWorker(process, output, log)
 
 
 @pytest.mark.timeout(1200)
@@ -171,7 +171,7 @@ async def test_a_stretch_goes_on_where_its_worker_was_lost_and_only_what_was_und
     environment, plan, stretches = worker_environment(database_url, temporal), {}, {}
     async with open_conduct_stack(database_url, temporal.address) as stack:
         await stack.stop_worker()
-        for (place, index), point in itertools.product(PLACES.items(), SETPOINT_POINTS):
+        for (place, index), point in stretch_cases():
             signals = [f"{end}:{place}:{point.name}:{number}" for number in range(STRETCH)]
             for signal_name in signals:
                 plant.tell("set", address=signal_name, value=0)
@@ -179,11 +179,11 @@ async def test_a_stretch_goes_on_where_its_worker_was_lost_and_only_what_was_und
             await stack.do(ConductProcedure(wait=0), procedure_id)
             plan[signals[index]] = point.value
             stretches[procedure_id] = (index, signals)
-        async with running_worker(SLEEPER, plan, tmp_path, environment) as sleeper:
+        with running_worker(SLEEPER, plan, tmp_path, environment) as sleeper:
             stopped_at = await sleeper.wait_for("stopped")
             if end == "killed":
-                await sleeper.kill()
-            async with running_worker(OTHER, {}, tmp_path, environment):
+                sleeper.kill()
+            with running_worker(OTHER, {}, tmp_path, environment):
                 await until(lambda: are_all_over(stack, list(stretches)), TIMEOUT_SECONDS)
             over_at = boot_time()
             if end == "suspended":
@@ -222,12 +222,12 @@ async def suspend(
         conducts[signal_name] = await stack.register_from_recipe(*case.steps(signal_name))
         await stack.do(ConductProcedure(wait=0), conducts[signal_name])
     plan = {signal_name: case.point.value for signal_name, case in named.items()}
-    async with running_worker(SLEEPER, plan, directory, environment) as sleeper:
+    with running_worker(SLEEPER, plan, directory, environment) as sleeper:
         stopped_at = await sleeper.wait_for("stopped")
         for signal_name, case in named.items():
             if not case.taken_over:
                 await truncate(stack, conducts[signal_name])
-        async with running_worker(OTHER, {}, directory, environment):
+        with running_worker(OTHER, {}, directory, environment):
             await until(lambda: are_all_over(stack, list(conducts.values())), TIMEOUT_SECONDS)
         await until(lambda: boot_time() - stopped_at > STOP_AFTER_SECONDS)
         woken_at = boot_time()

@@ -37,7 +37,7 @@ from tests.support.chaos.crash_moments import (
     StepInQuestion,
     chosen_cases,
 )
-from tests.support.chaos.worker_kills import ADVICE, KilledConduct, WorkerKills, open_worker_kills
+from tests.support.chaos.worker_kills import ADVICE, CHECK_SECONDS, KilledConduct, WorkerKills, open_worker_kills
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, open_conduct_stack
 from tests.support.workflows.step_json import setpoint
@@ -73,11 +73,7 @@ async def test_a_conduct_that_no_worker_took_up_in_time_is_aborted_untouched(
 
         await until(is_too_late)
         await stack.start_worker()
-
-        async def is_given_up() -> bool:
-            return (await stack.procedure(id)).live_conduct_id is None
-
-        await until(is_given_up)
+        await stack.wait_until_over(id)
         (ended,) = [event.result for event in await stack.events(id) if isinstance(event, ProcedureConducted)]
         assert ended.failure is not None
         assert (ended.failure.target, ended.failure.error_class) == ("start", "ConductStartExpired")
@@ -173,7 +169,7 @@ def ledger_differences(case: CrashCase, rows: Sequence[Row]) -> Iterator[str]:
     unknown = [row["error_class"] for row in rows if row.get("error_class") in UNREPEATED.values()]
     yield from difference("unknown outcomes", unknown, [UNREPEATED[case.kind]] if case.loses_the_outcome else [])
     if case.kind is StepInQuestion.UNMET_CHECK and case.moment.call == "begin":
-        waited = [row["waited"] < 1 for row in rows if "waited" in row]
+        waited = [row["waited"] < CHECK_SECONDS for row in rows if "waited" in row]
         yield from difference("whether the check kept its deadline", waited, [True])
 
 

@@ -13,10 +13,12 @@ import pytest
 
 import baton
 from baton.cli.daily import completion
+from baton.client.index import OPERATIONS, REFUSALS
 from baton.domain.contexts import REGISTRY
 from tests.support.cli.daily_service import PLAN, RECIPE, UNIT, DailyService
 from tests.support.forked_commands import run_command
 from tests.support.stack import clean_environment, run_baton
+from tests.support.tables import for_each
 
 
 async def completions(daily: DailyService, *words: str, shell: str = "bash") -> list[str]:
@@ -69,12 +71,14 @@ async def test_a_completion_gives_up_in_time(daily_service: DailyService, monkey
     assert completion.listed_names({"url": "file:///etc"}, "/plans", "") == []
 
 
-@pytest.mark.parametrize("shell", completion.SHELLS)
+@for_each("shell", completion.SHELLS)
+@pytest.mark.server
 def test_the_script_of_a_shell_is_printed(shell: str) -> None:
     done = run_baton("completion", shell)
     assert (done.returncode, f"_BATON_COMPLETE=complete_{shell}" in done.stdout) == (0, True)
 
 
+@pytest.mark.server
 def test_a_shell_that_is_not_known_is_refused() -> None:
     done = run_baton("completion", "csh")
     assert (done.returncode, done.stderr) == (
@@ -83,6 +87,7 @@ def test_a_shell_that_is_not_known_is_refused() -> None:
     )
 
 
+@pytest.mark.server
 def test_where_names_the_line_of_every_operation_and_refusal() -> None:
     document = json.loads(run_baton("where", "hold_run", "--json").stdout)
     path, line = document["source"].split(":")
@@ -99,17 +104,20 @@ def test_where_names_the_line_of_every_operation_and_refusal() -> None:
 def test_where_knows_every_operation() -> None:
     from baton.cli.daily.calls import operation_document, refusal_document
 
-    for operation in REGISTRY:
+    assert OPERATIONS.keys() == REGISTRY.operations.keys()
+    for operation in OPERATIONS.values():
         assert operation_document(operation)["source"], operation.name
-    for code in {one.__name__: one for operation in REGISTRY for one in operation.refusals}.values():
-        assert refusal_document([code])["sources"], code
+    for code in {one.__name__ for operation in REGISTRY for one in operation.refusals}:
+        assert refusal_document(REFUSALS[code])["sources"], code
 
 
+@pytest.mark.server
 def test_the_version_is_printed() -> None:
     done = run_baton("--version")
     assert (done.returncode, done.stdout) == (0, f"{baton.__version__}\n")
 
 
+@pytest.mark.server
 def test_help_loads_neither_the_domain_nor_a_server() -> None:
     program = (
         "import sys; import baton.cli.main; "
@@ -120,6 +128,7 @@ def test_help_loads_neither_the_domain_nor_a_server() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.server
 def test_every_command_explains_itself() -> None:
     listed = run_baton("--help").stdout
     commands = re.findall(r"^│ ([a-z][a-z-]+) ", listed, re.MULTILINE)

@@ -48,7 +48,7 @@ def sheet(directory: Path, text: str) -> str:
 async def waiting_items(daily: DailyService, queue: str = QUEUE) -> list[dict[str, Any]]:
     async with AsyncBaton(daily.url) as client:
         view = await client.get_queue(queue)
-    items: list[dict[str, Any]] = view.model_dump(mode="json")["items"]
+    items: list[dict[str, Any]] = view.to_dict()["items"]
     return items
 
 

@@ -186,6 +186,7 @@ def test_a_provider_that_is_asked_too_often_is_asked_less_often(device_issuer: D
     assert pauses == [0, 0, 5, 10]
 
 
+@pytest.mark.server
 async def test_profiles_are_added_used_listed_and_removed(baton: Callable[..., Any], tmp_path: Path) -> None:
     assert (await baton("profile", "ls")).stdout == "There are no profiles; add one with `baton profile add NAME URL`.\n"
     for name in ("bl7", "test"):

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from baton.client import AsyncBaton, Baton
-from baton.domain.equipment.asset import AssetTier
-from baton.domain.operation.conduct.results import RunConductResult
-from baton.domain.run.start import Preflight
+from baton.client.operations import Preflight, RunConductResult
 
 EXPOSURE = {"type": "number", "minimum": 0.001, "unit": {"system": "udunits", "code": "s"}}
 PARAMETERS = {
@@ -35,7 +33,7 @@ def build_beamline(b: Baton, mark: str, monitor: Baton) -> BuiltBeamline:
     facility = next(iter(b.facilities.list(code="facility")))
     hutch_id = b.register_enclosure(name=f"Hutch {mark}", facility_code="facility").enclosure_id
     unit_id = b.register_asset(
-        name=f"Beamline {mark}", tier=AssetTier.UNIT, facility_code="facility", located_in_enclosure_id=hutch_id
+        name=f"Beamline {mark}", tier="Unit", facility_code="facility", located_in_enclosure_id=hutch_id
     ).asset_id
     stage_id = b.register_asset(name=f"Stage {mark}", tier="Device", parent_id=unit_id).asset_id
     b.activate_asset(stage_id)

@@ -12,12 +12,9 @@ from rich.console import Console
 
 from baton.client import AsyncBaton, Baton
 from baton.client.launching import RecipeChoiceError
-from baton.client.operations import AsyncRunThing
+from baton.client.operations import AsyncRunThing, ConductView, EndFrame, RunConductView, StepFrame
+from baton.client.refusals import Refusal
 from baton.client.watching import NothingToWatchError
-from baton.domain.operation.conduct.frames import EndFrame, StepFrame
-from baton.domain.operation.conduct.views import ConductView
-from baton.domain.run.conduct import RunConductView
-from baton.domain.shared.refusals import Refusal
 from tests.client.program import BuiltBeamline, look_around, scan
 from tests.support.waiting import until
 from tests.support.workflows.conduct_service import PAUSE, ConductService

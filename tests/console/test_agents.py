@@ -7,10 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.console.page_text import card
 from tests.support.console.staff import ADMIN, ENFORCED, Person, employ
-from tests.support.databases import fresh_database
 from tests.support.domain.caution_proposals import TITLE, proposal_fields
 from tests.support.service import Api, running_api
 
@@ -29,22 +28,21 @@ class Crew:
 
 
 @pytest.fixture(scope="module")
-async def crew(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Crew]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, **ENFORCED) as api:
-            keeper = await employ(api, "Ines Keeper", sets=("all",))
-            guest = await employ(api, "Gil Guest", sets=("queries",))
-            agent_id = await define_agent(keeper.api)
-            drafter = {"permitted_principal_ids": [agent_id], "permitted_commands": ["RegisterDecision"]}
-            place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
-            await api.acting_as(ADMIN).create("/policies", {"name": "Drafts", **place, **drafter})
-            station = await keeper.api.create("/assets", {"name": "Stage", "tier": "Unit", "facility_code": "facility"})
-            proposed = proposal_fields("ProposeNotice", UUID(station))
-            reasoned = {"decided_by": agent_id, **proposed, "reasoning": LONG}
-            proposal_id = await api.acting_as(agent_id).create("/decisions", reasoned)
-            budget = {"monthly_cost_cap": 40.0, "daily_token_cap": 200_000}
-            position = await keeper.api.execute(f"/agents/{agent_id}/update-budget", budget)
-            yield Crew(keeper, guest, agent_id, proposal_id, position)
+async def crew(module_database: str) -> AsyncIterator[Crew]:
+    async with running_api(module_database, **ENFORCED) as api:
+        keeper = await employ(api, "Ines Keeper", sets=("all",))
+        guest = await employ(api, "Gil Guest", sets=("queries",))
+        agent_id = await define_agent(keeper.api)
+        drafter = {"permitted_principal_ids": [agent_id], "permitted_commands": ["RegisterDecision"]}
+        place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+        await api.acting_as(ADMIN).create("/policies", {"name": "Drafts", **place, **drafter})
+        station = await keeper.api.create("/assets", {"name": "Stage", "tier": "Unit", "facility_code": "facility"})
+        proposed = proposal_fields("ProposeNotice", UUID(station))
+        reasoned = {"decided_by": agent_id, **proposed, "reasoning": LONG}
+        proposal_id = await api.acting_as(agent_id).create("/decisions", reasoned)
+        budget = {"monthly_cost_cap": 40.0, "daily_token_cap": 200_000}
+        position = await keeper.api.execute(f"/agents/{agent_id}/update-budget", budget)
+        yield Crew(keeper, guest, agent_id, proposal_id, position)
 
 
 async def define_agent(api: Api) -> str:
@@ -55,11 +53,6 @@ async def define_agent(api: Api) -> str:
     await api.execute(f"/agents/{agent_id}/version")
     await api.execute(f"/agents/{agent_id}/tools/grant", {"tool_name": "get_run"})
     return agent_id
-
-
-def card(page: str, name: str) -> str:
-    """Return the part of the page about one agent."""
-    return next(part for part in re.findall(r"<article.*?</article>", page) if f">{name}</a>" in part)
 
 
 async def test_an_agent_shows_what_it_thinks_with_may_spend_and_decided(crew: Crew) -> None:

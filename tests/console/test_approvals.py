@@ -11,14 +11,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.pages.approvals import describe_approvers, json_of, shown_request
 from baton.console.verbs import proposal_label
 from tests.support.api.approval_service import DECIDING, ApprovalService, open_approval_service
 from tests.support.api.mcp_clients import agent
 from tests.support.console.live_frames import open_stream
 from tests.support.console.page_source import PageSource
-from tests.support.databases import fresh_database
 from tests.support.service import Api
 from tests.support.waiting import until
 
@@ -26,13 +24,12 @@ SEEING = ("GetActor", "ListActors", "ListWaiting", "GetPolicy", "ListPolicies")
 
 
 @pytest.fixture(scope="module")
-async def service(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[ApprovalService]:
-    with fresh_database(postgres, template) as url:
-        async with open_approval_service(url) as service:
-            everybody = (service.proposer, service.approver, service.bystander, service.powerless)
-            people = [service.id_of(one) for one in everybody]
-            await service.define_policy("Seeing who and what", people, list(SEEING))
-            yield service
+async def service(module_database: str) -> AsyncIterator[ApprovalService]:
+    async with open_approval_service(module_database) as service:
+        everybody = (service.proposer, service.approver, service.bystander, service.powerless)
+        people = [service.id_of(one) for one in everybody]
+        await service.define_policy("Seeing who and what", people, list(SEEING))
+        yield service
 
 
 async def see(api: Api, path: str, after: dict[str, Any] | None = None, **query: str) -> str:

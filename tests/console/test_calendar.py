@@ -13,12 +13,11 @@ import pytest
 from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.day_picture import MOST_MARKS, DayRow, beginning_of, day_picture
 from baton.domain.operation.schedule.schedule import RecordScheduleFiringRefusal
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
+from tests.support.console.page_text import card
 from tests.support.console.staff import ADMIN, ENFORCED, Person, employ
-from tests.support.databases import fresh_database
 from tests.support.service import running_api
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -43,23 +42,17 @@ class Office:
 
 
 @pytest.fixture(scope="module")
-async def office(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Office]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, **ENFORCED, facility_time_zone="Europe/Berlin") as api:
-            planner = await employ(api, "Ines Planner", sets=("all",))
-            guest = await employ(api, "Gil Guest", sets=("queries",))
-            shapes = {"code": "baton.capability.darks", "executor_shapes": ["PROCEDURE"], "required_affordances": []}
-            capability = await planner.api.create("/capabilities", {"name": "Darks", **shapes})
-            recipe = {"name": "Darks", "capability_id": capability, "steps": STEPS}
-            grant = {"name": "Users", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
-            held = {"permitted_principal_ids": [], "permitted_commands": ["GetVisit"]}
-            policy_id = await api.acting_as(ADMIN).create("/policies", {**grant, **held})
-            yield Office(planner, guest, await planner.api.create("/recipes", recipe), policy_id)
-
-
-def card(page: str, name: str) -> str:
-    """Return the part of the page about one schedule or visit."""
-    return next(part for part in re.findall(r"<article.*?</article>", page) if f">{name}</a>" in part)
+async def office(module_database: str) -> AsyncIterator[Office]:
+    async with running_api(module_database, **ENFORCED, facility_time_zone="Europe/Berlin") as api:
+        planner = await employ(api, "Ines Planner", sets=("all",))
+        guest = await employ(api, "Gil Guest", sets=("queries",))
+        shapes = {"code": "baton.capability.darks", "executor_shapes": ["PROCEDURE"], "required_affordances": []}
+        capability = await planner.api.create("/capabilities", {"name": "Darks", **shapes})
+        recipe = {"name": "Darks", "capability_id": capability, "steps": STEPS}
+        grant = {"name": "Users", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+        held = {"permitted_principal_ids": [], "permitted_commands": ["GetVisit"]}
+        policy_id = await api.acting_as(ADMIN).create("/policies", {**grant, **held})
+        yield Office(planner, guest, await planner.api.create("/recipes", recipe), policy_id)
 
 
 async def test_a_schedule_shows_when_it_fires_for_whom_and_its_verbs(office: Office) -> None:

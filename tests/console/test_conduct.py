@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support.api.command_states import procedure_to_resolve
+from tests.support.api.operation_states import bring_into_state
 from tests.support.console.page_source import PageSource
 from tests.support.console.page_text import text_of
 from tests.support.domain.conducts import BY_CALLER
@@ -151,7 +151,7 @@ async def test_a_search_that_waits_shows_its_question_and_the_evidence(conduct_s
 
 async def test_a_step_of_which_nobody_knows_asks_a_person_to_say(conduct_service: ConductService) -> None:
     ids: dict[str, str] = {}
-    await procedure_to_resolve(conduct_service.api, ids)
+    await bring_into_state(conduct_service.api, "resolve_procedure_step", ids)
     html = await page_of(conduct_service.operator, ids["procedure_id"])
     assert "Nobody knows whether step 1 was done." in text_of(html)
     for label, outcome in (("It was done", "done"), ("It was not done", "not_done")):

@@ -10,14 +10,12 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.contexts import REGISTRY
 from tests.support.api.data_products import register_copy
 from tests.support.api.data_story import DataStory, tell_data_story
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.page_source import PageSource
 from tests.support.console.page_text import text_of
-from tests.support.databases import fresh_database
 from tests.support.infrastructure.pictures import pixels_of, write_array
 from tests.support.service import Api, running_api
 
@@ -46,25 +44,22 @@ class Archive:
 
 
 @pytest.fixture(scope="module")
-async def archive(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Archive]:
+async def archive(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Archive]:
     root = tmp_path_factory.mktemp("data")
-    with fresh_database(postgres, template) as url:
-        async with running_api(url) as api:
-            story = await tell_data_story(api)
-        admin = str(uuid4())
-        enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin, "data_roots": (root,)}
-        async with running_api(url, **enforced) as api:
-            boss = api.acting_as(admin)
-            everything = sorted({operation.command_name for operation in REGISTRY})
-            people = [await boss.create("/actors", {"name": name}) for name in ("Curator", "Reader")]
-            for person, commands in zip(people, (everything, READER), strict=True):
-                grant = {"name": f"Grant of {person}", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
-                permitted = {"permitted_principal_ids": [person], "permitted_commands": commands}
-                await boss.create("/policies", {**grant, **permitted})
-            curator, reader, stranger = (api.acting_as(person) for person in (*people, uuid4()))
-            yield Archive(story, root, curator, reader, stranger)
+    async with running_api(module_database) as api:
+        story = await tell_data_story(api)
+    admin = str(uuid4())
+    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin, "data_roots": (root,)}
+    async with running_api(module_database, **enforced) as api:
+        boss = api.acting_as(admin)
+        everything = sorted({operation.command_name for operation in REGISTRY})
+        people = [await boss.create("/actors", {"name": name}) for name in ("Curator", "Reader")]
+        for person, commands in zip(people, (everything, READER), strict=True):
+            grant = {"name": f"Grant of {person}", "conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP}
+            permitted = {"permitted_principal_ids": [person], "permitted_commands": commands}
+            await boss.create("/policies", {**grant, **permitted})
+        curator, reader, stranger = (api.acting_as(person) for person in (*people, uuid4()))
+        yield Archive(story, root, curator, reader, stranger)
 
 
 async def test_the_newest_datasets_stand_first_beside_what_needs_a_check(archive: Archive) -> None:

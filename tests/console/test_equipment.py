@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.pages import equipment
 from baton.console.pages.asset import signal_addresses, signal_row, value_text
 from baton.console.pages.asset_settings import difference
@@ -17,7 +16,6 @@ from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.api.samples import DIALECT, placement_in
 from tests.support.console.page_source import PageSource
 from tests.support.console.page_text import text_of
-from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
 from tests.support.tables import for_each
 
@@ -63,31 +61,28 @@ class House:
 
 
 @pytest.fixture(scope="module")
-async def house(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[House]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url) as api:
-            line = await beamline(api)
-            stage = f"/assets/{line.rotary_id}"
-            family = {"name": "Precise stages", "affordances": ["Rotatable"], "settings_schema": SCHEMA}
-            family_id = await api.create("/families", family)
-            await api.execute(f"{stage}/add-family", {"family_id": family_id})
-            await api.request("PATCH", f"{stage}/settings", json={"settings_patch": STORED})
-            await api.execute(f"{stage}/add-alternate-identifier", {"kind": "EPICS_PV", "value": "lum:rot"})
-            centre = {"target_id": line.rotary_id, "quantity": "rotation_center"}
-            calibration = await api.create(
-                "/calibrations", {**centre, "operating_point": {"energy": 25, "optics_config": "5x"}}
-            )
-            source = {"kind": "Asserted", "asserted_by": await api.create("/actors", {"name": "Mira Okafor"})}
-            measured = {"value": {"center": 1024.5}, "status": "Verified", "source": source}
-            await api.create(f"/calibrations/{calibration}/revisions", measured)
-            warning = {"category": "Wear", "severity": "Warning", "text": "It creaks.", "workaround": "Listen.", "tags": []}
-            await api.create("/cautions", {"target": {"kind": "Asset", "id": line.rotary_id}, **warning})
-            await line.start_run(subject_id=line.subject_id)
-            frame = await api.create("/frames", {"name": "Beam centreline"})
-            slot = {"slot_code": "B-SAMPLE-01", "placement": placement_in(frame, z=31400.0, tol_x=0.05)}
-            await api.execute(f"/mounts/{await api.create('/mounts', slot)}/install", {"asset_id": line.rotary_id})
-            position = await api.execute(f"{stage}/degrade", {"reason": "runout above 1 micron"})
-            yield House(api, line, family_id, position)
+async def house(module_database: str) -> AsyncIterator[House]:
+    async with running_api(module_database) as api:
+        line = await beamline(api)
+        stage = f"/assets/{line.rotary_id}"
+        family = {"name": "Precise stages", "affordances": ["Rotatable"], "settings_schema": SCHEMA}
+        family_id = await api.create("/families", family)
+        await api.execute(f"{stage}/add-family", {"family_id": family_id})
+        await api.request("PATCH", f"{stage}/settings", json={"settings_patch": STORED})
+        await api.execute(f"{stage}/add-alternate-identifier", {"kind": "EPICS_PV", "value": "lum:rot"})
+        centre = {"target_id": line.rotary_id, "quantity": "rotation_center"}
+        calibration = await api.create("/calibrations", {**centre, "operating_point": {"energy": 25, "optics_config": "5x"}})
+        source = {"kind": "Asserted", "asserted_by": await api.create("/actors", {"name": "Mira Okafor"})}
+        measured = {"value": {"center": 1024.5}, "status": "Verified", "source": source}
+        await api.create(f"/calibrations/{calibration}/revisions", measured)
+        warning = {"category": "Wear", "severity": "Warning", "text": "It creaks.", "workaround": "Listen.", "tags": []}
+        await api.create("/cautions", {"target": {"kind": "Asset", "id": line.rotary_id}, **warning})
+        await line.start_run(subject_id=line.subject_id)
+        frame = await api.create("/frames", {"name": "Beam centreline"})
+        slot = {"slot_code": "B-SAMPLE-01", "placement": placement_in(frame, z=31400.0, tol_x=0.05)}
+        await api.execute(f"/mounts/{await api.create('/mounts', slot)}/install", {"asset_id": line.rotary_id})
+        position = await api.execute(f"{stage}/degrade", {"reason": "runout above 1 micron"})
+        yield House(api, line, family_id, position)
 
 
 def rows_of(html: str) -> dict[str, str]:

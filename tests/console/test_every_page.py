@@ -4,11 +4,13 @@ whether an id exists, and is live for all who may see the same."""
 import ast
 import asyncio
 import inspect
-import json
 import re
+import sys
 import textwrap
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -18,9 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from baton.api.http import Request
 from baton.application.caller import Caller
-from baton.cli.embedded.postgres import EmbeddedPostgres
-from baton.console import live, pages
+from baton.console import console, live, pages  # noqa: F401  # every page declares itself
 from baton.console.console import Console
 from baton.console.desk import Desk
 from baton.console.forms import input_schema
@@ -31,14 +33,17 @@ from baton.console.sessions import SECRET, form_token
 from baton.domain.contexts import REGISTRY
 from baton.domain.kernel import Call, Query
 from baton.domain.registry import Operation
+from tests.conftest import EXAMPLES
 from tests.support.api.policy_service import PolicyService, open_policy_service
+from tests.support.console.live_frames import open_stream
 from tests.support.console.marked_names import WORD, MarkedApi
 from tests.support.console.page_source import PageSource
-from tests.support.databases import fresh_database
 from tests.support.service import Api
 from tests.support.tables import for_each
 
 ALL_PAGES = list(PAGES)
+ONE_OF_EACH_KIND = list({frozenset(one.load.__code__ for one in page.regions.values()): page for page in PAGES}.values())
+"""One page of those that are made by the same code."""
 COMMANDS = [operation for operation in REGISTRY if operation.kind == "command"]
 ONE_OF_EACH = list({operation.target: operation for operation in COMMANDS if operation.target}.values())
 """One command about each kind of thing: their forms look it up in the same way."""
@@ -50,30 +55,56 @@ PASSING = re.compile('<time .*?</time>|(?<=data-mark=")[^"]*')
 """What a live page shows otherwise after a moment: times, and what a form is judged anew by."""
 UNLIKE = re.compile('(?<=name="form_token" value=")[0-9a-f]+|(?<=name="_key" value=")[0-9a-f]+|(?<=<code>)[0-9a-f-]{36}')
 """What tells one rendering of a page from another: the tokens of its forms and the id of the request."""
-Answers = dict[str, httpx.Response]
+
+
+class WatchedQuery(dict[str, str]):
+    """The parameters of an address; notes which of them is read by which code, and on which page first."""
+
+    places: dict[tuple[str, CodeType], str]
+    path: str
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.places.setdefault((name, sys._getframe(1).f_code), self.path)
+        return super().get(name, default)
+
+    def __getitem__(self, name: str) -> str:
+        self.places.setdefault((name, sys._getframe(1).f_code), self.path)
+        return super().__getitem__(name)
+
+
+@dataclass(frozen=True)
+class ShownPages:
+    """Every page as the permitted and as a stranger were shown it, by its path, and the page that reads a parameter at each
+    place of the code."""
+
+    permitted: dict[str, httpx.Response]
+    stranger: dict[str, httpx.Response]
+    reads: dict[tuple[str, CodeType], str]
 
 
 @pytest.fixture(scope="module")
-async def service(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[PolicyService]:
+async def service(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyService]:
     """One of everything, under names that are an attack on pages."""
-    with fresh_database(postgres, template) as url:
-        async with open_policy_service(url, tmp_path_factory.mktemp("outbox"), MarkedApi.of) as service:
-            yield service
+    async with open_policy_service(module_database, tmp_path_factory.mktemp("outbox"), MarkedApi.of) as service:
+        yield service
 
 
 @pytest.fixture(scope="module")
-def seen_pages(service: PolicyService) -> Answers:
-    """Every page that was shown to the permitted, by its path."""
-    return {}
+async def shown_pages(service: PolicyService) -> ShownPages:
+    """Every page, asked for once by each."""
+    reads: dict[tuple[str, CodeType], str] = {}
+    query_of = console.query_of
 
+    def watched_query_of(request: Request) -> WatchedQuery:
+        query = WatchedQuery(query_of(request))
+        query.places, query.path = reads, request.scope["path"]
+        return query
 
-async def look_at(page: ConsolePage, service: PolicyService, seen_pages: Answers) -> httpx.Response:
-    """Return a page as the permitted see it, who ask for it once."""
-    if page.path not in seen_pages:
-        seen_pages[page.path] = await service.permitted.get(address(page.path, service.ids))
-    return seen_pages[page.path]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(console, "query_of", watched_query_of)
+        permitted = {page.path: await service.permitted.get(address(page.path, service.ids)) for page in ALL_PAGES}
+    stranger = {page.path: await service.stranger.get(address(page.path, service.ids)) for page in ALL_PAGES}
+    return ShownPages(permitted, stranger, reads)
 
 
 def address(path: str, ids: dict[str, str]) -> str:
@@ -109,9 +140,9 @@ def things_of(html: str, service: PolicyService) -> set[str]:
 
 @for_each("page", ALL_PAGES)
 async def test_the_permitted_see_what_there_is_on_an_orderly_page(
-    service: PolicyService, seen_pages: Answers, page: ConsolePage
+    service: PolicyService, shown_pages: ShownPages, page: ConsolePage
 ) -> None:
-    answer = await look_at(page, service, seen_pages)
+    answer = shown_pages.permitted[page.path]
     assert answer.status_code == 200, f"{page.path}: {answer.text[-2000:]}"
     assert_orderly(answer)
     if page.path not in SHOWING_NO_SAMPLE:
@@ -121,8 +152,10 @@ async def test_the_permitted_see_what_there_is_on_an_orderly_page(
 
 
 @for_each("page", ALL_PAGES)
-async def test_a_stranger_sees_nothing_but_which_permission_it_takes(service: PolicyService, page: ConsolePage) -> None:
-    answer = await service.stranger.get(address(page.path, service.ids))
+async def test_a_stranger_sees_nothing_but_which_permission_it_takes(
+    service: PolicyService, shown_pages: ShownPages, page: ConsolePage
+) -> None:
+    answer = shown_pages.stranger[page.path]
     assert answer.status_code in (200, 403), f"{page.path}: {answer.status_code}"
     assert_orderly(answer)
     assert WORD not in answer.text
@@ -133,9 +166,12 @@ async def test_a_stranger_sees_nothing_but_which_permission_it_takes(service: Po
 
 
 @for_each("path", [one.path for one in ALL_PAGES if one.placeholders] + READS)
-async def test_a_stranger_cannot_tell_whether_an_id_exists(service: PolicyService, path: str) -> None:
+async def test_a_stranger_cannot_tell_whether_an_id_exists(
+    service: PolicyService, shown_pages: ShownPages, path: str
+) -> None:
     nothing = unknown(service)
-    missing, existing = [await service.stranger.get(address(path, ids)) for ids in (nothing, service.ids)]
+    existing = shown_pages.stranger.get(path) or await service.stranger.get(address(path, service.ids))
+    missing = await service.stranger.get(address(path, nothing))
     assert missing.status_code == existing.status_code
     assert plain(missing.text, nothing, path) == plain(existing.text, service.ids, path)
     assert existing.status_code == 403 or path not in READS
@@ -152,26 +188,34 @@ async def test_what_a_page_hands_out_runs_nothing(service: PolicyService, path: 
         assert "<b onclick" not in answer.text
 
 
-@for_each("operation", COMMANDS)
-async def test_every_form_keeps_to_its_policy_and_tells_a_stranger_nothing(
-    service: PolicyService, operation: Operation
-) -> None:
-    path = f"/console/do/{operation.name}"
+def form_path(service: PolicyService, operation: Operation) -> str:
+    """Return the path of the form of a command about things on record, without their ids."""
     names = [name for name in (operation.target, *operation.path_fields) if name and name in service.ids]
-    if names:
-        path += "?" + "&".join(f"{name}={{{name}}}" for name in names)
-    permitted = await service.permitted.get(address(path, service.ids))
-    assert permitted.status_code == 200, permitted.text
-    assert_orderly(permitted)
-    existing = await service.stranger.get(address(path, service.ids))
-    assert WORD not in existing.text
-    assert things_of(existing.text, service) <= {service.ids[name] for name in names}
-    assert operation.command_name in existing.text
-    if operation in ONE_OF_EACH:
-        nothing = unknown(service)
-        missing = await service.stranger.get(address(path, nothing))
+    return f"/console/do/{operation.name}" + "?" * bool(names) + "&".join(f"{name}={{{name}}}" for name in names)
+
+
+@for_each("operation", COMMANDS)
+async def test_every_form_keeps_to_its_policy(service: PolicyService, operation: Operation) -> None:
+    answer = await service.permitted.get(address(form_path(service, operation), service.ids))
+    assert answer.status_code == 200, answer.text
+    assert_orderly(answer)
+
+
+@pytest.mark.parametrize(
+    "operations", [pytest.param(ONE_OF_EACH, id="one of each"), pytest.param(COMMANDS, id="all", marks=pytest.mark.soak)]
+)
+async def test_a_form_tells_a_stranger_nothing(service: PolicyService, operations: list[Operation]) -> None:
+    @for_each("operation", operations)
+    async def judge(operation: Operation) -> None:
+        path, nothing = form_path(service, operation), unknown(service)
+        existing, missing = [await service.stranger.get(address(path, ids)) for ids in (service.ids, nothing)]
+        assert WORD not in existing.text
+        assert things_of(existing.text, service) <= {service.ids[name] for name in re.findall(r"{(\w+)}", path)}
+        assert operation.command_name in existing.text
         assert existing.status_code == missing.status_code
         assert plain(existing.text, service.ids, path) == plain(missing.text, nothing, path)
+
+    await judge()
 
 
 async def test_a_command_that_a_stranger_sends_is_refused_beside_its_form(service: PolicyService) -> None:
@@ -241,17 +285,10 @@ def watch_shared_renderings(monkeypatch: pytest.MonkeyPatch) -> None:
 async def first_frames(api: Api, path: str, count: int) -> dict[str, str]:
     """Return the first frame of each region of a page, as its live stream sends them."""
     found: dict[str, str] = {}
-    asked = {"params": {"at": path}, "headers": api.headers}
-    async with asyncio.timeout(60), api.client.stream("GET", "/console/live", **asked) as answer:
-        assert answer.headers["content-type"] == "text/event-stream", path
-        lines = answer.aiter_lines()
-        async for line in lines:
-            if line in ("event: region", "event: trouble"):
-                frame = json.loads((await anext(lines)).removeprefix("data: "))
-                assert line == "event: region", f"{path} cannot be rendered"
-                found[frame["id"]] = frame["html"]
-            if len(found) == count:
-                break
+    async with open_stream(api, path) as frames:
+        while len(found) < count:
+            frame = await frames.next("region", unless="trouble")
+            found[frame["id"]] = frame["html"]
     return found
 
 
@@ -260,8 +297,12 @@ def is_other(html: str, shown: str) -> bool:
     return PASSING.sub("*", html) not in PASSING.sub("*", shown)
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [pytest.param(ONE_OF_EACH_KIND, id="one of each kind"), pytest.param(ALL_PAGES, id="all", marks=pytest.mark.soak)],
+)
 async def test_every_page_is_live_and_the_same_to_everybody_with_the_same_permissions(
-    service: PolicyService, seen_pages: Answers, monkeypatch: pytest.MonkeyPatch
+    service: PolicyService, shown_pages: ShownPages, chosen: Sequence[ConsolePage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everybody who may see the same shares one rendering: it may hold nothing of the person it was made for."""
     watch_shared_renderings(monkeypatch)
@@ -269,19 +310,19 @@ async def test_every_page_is_live_and_the_same_to_everybody_with_the_same_permis
     at_once = asyncio.Semaphore(50)
 
     async def look(page: ConsolePage) -> None:
-        path, shown = address(page.path, service.ids), (await look_at(page, service, seen_pages)).text
+        path, seen = address(page.path, service.ids), shown_pages.permitted[page.path].text
         async with at_once:
             frames = await first_frames(service.twin, path, len(page.regions))
             shared = {region.element_id for region in page.regions.values() if not region.personal}
-            if any(is_other(frames[name], shown) for name in shared):  # by the clock, perhaps, since it was shown
-                shown = (await service.permitted.get(path)).text
+            if any(is_other(frames[name], seen) for name in shared):  # by the clock, perhaps, since it was shown
+                seen = (await service.permitted.get(path)).text
         assert set(frames) == {region.element_id for region in page.regions.values()}
         for name, html in frames.items():
-            assert name not in shared or not is_other(html, shown), f"{page.path} is another one in {name} to somebody else"
+            assert name not in shared or not is_other(html, seen), f"{page.path} is another one in {name} to somebody else"
             assert list(PageSource.of(html).faults()) == []
             assert "form_token" not in html
 
-    looks = await asyncio.gather(*(look(page) for page in ALL_PAGES if page.regions), return_exceptions=True)
+    looks = await asyncio.gather(*(look(page) for page in chosen if page.regions), return_exceptions=True)
     assert not any(looks), [failure for failure in looks if failure is not None]
     assert not ASKED_WHO - OF_PERMISSIONS_ALONE
 
@@ -295,36 +336,44 @@ async def test_the_stream_of_a_stranger_tells_no_more_than_the_page(service: Pol
 
 ODD_TEXTS = ("", "-1", "²", "9" * 5000, "1000000000", "1e400", "nan", "{", "[]", "\0", "\r\n", "é", "../..", "//[", "Held")
 """What nobody means by a parameter or a field."""
+MOST_ALIKE = 8
+"""How many parameters that one place of the code reads are tried: among the first filters of a list is one of each type."""
 FURTHER = ["/console/live", "/console/{name}", "/console/static/{name}", "/console/do/{name}"]
 texts = st.sampled_from(ODD_TEXTS) | st.text(st.characters(codec="utf-8"), max_size=20)
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
-def parameters_of(page: ConsolePage) -> set[str]:
-    """Return the parameters that the module of a page reads."""
-    loaders = [*(region.load for region in page.regions.values()), page.load, page.name]
-    sources = {inspect.getsource(inspect.getmodule(load) or pages) for load in loaders if load is not None}
-    return {name for source in sources for name in re.findall(r'query(?:\.get)?[(\[]"(\w+)"', source)}
-
-
-def code_of(page: ConsolePage) -> frozenset[Any]:
-    """Return what tells pages apart that are made by different code."""
-    return frozenset(region.load.__code__ for region in page.regions.values())
-
-
 async def assert_no_failure(api: Api, path: str, query: dict[str, str]) -> None:
     answer = await api.get(path, **query)
-    assert answer.status_code < 500, answer.text[-1500:]
+    assert answer.status_code < 500, f"{path} {query}: {answer.text[-1500:]}"
 
 
-@for_each("page", {code_of(page): page for page in ALL_PAGES}.values())
-async def test_no_parameter_of_a_page_fails(service: PolicyService, page: ConsolePage) -> None:
-    for name in sorted(parameters_of(page)):
-        for text in ("²", "9" * 5000):
-            await assert_no_failure(service.permitted, address(page.path, service.ids), {name: text})
+@pytest.mark.parametrize(
+    ("most", "odd"),
+    [
+        pytest.param(MOST_ALIKE, ("²", "9" * 5000), id="of each kind"),
+        pytest.param(None, ODD_TEXTS, id="all", marks=[pytest.mark.soak, pytest.mark.timeout(1200)]),
+    ],
+)
+async def test_no_parameter_of_a_page_fails(
+    service: PolicyService, shown_pages: ShownPages, most: int | None, odd: Sequence[str]
+) -> None:
+    """What each place of the code reads is something that nobody means, on a page that it is for."""
+    places: dict[CodeType, list[tuple[str, str]]] = {}
+    for (name, place), path in shown_pages.reads.items():
+        places.setdefault(place, []).append((name, path))
+    read = dict.fromkeys(one for names in places.values() for one in names[:most])
+    assert {name for name, _ in read} >= {"at", "beamline", "channel", "cursor", "from", "kind", "order", "q", "version"}
+
+    @for_each(("name", "path"), read)
+    async def judge(name: str, path: str) -> None:
+        for text in odd:
+            await assert_no_failure(service.permitted, path, {name: text})
+
+    await judge()
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES // 2)
 @given(
     path=st.sampled_from([*(page.path for page in ALL_PAGES), *READS, *FURTHER]),
     odd=st.none() | texts,
@@ -337,7 +386,7 @@ async def test_no_address_at_all_fails(service: PolicyService, path: str, odd: s
     await assert_no_failure(service.permitted, address(path, ids), {**query, **at})
 
 
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES // 2)
 @given(operation=st.sampled_from(COMMANDS), data=st.data())
 async def test_no_form_at_all_fails(service: PolicyService, operation: Operation, data: st.DataObject) -> None:
     """A form is filled in with anything, and its buttons for rows are pressed."""
@@ -348,8 +397,7 @@ async def test_no_form_at_all_fails(service: PolicyService, operation: Operation
     typed = {**data.draw(st.dictionaries(places, texts, max_size=4)), **data.draw(pressed)}
     targets = {name: service.ids.get(name, "x") for name in (operation.target, *operation.path_fields) if name}
     path, secret = f"/console/do/{operation.name}", service.permitted.client.cookies[SECRET]
-    async with asyncio.timeout(20):
-        await assert_no_failure(service.stranger, path, {**targets, **typed})
-        sent = {**targets, **typed, "form_token": form_token(secret, "")}
-        answer = await service.stranger.request("POST", path, data=sent)
+    await assert_no_failure(service.stranger, path, {**targets, **typed})
+    sent = {**targets, **typed, "form_token": form_token(secret, "")}
+    answer = await service.stranger.request("POST", path, data=sent)
     assert answer.status_code == 200 or 400 <= answer.status_code < 500, answer.text[-1500:]

@@ -9,12 +9,10 @@ import pytest
 from baton.application.settings import Settings
 from baton.cli.doctor.examination import CHECKS
 from baton.cli.doctor.own_examination import carry_out_checks
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console import health
 from baton.console.health import HealthFinding, ServiceHealth
 from tests.support.console.staff import ENFORCED, Person, employ
-from tests.support.databases import fresh_database
-from tests.support.service import running_api
+from tests.support.service import Api, running_api
 from tests.support.waiting import until
 
 FINDINGS = (
@@ -45,13 +43,12 @@ class House:
 
 
 @pytest.fixture(scope="module")
-async def house(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[House]:
+async def house(module_database: str) -> AsyncIterator[House]:
     examiner = Examiner()
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, **ENFORCED, examine=examiner) as api:
-            warden = await employ(api, "Wim Warden", "ExamineService")
-            guest = await employ(api, "Gil Guest", sets=("queries",))
-            yield House(warden, guest, examiner)
+    async with running_api(module_database, **ENFORCED, examine=examiner) as api:
+        warden = await employ(api, "Wim Warden", "ExamineService")
+        guest = await employ(api, "Gil Guest", sets=("queries",))
+        yield House(warden, guest, examiner)
 
 
 async def test_who_may_examine_sees_every_finding_with_what_is_wrong_first(house: House) -> None:
@@ -74,16 +71,16 @@ async def test_who_may_not_sees_what_everybody_may_know(house: House) -> None:
     assert "<b>Api</b></li>" in processes, "without its host and number"
 
 
-async def test_looking_again_soon_examines_nothing_anew(house: House) -> None:
+async def test_looking_again_soon_examines_nothing_anew(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "FRESH_SECONDS", 600.0)
     await house.warden.see("/console/health")
     count = house.examiner.count
     await asyncio.gather(*(house.warden.see("/console/health") for _ in range(5)))
     assert house.examiner.count == count
 
 
-async def test_without_an_examination_the_page_says_so(database_url: str) -> None:
-    async with running_api(database_url) as api:
-        page = " ".join((await api.get("/console/health")).text.split())
+async def test_without_an_examination_the_page_says_so(api: Api) -> None:
+    page = " ".join((await api.get("/console/health")).text.split())
     assert "This process cannot examine the service." in page
     assert "Ready" in page
 
@@ -107,7 +104,7 @@ async def test_an_examination_that_hangs_or_breaks_leaves_the_last_findings(monk
     monkeypatch.setattr(health, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(health, "LONGEST_SECONDS", 0.05)
     service = ServiceHealth(FakeHost(), None, examine)  # type: ignore[arg-type]
-    assert (await service.latest(5.0)).findings == FINDINGS
+    assert (await service.latest(60.0)).findings == FINDINGS
     for fault, sentence in (("hangs", "did not end"), ("breaks", "could not be made")):
         behaviour.clear()
         behaviour[fault] = True
@@ -119,8 +116,8 @@ async def test_an_examination_that_hangs_or_breaks_leaves_the_last_findings(monk
         await until(is_noted)
 
 
-async def test_the_doctor_examines_a_process_under_its_own_settings(database_url: str) -> None:
-    settings = Settings(database_url=database_url, app_env="test", temporal_address="127.0.0.1:1")
+async def test_the_doctor_examines_a_process_under_its_own_settings(module_database: str) -> None:
+    settings = Settings(database_url=module_database, app_env="test", temporal_address="127.0.0.1:1")
     found = {one.check: one for one in await carry_out_checks(settings)}
     assert list(found) == list(CHECKS)
     assert found["settings"].status == "ok"

@@ -2,37 +2,26 @@
 said and passes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
-
-import pytest
 
 from baton.api.http import Request
 from baton.api.streams import OpenStreams
 from baton.application.caller import Caller
 from baton.application.settings import Settings
 from baton.cli.composition.runtime import Runtime
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.desk import Desk, Held
 from baton.console.live import LONGEST_REST_SECONDS, SHORTEST_SECONDS, LiveReader, LiveView, LiveViews, ViewKey
 from baton.console.page import ConsolePage
 from baton.domain.kernel import NIL
 from baton.domain.supply.supply import ListSupplies
 from tests.support.console.live_frames import open_stream
-from tests.support.databases import fresh_database
-from tests.support.service import Api, running_api
+from tests.support.service import Api
 from tests.support.waiting import until
 
 PERMITTED = frozenset({"ListSupplies"})
-
-
-@pytest.fixture(scope="module")
-async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url) as api:
-            yield api
 
 
 async def test_a_page_is_brought_up_to_date_and_then_told_what_changes(api: Api) -> None:
@@ -128,15 +117,15 @@ def test_what_is_personal_is_a_view_of_its_own() -> None:
     assert own.regions.keys().isdisjoint(everybodys.regions)
 
 
-async def test_those_who_may_see_the_same_share_one_rendering(database_url: str) -> None:
-    async with Runtime(Settings(database_url=database_url, app_env="test")) as runtime:
+async def test_those_who_may_see_the_same_share_one_rendering(module_database: str) -> None:
+    async with Runtime(Settings(database_url=module_database, app_env="test")) as runtime:
         await runtime.plant_seeds()
         rendering, page = CountedRendering(), watched_page()
         views = LiveViews(runtime.feed, runtime.listener, rendering, OpenStreams(100, 8))
         tabs = [reader_of(views, page, PERMITTED).frames() for _ in range(20)]
         others = [reader_of(views, page, frozenset()).frames()]
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 for tab in (*tabs, *others):
                     while b"event: region" not in await anext(tab):
                         pass
@@ -153,7 +142,7 @@ async def test_those_who_may_see_the_same_share_one_rendering(database_url: str)
 
 async def next_frame(tab: Any, wanted: bytes) -> bytes:
     """Return the next frame of this kind."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while wanted not in (frame := await anext(tab)):
             pass
     return bytes(frame)

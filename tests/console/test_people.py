@@ -7,11 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
 from tests.support.console.page_source import PageSource
 from tests.support.console.staff import ENFORCED, Person, employ
-from tests.support.databases import fresh_database
 from tests.support.service import running_api
 
 ASKING = ("ListActors", "GetActor", "ListPolicies", "GetPolicy", "EvaluatePolicy", "ListSurfaces")
@@ -30,16 +28,15 @@ class Staff:
 
 
 @pytest.fixture(scope="module")
-async def staff(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Staff]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, **ENFORCED) as api:
-            administrator = await employ(api, "Ada Administrator", sets=("all",))
-            auditor = await employ(api, "Aldo Auditor", *ASKING)
-            operator = await employ(api, "Olga Operator", "HoldRun", "GetRun")
-            barred = await employ(api, "Bert Barred", "HoldRun")
-            stranger = await employ(api, "Sten Stranger")
-            position = await administrator.api.execute(f"/actors/{barred.id}/deactivate")
-            yield Staff(administrator, auditor, operator, barred, stranger, position)
+async def staff(module_database: str) -> AsyncIterator[Staff]:
+    async with running_api(module_database, **ENFORCED) as api:
+        administrator = await employ(api, "Ada Administrator", sets=("all",))
+        auditor = await employ(api, "Aldo Auditor", *ASKING)
+        operator = await employ(api, "Olga Operator", "HoldRun", "GetRun")
+        barred = await employ(api, "Bert Barred", "HoldRun")
+        stranger = await employ(api, "Sten Stranger")
+        position = await administrator.api.execute(f"/actors/{barred.id}/deactivate")
+        yield Staff(administrator, auditor, operator, barred, stranger, position)
 
 
 def answer_in(page: str) -> str:

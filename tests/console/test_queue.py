@@ -1,6 +1,5 @@
 """The Queue page without a browser: its rows and forms, what is sent with them, and uploads however they are made."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,39 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.api.errors import RequestValidationError
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.pages.queue import first_shown
 from baton.console.queue_rows import moves_of, parameters_line
 from baton.console.queueing import with_arrangement
 from baton.console.uploads import FileForm, UploadedFile, read_file_form
 from baton.domain.operation.queue.item_records import BlockQueueItem, StartQueueItem
-from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.support.console.hall import Hall, open_hall
-from tests.support.console.page_source import PageSource
+from tests.support.console.hall import Hall
+from tests.support.console.page_source import PageSource, load
 from tests.support.console.queued import add_items, open_queue, record, scan_target, titles_of, waiting_items
-from tests.support.databases import fresh_database
+from tests.support.console.staff import ENFORCED, employ
 from tests.support.service import Api, running_api
+from tests.support.tables import for_each
 
 BOUNDARY = "multipart/form-data; boundary=----WebKitFormBoundaryAbc"
 BLOCKED = {"code": "ProcedureAssetNotReadyError", "detail": "Camera is Faulted; have it repaired."}
-
-
-@pytest.fixture(scope="module")
-async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, facility_time_zone="Europe/Berlin") as api:
-            yield api
-
-
-@pytest.fixture(scope="module")
-async def hall(api: Api) -> Hall:
-    return await open_hall(api)
-
-
-async def load(api: Api, path: str, **query: str) -> PageSource:
-    answer = await api.request("GET", path, **({"params": query} if query else {}))
-    assert answer.status_code == 200, answer.text
-    return PageSource.of(answer.text)
 
 
 async def press(api: Api, page: PageSource, text: str) -> httpx.Response:
@@ -72,7 +52,7 @@ def test_a_file_arrives_as_it_was_sent(content: bytes, name: str) -> None:
     assert read_file_form(BOUNDARY, sent) == FileForm({"what": "plan:1", "assets": "a\nb"}, file)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content_type", "body"),
     [
         ("multipart/form-data", multipart()),
@@ -115,7 +95,7 @@ def test_parameters_stand_in_a_line_that_ends() -> None:
     assert parameters_line({"kind": "ConductPlan", "override_parameters": {}}) == ""
 
 
-@pytest.mark.parametrize(("text", "first"), [("", 0), ("50", 50), ("60", 0), ("²", 0), ("-1", 0), ("9" * 9, 0)])
+@for_each(("text", "first"), [("", 0), ("50", 50), ("60", 0), ("²", 0), ("-1", 0), ("9" * 9, 0)])
 def test_a_page_of_items_begins_where_there_is_one(text: str, first: int) -> None:
     assert first_shown(text, 60) == first
 
@@ -299,18 +279,14 @@ async def test_a_long_queue_is_shown_a_screenful_at_a_time(api: Api, hall: Hall)
 
 
 async def test_who_may_only_look_sees_the_order_and_no_buttons(api: Api, hall: Hall) -> None:
-    admin, visitor = str(uuid4()), str(uuid4())
-    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
-    async with open_queue(api, hall, "a", "b") as id, running_api(api.database_url, projecting=False, **enforced) as guarded:
-        grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [visitor]}
-        queries = {"name": "Looking", **grant, "permitted_commands": [], "permitted_command_sets": ["queries"]}
-        await guarded.acting_as(admin).create("/policies", queries)
-        page = await load(guarded.acting_as(visitor), f"/console/queues/{id}")
+    async with open_queue(api, hall, "a", "b") as id, running_api(api.database_url, projecting=False, **ENFORCED) as guarded:
+        visitor = (await employ(guarded, "Visitor", sets=("queries",))).api
+        page = await load(visitor, f"/console/queues/{id}")
         assert [one.text for one in page.all("h3")] == ["a", "b"]
         assert [one for one in page.all("button") if one.get("form") == "act"] == []
         assert "sheet-file" not in {one.get("id") for one in page.all("input")}
         token = page.value("form_token")
-        answer = await guarded.acting_as(visitor).request(
+        answer = await visitor.request(
             "POST", f"/console/queues/{id}/spreadsheet", data={"form_token": token}, files={"file": ("rows.csv", b"a\n1\n")}
         )
         assert (answer.status_code, "AddQueueItems" in answer.text) == (403, True)

@@ -1,10 +1,8 @@
 """People at the Queue page, in a real browser: items are added, moved, changed and removed while others look on."""
 
-import os
 import re
 from collections.abc import AsyncIterator
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,22 +10,20 @@ import pytest
 from openpyxl import Workbook
 from playwright.async_api import Browser, Page, expect
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.domain.operation.queue.item_records import EndQueueItem, StartQueueItem
 from tests.support.console.browser import (
     BROWSER,
-    DESK,
     PHONE,
-    open_browser,
+    findings_in_both_themes,
     open_window,
     serious_findings,
     submit_dialog,
-    take_picture,
+    take_pictures,
+    watch_faults,
 )
-from tests.support.console.hall import Hall, open_hall
+from tests.support.console.hall import Hall
 from tests.support.console.queued import open_queue, record, titles_of, waiting_items
-from tests.support.databases import fresh_database
-from tests.support.service import Api, running_api
+from tests.support.service import Api
 from tests.support.waiting import until
 
 pytestmark = [
@@ -35,33 +31,20 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 expect.set_options(timeout=60_000)
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "console"
-"""Where the pictures of the documentation are; they are taken anew with TAKE_PICTURES=1."""
 GOOD = [("title", "exposure"), ("Bar 7", 0.2), ("Bar 8", 0.3)]
 WRONG = b"title,exposure,colour\nBar 7,7,red\nBar 8,much,\n"
 
 
 @pytest.fixture(scope="module")
-async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, facility_time_zone="Europe/Berlin") as api:
-            yield api
-
-
-@pytest.fixture(scope="module")
-async def hall(api: Api) -> Hall:
-    return await open_hall(api)
-
-
-@pytest.fixture(scope="module")
-async def browser(api: Api) -> AsyncIterator[Browser]:
-    async with open_browser() as browser:
-        yield browser
+async def window(browser: Browser) -> AsyncIterator[Page]:
+    """One window for all tests: to open it takes longer than to load a page."""
+    async with open_window(browser) as window:
+        yield window
 
 
 @pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    async with open_window(browser) as page:
+async def page(window: Page) -> AsyncIterator[Page]:
+    async with watch_faults(window) as page:
         yield page
 
 
@@ -290,9 +273,8 @@ async def test_a_queue_is_held_and_resumed_and_the_overview_says_so(page: Page, 
 
 
 async def test_the_page_fits_a_phone_and_is_accessible_in_both_themes(
-    browser: Browser, api: Api, hall: Hall, queue_id: str, tmp_path: Path
+    page: Page, browser: Browser, api: Api, hall: Hall, queue_id: str
 ) -> None:
-    directory = PICTURES if os.environ.get("TAKE_PICTURES") else tmp_path
     items = await waiting_items(api, queue_id)
     ids = [UUID(one["item_id"]) for one in items]
     await api.execute(f"/queues/{queue_id}/remove-item", {"item_id": str(ids[3]), "reason": "The bar is broken."})
@@ -304,21 +286,19 @@ async def test_the_page_fits_a_phone_and_is_accessible_in_both_themes(
     added = [{"title": f"Bar 8, load step {number}", "target": target, "pause_after": number == 2} for number in (1, 2)]
     assert (await api.post(f"/queues/{queue_id}/add-items", {"items": added})).status_code == 200
     await hall.line.observe("NotPermitted")
-    for name, size in (("queue", DESK), ("queue-phone", PHONE)):
-        async with open_window(browser, size=size) as page:
-            await look_at(page, api, queue_id)
-            for theme in ("dark", "light"):
-                await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-                assert not await serious_findings(page)
-                await take_picture(page, directory / f"{name}-{theme}.png")
-            wide = await page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= size[0], f"the page is {wide} wide"
-            await page.goto(f"{api.base_url}/console")
-            await expect(page.locator("#region-queues")).to_contain_text("is next")
-            assert not await serious_findings(page)
-            await take_picture(page, tmp_path / f"{name}-now.png")
-            await look_at(page, api, queue_id)
-            await drag(page, "Bar 8, load step 1", "Gamma")
-            await expect_order(page, "Bar 8, load step 1", "Gamma", "Bar 8, load step 2")
-            await drag(page, "Gamma", "Bar 8, load step 1")
-            await expect_order(page, "Gamma", "Bar 8, load step 1", "Bar 8, load step 2")
+    await look_at(page, api, queue_id)
+    assert not await findings_in_both_themes(page)
+    await take_pictures(page, "queue")
+    async with open_window(browser, size=PHONE) as phone:
+        await look_at(phone, api, queue_id)
+        assert not await serious_findings(phone)
+        await take_pictures(phone, "queue-phone")
+        wide = await phone.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE[0], f"the page is {wide} wide"
+        await drag(phone, "Bar 8, load step 1", "Gamma")
+        await expect_order(phone, "Bar 8, load step 1", "Gamma", "Bar 8, load step 2")
+        await drag(phone, "Gamma", "Bar 8, load step 1")
+        await expect_order(phone, "Gamma", "Bar 8, load step 1", "Bar 8, load step 2")
+        await phone.goto(f"{api.base_url}/console")
+        await expect(phone.locator("#region-queues")).to_contain_text("is next")
+        assert not await serious_findings(phone)

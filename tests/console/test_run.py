@@ -9,13 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.data_products import register_copy, register_dataset
 from tests.support.api.rest_beamline import Beamline, beamline
 from tests.support.console.page_source import PageSource
 from tests.support.console.page_text import text_of
-from tests.support.databases import fresh_database
 from tests.support.service import Api, running_api
 
 BEGAN = datetime(2026, 3, 4, 9, tzinfo=UTC)
@@ -53,24 +51,23 @@ def readings(channel: str, unit: str | None, *values: float) -> list[dict[str, A
 
 
 @pytest.fixture(scope="module")
-async def measured_run(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[MeasuredRun]:
-    with fresh_database(postgres, template) as url:
-        settings = {"authorization_mode": "policy", "bootstrap_principal_id": str(uuid4())}
-        async with running_api(url) as api, running_api(url, projecting=False, **settings) as guarded:
-            line = await beamline(api)
-            run_id = await line.start_run(subject_id=line.subject_id, override_parameters={"exposure": 0.2})
-            entries = [*readings("slit gap", "mm", 0.5, 0.6, 0.7), *readings("counts", None, 10.0, 30.0)]
-            await api.execute(f"/runs/{run_id}/observations", {"entries": entries})
-            await api.execute(f"/runs/{run_id}/hold", {"reason": "The bar slipped."})
-            await api.execute(f"/runs/{run_id}/resume")
-            changed = {"parameters_patch": {"projections": 900}, "reason": "The beam goes at four."}
-            await api.execute(f"/runs/{run_id}/adjust", changed)
-            note = {"event_id": str(new_id()), "text": "It was a little cold."}
-            await api.execute(f"/runs/{run_id}/logbook", {"entries": [note]})
-            dataset_id = await register_dataset(api, producing_run_id=run_id, name="Raw projections")
-            await register_copy(api, dataset_id)
-            position = await api.execute(f"/runs/{run_id}/hold", {"reason": "The shutter is closed."})
-            yield MeasuredRun(line, run_id, position, guarded.acting_as(uuid4()))
+async def measured_run(module_database: str) -> AsyncIterator[MeasuredRun]:
+    settings = {"authorization_mode": "policy", "bootstrap_principal_id": str(uuid4())}
+    async with running_api(module_database) as api, running_api(module_database, projecting=False, **settings) as guarded:
+        line = await beamline(api)
+        run_id = await line.start_run(subject_id=line.subject_id, override_parameters={"exposure": 0.2})
+        entries = [*readings("slit gap", "mm", 0.5, 0.6, 0.7), *readings("counts", None, 10.0, 30.0)]
+        await api.execute(f"/runs/{run_id}/observations", {"entries": entries})
+        await api.execute(f"/runs/{run_id}/hold", {"reason": "The bar slipped."})
+        await api.execute(f"/runs/{run_id}/resume")
+        changed = {"parameters_patch": {"projections": 900}, "reason": "The beam goes at four."}
+        await api.execute(f"/runs/{run_id}/adjust", changed)
+        note = {"event_id": str(new_id()), "text": "It was a little cold."}
+        await api.execute(f"/runs/{run_id}/logbook", {"entries": [note]})
+        dataset_id = await register_dataset(api, producing_run_id=run_id, name="Raw projections")
+        await register_copy(api, dataset_id)
+        position = await api.execute(f"/runs/{run_id}/hold", {"reason": "The shutter is closed."})
+        yield MeasuredRun(line, run_id, position, guarded.acting_as(uuid4()))
 
 
 async def test_a_held_run_says_why_and_offers_what_it_waits_for(measured_run: MeasuredRun) -> None:

@@ -9,10 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.console.page_source import PageSource
 from tests.support.console.staff import ENFORCED, Person, employ
-from tests.support.databases import fresh_database
 from tests.support.service import running_api
 
 NOW = datetime.now(UTC)
@@ -54,19 +52,18 @@ class Hall:
 
 
 @pytest.fixture(scope="module")
-async def hall(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Hall]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, **ENFORCED, clearance_four_eyes=True) as api:
-            author = await employ(api, "Ines Author", sets=("all",))
-            officer = await employ(api, "Rana Officer", sets=("safety.commands", "queries"))
-            guest = await employ(api, "Gil Guest", sets=("queries",))
-            bridge = await employ(api, "Bridge", sets=("all",), kind="service_account")
-            form = {"code": "ESAF-9", "title": "Safety assessment", "facility_code": "facility"}
-            template_id = await author.api.create("/clearance-templates", form)
-            await author.api.execute(f"/clearance-templates/{template_id}/activate")
-            asset = {"name": "Furnace station", "tier": "Unit", "facility_code": "facility"}
-            asset_id = await author.api.create("/assets", asset)
-            yield Hall(author, officer, guest, bridge, template_id, asset_id)
+async def hall(module_database: str) -> AsyncIterator[Hall]:
+    async with running_api(module_database, **ENFORCED, clearance_four_eyes=True) as api:
+        author = await employ(api, "Ines Author", sets=("all",))
+        officer = await employ(api, "Rana Officer", sets=("safety.commands", "queries"))
+        guest = await employ(api, "Gil Guest", sets=("queries",))
+        bridge = await employ(api, "Bridge", sets=("all",), kind="service_account")
+        form = {"code": "ESAF-9", "title": "Safety assessment", "facility_code": "facility"}
+        template_id = await author.api.create("/clearance-templates", form)
+        await author.api.execute(f"/clearance-templates/{template_id}/activate")
+        asset = {"name": "Furnace station", "tier": "Unit", "facility_code": "facility"}
+        asset_id = await author.api.create("/assets", asset)
+        yield Hall(author, officer, guest, bridge, template_id, asset_id)
 
 
 async def test_a_form_in_review_says_what_it_covers_who_judged_it_and_who_may_not(hall: Hall) -> None:

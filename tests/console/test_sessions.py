@@ -13,7 +13,6 @@ from baton.api.authentication import Authentication
 from baton.api.http import Request
 from baton.application.caller import Caller
 from baton.application.settings import Settings
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.console.actions import safe_path
 from baton.console.live import LiveView, LiveViews, ViewKey
 from baton.console.page import PAGES, ConsolePage
@@ -21,21 +20,12 @@ from baton.console.rendering import redirect
 from baton.console.sessions import SECRET, ConsoleSession, Cookies, Sessions, cookies_of, form_token, new_secret
 from baton.domain.kernel import NIL
 from tests.support.console.page_source import PageSource
-from tests.support.databases import fresh_database
-from tests.support.service import Api, running_api
+from tests.support.service import Api
 from tests.support.tables import for_each
 
 OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
 LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 NOBODY = Caller(NIL, NIL, uuid4())
-
-
-@pytest.fixture(scope="module")
-async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
-    """One service for all, without tokens."""
-    with fresh_database(postgres, template) as url:
-        async with running_api(url) as api:
-            yield api
 
 
 @pytest.fixture

@@ -4,30 +4,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus, urlsplit
-from uuid import uuid4
 
 import httpx
 import pytest
 
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from tests.support.api.samples import SYSTEM_CONDUIT, SYSTEM_HTTP
-from tests.support.console.hall import PARAMETERS, Hall, open_hall
-from tests.support.console.page_source import PageSource
-from tests.support.console.staff import ADMIN, ENFORCED
-from tests.support.databases import fresh_database
+from tests.support.console.hall import PARAMETERS, Hall
+from tests.support.console.page_source import PageSource, load
+from tests.support.console.staff import ADMIN, ENFORCED, employ
 from tests.support.service import Api, running_api
-
-
-@pytest.fixture(scope="module")
-async def api(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Api]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url, facility_time_zone="Europe/Berlin") as api:
-            yield api
-
-
-@pytest.fixture(scope="module")
-async def hall(api: Api) -> Hall:
-    return await open_hall(api)
 
 
 @pytest.fixture
@@ -36,12 +21,6 @@ async def permit_work(hall: Hall) -> AsyncIterator[None]:
     await hall.line.observe("Permitted")
     yield
     await hall.line.observe("Permitted")
-
-
-async def load(api: Api, path: str, **query: str) -> PageSource:
-    answer = await api.get(path, **query)
-    assert answer.status_code == 200, answer.text
-    return PageSource.of(answer.text)
 
 
 async def send(api: Api, path: str, form: dict[str, str], **headers: str) -> httpx.Response:
@@ -81,6 +60,39 @@ async def run_of(api: Api, answer: httpx.Response) -> dict[str, Any]:
     assert shown.status_code == 200, shown.text
     found: dict[str, Any] = shown.json()
     return found
+
+
+STARTING = ("PreflightRun", "GetPlan", "GetMethod", "GetCapability", "GetRecipe", "ListRecipes", "ListRuns", "ListPlans")
+HOLDING = ("GetProposal", "ListProcedures", "AbortRun", "CompleteRun", "HoldRun", "StopRun")
+ENDING = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A beamline where policies are enforced, and what makes people who may start something only with approval."""
+
+    hall: Hall
+    boss: Api
+
+    async def employ(self, held: tuple[str, ...], with_approval: str) -> Api:
+        """Somebody who holds these commands, and one only with the approval of the boss."""
+        id = await self.boss.create("/actors", {"name": "Guest"})
+        place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
+        approval = {"principals": [self.boss.headers["X-Principal-Id"]]}
+        await self.boss.create("/policies", {"name": "Held", **place, "permitted_commands": [*STARTING, *HOLDING, *held]})
+        asking = {"name": "Asking", **place, "permitted_commands": [with_approval], "approval": approval}
+        await self.boss.create("/policies", asking)
+        return self.boss.acting_as(id)
+
+
+@pytest.fixture(scope="module")
+async def shift(api: Api, hall: Hall) -> AsyncIterator[Shift]:
+    async with running_api(api.database_url, projecting=False, **ENFORCED) as guarded:
+        boss = guarded.acting_as(ADMIN)
+        place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [ADMIN]}
+        everything = {"permitted_commands": [], "permitted_command_sets": ["all"]}
+        await boss.create("/policies", {"name": "Everything", **place, **everything})
+        yield Shift(hall, boss)
 
 
 async def test_plans_and_recipes_are_found_by_their_names(api: Api, hall: Hall) -> None:
@@ -191,19 +203,13 @@ async def test_a_form_of_another_session_is_refused(api: Api, hall: Hall) -> Non
 
 
 @pytest.mark.usefixtures("permit_work")
-async def test_without_the_permission_to_start_the_page_says_which_is_missing(api: Api, hall: Hall) -> None:
-    admin, visitor = str(uuid4()), str(uuid4())
-    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": admin}
-    async with running_api(api.database_url, projecting=False, **enforced) as guarded:
-        grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [visitor]}
-        queries = {"name": "Looking", **grant, "permitted_commands": [], "permitted_command_sets": ["queries"]}
-        await guarded.acting_as(admin).create("/policies", queries)
-        page = await load(guarded.acting_as(visitor), hall.path)
-        assert "disabled" in start_button(page).attributes
-        assert links_of(page)["Who holds StartRun"] == "/console/people?command=StartRun"
-        form = hall.form(page, _do="start")
-        refused = await send(guarded.acting_as(visitor), hall.path, form)
-        assert (refused.status_code, "StartRun" in refused.text) == (409, True)
+async def test_without_the_permission_to_start_the_page_says_which_is_missing(shift: Shift, hall: Hall) -> None:
+    visitor = (await employ(shift.boss, "Visitor", sets=("queries",))).api
+    page = await load(visitor, hall.path)
+    assert "disabled" in start_button(page).attributes
+    assert links_of(page)["Who holds StartRun"] == "/console/people?command=StartRun"
+    refused = await send(visitor, hall.path, hall.form(page, _do="start"))
+    assert (refused.status_code, "StartRun" in refused.text) == (409, True)
 
 
 @pytest.mark.usefixtures("permit_work")
@@ -237,40 +243,6 @@ async def test_what_was_registered_before_a_refusal_is_said(api: Api, hall: Hall
     found = PageSource.of(answer.text)
     assert "The procedure is registered and not conducted" in answer.text
     assert links_of(found)["Look at the procedure"].startswith("/console/procedures/")
-
-
-STARTING = ("PreflightRun", "GetPlan", "GetMethod", "GetCapability", "GetRecipe", "ListRecipes", "ListRuns", "ListPlans")
-HOLDING = ("GetProposal", "ListProcedures", "AbortRun", "CompleteRun", "HoldRun", "StopRun")
-ENDING = ("AbortProcedure", "CompleteProcedure", "HoldProcedure")
-
-
-@dataclass(frozen=True)
-class Shift:
-    """A beamline where policies are enforced, and what makes people who may start something only with approval."""
-
-    hall: Hall
-    boss: Api
-
-    async def employ(self, held: tuple[str, ...], with_approval: str) -> Api:
-        """Somebody who holds these commands, and one only with the approval of the boss."""
-        id = await self.boss.create("/actors", {"name": "Guest"})
-        place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
-        approval = {"principals": [self.boss.headers["X-Principal-Id"]]}
-        await self.boss.create("/policies", {"name": "Held", **place, "permitted_commands": [*STARTING, *HOLDING, *held]})
-        asking = {"name": "Asking", **place, "permitted_commands": [with_approval], "approval": approval}
-        await self.boss.create("/policies", asking)
-        return self.boss.acting_as(id)
-
-
-@pytest.fixture(scope="module")
-async def shift(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[Shift]:
-    with fresh_database(postgres, template) as url:
-        async with running_api(url) as unguarded, running_api(url, **ENFORCED) as api:
-            hall, boss = await open_hall(unguarded), api.acting_as(ADMIN)
-            place = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [ADMIN]}
-            everything = {"permitted_commands": [], "permitted_command_sets": ["all"]}
-            await boss.create("/policies", {"name": "Everything", **place, **everything})
-            yield Shift(hall, boss)
 
 
 async def submit(shift: Shift, guest: Api, path: str, form: dict[str, str]) -> httpx.Response:

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from baton.cli.embedded.process import StartError
+from baton.client.operations import ConductResult, ConductView, EndFrame, Failure
 from baton.client.watched_work import ConductFrame, WatchedConduct
 from baton.client.watching import Watch
 from baton.demo import beamline_records, programs
@@ -26,10 +27,7 @@ from baton.demo.night import Night
 from baton.demo.optics import AXIS_AT, FOCUS_AT, Beamline
 from baton.demo.staff import BEAMLINE, Staff, StageError
 from baton.domain.equipment.signals import owning_identifiers
-from baton.domain.operation.conduct.frames import EndFrame
-from baton.domain.operation.conduct.results import ConductResult, Failure
 from baton.domain.operation.conduct.touched import touched_signals
-from baton.domain.operation.conduct.views import ConductView
 from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.infrastructure.plugins import installed_actions
 

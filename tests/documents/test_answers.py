@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.documents.printed_answers import MisfitError, fit_answer, json_lines, page_lines, parts_of
 from tests.support.documents.transcript_comparison import TranscriptMatch, are_alike
+from tests.support.tables import for_each
 
 ONE, TWO, THREE = (f"01a1dd05-0000-7000-8000-00000000000{digit}" for digit in "123")
 LONG: dict[str, Any] = {
@@ -19,7 +20,7 @@ def renewed_answer(before: str, answer: str) -> str:
     return "\n".join(page_lines(fit_answer(before, answer, are_alike)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "answer", "after"),
     [
         ('{"a": 1, ...}', '{"a":2,"b":3}', '{"a": 2, ...}'),
@@ -35,7 +36,7 @@ def test_what_was_left_out_stays_left_out(before: str, answer: str, after: str) 
     assert renewed_answer(before, answer) == after
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "answer"),
     [
         ('{"a": 1}', '{"a":1,"b":2}'),
@@ -73,7 +74,7 @@ def test_an_id_of_the_document_is_one_id_of_the_run() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("document", "run"),
     [
         ("status Held", "status Running"),

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.support.documents.fenced_blocks import ROOT
+from tests.support.tables import for_each
 
 
 class Mirror(BaseHTTPRequestHandler):
@@ -48,7 +49,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to compare with")
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         ["-s", "{address}/runs?plan_id=1&limit=2"],

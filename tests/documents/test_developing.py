@@ -15,7 +15,7 @@ from baton.api.authentication import Authentication
 from baton.api.edge import Edge
 from baton.api.mcp.toolbox import Toolbox
 from baton.api.mcp.tools import tool_of
-from baton.api.openapi import openapi_document
+from baton.api.openapi import registry_document
 from baton.api.rest import OperationEndpoint
 from baton.application.authorization import PermissiveAuthorizer
 from baton.application.caller import Caller
@@ -143,7 +143,7 @@ def test_surfaces_permissions_and_documentation_follow_from_the_declarations(reg
     assert tool_of(registry.operations["rename_shift"].input).input_schema["required"] == ["shift_id", "name"]
     only = Registry()
     only.operations = {name: registry.operations[name] for name in names}
-    paths = openapi_document(only, Settings(app_env="test"))["paths"]
+    paths = registry_document(only)["paths"]
     assert "ShiftCannotRenameError" in paths["/shifts/{shift_id}/rename"]["post"]["x-refusals"]
     assert "proj_shift_shift_summary" in registry.projections
 

@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 import baton.api.app
@@ -52,7 +52,7 @@ def test_a_setting_is_documented(name: str) -> None:
     assert f"`{name}`" in DOCUMENTS or f"`{name}=" in DOCUMENTS
 
 
-@pytest.mark.parametrize(("name", "example"), [(name, found) for name, said in ROWS for found in JSON_VALUE.findall(said)])
+@for_each(("name", "example"), [(name, found) for name, said in ROWS for found in JSON_VALUE.findall(said)])
 def test_an_example_of_a_setting_is_accepted(name: str, example: str) -> None:
     Settings(**{name.lower(): json.loads(example)})
 
@@ -70,8 +70,12 @@ def test_the_plant_of_the_tours_is_one_that_the_service_takes() -> None:
 @for_each("request_line", sorted({" ".join(found) for found in REQUEST.findall(SERVED)}))
 def test_a_request_can_be_made(request_line: str) -> None:
     method, path = request_line.split()
-    known = {(operation.method, without_names(operation.path)) for operation in REGISTRY}
-    assert path in EDGE or (method, without_names(path.rstrip("."))) in known
+    assert path in EDGE or (method, without_names(path.rstrip("."))) in known_requests()
+
+
+@cache
+def known_requests() -> set[tuple[str, str]]:
+    return {(operation.method, without_names(operation.path)) for operation in REGISTRY}
 
 
 @for_each("code", sorted(set(CODE.findall(PAGES[Path("docs/operating.md")])) - FOREIGN))
@@ -95,16 +99,20 @@ def command_names(command: Any, *above: str) -> Iterator[tuple[str, ...]]:
 
 @for_each("words", sorted(set(COMMAND.findall(DOCUMENTS))))
 def test_a_command_can_be_given(words: tuple[str, str]) -> None:
-    known = set(command_names(typer.main.get_command(app)))
-    assert words in known or words[:1] in known
+    assert words in known_commands() or words[:1] in known_commands()
 
 
-@pytest.mark.parametrize("name", sorted(set(CHECK.findall(DOCUMENTS))))
+@cache
+def known_commands() -> set[tuple[str, ...]]:
+    return set(command_names(typer.main.get_command(app)))
+
+
+@for_each("name", sorted(set(CHECK.findall(DOCUMENTS))))
 def test_a_check_of_the_doctor_can_be_asked_for(name: str) -> None:
     assert name in CHECKS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@for_each("page", PAGES)
 def test_a_link_leads_somewhere(page: Path) -> None:
     for link, place in LINK.findall(PAGES[page]):
         target = (ROOT / page).parent / link if link else ROOT / page
@@ -112,6 +120,7 @@ def test_a_link_leads_somewhere(page: Path) -> None:
         assert not place or place in anchors_of(target), f"{link}#{place}"
 
 
+@cache
 def anchors_of(page: Path) -> set[str]:
     """Return the names that the headings of a page, or the lines of a module, can be linked by."""
     if page.suffix == ".py":

@@ -196,6 +196,7 @@ def test_an_event_nobody_knows_fails_the_load(aggregate: Aggregate[Any]) -> None
             aggregate.decode(event_type, "{}", new_id(), START)
 
 
+@pytest.mark.server
 def test_sets_and_expansions_have_equal_bytes_in_every_process() -> None:
     elsewhere = subprocess.run(
         [sys.executable, "-m", "tests.support.domain.stored_bytes"],

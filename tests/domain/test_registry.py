@@ -127,13 +127,12 @@ def test_an_aggregate_and_each_of_its_events_say_in_a_sentence_what_they_are(agg
 
 
 def refusals() -> Iterator[type[Refusal]]:
-    """Every class that says no, but for those of tests and those the client makes of what it is answered."""
+    """Every class that says no, but for those of tests."""
     pending = [Refusal]
     while pending:
         family = pending.pop()
         pending += family.__subclasses__()
-        own = family.__module__.startswith("baton.") and not family.__module__.startswith("baton.client.")
-        if family is not Refusal and family not in FAMILIES and own:
+        if family is not Refusal and family not in FAMILIES and family.__module__.startswith("baton."):
             yield family
 
 
@@ -235,7 +234,7 @@ def refusals_in(function: Any) -> frozenset[type[Refusal]]:
 
 def mentioned_in(function: Any) -> Iterator[type[Refusal]]:
     for node in ast.walk(tree_of(function)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("required", "required_all"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("require", "require_all"):
             yield from missing_in(function, node)
         elif isinstance(node, ast.Name | ast.Attribute):
             named = named_in(function, node)

@@ -67,6 +67,7 @@ from tests.support.domain.queues import add_items, block_item, end_item, open_qu
 from tests.support.domain.schedules import define_schedule
 from tests.support.domain.world import START, World, new_id
 from tests.support.stored_events import StoredStream, specimens
+from tests.support.tables import for_each
 
 TIMES = st.sampled_from([START, None])
 FAMILIES = st.sampled_from([new_id(), new_id()])
@@ -303,7 +304,7 @@ def test_an_unknown_event_fails_the_load_even_where_it_would_be_passed_over() ->
         REGISTRY.aggregates["Asset"].replay(rows)
 
 
-@pytest.mark.parametrize("stream", list(specimens()), ids=lambda stream: f"{stream.event_type}_{stream.version}")
+@for_each("stream", specimens())
 def test_a_state_is_folded_on_from_any_version_and_stays_as_it_was(stream: StoredStream) -> None:
     aggregate: Any = REGISTRY.aggregates[stream.stream_type]
     rows = stream.stored_rows()

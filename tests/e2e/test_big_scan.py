@@ -1,6 +1,6 @@
 """A scan file of five gigabytes on the whole stack, in bounded memory; only with BIG_SCAN=1, since it takes minutes.
 
-`BIG_SCAN=1 BIG_SCAN_DIRECTORY=/scratch .venv/bin/python -m pytest -p no:xdist -s tests/e2e/test_big_scan.py`
+`BIG_SCAN=1 BIG_SCAN_DIRECTORY=/scratch .venv/bin/python -m pytest -s tests/e2e/test_big_scan.py`
 """
 
 import json

@@ -1,6 +1,7 @@
 """The whole stack killed at one moment and started again: what was done is there, what was lost is known, work goes on."""
 
 import json
+import os
 import signal
 import socket
 import time
@@ -101,10 +102,10 @@ async def open_api(stack: Stack) -> AsyncIterator[Api]:
 def cut_power(stack: Stack) -> None:
     """Kill the worker before it can say goodbye, and the process that started everything before it can start another."""
     worker = stack.piece("worker")
-    stack.process.send_signal(signal.SIGSTOP)
+    os.kill(stack.process.pid, signal.SIGSTOP)
     worker.kill()
     stack.process.kill()
-    stack.process.wait()
+    stack.process.join()
 
 
 def find_hutch(stack: Stack) -> dict[str, Any]:
@@ -288,7 +289,7 @@ def test_a_schedule_goes_on_counts_what_it_missed_and_fires_nothing_twice(power_
 def test_it_stops_in_order_and_leaves_nobody_behind(power_cut: PowerCut) -> None:
     stack = power_cut.stack
     assert stack.end(signal.SIGTERM) == []
-    assert stack.process.returncode == 0
+    assert stack.process.exitcode == 0
     assert stack.output().splitlines()[-1] == "stopping"
     assert [port for port in power_cut.ports if not is_free(port)] == []
     assert not (stack.directory / "stack.json").exists()

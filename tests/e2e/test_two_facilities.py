@@ -122,7 +122,7 @@ async def exchange(
 
 
 def as_subject(api: Api, issuer: Issuer, subject: str) -> Api:
-    return Api(api.client, api.base_url, api.database_url, {"Authorization": f"Bearer {issuer.token(subject)}"})
+    return api.with_token(issuer.token(subject))
 
 
 async def permit(api: Api, name: str, actor_id: str, *commands: str) -> None:

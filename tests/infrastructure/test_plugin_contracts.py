@@ -20,6 +20,7 @@ from baton.infrastructure.decide.configured import GridWalkDecider
 from baton.infrastructure.minting import DeterministicMinter
 from baton.testing.contracts import ContractBrokenError, check_control, check_decider, check_minter
 from tests.support.domain.searches import FOCUS
+from tests.support.tables import for_each
 
 PAGE = Citation(
     landing_page="https://bl7.example/7", resource_type="Instrument", title="Rotary", publisher="BL7", publication_year=2026
@@ -74,7 +75,7 @@ async def test_our_own_adapters_pass() -> None:
     await check_minter(DeterministicMinter(), PAGE)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "promise"),
     [
         (Deaf, "called its fence 0 times"),
@@ -122,7 +123,7 @@ class NumberingMinter(DeterministicMinter):
         return MintedIdentifier(scheme, self._value(self._count, suffix))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "promise"),
     [
         (lambda count, suffix: f"10.5072/{count}", "a prefix, a slash and the suffix"),

@@ -1,4 +1,5 @@
-"""Commands of `baton` as processes that start at once: each is forked from one server that has loaded every command."""
+"""Commands of `baton`, and workers of tests, as processes that start at once: each is forked from one server that has
+loaded every command."""
 
 import json
 import multiprocessing
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
@@ -17,9 +18,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
-COMMANDS = ("api_server", "doctor.examination", "projector", "up", "worker", "daily.device_login")
+from baton.cli.loader import MODULES, open_streams, settle
+from baton.cli.main import main
+
+COMMANDS = ("doctor.examination", "up", "daily.device_login")
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([*(f"baton.cli.{module}" for module in COMMANDS), "baton.client", "pytest", __name__])
+LOADED = [*MODULES, *(f"baton.cli.{module}" for module in COMMANDS), "baton.client", "pytest", __name__]
+FORKS.set_forkserver_preload(LOADED)
 PROGRAM = """\
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
@@ -36,13 +41,38 @@ def forked_command(
     arguments: tuple[str, ...], environment: Mapping[str, str], stdout: Path, stderr: Path
 ) -> Iterator[ForkServerProcess]:
     """A running `baton` with these arguments, which writes to these files and is killed at the end of the block."""
-    process = FORKS.Process(target=execute, args=(arguments, dict(environment), Path.cwd(), stdout, stderr), daemon=True)
-    process.start()
+    with forked_process(run_main, arguments, environment, stdout, stderr) as process:
+        yield process
+
+
+@contextmanager
+def forked_process(
+    function: Callable[..., None], arguments: tuple[str, ...], environment: Mapping[str, str], stdout: Path, stderr: Path
+) -> Iterator[ForkServerProcess]:
+    """A process that calls a function with these arguments, writes to these files and is killed at the end of the block."""
+    process = start_process(function, arguments, environment, stdout, stderr)
     try:
         yield process
     finally:
         process.kill()
         process.join()
+
+
+def start_command(
+    arguments: tuple[str, ...], environment: Mapping[str, str], stdout: Path, stderr: Path
+) -> ForkServerProcess:
+    """Start `baton` with these arguments, in a session of its own."""
+    return start_process(run_main, arguments, environment, stdout, stderr)
+
+
+def start_process(
+    function: Callable[..., None], arguments: tuple[str, ...], environment: Mapping[str, str], stdout: Path, stderr: Path
+) -> ForkServerProcess:
+    """Start a process that calls a function with these arguments, in a session of its own."""
+    given = (function, arguments, dict(environment), Path.cwd(), stdout, stderr)
+    process = FORKS.Process(target=execute, args=given, daemon=True)
+    process.start()
+    return process
 
 
 def run_command(
@@ -92,8 +122,8 @@ def answer_shell(shell: socket.socket) -> None:
     with shell, shell.makefile() as lines:
         asked: dict[str, Any] = json.loads(lines.readline())
         streams = [Path(f"/proc/{asked['process']}/fd/{number}") for number in range(3)]
-        arguments = (tuple(asked["arguments"]), asked["environment"], Path(asked["directory"]), *streams[1:], streams[0])
-        process = FORKS.Process(target=execute, args=arguments, daemon=True)
+        place = asked["environment"], Path(asked["directory"]), *streams[1:], streams[0]
+        process = FORKS.Process(target=execute, args=(run_main, tuple(asked["arguments"]), *place), daemon=True)
         process.start()
         wait([process.sentinel, shell])
         if process.exitcode is None:  # the program was killed, and nobody waits for an answer
@@ -103,7 +133,14 @@ def answer_shell(shell: socket.socket) -> None:
         process.join()
 
 
+def run_main(*arguments: str) -> None:
+    """Run the command line with these arguments."""
+    sys.argv[:] = ["baton", *arguments]
+    main()
+
+
 def execute(
+    function: Callable[..., None],
     arguments: tuple[str, ...],
     environment: dict[str, str],
     directory: Path,
@@ -111,18 +148,13 @@ def execute(
     stderr: Path,
     stdin: Path = Path(os.devnull),
 ) -> None:
-    """Run the command line in a process that was just forked, as a terminal would have started it: lines come at once."""
-    from baton.cli.main import main
-
+    """Call a function in a process that was just forked, as a terminal would have started it: lines come at once."""
+    os.setsid()
     writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     for descriptor, (path, mode) in enumerate(((stdin, os.O_RDONLY), (stdout, writing), (stderr, writing))):
         file = os.open(path, mode)
         os.dup2(file, descriptor)
         os.close(file)
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(directory)
-    sys.argv[:] = ["baton", *arguments]
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115
-    sys.stdout, sys.stderr = (open(descriptor, "w", buffering=1, closefd=False) for descriptor in (1, 2))  # noqa: SIM115
-    main()
+    settle(environment, str(directory))
+    open_streams()
+    function(*arguments)

@@ -1,9 +1,10 @@
 """The service as tests run it: on a real socket of this process, with its projector beside it."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,9 @@ from baton.infrastructure.background import Supervisor
 from baton.infrastructure.postgres.projections import Projector
 from tests.support.workflows.step_json import PROGRAMS
 
+# The client's library looks for this module with every request where it is not installed, which is a tenth of a request.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
+
 
 @dataclass
 class Api:
@@ -30,9 +34,19 @@ class Api:
     base_url: str
     database_url: str
     headers: Mapping[str, str]
+    own_runtime: Runtime | None = field(default=None, repr=False)
+
+    @property
+    def runtime(self) -> Runtime:
+        """What the service itself works with, for what only it or a worker does."""
+        assert self.own_runtime is not None, "this service is another process"
+        return self.own_runtime
 
     def acting_as(self, principal_id: UUID | str) -> "Api":
-        return Api(self.client, self.base_url, self.database_url, {"X-Principal-Id": str(principal_id)})
+        return replace(self, headers={"X-Principal-Id": str(principal_id)})
+
+    def with_token(self, token: str) -> "Api":
+        return replace(self, headers={"Authorization": f"Bearer {token}"})
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {**self.headers, **options.pop("headers", {})}
@@ -65,8 +79,9 @@ async def running_api(
     """The API on a free port, and the projector unless not wanted; its console can examine it by what is given."""
     settings = {"pid_minter": "development", "compute_programs": PROGRAMS, **settings}
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
+    runtime = Runtime(chosen)
     config = uvicorn.Config(
-        create_app(Runtime(chosen), any_host=any_host, add_pages=partial(add_console, examine=examine)),
+        create_app(runtime, any_host=any_host, add_pages=partial(add_console, examine=examine)),
         port=0,
         log_level="error",
         http=timed_connection(chosen.client_timeout_seconds),
@@ -83,14 +98,14 @@ async def running_api(
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     base_url = f"http://127.0.0.1:{port}"
-    projector = Projector(database_url, poll=0.02)
+    projector = Projector(database_url)
     try:
         # There are no certificates to verify here, and loading them costs as much as starting the service.
         async with (
             Supervisor().supervise("projections", projector.run) if projecting else nullcontext(),
             httpx.AsyncClient(base_url=base_url, timeout=30, verify=False) as client,
         ):
-            yield Api(client, base_url, database_url, {})
+            yield Api(client, base_url, database_url, {}, runtime)
     finally:
         server.should_exit = True
         await serving

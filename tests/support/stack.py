@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,10 +14,11 @@ import httpx
 import psutil
 
 from baton.application.settings import Settings
-from tests.support.forked_commands import run_command
+from tests.support.forked_commands import run_command, start_command
 
 DEADLINE = 60.0
-PIECES = {"api": "cli api", "worker": "cli worker", "projector": "cli projector", "temporal": "temporal server"}
+PIECES = {"api": "baton api", "worker": "baton worker", "projector": "baton projector", "temporal": "temporal"}
+NAMES = {**PIECES, "postgres": "postgres", "loader": "baton loader"}
 NO_PROFILES = str(Path(__file__).parent)
 PORTS = ("port", "temporal-port", "temporal-ui-port")
 T = TypeVar("T")
@@ -53,26 +53,20 @@ class Stack:
         directory.mkdir(parents=True, exist_ok=True)
         self._output_path = directory / "said.txt"
         options = [f"--{name}={port}" for name, port in zip(PORTS, ports, strict=True)]
-        with self._output_path.open("w") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "baton.cli", "up", f"--data-dir={directory}", *options],
-                env=clean_environment(**environment),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        arguments = ("up", f"--data-dir={directory}", *options)
+        self.process = start_command(arguments, clean_environment(**environment), self._output_path, self._output_path)
         self.client = httpx.Client(timeout=30)
 
     def wait_until_ready(self) -> "Stack":
         """Return it once it says that it is ready."""
-        eventually(lambda: self.process.poll() is not None or "ready in" in self.output(), 2 * DEADLINE, self.output)
-        assert self.process.poll() is None, self.output()
+        eventually(lambda: not self.process.is_alive() or "ready in" in self.output(), 2 * DEADLINE, self.output)
+        assert self.process.is_alive(), self.output()
         self.client.base_url = httpx.URL(self.address("url"))
         return self
 
     def output(self) -> str:
         """Return everything it printed."""
-        return self._output_path.read_text()
+        return self._output_path.read_text() if self._output_path.exists() else ""
 
     def address(self, name: str) -> str:
         """Return an address from the note it leaves."""
@@ -89,15 +83,12 @@ class Stack:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def find(self, piece: str) -> psutil.Process | None:
-        """Return the process of one piece, if it lives."""
-        for child in psutil.Process(self.process.pid).children():
-            try:
-                line = " ".join(child.cmdline())
-            except psutil.NoSuchProcess:
-                continue
-            if (PIECES[piece] in line) if piece in PIECES else f"/{piece} -D" in line:
-                return child
-        return None
+        """Return the process of one piece, if it lives: the one that wrote its id into its lock."""
+        try:
+            found = psutil.Process(int((self.directory / piece / "server.lock").read_text()))
+            return found if is_alive(found) and found.name() == NAMES[piece] else None
+        except (OSError, ValueError, psutil.NoSuchProcess):
+            return None
 
     def piece(self, name: str) -> psutil.Process:
         """Return the process of one piece, as soon as it lives."""
@@ -121,16 +112,14 @@ class Stack:
         """Send a signal (to its whole group, as Ctrl-C does), wait for the end, and return the processes it left behind."""
         children = self.children()
         (os.killpg if group else os.kill)(self.process.pid, number)
-        try:
-            self.process.wait(DEADLINE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it did not end: {self.output()}") from None
+        self.process.join(DEADLINE)
+        assert not self.process.is_alive(), f"it did not end: {self.output()}"
         return [child for child in children if is_alive(child)]
 
     def remove(self) -> None:
         """End it whatever happened before."""
         self.client.close()
-        if self.process.poll() is None:
+        if self.process.is_alive():
             left = self.end()
             assert not left, left
 

@@ -6,15 +6,21 @@ from functools import wraps
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 Failure = (Exception, pytest.fail.Exception)
+MOST_SECONDS, MOST_SECONDS_A_CASE = 120, 5
+"""How long a table may take on a busy machine."""
 
 
 def for_each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Run a test with every case as `parametrize` would, as one test that reports all cases that fail."""
     keys, rows = (names,) if isinstance(names, str) else names, list(cases)
+    assert rows, "a table without cases proves nothing"
 
     def arguments(row: Any) -> dict[str, Any]:
+        if isinstance(row, ParameterSet):
+            return dict(zip(keys, row.values, strict=True))
         return {keys[0]: row} if isinstance(names, str) else dict(zip(keys, row, strict=True))
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,13 +50,13 @@ def for_each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Ca
         signature = inspect.signature(test)
         rest = [parameter for name, parameter in signature.parameters.items() if name not in keys]
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
-        return run
+        return pytest.mark.timeout(MOST_SECONDS + MOST_SECONDS_A_CASE * len(rows))(run)
 
     return decorate
 
 
 def _with_case(failure: BaseException, row: Any) -> BaseException:
-    failure.add_note(f"case: {row!r:.300}")
+    failure.add_note(f"case: {row.id if isinstance(row, ParameterSet) else row!r:.300}")
     return failure
 
 

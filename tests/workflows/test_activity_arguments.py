@@ -1,13 +1,10 @@
 """Activities take one request; those that an earlier build scheduled with positional arguments still run after it."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import pytest
 from temporalio import workflow
-from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from baton.activities.implementations import EngineAttempt, conduct_activities, mint_sweep_activities, run_conduct_activities
@@ -76,32 +73,27 @@ class Recorder:
 class CallsOneActivity:
     @workflow.run
     async def run(self, name: str, arguments: list[Any]) -> None:
-        await workflow.execute_activity(name, args=arguments, start_to_close_timeout=timedelta(seconds=20))
+        await workflow.execute_activity(name, args=arguments, start_to_close_timeout=timedelta(seconds=60))
 
 
-@pytest.fixture
-async def service(temporal: EmbeddedTemporal) -> AsyncIterator[tuple[Client, Recorder]]:
-    client, service = await connect(Settings(temporal_address=temporal.address)), Recorder()
-    services: Any = service
+async def test_every_activity_runs_with_its_request_and_with_the_arguments_of_earlier_builds(
+    temporal: EmbeddedTemporal,
+) -> None:
+    client, recorder, queue = await connect(Settings(temporal_address=temporal.address)), Recorder(), "arguments"
+    services: Any = recorder
     conducts, runs = conduct_activities(services, services, services), run_conduct_activities(services)
+    expected = []
     async with Worker(
         client,
-        task_queue="arguments",
+        task_queue=queue,
         workflows=[CallsOneActivity],
         activities=[*conducts, *runs, *mint_sweep_activities(services)],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
-        yield client, service
-
-
-@pytest.mark.parametrize("name", CASES)
-async def test_an_activity_runs_with_its_request_and_with_the_arguments_of_earlier_builds(
-    service: tuple[Client, Recorder], name: str
-) -> None:
-    client, recorder = service
-    request, earlier, method = CASES[name]
-    call = (method, (UUID(SWEEP), UUID(ASSET)) if isinstance(request, MintRequest) else (request,))
-    owner = f"conduct-run:{PROCEDURE}" if isinstance(request, RunConductRequest) else f"conduct:{PROCEDURE}"
-    for arguments in ([request], earlier):
-        await client.execute_workflow("calls-one-activity", args=[name, arguments], id=owner, task_queue="arguments")
-    assert recorder.calls == [call, call]
+        for name, (request, earlier, method) in CASES.items():
+            call = (method, (UUID(SWEEP), UUID(ASSET)) if isinstance(request, MintRequest) else (request,))
+            owner = f"conduct-run:{PROCEDURE}" if isinstance(request, RunConductRequest) else f"conduct:{PROCEDURE}"
+            for arguments in ([request], earlier):
+                await client.execute_workflow("calls-one-activity", args=[name, arguments], id=owner, task_queue=queue)
+            expected += [call, call]
+    assert recorder.calls == expected

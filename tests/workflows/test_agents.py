@@ -33,14 +33,14 @@ async def test_the_worked_example(database_url: str, temporal: EmbeddedTemporal,
         assert (await api.post(f"/agents/{DRAFTER}/update-budget", budget)).status_code == 204
         line = await beamline(api)
         run_id = await line.start_run()
-        await api.execute(f"/runs/{run_id}/abort", FAULT)
+        await api.execute(f"/runs/{run_id}/abort", {"reason": "Mira Okafor found the stage encoder offline"})
 
         (debrief,) = await facility.decisions(context="RunDebrief")
         assert (debrief["choice"], debrief["decided_by"]) == ("EquipmentAbort", DEBRIEFER)
         entries = await facility.logbook(run_id)
         assert [(entry["entry_kind"], entry["decision_id"]) for entry in entries] == [("Debrief", debrief["id"])]
         assert entries[0]["text"] == debrief["reasoning"]
-        (copy,) = await until(lambda: list(tmp_path.glob("*/*.txt")), within=10)
+        (copy,) = await until(lambda: list(tmp_path.glob("*/*.txt")), within=60)
         assert (copy.stem, copy.read_text()) == (debrief["id"], debrief["reasoning"])
 
         (proposal,) = await facility.decisions(context="CautionProposal")
@@ -48,6 +48,12 @@ async def test_the_worked_example(database_url: str, temporal: EmbeddedTemporal,
         happened = [event["event_type"] for event in await facility.events(f"/runs/{run_id}")]
         assert happened[:2] == ["RunStarted", "RunAborted"]
         assert sorted(happened[2:]) == sorted(["DecisionDebriefRequested"] * 2 + ["RunNarrativeLogbookOpened"])
+        ended = (await facility.events(f"/runs/{run_id}"))[1]
+        client = await connect(Settings(temporal_address=temporal.address, app_env="test"))
+        history = await client.get_workflow_handle(f"debrief:{DEBRIEFER}:{ended['event_id']}").fetch_history()
+        told = str(history.to_json())
+        assert "conclude" in told
+        assert not any(word in told for word in ("Okafor", "Synopsis", "EquipmentAbort")), "no text of anybody"
         calls = (await facility.read(f"/decisions/{debrief['id']}/inferences"))["items"]
         assert [(call["provider_name"], call["cost"]) for call in calls] == [("offline", 0.0)]
 
@@ -124,7 +130,7 @@ async def test_a_beam_that_goes_holds_the_run_at_once(database_url: str, tempora
         line = await beamline(facility.api)
         run_id = await line.start_run()
         await facility.api.execute(f"/supplies/{line.supply_id}/mark-unavailable", {"reason": "beam dump"})
-        await until(lambda: facility.has_status(f"/runs/{run_id}", "Held"), within=30)
+        await until(lambda: facility.has_status(f"/runs/{run_id}", "Held"), within=60)
         (decision,) = await facility.decisions(context="RunSupervision")
         assert (decision["choice"], decision["decided_by"]) == ("Hold", SUPERVISOR)
         held = (await facility.events(f"/runs/{run_id}"))[-1]
@@ -179,23 +185,9 @@ async def test_whose_turn_it_is_not_comes_again(database_url: str, temporal: Emb
             (row,) = (await facility.read("/reactions", subscriber_name="run_debriefer"))["items"]
             return any(item["attempt"] > 1 for item in row["open_items"])
 
-        await until(is_waiting, within=30)
+        await until(is_waiting, within=60)
         async with runtime.store.session() as session:
             (turn,) = await session.records(SpendingTurn, {"agent_id": UUID(DEBRIEFER)})
         await turns.release(UUID(DEBRIEFER), turn.decision_id)
         (debrief,) = await facility.decisions(context="RunDebrief")
         assert debrief["choice"] == "EquipmentAbort"
-
-
-async def test_histories_hold_no_text_of_anybody(database_url: str, temporal: EmbeddedTemporal) -> None:
-    async with agent_stack(database_url, temporal.address) as facility:
-        line = await beamline(facility.api)
-        run_id = await line.start_run()
-        await facility.api.execute(f"/runs/{run_id}/abort", {"reason": "Mira Okafor tripped over the cable"})
-        await facility.logbook(run_id)
-        ended = (await facility.events(f"/runs/{run_id}"))[1]
-        client = await connect(Settings(temporal_address=temporal.address, app_env="test"))
-        history = await client.get_workflow_handle(f"debrief:{DEBRIEFER}:{ended['event_id']}").fetch_history()
-        told = str(history.to_json())
-        assert "conclude" in told
-        assert not any(word in told for word in ("Okafor", "Synopsis", "EquipmentAbort"))

@@ -12,11 +12,19 @@ from baton.infrastructure.control.simulator import SimulatedFault
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import check, setpoint
 
+SIGNALS = {"a": 0, "b": 1.5, "c": 0}
+
+
+@pytest.fixture(scope="module")
+async def module_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(database, temporal.address, simulated_signals=SIGNALS) as stack:
+        yield stack
+
 
 @pytest.fixture
-async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0, "b": 1.5, "c": 0}) as stack:
-        yield stack
+def stack(module_stack: ConductStack) -> ConductStack:
+    module_stack.reset_plant(SIGNALS)
+    return module_stack
 
 
 async def test_steps_are_done_in_order_and_the_procedure_completes(stack: ConductStack) -> None:

@@ -1,22 +1,18 @@
 """Runs conducted from end to end: phases in order, what holds them up, what ends them, and what is recorded of them."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from baton.application.caller import Caller
 from baton.application.conduct.conduct_work import Reconciler
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import open_conduct_engine
-from baton.domain.access.actor import RegisterActor
 from baton.domain.kernel import NIL, SYSTEM_CONDUIT
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
 from baton.domain.operation.conduct.messages import ConductVerdict, conduct_workflow_id
@@ -37,46 +33,24 @@ from baton.domain.run.start import ResumeRun
 from baton.domain.shared.refusals import UnauthorizedError
 from baton.domain.trust.policy import DefinePolicy, RevokePolicyGrant
 from baton.domain.trust.surface import SYSTEM_HTTP
-from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.control.simulator import SimulatedFault
 from baton.infrastructure.wall_clock import clock, new_id
-from tests.support.databases import with_database
 from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
-from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
-from tests.support.workflows.run_cases import PLANT, RunStack, StartedRun, build_run_stack
+from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
+from tests.support.workflows.enforcing_stack import open_enforcing_run_stack
+from tests.support.workflows.run_cases import RunStack, StartedRun
+from tests.support.workflows.schedule_cases import register_member
 from tests.support.workflows.step_json import capture, check, compute, criterion, setpoint, steered_value
 
-OPEN_GATE = check("gate", 1, timeout=30)
+OPEN_GATE = check("gate", 1, timeout=120)
 """A step that goes on when the test says so."""
 
 
 @pytest.fixture(scope="module")
-def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
-    """One database for all these tests: every run is one of its own."""
-    name = f"runs_{os.getpid()}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-        yield with_database(postgres.url, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture(scope="module")
 async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[RunStack]:
-    enforced = {"authorization_mode": "policy", "bootstrap_principal_id": OPERATOR}
-    async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **enforced, **PLANT) as stack:
-        stack.caller = Caller.system(new_id())
-        run_stack = await build_run_stack(stack)
-        stack.caller = await register_member(stack, REGISTRY.command_names())
+    async with open_enforcing_run_stack(database, temporal.address) as run_stack:
         yield run_stack
-
-
-async def register_member(stack: ConductStack, may: Iterable[str]) -> Caller:
-    """Somebody of the crew, and what they may do."""
-    id = UUID((await stack.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
-    grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
-    await stack.do(DefinePolicy(name="Crew", **grant, permitted_commands=sorted(may)))
-    return Caller(id, SYSTEM_HTTP, new_id())
 
 
 @pytest.fixture
@@ -230,15 +204,12 @@ async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: Sta
     id = await series.recipe_phase([setpoint("a", steered_value("focus")), capture("sharpness", "sharpness")])
     await stack.do(ConductUntilAdvised(**SEARCH, wait=0), id)
 
-    async def has_status(status: ProcedureStatus) -> bool:
-        return (await stack.procedure(id)).status is status
-
     async def is_asking() -> bool:
         return bool((await stack.ask(GetProcedureSteering(), id)).waiting)
 
     await until(is_asking)
     await stack.do(HoldProcedure(reason="lunch"), id)
-    await until(lambda: has_status(ProcedureStatus.HELD))
+    await stack.wait_for_status(id, ProcedureStatus.HELD)
     await stack.do(ConductUntilAdvisedFrom(**SEARCH, wait=0), id)
     await until(is_asking)
     await stack.do(HoldRun(reason="top-up"), series.run_id)
@@ -246,7 +217,7 @@ async def test_a_search_that_is_taken_up_waits_while_its_run_is_held(series: Sta
     await wait_for_its_run(stack, id)
     await stack.do(ResumeRun(), series.run_id)
     await advise(stack, id, verdict="Stop")
-    await until(lambda: has_status(ProcedureStatus.COMPLETED))
+    await stack.wait_for_status(id, ProcedureStatus.COMPLETED)
     assert stack.control.writes == [("a", 0.0), ("a", 0.5)]
 
 
@@ -412,11 +383,7 @@ async def hold_at_the_end(series: StartedRun) -> None:
     await until(is_closing)
     await stack.do(HoldRun(), series.run_id)
     await stack.plant.write("gate", 1)
-
-    async def is_done() -> bool:
-        return (await stack.procedure(only)).status is ProcedureStatus.COMPLETED
-
-    await until(is_done)
+    await stack.wait_for_status(only, ProcedureStatus.COMPLETED)
     await series.wait_until_waiting_for("run")
 
 
@@ -431,7 +398,8 @@ async def test_a_repeat_attaches_and_anything_else_is_refused_while_the_conduct_
         assert (again.status, again.body, again.replayed) == (202, ids, True), key
     with expect_refusal("RunCannotConductError", "conduct_live"):
         await series.conduct(first, second)
-    stack.caller, own = await register_member(stack, REGISTRY.command_names()), stack.caller
+    own = stack.caller
+    stack.caller, _ = await register_member(stack, REGISTRY.command_names())
     with expect_refusal("RunCannotConductError", "conduct_live"):
         await series.conduct(first)
     stack.caller = own
@@ -520,11 +488,7 @@ async def test_a_conduct_that_the_engine_has_lost_leaves_its_phase_to_go_on_and_
     result = await series.result()
     assert (result["failure"]["error_class"], (await series.run()).status) == ("ConductLost", RunStatus.RUNNING)
     await stack.plant.write("gate", 1)
-
-    async def is_done() -> bool:
-        return (await stack.procedure(first)).status is ProcedureStatus.COMPLETED
-
-    await until(is_done)
+    await stack.wait_for_status(first, ProcedureStatus.COMPLETED)
     assert await runtime.run_conducts.answer(conduct_id) == result
 
 
@@ -571,7 +535,7 @@ async def test_what_its_submitter_may_not_do_any_more_the_service_ends_by_name(
 
 async def register_losing_member(stack: ConductStack, denied: str) -> tuple[Caller, Callable[[], Awaitable[Any]]]:
     """Somebody who may do everything, and how one permission is withdrawn from them."""
-    scientist = await register_member(stack, REGISTRY.command_names() - {denied})
+    scientist, _ = await register_member(stack, REGISTRY.command_names() - {denied})
     grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [scientist.principal_id]}
     policy = await stack.do(DefinePolicy(name="For now", **grant, permitted_commands=[denied]))
     revoking = RevokePolicyGrant(permitted_principal_id=scientist.principal_id, reason="moved on")
@@ -589,19 +553,15 @@ async def test_a_permission_withdrawn_from_somebody_in_good_standing_aborts_thei
     await series.wait_for_ledger_rows(id, 2)
     await withdraw()
     await stack.plant.write("gate", 1)
-    await until(partial(has_status_now, stack, id, ProcedureStatus.ABORTED))
+    await stack.wait_for_status(id, ProcedureStatus.ABORTED)
     reason = (await stack.procedure(id)).last_status_reason or ""
     assert (str(scientist.principal_id) in reason, f"{denied} was refused" in reason) == (True, True)
-
-
-async def has_status_now(stack: ConductStack, id: UUID, status: ProcedureStatus) -> bool:
-    return (await stack.procedure(id)).status is status
 
 
 async def test_nothing_is_opened_for_somebody_who_may_not_bring_it_to_its_end(series: StartedRun) -> None:
     stack = series.stack
     lacking = {"CompleteProcedure", "HoldProcedure", "CompleteRun", "EndProcedureIteration"}
-    submitter = await register_member(stack, REGISTRY.command_names() - lacking)
+    submitter, _ = await register_member(stack, REGISTRY.command_names() - lacking)
     alone, phase = await stack.register_from_recipe([setpoint("a", 1)]), await series.recipe_phase([setpoint("a", 1)])
     ending = {"CompleteProcedure", "HoldProcedure"}
     looped = {"command": "conduct_until_converged", "convergence_capture_name": "b", "criterion": criterion(0)}

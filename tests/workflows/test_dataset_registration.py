@@ -75,9 +75,15 @@ async def load(stack: ConductStack, state: type[Any], id: UUID) -> Any:
     return await require_state(stack.runtime.store, state, id)
 
 
+@pytest.fixture(scope="module")
+def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    (directory := tmp_path / "data").mkdir()
+def data(data_root: Path) -> Path:
+    """A directory of the test's own, below the root that files are read from."""
+    (directory := data_root / str(uuid4())).mkdir()
     return directory
 
 
@@ -87,10 +93,13 @@ def registration_dispatcher(runtime: Runtime) -> Dispatcher:
     return replace(runtime.dispatcher(), subscribers=[subscriber])
 
 
-@pytest.fixture
-async def stack(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path, data: Path) -> AsyncIterator[ConductStack]:
-    own = {"compute": LocalProcesses(tmp_path / "jobs", programs=[SHELL]), "actions": Camera(), "compute_programs": [SHELL]}
-    async with open_conduct_stack(database_url, temporal.address, **own, data_roots=[data], **PLANT) as stack:
+@pytest.fixture(scope="module")
+async def stack(
+    database: str, temporal: EmbeddedTemporal, tmp_path_factory: pytest.TempPathFactory, data_root: Path
+) -> AsyncIterator[ConductStack]:
+    programs = LocalProcesses(tmp_path_factory.mktemp("jobs"), programs=[SHELL])
+    own = {"compute": programs, "actions": Camera(), "compute_programs": [SHELL], "data_roots": [data_root]}
+    async with open_conduct_stack(database, temporal.address, **own, **PLANT) as stack:
         following = asyncio.create_task(registration_dispatcher(stack.runtime).run())
         yield stack
         following.cancel()
@@ -98,9 +107,9 @@ async def stack(database_url: str, temporal: EmbeddedTemporal, tmp_path: Path, d
             await following
 
 
-@pytest.fixture
-async def line(stack: ConductStack) -> RunStack:
-    """A plan whose camera may capture, and that says where its files are."""
+@pytest.fixture(scope="module")
+async def registering_line(stack: ConductStack) -> tuple[RunStack, DataRegistration]:
+    """A plan whose camera may capture, and where its files are."""
     line = await build_run_stack(stack)
     (camera,) = (await load(stack, Plan, line.plan_id)).asset_ids
 
@@ -111,8 +120,14 @@ async def line(stack: ConductStack) -> RunStack:
     family = await create("define_family", name="Camera", affordances=["Imageable", "Capturing"])
     await stack.do(command("add_asset_family", {"family_id": family}), camera)
     disk = await create("register_supply", kind="Storage", name="Disk", facility_code="facility")
-    registration = DataRegistration(supply_id=disk, capturing_asset_id=camera)
-    await stack.do(SetPlanDataRegistration(data_registration=registration), line.plan_id)
+    return line, DataRegistration(supply_id=disk, capturing_asset_id=camera)
+
+
+@pytest.fixture
+async def line(registering_line: tuple[RunStack, DataRegistration]) -> RunStack:
+    """A plan that says where its files are."""
+    line, registration = registering_line
+    await line.stack.do(SetPlanDataRegistration(data_registration=registration), line.plan_id)
     return line
 
 
@@ -236,12 +251,13 @@ async def test_a_file_that_cannot_be_read_is_left_with_its_reason(line: RunStack
 async def test_attempts_at_the_same_time_leave_no_file_and_register_none_twice(line: RunStack, data: Path) -> None:
     stack = line.stack
     work, task, taken = await begin_registration(line, data)
+    before = await count_events(stack)
     answers = await asyncio.gather(*(work.carry_out(task) for _ in range(6)), return_exceptions=True)
     told = [one for one in answers if not isinstance(one, ConcurrencyError)]  # which has the task begun anew
     ids = [str(file.dataset_id) for file in (await files_of(stack, taken)).files]
     assert told == [{"procedure_id": str(taken), "dataset_ids": ids, "left": []}] * len(told)
     assert told
-    assert await count_events(stack) == 3 * len(ids)
+    assert await count_events(stack) == before + 3 * len(ids)
 
 
 async def test_a_request_joins_the_registration_that_is_under_way(line: RunStack, data: Path) -> None:

@@ -1,6 +1,6 @@
 """What reaches the engine is not believed: forged workflows touch nothing, and what is conducted goes on undisturbed."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,6 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, Wor
 from temporalio.common import WorkflowIDConflictPolicy
 
 from baton.application.caller import Caller
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.domain.operation.conduct.conduct import ConductProcedure, ConductUntilConverged
 from baton.domain.operation.conduct.messages import (
@@ -31,25 +30,18 @@ from baton.domain.run.run import RunStatus
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.temporal.engine import TASK_QUEUE
 from baton.infrastructure.wall_clock import new_id
-from tests.support.databases import fresh_database
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.run_cases import PLANT, SIGNALS, RunStack, build_run_stack
 from tests.support.workflows.step_json import capture, check, criterion, setpoint, steered_value
 
-GATE = check("gate", 1, timeout=60)
+GATE = check("gate", 1, timeout=120)
 """A step that goes on when the test says so."""
 STEPS = [setpoint("a", 1), GATE, setpoint("b", 2)]
 CLOSING = [setpoint("shutter", 0)]
 FLAT = ConductStart(command_name="ConductProcedure", mode=ConductMode.FLAT, step_count=3, closing_count=1)
 NEXT = NextStep(label="forged", timeout_seconds=35)
 BROKEN = ConductOutcome(finish=Finish.FAILED, failure=lifecycle_failure("abort", "Broken", "It broke."))
-
-
-@pytest.fixture(scope="module")
-def database(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
-    with fresh_database(postgres, template) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +52,8 @@ async def run_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[
 
 
 @pytest.fixture
-async def stack(run_stack: RunStack) -> ConductStack:
-    for address, value in SIGNALS.items():
-        await run_stack.stack.plant.write(address, value)
-    run_stack.stack.control.writes.clear()
+def stack(run_stack: RunStack) -> ConductStack:
+    run_stack.stack.reset_plant(SIGNALS)
     return run_stack.stack
 
 

@@ -80,7 +80,7 @@ async def history_lengths(stack: ConductStack, id: str) -> list[int]:
     return lengths
 
 
-@pytest.mark.timeout(120 + COUNT // 5)
+@pytest.mark.timeout(300 + COUNT // 5)
 async def test_a_long_conduct_goes_on_in_short_histories_and_constant_memory(
     database_url: str, temporal: EmbeddedTemporal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -60,15 +59,11 @@ async def start_program(stack: ConductStack, jobs: Path) -> UUID:
     return procedure_id
 
 
-async def is_aborted(stack: ConductStack, procedure_id: UUID) -> bool:
-    return (await stack.procedure(procedure_id)).status is ABORTED
-
-
 async def test_aborted_is_on_record_when_nothing_of_the_program_runs(stack: ConductStack, jobs: Path) -> None:
     procedure_id = await start_program(stack, jobs)
     assert all(is_alive(pid) for pid in program_pids(jobs))
     await stack.do(AbortProcedure(reason="smoke"), procedure_id)
-    await until(partial(is_aborted, stack, procedure_id))
+    await stack.wait_for_status(procedure_id, ABORTED)
     assert not any(is_alive(pid) for pid in program_pids(jobs))
 
 
@@ -89,7 +84,7 @@ async def test_a_directory_is_kept_while_its_conduct_is_live_and_for_a_time_afte
     await at_once.sweep()
     assert os.listdir(jobs) == [job_id], "nobody has collected what it brought"
     await stack.start_worker()
-    await until(partial(is_aborted, stack, procedure_id))
+    await stack.wait_for_status(procedure_id, ABORTED)
     await later.sweep()
     assert os.listdir(jobs) == [job_id], "its time has not come"
     await at_once.sweep()

@@ -15,7 +15,6 @@ from baton.application.agents.agent_client import AgentClient
 from baton.application.caller import Caller
 from baton.application.ports import CommandResult
 from baton.application.proposals import Proposals
-from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import react_in_background, reconcile_in_background
 from baton.domain.access.actor import Actor, RegisterActor
@@ -31,7 +30,6 @@ from baton.domain.trust.authorization import ApprovalRequiredError
 from baton.domain.trust.proposal import Proposal, ProposalStatus, RejectProposal, WithdrawProposal
 from baton.infrastructure.postgres.store import Pruner
 from baton.infrastructure.wall_clock import new_id
-from tests.support.databases import fresh_database
 from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows import proposal_cases
@@ -45,10 +43,9 @@ ENDING = ("CompleteProcedure", "HoldProcedure", "AbortProcedure")
 
 
 @pytest.fixture(scope="module")
-async def stack(postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    with fresh_database(postgres, template) as url:
-        async with open_enforcing_stack(url, temporal.address) as stack:
-            yield stack
+async def stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
+    async with open_enforcing_stack(database, temporal.address) as stack:
+        yield stack
 
 
 @pytest.fixture
@@ -275,7 +272,7 @@ class TestNoOtherWay:
         case = await proposal_cases.case(stack, "HoldEverything", "HoldProcedure")
         conducting = await proposal_cases.register(stack, "Operator", "ConductProcedure", *ENDING)
         procedure_id = await stack.register_procedure()
-        steps = [setpoint("a", 1), check("gate", 1, timeout=60)]
+        steps = [setpoint("a", 1), check("gate", 1, timeout=120)]
         await case.give(ConductProcedure(steps=steps, wait=0), conducting, procedure_id)
         approved = await case.approve(await case.propose(HoldEverything(reason="smoke")))
         answer = (approved.body or {})["answer"]

@@ -22,10 +22,19 @@ from tests.support.workflows.step_json import check, setpoint
 FOREVER = check("gate", 1, timeout=3600)
 
 
-@pytest.fixture
-async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0, "gate": 0}) as stack:
+SIGNALS = {"a": 0, "gate": 0}
+
+
+@pytest.fixture(scope="module")
+async def module_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(database, temporal.address, simulated_signals=SIGNALS) as stack:
         yield stack
+
+
+@pytest.fixture
+def stack(module_stack: ConductStack) -> ConductStack:
+    module_stack.reset_plant(SIGNALS)
+    return module_stack
 
 
 def reconciler(stack: ConductStack, restart_limit: float = 300) -> Reconciler:
@@ -101,6 +110,7 @@ async def test_a_silent_conduct_can_be_truncated_and_cannot_go_on(stack: Conduct
     described = await stack.client.get_workflow_handle(conduct_workflow_id(id)).describe()
     assert described.status is not None
     assert described.status.name == "TERMINATED"
+    await stack.start_worker()
 
 
 async def test_a_conduct_with_which_the_engine_fails_is_said_to_be_stalled_until_it_is_heard_of(stack: ConductStack) -> None:

@@ -1,19 +1,17 @@
 """Conducts whose submitter stood down, on a real database and engine, with policies and without."""
 
-import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from baton.application.caller import Caller
 from baton.cli.embedded.postgres import EmbeddedPostgres
 from baton.cli.embedded.temporal import EmbeddedTemporal
-from baton.domain.access.actor import DeactivateActor, RegisterActor
+from baton.domain.access.actor import DeactivateActor
 from baton.domain.agent.agent import DefineAgent, ResumeAgent, SuspendAgent, VersionAgent
-from baton.domain.kernel import NIL, SYSTEM_CONDUIT
+from baton.domain.kernel import NIL
 from baton.domain.operation.conduct.conduct import ConductFromProcedure, ConductProcedure
 from baton.domain.operation.procedure.endings import AbortProcedure
 from baton.domain.operation.procedure.procedure import HoldCause, ProcedureHeld, ProcedureIterationEnded, ProcedureStatus
@@ -27,18 +25,19 @@ from baton.domain.run.conduct import ConductRun
 from baton.domain.run.run import RunHeld, RunStatus
 from baton.domain.run.start import ResumeRun
 from baton.domain.shared.refusals import UnauthorizedError
-from baton.domain.trust.policy import DefinePolicy
 from baton.domain.trust.surface import SYSTEM_HTTP
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.wall_clock import new_id
-from tests.support.databases import with_database
+from tests.support.databases import fresh_database
 from tests.support.domain.world import expect_refusal
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import OPERATOR, ConductStack, open_conduct_stack
+from tests.support.workflows.proposal_cases import define_policy
 from tests.support.workflows.run_cases import PLANT, RunStack, build_run_stack
+from tests.support.workflows.schedule_cases import register_member
 from tests.support.workflows.step_json import capture, check, setpoint, steered_value
 
-OPEN_GATE = check("gate", 1, timeout=30)
+OPEN_GATE = check("gate", 1, timeout=120)
 """A step that goes on when the test says so."""
 TWELVE = [setpoint("a", 1), OPEN_GATE, *(setpoint("a", value) for value in range(3, 13))]
 SEARCH: dict[str, Any] = {
@@ -58,42 +57,23 @@ def mode(request: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def database(postgres: EmbeddedPostgres, template: str, mode: str) -> Iterator[str]:
-    """One database for each mode: every procedure is one of its own."""
-    name = f"standing_{mode}_{os.getpid()}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
-        yield with_database(postgres.url, name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture(scope="module")
-async def run_stack(database: str, temporal: EmbeddedTemporal, mode: str) -> AsyncIterator[RunStack]:
+async def run_stack(
+    postgres: EmbeddedPostgres, template: str, temporal: EmbeddedTemporal, mode: str
+) -> AsyncIterator[RunStack]:
     """A conduct stack whose caller may do everything and stays in good standing."""
     chosen = {"authorization_mode": mode, "bootstrap_principal_id": OPERATOR}
-    async with open_conduct_stack(database, temporal.address, compute=SimulatedCompute(), **chosen, **PLANT) as stack:
-        stack.caller = Caller.system(new_id())
-        run_stack = await build_run_stack(stack)
-        stack.caller, _ = await register_member(stack)
-        yield run_stack
+    with fresh_database(postgres, template) as url:
+        async with open_conduct_stack(url, temporal.address, compute=SimulatedCompute(), **chosen, **PLANT) as stack:
+            stack.caller = Caller.system(new_id())
+            run_stack = await build_run_stack(stack)
+            stack.caller, _ = await register_member(stack, EVERYTHING)
+            yield run_stack
 
 
 @pytest.fixture
 async def stack(run_stack: RunStack) -> ConductStack:
     await run_stack.start()
     return run_stack.stack
-
-
-async def register_member(stack: ConductStack, may: Iterable[str] = EVERYTHING) -> tuple[Caller, UUID]:
-    """Somebody of the crew, and the policy by which they may do things."""
-    id = UUID((await stack.do(RegisterActor(name="Mira Okafor"))).body["actor_id"])
-    return Caller(id, SYSTEM_HTTP, new_id()), await permit(stack, id, may)
-
-
-async def permit(stack: ConductStack, id: UUID, may: Iterable[str] = EVERYTHING) -> UUID:
-    grant = {"conduit_id": SYSTEM_CONDUIT, "surface_id": SYSTEM_HTTP, "permitted_principal_ids": [id]}
-    policy = await stack.do(DefinePolicy(name="Crew", **grant, permitted_commands=sorted(may)))
-    return UUID((policy.body or {})["policy_id"])
 
 
 async def agent(stack: ConductStack) -> Caller:
@@ -103,15 +83,8 @@ async def agent(stack: ConductStack) -> Caller:
     )
     id = UUID((defined.body or {})["agent_id"])
     await stack.do(VersionAgent(), id)
-    await permit(stack, id)
+    await define_policy(stack, id, *EVERYTHING)
     return Caller(id, SYSTEM_HTTP, new_id())
-
-
-async def wait_for_status(stack: ConductStack, id: UUID, status: ProcedureStatus) -> None:
-    async def has_status() -> bool:
-        return (await stack.procedure(id)).status is status
-
-    await until(has_status)
 
 
 async def wait_until_asking(stack: ConductStack, id: UUID) -> None:
@@ -134,7 +107,7 @@ async def has_rows(stack: ConductStack, id: UUID, count: int) -> None:
 
 async def hold_event(stack: ConductStack, id: UUID) -> ProcedureHeld:
     """How the procedure was held, which the service must have written."""
-    await wait_for_status(stack, id, ProcedureStatus.HELD)
+    await stack.wait_for_status(id, ProcedureStatus.HELD)
     async with stack.runtime.store.session() as session:
         *_, last = await session.history("Procedure", id, 0, 200)
     assert (last.event_type, last.principal_id) == (ProcedureHeld.__name__, NIL)
@@ -144,7 +117,7 @@ async def hold_event(stack: ConductStack, id: UUID) -> ProcedureHeld:
 
 
 async def test_no_step_is_done_for_somebody_deactivated_and_another_takes_it_up(stack: ConductStack) -> None:
-    submitter, _ = await register_member(stack)
+    submitter, _ = await register_member(stack, EVERYTHING)
     id = await stack.register_from_recipe(TWELVE, [setpoint("shutter", 0)])
     await stack.runtime.service.execute(ConductProcedure(wait=0), submitter, target_id=id)
     await has_rows(stack, id, 2)
@@ -175,13 +148,13 @@ async def test_an_agent_suspended_while_advice_is_awaited_leaves_its_search_held
     await stack.runtime.service.execute(ConductUntilAdvisedFrom(**SEARCH, wait=0), submitter, target_id=id)
     await wait_until_asking(stack, id)
     await stack.do(AbortProcedure(reason="enough"), id)
-    await wait_for_status(stack, id, ProcedureStatus.ABORTED)
+    await stack.wait_for_status(id, ProcedureStatus.ABORTED)
 
 
 async def test_a_run_is_held_with_its_phase_and_somebody_else_conducts_what_is_left(run_stack: RunStack) -> None:
     series = await run_stack.start()
     stack = series.stack
-    submitter, _ = await register_member(stack)
+    submitter, _ = await register_member(stack, EVERYTHING)
     first = await series.recipe_phase([setpoint("a", 1), OPEN_GATE, setpoint("b", 2)])
     second = await series.recipe_phase([setpoint("c", 3)])
     command = ConductRun(phases=[{"procedure_id": first}, {"procedure_id": second}], wait=0)

@@ -15,11 +15,19 @@ from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
 from tests.support.workflows.step_json import setpoint
 
+SIGNALS = {"a": 0, "b": 1.5}
+
+
+@pytest.fixture(scope="module")
+async def module_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
+    async with open_conduct_stack(database, temporal.address, simulated_signals=SIGNALS) as stack:
+        yield stack
+
 
 @pytest.fixture
-async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    async with open_conduct_stack(database_url, temporal.address, simulated_signals={"a": 0, "b": 1.5}) as stack:
-        yield stack
+def stack(module_stack: ConductStack) -> ConductStack:
+    module_stack.reset_plant(SIGNALS)
+    return module_stack
 
 
 async def test_a_conduct_goes_on_when_the_readback_is_near(stack: ConductStack) -> None:
@@ -42,11 +50,7 @@ async def test_an_abort_ends_the_wait_and_what_was_written_stands(stack: Conduct
     await stack.do(ConductProcedure(steps=(step,), wait=0), procedure_id)
     await until(lambda: stack.plant.subscriptions("a") == 1)
     await stack.do(AbortProcedure(reason="wrong sample"), procedure_id)
-
-    async def is_aborted() -> bool:
-        return (await stack.procedure(procedure_id)).status is ProcedureStatus.ABORTED
-
-    await until(is_aborted)
+    await stack.wait_for_status(procedure_id, ProcedureStatus.ABORTED)
     (ended,) = [event for event in await stack.events(procedure_id) if isinstance(event, ProcedureConducted)]
     assert ended.result.substrate_writes == {"a": 3}
     assert stack.plant.subscriptions("a") == 0

@@ -46,26 +46,26 @@ async def collect_action(control: Any, time: Any, params: Any) -> dict[str, Any]
     return {"frames": params.get("repetitions", 1)}
 
 
-def offsets(*values: float) -> SimulatedCompute:
-    """A program that finds these offsets, one after the other."""
+def measured_offset(value: float) -> Any:
+    measured = Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good")
+    return lambda job: SimulatedOutcome(measurements=(measured,))
 
-    def simulated_measurement(value: float) -> Any:
-        return lambda job: SimulatedOutcome(
-            measurements=(Measured(name="offset", value=value, kind="Scalar", units="px", quality="Good"),)
-        )
 
-    program = SimulatedCompute()
-    program.seed(("find-offset",), *map(simulated_measurement, values))
-    return program
+@pytest.fixture(scope="module")
+async def module_stack(database: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
+    own = {"actions": ActionRegistry({"collect": collect_action}), "compute": SimulatedCompute()}
+    plant = {"control_routes": ROUTES, "simulated_signals": SIGNALS, "simulated_devices": DEVICES}
+    async with open_conduct_stack(database, temporal.address, **own, **plant) as stack:
+        yield stack
 
 
 @pytest.fixture
-async def stack(database_url: str, temporal: EmbeddedTemporal) -> AsyncIterator[ConductStack]:
-    actions = ActionRegistry({"collect": collect_action})
-    program = offsets(3.2, 0.9, 0.3)
-    plant = {"control_routes": ROUTES, "simulated_signals": SIGNALS, "simulated_devices": DEVICES}
-    async with open_conduct_stack(database_url, temporal.address, actions=actions, compute=program, **plant) as stack:
-        yield stack
+def stack(module_stack: ConductStack) -> ConductStack:
+    """A plant as at the beginning, and a program that finds these offsets, one after the other."""
+    module_stack.reset_plant(SIGNALS)
+    assert isinstance(module_stack.compute, SimulatedCompute)
+    module_stack.compute.seed(("find-offset",), *map(measured_offset, (3.2, 0.9, 0.3)))
+    return module_stack
 
 
 CENTRING = [
@@ -157,7 +157,7 @@ async def test_what_was_begun_by_hand_can_still_be_conducted(stack: ConductStack
 
 async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductStack) -> None:
     stack.plant.set_reading("bl7:gate", (await stack.plant.read("bl7:shutter")))
-    waiting = check("bl7:gate", 5, timeout=30)
+    waiting = check("bl7:gate", 5, timeout=120)
     steps = [setpoint("bl7:energy", n) for n in range(7)]
     steps = [
         capture("bl7:energy:rbv", "seen"),
@@ -177,11 +177,7 @@ async def test_a_shift_change_holds_after_the_step_in_progress(stack: ConductSta
     held = await stack.do(HoldProcedure(reason="shift change"), id)
     assert (held.status, held.body) == (202, {"procedure_id": str(id), "conduct_id": accepted.body["conduct_id"]})
     await stack.plant.write("bl7:gate", 5)
-
-    async def is_held() -> bool:
-        return (await stack.procedure(id)).status is ProcedureStatus.HELD
-
-    await until(is_held)
+    await stack.wait_for_status(id, ProcedureStatus.HELD)
     procedure = await stack.procedure(id)
     assert (procedure.last_status_reason, procedure.live_conduct_id) == ("shift change", None)
     assert (await stack.event_types(id))[-3:] == ["ProcedureHoldRequested", "ProcedureConducted", "ProcedureHeld"]
@@ -199,7 +195,7 @@ async def test_two_conducts_never_share_a_stage(stack: ConductStack) -> None:
     asset = await stack.do(RegisterAsset(name="Stage", tier="Unit", facility_code="facility"))
     asset_id = (asset.body or {})["asset_id"]
     first, second = [await stack.register_procedure(target_asset_ids=[asset_id]) for _ in range(2)]
-    opened = await stack.do(ConductProcedure(steps=(check("bl7:energy", 9, timeout=30),), wait=0), first)
+    opened = await stack.do(ConductProcedure(steps=(check("bl7:energy", 9, timeout=120),), wait=0), first)
     with pytest.raises(Refusal) as refused:
         await stack.do(ConductProcedure(steps=(setpoint("bl7:energy", 1),)), second)
     assert (refused.value.code, refused.value.reason) == ("ProcedureCannotConductError", "asset_in_use")
@@ -209,10 +205,6 @@ async def test_two_conducts_never_share_a_stage(stack: ConductStack) -> None:
         "conduct_id": (opened.body or {})["conduct_id"],
     }
     await stack.plant.write("bl7:energy", 9)
-
-    async def has_ended() -> bool:
-        return (await stack.procedure(first)).live_conduct_id is None
-
-    await until(has_ended)
+    await stack.wait_until_over(first)
     result = await stack.conduct(ConductProcedure(steps=(setpoint("bl7:energy", 1),), wait=60), second)
     assert result["succeeded"]

@@ -15,6 +15,7 @@ from baton.domain.trust.conduit import ConduitDefined
 from baton.domain.trust.policy import DefinePolicy
 from baton.domain.trust.surface import SYSTEM_HTTP, SurfaceDefined, SurfaceKind
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 ISSUER = "https://id.example.org"
 CONTENT: dict[str, Any] = {
@@ -35,7 +36,7 @@ def claim(path: str, value: str, issuer: str = ISSUER) -> GroupClaim:
 
 
 class TestClaims:
-    @pytest.mark.parametrize(
+    @for_each(
         ("path", "value"),
         [
             ("groups", "bl7"),
@@ -50,7 +51,7 @@ class TestClaims:
     def test_a_value_by_itself_or_in_a_list_makes_a_member(self, path: str, value: str) -> None:
         assert claim(path, value).is_in(TokenClaims(ISSUER, CONTENT))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("path", "value"),
         [
             *(("groups", "bl"), ("groups", "BL7"), ("groups", "bl7 "), ("groups", "['bl7', 'staff']")),
@@ -66,7 +67,7 @@ class TestClaims:
         assert not claim("groups", "bl7").is_in(TokenClaims(f"{ISSUER}/", CONTENT))
         assert not claim("groups", "bl7").is_in(None)
 
-    @pytest.mark.parametrize("content", ["groups", ["groups"], None, 7])
+    @for_each("content", ["groups", ["groups"], None, 7])
     def test_what_is_no_object_has_nothing_at_any_path(self, content: Any) -> None:
         assert value_at(content, "groups") is None
 

@@ -11,6 +11,7 @@ from baton.domain.agent.debrief import DEBRIEF
 from baton.domain.agent.prompts import CAUTION_DRAFT, RUN_DEBRIEF
 from tests.support.domain.caution_proposals import proposed_caution
 from tests.support.domain.world import new_id
+from tests.support.tables import for_each
 
 REASONING = "The run was completed as planned. " * 4
 ASSET, PHASE, OLD = new_id(), new_id(), new_id()
@@ -29,16 +30,14 @@ def failure_of(answer: dict[str, Any]) -> str:
 
 
 class TestAnswersOfADebriefer:
-    @pytest.mark.parametrize(
-        "choice", ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"]
-    )
+    @for_each("choice", ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"])
     def test_a_verdict_is_taken_as_it_is(self, choice: str) -> None:
         answer = {"choice": choice, "confidence": 0.88, "reasoning": REASONING}
         concluded = DEBRIEF.conclude(answer, MATERIAL)
         assert (concluded.choice, concluded.confidence, concluded.reasoning) == (choice, 0.88, REASONING)
         assert concluded.inputs == {}
 
-    @pytest.mark.parametrize(
+    @for_each(
         "wrong",
         [
             *({"choice": choice} for choice in ("DebriefDeferred", "DebriefConflicted", "NoAction", "")),
@@ -58,7 +57,7 @@ class TestAnswersOfADebriefer:
         assert form["additionalProperties"] is False
         assert (RUN_DEBRIEF.max_output_tokens, CAUTION_DRAFT.max_output_tokens) == (1024, 2048)
 
-    @pytest.mark.parametrize("length", [80, 4000])
+    @for_each("length", [80, 4000])
     def test_a_narrative_has_80_to_4000_characters(self, length: int) -> None:
         answer = {"choice": "DataSuspect", "confidence": 0, "reasoning": "x" * length}
         assert len(DEBRIEF.conclude(answer, MATERIAL).reasoning) == length
@@ -69,13 +68,13 @@ class TestAnswersOfADrafter:
         concluded = DRAFT.conclude(draft("NoAction"), MATERIAL)
         assert (concluded.choice, concluded.inputs) == ("NoAction", {})
 
-    @pytest.mark.parametrize("choice", ["ProposeNotice", "ProposeCaution", "ProposeWarning"])
+    @for_each("choice", ["ProposeNotice", "ProposeCaution", "ProposeWarning"])
     def test_a_proposal_is_kept_with_its_choice(self, choice: str) -> None:
         concluded = DRAFT.conclude(draft(choice), MATERIAL)
         assert (concluded.choice, concluded.confidence) == (choice, 0.8)
         assert concluded.inputs == {"proposed_caution": proposed_caution(choice, ASSET)}
 
-    @pytest.mark.parametrize("severity", ["Notice", "Caution", "Warning"])
+    @for_each("severity", ["Notice", "Caution", "Warning"])
     def test_a_successor_may_have_any_severity(self, severity: str) -> None:
         answer = draft("ProposeSupersede", severity=severity, supersedes_caution_id=str(OLD))
         assert DRAFT.conclude(answer, MATERIAL).inputs["proposed_caution"]["supersedes_caution_id"] == str(OLD)
@@ -83,7 +82,7 @@ class TestAnswersOfADrafter:
     def test_a_phase_may_be_the_target(self) -> None:
         DRAFT.conclude(draft("ProposeNotice", target_kind="Procedure", target_id=str(PHASE)), MATERIAL)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "target",
         [
             {"target_id": str(new_id())},
@@ -94,11 +93,11 @@ class TestAnswersOfADrafter:
     def test_a_target_that_was_not_shown_is_made_up(self, target: dict[str, str]) -> None:
         assert failure_of(draft("ProposeNotice", **target)) == "HallucinatedTarget"
 
-    @pytest.mark.parametrize("choice", ["ProposeNotice", "ProposeCaution", "ProposeWarning", "ProposeSupersede"])
+    @for_each("choice", ["ProposeNotice", "ProposeCaution", "ProposeWarning", "ProposeSupersede"])
     def test_a_proposal_names_its_caution(self, choice: str) -> None:
         assert failure_of({**draft(choice), "proposed_caution": None}) == "SchemaViolation"
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("choice", "severity"),
         [
             (choice, severity)
@@ -118,7 +117,7 @@ class TestAnswersOfADrafter:
         assert failure_of(draft("ProposeSupersede")) == "SchemaViolation"
         assert failure_of(draft("ProposeNotice", supersedes_caution_id=str(OLD))) == "SchemaViolation"
 
-    @pytest.mark.parametrize(
+    @for_each(
         "wrong",
         [
             *({"title": title} for title in ("", "t" * 201)),
@@ -135,7 +134,7 @@ class TestAnswersOfADrafter:
         with pytest.raises(ValidationError):
             DRAFT.conclude(draft("ProposeNotice", **wrong), MATERIAL)
 
-    @pytest.mark.parametrize("reasoning", ["x" * 39, "x" * 2001])
+    @for_each("reasoning", ["x" * 39, "x" * 2001])
     def test_a_reasoning_has_40_to_2000_characters(self, reasoning: str) -> None:
         with pytest.raises(ValidationError):
             DRAFT.conclude({**draft("NoAction"), "reasoning": reasoning}, MATERIAL)

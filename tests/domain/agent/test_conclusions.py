@@ -39,6 +39,7 @@ from tests.support.domain.cautions import on_asset, on_procedure, register_cauti
 from tests.support.domain.flat_field import BINDINGS, recipe
 from tests.support.domain.run_beamline import Beamline
 from tests.support.domain.world import OPERATOR, START, new_id
+from tests.support.tables import for_each
 
 RUN_KEYS = {
     *("terminal_event_type", "terminal_event_reason", "terminal_event_occurred_at", "run_id", "run_name", "run_status"),
@@ -333,13 +334,11 @@ class TestWhatGoesIntoTheLogbook:
         by = versioned_agent(world) if context == "RunDebrief" else drafter(world)
         return decision_of(world, register_decision(world, by, context, choice, reasoning=REASONING))
 
-    @pytest.mark.parametrize(
-        "choice", ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"]
-    )
+    @for_each("choice", ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"])
     def test_the_narrative_of_a_verdict(self, choice: str) -> None:
         assert narrative_of(self.debrief(choice)) == REASONING.strip()
 
-    @pytest.mark.parametrize("choice", ["DebriefDeferred", "DebriefConflicted"])
+    @for_each("choice", ["DebriefDeferred", "DebriefConflicted"])
     def test_nothing_where_there_is_no_verdict(self, choice: str) -> None:
         assert narrative_of(self.debrief(choice)) is None
 

@@ -30,6 +30,7 @@ from tests.support.domain.agents import (
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import OPERATOR, expect_refusal, new_id
+from tests.support.tables import for_each
 
 SEEDED_ID = SEEDED[RUN_DEBRIEFER].id
 
@@ -105,7 +106,7 @@ def test_the_model_that_is_asked_about_is_the_agents(line: Beamline, run_id: UUI
     assert [(ref.provider, ref.model) for ref in asked_about] == [("acme", "large-4")]
 
 
-@pytest.mark.parametrize("wait", [-1, 61, "long"])
+@for_each("wait", [-1, 61, "long"])
 def test_one_waits_up_to_a_minute(wait: Any) -> None:
     with pytest.raises(ValidationError):
         RegenerateRunDebrief(wait=wait)

@@ -3,8 +3,6 @@
 from datetime import timedelta
 from uuid import UUID
 
-import pytest
-
 from baton.domain.agent.conclusions import decision_id_of
 from baton.domain.agent.rule_agents import EXPIRY_REASON, expiry_decision, expiry_decision_id, is_due
 from baton.domain.kernel import instant
@@ -23,9 +21,7 @@ def clearance(status: str, **fields: object) -> Clearance:
     return state
 
 
-@pytest.mark.parametrize(
-    ("now", "due"), [(END - timedelta(microseconds=1), False), (END, True), (END + timedelta(days=100), True)]
-)
+@for_each(("now", "due"), [(END - timedelta(microseconds=1), False), (END, True), (END + timedelta(days=100), True)])
 def test_a_clearance_is_due_from_the_very_end_of_its_validity(now: object, due: bool) -> None:
     assert is_due(clearance("Active", valid_until=END), now) == due  # type: ignore[arg-type]
 

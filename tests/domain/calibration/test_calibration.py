@@ -24,6 +24,7 @@ from baton.domain.shared.canonical import canonical_json
 from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.calibrations import AT_25_KEV, append_revision, definition, measured_revision, rotation_center
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -137,9 +138,7 @@ def test_a_source_names_exactly_what_its_kind_asks_for(world: World, kind: str) 
     assert world.state(Calibration, id).latest_revision_source_kind == kind
 
 
-@pytest.mark.parametrize(
-    "source", [{"kind": "Guessed"}, {"kind": "Measured", "procedure_id": None}, {"kind": "Measured", "x": 1}]
-)
+@for_each("source", [{"kind": "Guessed"}, {"kind": "Measured", "procedure_id": None}, {"kind": "Measured", "x": 1}])
 def test_the_form_of_a_source_is_the_edges_business(source: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         measured_revision(source=source)

@@ -265,7 +265,7 @@ def test_every_filter_becomes_a_condition() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("least", "kept"),
     [("Notice", ("Notice", "Caution", "Warning")), ("Caution", ("Caution", "Warning")), ("Warning", ("Warning",))],
 )

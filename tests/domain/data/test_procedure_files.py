@@ -5,12 +5,11 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from baton.domain.data.dataset import DISCARDED, Dataset
 from baton.domain.data.procedure_files import FileRow, ProcedureFile, dataset_name, files_in, parents_of, product_id
 from tests.support.domain.datasets import data_world, registered_dataset
 from tests.support.domain.world import START, World, new_id
+from tests.support.tables import for_each
 
 DIGEST = "ab" * 32
 
@@ -60,7 +59,7 @@ def test_a_file_written_again_is_listed_once_as_it_was_written_last() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("uri", "media_type", "protocol"),
     [
         ("file:///data/a%20b.NXS", "application/x-hdf5", "POSIX"),

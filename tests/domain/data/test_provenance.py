@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prov.model import ProvAssociation, ProvDerivation, ProvDocument, ProvElement
@@ -29,6 +28,7 @@ from baton.domain.data.provenance_picture import (
 from tests.support.domain.datasets import registered_dataset
 from tests.support.domain.provenance_graphs import PICTURE, GraphMaker, example, siblings
 from tests.support.domain.world import World, new_id
+from tests.support.tables import for_each
 
 SVG = "{http://www.w3.org/2000/svg}"
 HERE: Any = SimpleNamespace(base_url="https://baton.example/", self_facility_code="facility")
@@ -77,9 +77,7 @@ class TestPicture:
         assert {"dataset", "derived from"} <= legend
         assert not {"run", "Discarded, Withdrawn", "simulated"} & legend
 
-    @pytest.mark.parametrize(
-        "label", ['<script>alert("x")</script> & co', "null \x00 and bell \x07", "\u202egnitirw", "\ud800"]
-    )
+    @for_each("label", ['<script>alert("x")</script> & co', "null \x00 and bell \x07", "\u202egnitirw", "\ud800"])
     def test_any_name_is_shown_as_text(self, label: str) -> None:
         maker = GraphMaker()
         maker.dataset("named", label=label)

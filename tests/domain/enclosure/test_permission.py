@@ -89,7 +89,7 @@ def test_no_enclosure_is_no_objection() -> None:
     assert gate_finding()[0] is None
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
+@for_each("count", [1, 2, 5])
 def test_all_permitted_pass(count: int) -> None:
     assert gate_finding(*[GOOD] * count)[0] is None
 
@@ -190,7 +190,7 @@ def monitored_keys(*names: str) -> frozenset[str]:
     return frozenset(enclosure_key(RegisterEnclosure(name=name, facility_code="lumen")) for name in names)
 
 
-@pytest.mark.parametrize("why", ["unknown status", "stale", "no contact"])
+@for_each("why", ["unknown status", "stale", "no contact"])
 def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) -> None:
     finding, _ = gate_finding(replace(BAD[why], age=BAD[why].age and TTL * 2))
     assert finding is not None

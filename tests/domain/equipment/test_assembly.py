@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from baton.domain.equipment.assembly import (
     Assembly,
-    AssemblyDefined,
     AssemblyDeprecated,
     AssemblyStatus,
     AssemblyVersioned,
@@ -326,14 +325,3 @@ def test_equal_blueprints_of_two_facilities_have_equal_hashes_in_whatever_order(
         )
         hashes.add(catalog.state(assembly).content_hash)
     assert len(hashes) == 1
-
-
-def test_an_assemblys_stream_folds_from_its_stored_form(catalog: Catalog) -> None:
-    optics = catalog.optics()
-    catalog.world.when(VersionAssembly(name="Optics", version_tag="v2", parameter_overrides_schema=SCHEMA), on=optics)
-    catalog.world.when(DeprecateAssembly(), on=optics)
-    stream = catalog.world.streams["Assembly", optics]
-    assert [type(event) for event in stream] == [AssemblyDefined, AssemblyVersioned, AssemblyDeprecated]
-    stored = [Assembly.aggregate.decode(type(e).__name__, e.payload(), e.stream_id, e.occurred_at) for e in stream]
-    for length in range(1, len(stream) + 1):
-        assert Assembly.aggregate.fold(stored[:length]) == Assembly.aggregate.fold(stream[:length])

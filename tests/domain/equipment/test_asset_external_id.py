@@ -96,7 +96,7 @@ def test_a_suffix_that_no_registry_accepts_is_refused_before_one_is_asked(world:
     assert minter.asked == []
 
 
-@pytest.mark.parametrize("suffix", ["", "  ", "s" * 201])
+@for_each("suffix", ["", "  ", "s" * 201])
 def test_a_suffix_has_1_to_200_characters(suffix: str) -> None:
     with pytest.raises(ValidationError):
         AssignAssetExternalId(external_id_scheme="DOI", suffix=suffix)

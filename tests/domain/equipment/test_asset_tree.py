@@ -40,6 +40,7 @@ from tests.support.domain.assets import (
     run_reads,
 )
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -249,7 +250,7 @@ def test_a_move_must_leave_a_tree_and_change_something(world: World) -> None:
         relocate_asset(world, table, to_parent_id=rotary, reason=" ")
 
 
-@pytest.mark.parametrize("fields", [{}, {"to_parent_id": None}, {"to_parent_id": None, "located_in_enclosure_id": None}])
+@for_each("fields", [{}, {"to_parent_id": None}, {"to_parent_id": None, "located_in_enclosure_id": None}])
 def test_a_relocation_names_a_parent_that_is_not_null_or_an_enclosure(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         RelocateAsset(reason="moved", **fields)

@@ -15,6 +15,7 @@ from tests.support.domain.assets import asset_of, enclosure, facility_world, fam
 from tests.support.domain.cautions import DRIFT, on_asset, register_caution
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_every_filter_becomes_a_condition() -> None:
     assert list(ListAssets().where()) == []
 
 
-@pytest.mark.parametrize("half", [{"alternate_identifier_kind": "Other"}, {"alternate_identifier_value": "lum:m102"}])
+@for_each("half", [{"alternate_identifier_kind": "Other"}, {"alternate_identifier_value": "lum:m102"}])
 def test_kind_and_value_of_an_identifier_are_asked_for_together(half: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
         ListAssets(**half)

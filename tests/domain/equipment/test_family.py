@@ -310,13 +310,6 @@ def test_a_deprecated_family_does_not_change(world: World, command: Command, ref
         world.when(command, on=stage)
 
 
-def test_a_deprecated_family_takes_no_role(world: World) -> None:
-    stage, role = define_family(world), positioner(world)
-    world.when(DeprecateFamily(), on=stage)
-    with expect_refusal("FamilyCannotAddRoleError", "deprecated"):
-        world.when(AddFamilyRole(role_id=role), on=stage)
-
-
 def test_a_listed_family_shows_whether_it_has_a_schema(world: World) -> None:
     row = FamilySummary.of(world.state(Family, define_family(world, settings_schema={})))
     assert (row.name, row.settings_schema_present, row.affordances) == ("RotaryStage", True, set(STAGE))

@@ -16,7 +16,6 @@ from baton.domain.equipment.fixture import (
     AssignFixtureExternalId,
     Fixture,
     FixtureExternalIdAssigned,
-    FixtureRegistered,
     FixtureSummary,
     GetFixturePidinst,
     RegisterFixture,
@@ -319,13 +318,3 @@ def test_a_fixture_of_unknown_make_is_not_published(beamline: Beamline) -> None:
 def test_a_listed_fixture_shows_how_much_is_bound_and_overridden(beamline: Beamline) -> None:
     row = FixtureSummary.of(beamline.fixture(beamline.register({"distance": 40})))
     assert (row.binding_count, row.override_count, row.assembly_id) == (2, 1, beamline.microscope)
-
-
-def test_a_fixtures_stream_folds_from_its_stored_form(beamline: Beamline) -> None:
-    fixture = beamline.register({"distance": 40})
-    beamline.world.when(AssignFixtureExternalId(external_id_scheme="Handle"), on=fixture)
-    stream = beamline.world.streams["Fixture", fixture]
-    assert [type(event) for event in stream] == [FixtureRegistered, FixtureExternalIdAssigned]
-    stored = [Fixture.aggregate.decode(type(e).__name__, e.payload(), e.stream_id, e.occurred_at) for e in stream]
-    for length in range(1, len(stream) + 1):
-        assert Fixture.aggregate.fold(stored[:length]) == Fixture.aggregate.fold(stream[:length])

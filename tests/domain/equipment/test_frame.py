@@ -10,7 +10,6 @@ from baton.domain.equipment.frame import (
     Frame,
     FrameDecommissioned,
     FramePlacementUpdated,
-    FrameRegistered,
     FrameStatus,
     RegisterFrame,
     UpdateFramePlacement,
@@ -168,16 +167,6 @@ def test_a_survey_needs_a_named_instrument_and_a_sound_residual(world: World) ->
             world.when(UpdateFramePlacement(placement=frame_within(centerline, x=1), survey=survey), on=bench)
 
 
-def test_a_retired_frame_is_not_placed_and_not_retired_again(world: World) -> None:
-    centerline = root(world)
-    bench = child(world, centerline)
-    decommission(world, bench)
-    with expect_refusal("FrameCannotUpdatePlacementError", "decommissioned"):
-        world.when(UpdateFramePlacement(placement=frame_within(centerline)), on=bench)
-    with expect_refusal("FrameCannotDecommissionError", "already_decommissioned"):
-        decommission(world, bench)
-
-
 def test_a_frame_in_use_names_what_stands_on_it(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
@@ -212,15 +201,3 @@ def test_use_is_judged_by_streams_and_not_by_the_look_up_alone(world: World) -> 
 def test_whatever_comes_to_stand_on_frames_or_retires_them_takes_turns() -> None:
     verbs = (RegisterFrame, DecommissionFrame, RegisterMount, DecommissionMount)
     assert {verb.operation.lock for verb in verbs} == {"frame-tree"}
-
-
-def test_a_frames_stream_folds_from_its_stored_form(world: World) -> None:
-    centerline = root(world)
-    bench = child(world, centerline, z=5)
-    world.when(UpdateFramePlacement(placement=frame_within(centerline, z=6), survey=SURVEY), on=bench)
-    decommission(world, bench)
-    stream = world.streams["Frame", bench]
-    assert [type(event) for event in stream] == [FrameRegistered, FramePlacementUpdated, FrameDecommissioned]
-    stored = [Frame.aggregate.decode(type(e).__name__, e.payload(), e.stream_id, e.occurred_at) for e in stream]
-    for length in range(1, len(stream) + 1):
-        assert Frame.aggregate.fold(stored[:length]) == Frame.aggregate.fold(stream[:length])

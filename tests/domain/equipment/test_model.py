@@ -27,6 +27,7 @@ from baton.domain.equipment.model import (
 from baton.domain.kernel import Command
 from baton.domain.shared.listing import Where
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ def test_every_event_comes_back_from_store_as_it_was(world: World) -> None:
     assert json.loads(events[0].payload())["manufacturer"] == maker
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"), [(("Acme", "R 250"), ("Acme R", "250")), (("A", '","'), ('A","', "")), (("A,B", "C"), ("A", "B,C"))]
 )
 def test_manufacturer_and_part_number_never_run_into_each_other(one: tuple[str, str], other: tuple[str, str]) -> None:

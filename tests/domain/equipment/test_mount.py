@@ -245,13 +245,6 @@ def test_a_retired_slot_allows_nothing(world: World, command: Any) -> None:
         world.when(command, on=mount)
 
 
-def test_a_retired_slot_takes_no_asset(world: World) -> None:
-    mount, asset = slot(world), stage(world)
-    world.when(DecommissionMount(reason="moved"), on=mount)
-    with expect_refusal("MountCannotInstallAssetError", "decommissioned"):
-        world.when(InstallAsset(asset_id=asset), on=mount)
-
-
 def test_a_reason_is_needed_to_take_something_away(world: World) -> None:
     mount = slot(world)
     for command in (UninstallAsset(reason="  "), DecommissionMount(reason="  ")):

@@ -13,6 +13,7 @@ from baton.domain.equipment.affordance import Affordance
 from baton.domain.equipment.role import DefineRole, Role, RoleDefined, RoleSummary
 from baton.domain.registry import REGISTRY
 from tests.support.domain.world import World, expect_refusal
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_blank_texts_are_refused(world: World, fields: dict[str, Any]) -> None:
         world.create(detector(**fields))
 
 
-@pytest.mark.parametrize("fields", [{"name": "x" * 201}, {"description": "x" * 2001}, {"produces": ["x" * 51]}])
+@for_each("fields", [{"name": "x" * 201}, {"description": "x" * 2001}, {"produces": ["x" * 51]}])
 def test_texts_out_of_bounds_are_malformed(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         detector(**fields)

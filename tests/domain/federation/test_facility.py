@@ -12,15 +12,14 @@ from baton.domain.federation.facility import (
     Facility,
     FacilityDecommissioned,
     FacilityKind,
-    FacilityRegistered,
     FacilityStatus,
     FacilityTrustAnchorCredentialAdded,
-    FacilityTrustAnchorCredentialRemoved,
     ListFacilities,
     RegisterFacility,
 )
 from tests.support.domain.peers import credential
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_a_code_has_lower_case_letters_digits_and_hyphens_only(world: World, cod
         site(world, code)
 
 
-@pytest.mark.parametrize("code", ["", "l" * 33])
+@for_each("code", ["", "l" * 33])
 def test_the_length_of_a_code_is_the_edges_business(code: str) -> None:
     with pytest.raises(ValidationError):
         RegisterFacility(code=code, display_name="Lumen", kind="Site")
@@ -166,24 +165,6 @@ def test_a_reason_may_be_left_out_but_not_be_blank(world: World) -> None:
         world.when(DecommissionFacility(reason=" "), on=lumen)
     [event] = world.when(DecommissionFacility(), on=lumen)
     assert event.reason is None
-
-
-def test_a_facilitys_stream_folds_from_its_stored_form(world: World) -> None:
-    lumen = site(world, alternate_identifiers=[{"kind": "Other", "value": "grid.7"}])
-    anchor = credential(world, lumen)
-    world.when(AddFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
-    world.when(RemoveFacilityTrustAnchorCredential(credential_id=anchor), on=lumen)
-    world.when(DecommissionFacility(reason="closed"), on=lumen)
-    stream = world.streams["Facility", lumen]
-    assert [type(event) for event in stream] == [
-        FacilityRegistered,
-        FacilityTrustAnchorCredentialAdded,
-        FacilityTrustAnchorCredentialRemoved,
-        FacilityDecommissioned,
-    ]
-    stored = [Facility.aggregate.decode(type(e).__name__, e.payload(), e.stream_id, e.occurred_at) for e in stream]
-    for length in range(1, len(stream) + 1):
-        assert Facility.aggregate.fold(stored[:length]) == Facility.aggregate.fold(stream[:length])
 
 
 def test_facilities_are_listed_by_the_time_they_were_registered(world: World) -> None:

@@ -50,6 +50,7 @@ from tests.support.domain.artifacts import (
 from tests.support.domain.calibrations import rotation_center
 from tests.support.domain.peers import INBOUND, credential, permit, site
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 SCITT = {**INBOUND, "required_receipt_kinds": ["scitt"]}
 AGENT = [{"actor_id": str(new_id()), "kind": "agent"}]
@@ -120,7 +121,7 @@ REJECTED: list[tuple[dict[str, Any], dict[str, Any], Verdict]] = [
 ]
 
 
-@pytest.mark.parametrize(("permitted", "forged", "verdict"), REJECTED)
+@for_each(("permitted", "forged", "verdict"), REJECTED)
 def test_the_first_stage_that_fails_rejects(permitted: dict[str, Any], forged: dict[str, Any], verdict: Verdict) -> None:
     beta = receiver(**permitted)
     base = beta.reference(published_artifact())
@@ -145,7 +146,7 @@ def has_receipt(beta: Receiver) -> bool:
     return any(isinstance(event, PermitReceiptRecorded) for event in beta.world.streams["Permit", beta.permit_id])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("forged", "verdict"),
     [
         ({"terms": {"canonicalization_version": 2}}, ("content_hash", "unknown_canonicalization")),
@@ -231,7 +232,7 @@ def expire_permit(beta: Receiver) -> None:
     beta.world.now += timedelta(days=400)
 
 
-@pytest.mark.parametrize("end", [suspend_permit, revoke_permit, expire_permit])
+@for_each("end", [suspend_permit, revoke_permit, expire_permit])
 def test_nothing_comes_in_without_a_permit_in_force(end: Callable[[Receiver], None]) -> None:
     beta = receiver()
     end(beta)
@@ -242,7 +243,7 @@ def test_nothing_comes_in_without_a_permit_in_force(end: Callable[[Receiver], No
     assert not [key for key in beta.world.streams if key[0] == "ReceivedArtifact"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"active": False},
@@ -319,11 +320,12 @@ def check(document: bytes) -> PassedCheck | FailedCheck:
     return found
 
 
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("mask", [0x01, 0x20])
-def test_no_artifact_with_a_flipped_bit_is_verified(mask: int) -> None:
+def test_no_artifact_with_a_flipped_bit_is_verified(mask: int, every: int) -> None:
     genuine = published_artifact()
     assert isinstance(check(genuine), PassedCheck)
-    for place in range(len(genuine)):
+    for place in range(0, len(genuine), every):
         tampered = bytearray(genuine)
         tampered[place] ^= mask
         assert isinstance(check(bytes(tampered)), FailedCheck), (place, bytes(tampered[place - 20 : place + 20]))

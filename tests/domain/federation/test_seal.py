@@ -43,6 +43,7 @@ from tests.support.domain.seals import (
     signature_of,
 )
 from tests.support.domain.world import OPERATOR, START, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 ONLINE_KID = key_id(KEYS["online"].public_key())
 
@@ -145,8 +146,8 @@ def test_the_purposes_do_not_change_places() -> None:
         world.when(initialization(world, online_credential_id=root, offline_credential_id=online))
 
 
-@pytest.mark.parametrize(("flaw", "reason"), [("rotating", "rotating"), ("revoked", "revoked"), ("expired", "expired")])
-@pytest.mark.parametrize("place", ["online", "root"])
+@for_each(("flaw", "reason"), [("rotating", "rotating"), ("revoked", "revoked"), ("expired", "expired")])
+@for_each("place", ["online", "root"])
 def test_only_active_credentials_are_placed_in_a_seal(place: str, flaw: str, reason: str) -> None:
     world = seal_world()
     ids = {name: anchor(world, name, expires_at=START + timedelta(hours=1)) for name in ("online", "root")}
@@ -160,7 +161,7 @@ def test_only_active_credentials_are_placed_in_a_seal(place: str, flaw: str, rea
         world.when(initialization(world, online_credential_id=ids["online"], offline_credential_id=ids["root"]))
 
 
-@pytest.mark.parametrize("field", ["secret_ref", "public_material_ref"])
+@for_each("field", ["secret_ref", "public_material_ref"])
 def test_two_credentials_for_one_key_make_no_seal(field: str) -> None:
     world = seal_world()
     ids = {name: anchor(world, name, **{field: "file://shared"}) for name in ("online", "root")}
@@ -199,7 +200,7 @@ def test_where_signatures_are_required_an_unsigned_pointer_is_refused() -> None:
     assert own_seal(world).signed
 
 
-@pytest.mark.parametrize("required", [False, True])
+@for_each("required", [False, True])
 def test_a_given_signature_is_checked_and_kept(required: bool) -> None:
     world = seal_world(required=required)
     facility_id, *_ = initialize_seal(world)
@@ -234,7 +235,7 @@ def test_a_signature_that_cannot_be_checked_is_refused() -> None:
         sign_pointer(world, 1, signature=signature_of(KEYS["online"], pointer(facility_id, 1)))
 
 
-@pytest.mark.parametrize("material", [{}, {"public_material_ref": None}])
+@for_each("material", [{}, {"public_material_ref": None}])
 def test_the_service_signs_with_the_online_key_where_it_holds_it(material: dict[str, Any]) -> None:
     world = seal_world(required=True, held={"kms://online": KEYS["online"], "kms://root": KEYS["root"]})
     facility_id, *_ = initialize_seal(world, **material)
@@ -286,7 +287,7 @@ def test_a_rotating_online_credential_signs_with_its_old_key_until_the_rotation_
     assert own_seal(world).kid == key_id(KEYS["next"].public_key())
 
 
-@pytest.mark.parametrize("sequence_number", [3, 2, 1])
+@for_each("sequence_number", [3, 2, 1])
 def test_an_older_pointer_is_refused_even_with_its_true_signature(sequence_number: int) -> None:
     world = seal_world()
     facility_id, *_ = initialize_seal(world)
@@ -298,7 +299,7 @@ def test_an_older_pointer_is_refused_even_with_its_true_signature(sequence_numbe
     assert caught.value.facts == {"current_sequence_number": 3}
 
 
-@pytest.mark.parametrize("head_hash", ["9f", "9F" * 32, "zz" * 32, "9f" * 31 + "9\n"])
+@for_each("head_hash", ["9f", "9F" * 32, "zz" * 32, "9f" * 31 + "9\n"])
 def test_a_head_is_a_lowercase_sha256(head_hash: str) -> None:
     world = seal_world()
     initialize_seal(world)
@@ -306,7 +307,7 @@ def test_a_head_is_a_lowercase_sha256(head_hash: str) -> None:
         sign_pointer(world, 1, head_hash)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"new_head_hash": ""},
@@ -364,7 +365,7 @@ def test_without_signatures_required_a_rotation_is_recorded_as_stated() -> None:
     assert (event.signed_by_offline_root, event.offline_signature, event.new_online_kid) == (False, None, None)
 
 
-@pytest.mark.parametrize("required", [False, True])
+@for_each("required", [False, True])
 def test_a_rotation_that_the_offline_root_did_not_sign_is_refused(required: bool) -> None:
     world = seal_world(required=required)
     initialize_seal(world)
@@ -460,7 +461,7 @@ def test_republishing_ends_with_a_new_head_or_with_the_old_one() -> None:
     assert (state.current_head_hash, state.current_sequence_number, state.last_signed_at) == (HEADS[1], 5, world.now)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "refusal", "reason"),
     [
         ({"new_head_hash": HEADS[1]}, "InvalidSealHeadHashError", "half_a_pointer"),

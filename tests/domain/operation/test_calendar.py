@@ -7,7 +7,6 @@ from functools import cache
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -179,15 +178,13 @@ def test_several_expressions_fire_when_any_does_and_once_when_two_do() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("zone", "day"), [("Europe/Berlin", datetime(2027, 3, 27, 20)), ("America/New_York", datetime(2027, 3, 14, 2))]
-)
+@for_each(("zone", "day"), [("Europe/Berlin", datetime(2027, 3, 27, 20)), ("America/New_York", datetime(2027, 3, 14, 2))])
 def test_a_time_that_the_clock_skips_is_no_firing(zone: str, day: datetime) -> None:
     found = next_firings(cron("30 1-3 * * *"), zone, day.replace(tzinfo=UTC), 4)
     assert [text[-5:] for text in shown_times(found, zone)] == ["01:30", "03:30", "01:30", "02:30"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("zone", "day", "hour"),
     [("Europe/Berlin", datetime(2027, 10, 30, 20), 2), ("America/New_York", datetime(2027, 11, 7, 2), 1)],
 )
@@ -235,13 +232,13 @@ def test_an_unknown_time_zone_is_refused(zone: str) -> None:
         check_calendar(cron("0 2 * * *"), zone)
 
 
-@pytest.mark.parametrize("expressions", [(), ("0 2 * * *",) * 11])
+@for_each("expressions", [(), ("0 2 * * *",) * 11])
 def test_a_calendar_has_one_to_ten_expressions(expressions: tuple[str, ...]) -> None:
     with expect_refusal("InvalidScheduleCalendarError", "cron"):
         check_calendar(cron(*expressions), "UTC")
 
 
-@pytest.mark.parametrize("seconds", [9, 0, -60])
+@for_each("seconds", [9, 0, -60])
 def test_nothing_fires_more_often_than_every_ten_seconds(seconds: int) -> None:
     with expect_refusal("InvalidScheduleCalendarError", "every"):
         check_calendar(EveryCalendar(every=seconds), "UTC")

@@ -9,6 +9,7 @@ from baton.domain.operation.conduct.messages import ConductVerdict, lifecycle_fa
 from baton.domain.operation.conduct.signals import GONE, ConductSignals
 from baton.domain.operation.procedure.procedure import PendingRequest
 from baton.domain.run.run import RunStatus
+from tests.support.tables import for_each
 
 HOLD, ABORT = PendingRequest
 GATE = lifecycle_failure("hold", "ProcedureRequiresPermittedEnclosureError", "The hutch is open.")
@@ -33,7 +34,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("run", [None, RunStatus.RUNNING])
+@for_each("run", [None, RunStatus.RUNNING])
 def test_where_nothing_is_said_the_conduct_goes_on(run: RunStatus | None) -> None:
     assert ConductSignals(run=run).verdict is None
 
@@ -68,14 +69,14 @@ def test_what_is_not_live_hears_nothing_else() -> None:
 class TestBeforeClosing:
     """What keeps closing steps from beginning."""
 
-    @pytest.mark.parametrize("completed", [True, False])
-    @pytest.mark.parametrize("may_hold", [True, False])
+    @for_each("completed", [True, False])
+    @for_each("may_hold", [True, False])
     def test_gates_and_standing_never_do(self, completed: bool, may_hold: bool) -> None:
         said = ConductSignals(objection="principal_deactivated", closed_gate=GATE)
         assert said.before_closing(completed=completed, may_hold=may_hold) is None
 
-    @pytest.mark.parametrize("completed", [True, False])
-    @pytest.mark.parametrize(("may_hold", "verdict"), [(True, ConductVerdict.HOLD), (False, None)])
+    @for_each("completed", [True, False])
+    @for_each(("may_hold", "verdict"), [(True, ConductVerdict.HOLD), (False, None)])
     def test_a_hold_does_where_it_still_counts(
         self, completed: bool, may_hold: bool, verdict: ConductVerdict | None
     ) -> None:
@@ -90,8 +91,8 @@ class TestBeforeClosing:
         else:
             assert not found & set(grave)
 
-    @pytest.mark.parametrize("run", [None, *RunStatus])
-    @pytest.mark.parametrize("completed", [True, False])
+    @for_each("run", [None, *RunStatus])
+    @for_each("completed", [True, False])
     def test_a_run_that_is_held_or_over_does_where_the_list_was_completed(
         self, run: RunStatus | None, completed: bool
     ) -> None:

@@ -74,7 +74,7 @@ def test_a_setup_that_no_decider_has_is_refused(setup: dict[str, Any]) -> None:
         DECIDE.validate_python(setup)
 
 
-@pytest.mark.parametrize("timeout", [1, 600, 86400])
+@for_each("timeout", [1, 600, 86400])
 def test_a_caller_may_take_a_second_or_a_day(timeout: int) -> None:
     assert DECIDE.validate_python({"substrate": "caller", "advice_timeout": timeout}).advice_timeout == timeout
 

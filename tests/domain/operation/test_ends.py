@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from baton.domain.operation.conduct.ends import (
     ENDS,
     FINISHES,
@@ -160,7 +158,7 @@ class TestFailedSteps:
         assert after_failure("ConductProcedure", failure_of(source), holds_unknown=True) is Finish.FAILED
 
 
-@pytest.mark.parametrize("finish", Finish)
+@for_each("finish", Finish)
 def test_what_its_submitter_may_not_end_is_closed_unless_it_was_aborted_or_cancelled(finish: Finish) -> None:
     denied: Any = finish_denied(finish)
     kept = finish in (Finish.ABORTED, Finish.CANCELLED)

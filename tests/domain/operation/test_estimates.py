@@ -19,6 +19,7 @@ from baton.domain.operation.conduct.estimates import (
     walk_of,
 )
 from baton.domain.recipe.step_checks import read_steps
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import action, capture, setpoint
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -117,7 +118,7 @@ def test_it_ends_when_the_remaining_time_is_over_unless_the_clock_stands(
         assert found.ends_at == NOW + timedelta(seconds=found.remaining_seconds)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parts", "together"),
     [
         ([], Estimate(basis=EstimateBasis.HISTORY, remaining_seconds=0)),
@@ -146,7 +147,7 @@ def test_the_number_of_keys_is_limited() -> None:
     assert len(walk.keys) == MAX_KEYS
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "words"),
     [
         (None, None),

@@ -4,7 +4,6 @@ import math
 from itertools import pairwise, product
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,7 +80,7 @@ def test_only_a_target_met_exactly_ends_the_walk_early(kind: str, measured: floa
     assert (grid_walk(known, 5).verdict is SteeringVerdict.STOP) == stops
 
 
-@pytest.mark.parametrize("fields", [{"quality": "Uncertain"}, {"quality": "Bad"}, {"succeeded": False}])
+@for_each("fields", [{"quality": "Uncertain"}, {"quality": "Bad"}, {"succeeded": False}])
 def test_what_is_not_good_meets_no_target(fields: dict[str, Any]) -> None:
     known = evidence(FOCUS, [observation({"focus": -2.0}, 3.0, **fields)], "Satisfy", target_value=3.0)
     assert grid_walk(known, 5).verdict is SteeringVerdict.MEASURE

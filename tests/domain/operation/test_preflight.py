@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -291,7 +290,7 @@ def test_a_preflight_passes_exactly_where_the_command_would(
     assert_true(line, id)
 
 
-@pytest.mark.parametrize(("standing", "names"), [(defined_phase, STARTING), (held_conduct, RESUMING)])
+@for_each(("standing", "names"), [(defined_phase, STARTING), (held_conduct, RESUMING)])
 def test_there_is_one_row_for_each_gate_in_the_order_of_the_gates(standing: Any, names: list[str]) -> None:
     line = beamline()
     answer = preflight(line, standing(line))
@@ -326,8 +325,8 @@ def test_what_is_not_held_is_taken_up_by_nothing() -> None:
 
 
 class TestGrants:
-    @pytest.mark.parametrize("command_name", [name for name in PERMISSIONS.values() if name in MODES])
-    @pytest.mark.parametrize("missing", [["HoldProcedure"], ["CompleteProcedure", "StartProcedureIteration"]])
+    @for_each("command_name", [name for name in PERMISSIONS.values() if name in MODES])
+    @for_each("missing", [["HoldProcedure"], ["CompleteProcedure", "StartProcedureIteration"]])
     def test_a_conduct_is_not_opened_for_a_submitter_who_may_not_bring_it_to_its_end(
         self, command_name: str, missing: list[str]
     ) -> None:
@@ -388,7 +387,7 @@ def test_a_claimed_asset_is_in_the_way_of_a_conduct_only_and_names_who_has_it() 
     assert claimed.facts["procedure_id"] == str(other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "gate", "code"),
     [
         ({"target_asset_ids": [new_id()]}, "targets_found", "AssetNotFoundError"),

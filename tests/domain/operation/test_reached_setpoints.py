@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from baton.domain.operation.conduct.step_values import is_reached
+from tests.support.tables import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "read", "index"),
     [
         (3, 3, None),
@@ -34,7 +33,7 @@ def test_it_reads_what_was_written(asked: Any, read: Any, index: int | None) -> 
     assert is_reached(asked, read, index)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "read", "index"),
     [
         (500, 100.0, None),

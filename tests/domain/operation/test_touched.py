@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +61,7 @@ def test_a_parameter_may_hold_several_addresses_or_none() -> None:
     assert touched_by(action("move"), move=ActionSignals()) == TouchedSignals(), "it says that it touches nothing"
 
 
-@pytest.mark.parametrize("value", [7, {"a": "b"}, ["bl7:x", 7], True])
+@for_each("value", [7, {"a": "b"}, ["bl7:x", 7], True])
 def test_what_holds_no_address_counts_as_undeclared(value: Any) -> None:
     assert touched_by(action("move", axes=value), move=ActionSignals(writes=("axes",))).written == ("action:move",)
 

@@ -22,6 +22,7 @@ from baton.domain.operation.conduct.messages import (
 from baton.domain.operation.conduct.results import Failure, TerminationReason
 from baton.domain.operation.conduct.walk import Action, Walk
 from baton.domain.operation.procedure.procedure import ConductMode
+from tests.support.tables import for_each
 
 DONE, FAILED, RUN_HELD, GONE = (ConductVerdict.DONE, ConductVerdict.FAILED, ConductVerdict.RUN_HELD, ConductVerdict.GONE)
 STEP = NextStep(label="set bl7:x", timeout_seconds=35)
@@ -126,14 +127,14 @@ class TestStretches:
         assert (walk.action, walk.at.step_index, walk.at.next_step) == (Action.DO_STEPS, 2, STEP)
         assert walk.after_step(report(done_count=1, next_step=None)).action is Action.BEGIN_CLOSING
 
-    @pytest.mark.parametrize("verdict", ENDING_VERDICTS)
-    @pytest.mark.parametrize("done_count", [0, 1, 2])
+    @for_each("verdict", ENDING_VERDICTS)
+    @for_each("done_count", [0, 1, 2])
     def test_what_ends_it_leaves_what_is_done_counted(self, verdict: ConductVerdict, done_count: int) -> None:
         walk = Walk.begin(start()).after_step(report(verdict, done_count=done_count))
         assert walk.outcome is not None
         assert (walk.outcome.finish, walk.outcome.completed_count) == (FINISHES[verdict], done_count)
 
-    @pytest.mark.parametrize("done_count", [0, 1, 2])
+    @for_each("done_count", [0, 1, 2])
     def test_a_held_run_is_waited_for_and_the_walk_goes_on_at_the_step_that_was_not_begun(self, done_count: int) -> None:
         walk = Walk.begin(start()).after_step(report(RUN_HELD, done_count=done_count))
         assert walk.action is Action.AWAIT_RUN
@@ -193,7 +194,7 @@ class TestTheEnd:
         )
         assert walk_on(denied, all_is_well) == TestTheWayOfEachKind.CLOSING
 
-    @pytest.mark.parametrize("verdict", [ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED])
+    @for_each("verdict", [ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED])
     def test_an_abort_that_is_denied_is_ended_once_more(self, verdict: ConductVerdict) -> None:
         denied = Walk.begin(start()).after_step(report(verdict)).after_end(DONE, DENIED)
         assert denied.outcome is not None

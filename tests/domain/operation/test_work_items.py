@@ -3,11 +3,10 @@
 from dataclasses import replace
 from uuid import UUID
 
-import pytest
-
 from baton.domain.operation.conduct.work_items import GetWork, WorkFound, WorkView
 from baton.domain.shared.refusals import ConcurrencyError
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 WORK, CORRELATION = new_id(), new_id()
 RUNNING = WorkFound(
@@ -61,7 +60,7 @@ def test_others_need_the_permission_of_what_it_is_about() -> None:
     assert read_work(world, RUNNING).state == "running"
 
 
-@pytest.mark.parametrize("denied", [set(), {"GetProcedure"}])
+@for_each("denied", [set(), {"GetProcedure"}])
 def test_work_that_may_not_be_read_is_told_no_differently_from_work_that_is_not_there(denied: set[str]) -> None:
     world = World(denied={"GetProcedure"})
     with expect_refusal("WorkNotFoundError") as hidden:

@@ -109,7 +109,7 @@ def test_a_description_has_at_most_two_thousand_characters() -> None:
         DefineCapability(**contract(description="a" * 2001))
 
 
-@pytest.mark.parametrize("missing", ["required_affordances", "executor_shapes"])
+@for_each("missing", ["required_affordances", "executor_shapes"])
 def test_affordances_and_shapes_must_be_given(missing: str) -> None:
     fields = contract()
     del fields[missing]
@@ -117,7 +117,7 @@ def test_affordances_and_shapes_must_be_given(missing: str) -> None:
         DefineCapability(**fields)
 
 
-@pytest.mark.parametrize("unknown", [{"required_affordances": ["Flyable"]}, {"executor_shapes": ["AGENT"]}])
+@for_each("unknown", [{"required_affordances": ["Flyable"]}, {"executor_shapes": ["AGENT"]}])
 def test_an_unknown_affordance_or_shape_is_malformed(unknown: dict[str, list[str]]) -> None:
     with pytest.raises(ValidationError):
         DefineCapability(**contract(**unknown))

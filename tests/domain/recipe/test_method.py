@@ -39,6 +39,7 @@ from baton.domain.shared.schema import Schema, declared_units
 from tests.support.domain.assets import family
 from tests.support.domain.templates import MILLISECOND, SECOND, WITHOUT_DIALECT, acquisition, capability, method
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_a_method_may_need_nothing_and_have_no_parameters(world: World) -> None:
     assert (begun.parameters_schema, begun.parameters_schema_present) == (None, False)
 
 
-@pytest.mark.parametrize("kind", ["", "a" * 51])
+@for_each("kind", ["", "a" * 51])
 def test_a_supply_kind_out_of_bounds_is_malformed(kind: str) -> None:
     with pytest.raises(ValidationError):
         DefineMethod(name="flat_field", capability_id=new_id(), needed_supplies=[kind])

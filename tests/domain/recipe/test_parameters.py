@@ -11,6 +11,7 @@ from baton.domain.shared.schema import DIALECT, Schema, declared_units
 from baton.domain.shared.stored_values import merged_parameters, stored_in_other_units
 from tests.support.domain.templates import MILLISECOND, SECOND, acquisition, parameters
 from tests.support.domain.world import expect_refusal
+from tests.support.tables import for_each
 
 
 class InvalidParametersError(Invalid):
@@ -49,7 +50,7 @@ VALUE_TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "values", "verdict"), VALUE_TABLE)
+@for_each(("schema", "values", "verdict"), VALUE_TABLE)
 def test_values_stand_under_their_schema(
     schema: Schema | None, values: dict[str, Any], verdict: tuple[str, str | None] | None
 ) -> None:
@@ -106,7 +107,7 @@ def test_a_number_whose_unit_changed_may_be_nulled() -> None:
     assert merge_under(VALUES, {"dwell": None}, schema, before=acquisition()) == ({"repetitions": 20}, True)
 
 
-@pytest.mark.parametrize("system", ["ucum", "qudt"])
+@for_each("system", ["ucum", "qudt"])
 def test_the_same_code_of_another_system_is_another_unit(system: str) -> None:
     refusal = patch_refusal(VALUES, {}, acquisition(unit={"system": system, "code": "s"}), before=acquisition())
     assert refusal.reason == "unit_changed"
@@ -116,7 +117,7 @@ def test_another_label_is_the_same_unit() -> None:
     assert merge_under(VALUES, {}, acquisition(unit={**SECOND, "label": "seconds"}), before=acquisition()) == (VALUES, False)
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, SECOND), (SECOND, None)])
+@for_each(("before", "after"), [(None, SECOND), (SECOND, None)])
 def test_a_unit_that_came_or_went_is_a_changed_one(before: dict[str, str] | None, after: dict[str, str] | None) -> None:
     assert patch_refusal(VALUES, {}, acquisition(unit=after), before=acquisition(unit=before)).reason == "unit_changed"
 
@@ -135,7 +136,7 @@ def test_a_key_the_schema_does_not_admit_any_more_is_undeclared() -> None:
     assert patch_refusal(VALUES, {}, without, before=acquisition()).reason == "undeclared_key"
 
 
-@pytest.mark.parametrize("schema", [{}, {"$schema": DIALECT, "type": "object"}])
+@for_each("schema", [{}, {"$schema": DIALECT, "type": "object"}])
 def test_a_key_an_open_schema_knows_nothing_of_has_lost_its_unit(schema: Schema) -> None:
     assert patch_refusal(VALUES, {}, schema, before=acquisition()).facts == {"keys": ["dwell"]}
 

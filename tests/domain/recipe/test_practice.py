@@ -22,6 +22,7 @@ from baton.domain.shared.listing import Where
 from tests.support.domain.assets import family
 from tests.support.domain.templates import method, practice, site
 from tests.support.domain.world import World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_a_deprecated_method_can_still_be_adopted(world: World, flat_field: UUID
     assert state(world, practice(world, flat_field, site_id=site(world))).method_id == flat_field
 
 
-@pytest.mark.parametrize("length", [0, 201])
+@for_each("length", [0, 201])
 def test_a_name_out_of_bounds_is_malformed(length: int) -> None:
     with pytest.raises(ValidationError):
         DefinePractice(name="a" * length, method_id=new_id(), site_id=new_id())

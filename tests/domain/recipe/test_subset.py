@@ -48,7 +48,7 @@ ILLUSTRATION = [
 ]
 
 
-@pytest.mark.parametrize(("outer", "inner", "rule"), ILLUSTRATION)
+@for_each(("outer", "inner", "rule"), ILLUSTRATION)
 def test_the_illustration(outer: Schema, inner: Schema, rule: str | None) -> None:
     violation = first_violation(inner, outer)
     assert (violation and violation.rule) == rule

@@ -7,6 +7,7 @@ import pytest
 from baton.domain.recipe.expansion import expansion_of, steps_hash
 from baton.domain.recipe.step_checks import InvalidRecipeStepShapeError, read_closing_steps, read_steps
 from baton.domain.recipe.steps import wait_seconds, wire_form
+from tests.support.tables import for_each
 from tests.support.workflows.step_json import check, setpoint
 
 
@@ -14,9 +15,7 @@ def read_one(**more: Any) -> Any:
     return read_steps([setpoint("bl7:x", 1, **more)])[0]
 
 
-@pytest.mark.parametrize(
-    "verify", [False, True, {"tolerance": 0.5}, {"tolerance": 0.0, "address": "bl7:x.RBV", "timeout": 30.0}]
-)
+@for_each("verify", [False, True, {"tolerance": 0.5}, {"tolerance": 0.0, "address": "bl7:x.RBV", "timeout": 30.0}])
 def test_it_is_written_as_it_was_read(verify: Any) -> None:
     assert wire_form([read_one(verify=verify)]) == [setpoint("bl7:x", 1, verify=verify)]
     assert wire_form(read_closing_steps([setpoint("bl7:x", 1, verify=verify)])) == [setpoint("bl7:x", 1, verify=verify)]
@@ -29,7 +28,7 @@ def test_steps_without_a_tolerance_are_hashed_as_they_were() -> None:
     assert steps_hash(steps, ()) == "ee8a375a0a8a4cbff64fd6f9edf8513edb341010349e002c96cc03ee0fd4e67c"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verify", "path", "reason"),
     [
         ("yes", "verify", "wrong_type"),

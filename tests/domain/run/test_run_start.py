@@ -1,7 +1,8 @@
 """Starting a run: every gate by itself, all of them in order, and the preflight that says the same."""
 
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -63,11 +64,12 @@ def test_each_gate_refuses_by_itself(gate: str) -> None:
     assert line.world.state(Campaign, line.campaign_id).run_ids == frozenset()
 
 
-@for_each(("first", "second"), list(combinations(NAMES, 2)))
-def test_the_earlier_of_two_closed_gates_refuses(first: str, second: str) -> None:
-    line = beamline(first, second)
-    with expect_refusal(REFUSALS[first]):
-        line.start()
+@pytest.mark.parametrize("pairs", [pairwise, pytest.param(lambda names: combinations(names, 2), marks=pytest.mark.soak)])
+def test_the_earlier_of_two_closed_gates_refuses(pairs: Callable[[list[str]], Iterable[tuple[str, str]]]) -> None:
+    for first, second in pairs(NAMES):
+        line = beamline(first, second)
+        with expect_refusal(REFUSALS[first]):
+            line.start()
 
 
 @given(st.sets(st.sampled_from(NAMES)))
@@ -83,7 +85,7 @@ def test_a_run_starts_exactly_when_its_preflight_passes(broken: set[str]) -> Non
             line.start()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "refusal"),
     [("plan_id", "PlanNotFoundError"), ("subject_id", "SubjectNotFoundError"), ("campaign_id", "CampaignNotFoundError")],
 )

@@ -38,6 +38,7 @@ from tests.support.domain.clearances import (
     template,
 )
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
+from tests.support.tables import for_each
 
 SECOND = timedelta(seconds=1)
 
@@ -99,7 +100,7 @@ class TestReview:
         with expect_refusal(refusal, "blank"):
             world.when(step(**fields), on=clearance_in_status(world, "UnderReview"))
 
-    @pytest.mark.parametrize(
+    @for_each(
         "fields",
         [
             {"step_index": -1},
@@ -231,7 +232,7 @@ class TestForce:
         shown = ClearanceSummary.of(clearance_of(world, id)).model_dump(mode="json")["bindings"]
         assert shown == {f"{kind.lower()}_ids": [str(one)] for kind, one in ids.items()}
 
-    @pytest.mark.parametrize("kind", ["subject", "asset", "run", "procedure"])
+    @for_each("kind", ["subject", "asset", "run", "procedure"])
     def test_the_list_is_filtered_by_what_is_bound(self, kind: str) -> None:
         wanted = new_id()
         (where,) = ListClearances(**{f"binds_to_{kind}_id": wanted}).where()

@@ -22,6 +22,7 @@ from tests.support.domain.clearances import (
     site_world,
 )
 from tests.support.domain.world import START, World, new_id
+from tests.support.tables import for_each
 
 MICROSECOND = timedelta(microseconds=1)
 STATUSES = list(ClearanceStatus)
@@ -116,13 +117,13 @@ WINDOWS = [
 
 
 class TestInForce:
-    @pytest.mark.parametrize(("valid_from", "valid_until", "now", "expected"), WINDOWS)
+    @for_each(("valid_from", "valid_until", "now", "expected"), WINDOWS)
     def test_an_active_form_counts_within_its_window(
         self, valid_from: Any, valid_until: Any, now: Any, expected: bool
     ) -> None:
         assert is_in_force(clearance(valid_from=valid_from, valid_until=valid_until), now) is expected
 
-    @pytest.mark.parametrize("status", [status for status in STATUSES if status is not ClearanceStatus.ACTIVE])
+    @for_each("status", [status for status in STATUSES if status is not ClearanceStatus.ACTIVE])
     def test_no_other_status_counts_whatever_the_window(self, status: str) -> None:
         assert not is_in_force(clearance(status), START)
         assert not is_in_force(clearance(status, valid_from=day(1), valid_until=day(8)), day(2))
@@ -140,7 +141,7 @@ class TestFinding:
         assert clearance_finding([clearance()], START) is None
         assert clearance_finding([*others, clearance(valid_until=START)], START) is None
 
-    @pytest.mark.parametrize("status", ["Approved", "Superseded"])
+    @for_each("status", ["Approved", "Superseded"])
     def test_forms_that_are_not_active_are_counted_and_named(self, status: str) -> None:
         one = clearance(status)
         finding = clearance_finding([one], START)

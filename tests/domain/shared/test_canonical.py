@@ -51,7 +51,7 @@ def test_numbers_are_written_as_rfc_8785_asks(bits: str, text: str) -> None:
     assert canonical_json(value) == text.encode()
 
 
-@pytest.mark.parametrize("bits", ["7fffffffffffffff", "7ff0000000000000", "fff0000000000000"])
+@for_each("bits", ["7fffffffffffffff", "7ff0000000000000", "fff0000000000000"])
 def test_nan_and_infinities_have_no_form(bits: str) -> None:
     (value,) = struct.unpack(">d", bytes.fromhex(bits))
     with pytest.raises(ValueError, match="no JSON form"):

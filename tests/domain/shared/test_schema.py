@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,9 +211,7 @@ DEMANDING: Schema = {
 }
 
 
-@pytest.mark.parametrize(
-    "values", [{"angle": 360}, {"angle": -0.5, "turns": 1.0}, {"angle": 0, "name": "abcd", "axes": [{"gain": 1}]}]
-)
+@for_each("values", [{"angle": 360}, {"angle": -0.5, "turns": 1.0}, {"angle": 0, "name": "abcd", "axes": [{"gain": 1}]}])
 def test_these_values_stand(values: dict[str, Any]) -> None:
     check_values(DEMANDING, values, InvalidSettingsError)
 
@@ -309,9 +306,7 @@ def test_a_pattern_is_judged_however_often_a_text_could_be_read_in_other_ways() 
         check_values(schema(a={"pattern": "^(a+)+$"}), {"a": "a" * 1000 + "!"}, InvalidSettingsError)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "fitting", "unfit"), [("b", "abc", "a"), ("^ab$", "ab", "abc"), (r"^\w+$", "Ångström", "a b")]
-)
+@for_each(("pattern", "fitting", "unfit"), [("b", "abc", "a"), ("^ab$", "ab", "abc"), (r"^\w+$", "Ångström", "a b")])
 def test_a_pattern_is_looked_for_anywhere_in_the_text(pattern: str, fitting: str, unfit: str) -> None:
     declared = schema(a={"type": "string", "pattern": pattern})
     check_values(declared, {"a": fitting}, InvalidSettingsError)

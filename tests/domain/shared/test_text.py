@@ -115,7 +115,7 @@ def is_valid(value: Any, schema: dict[str, Any]) -> bool:
     return Draft202012Validator(schema).is_valid(value)
 
 
-@pytest.mark.parametrize("other", ["RotaryStage", " rotarystage ", "ROTARYSTAGE"])
+@for_each("other", ["RotaryStage", " rotarystage ", "ROTARYSTAGE"])
 def test_names_that_differ_in_case_or_margin_are_the_same(other: str) -> None:
     assert name_key(other) == name_key("RotaryStage")
 

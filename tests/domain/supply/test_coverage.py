@@ -249,7 +249,7 @@ class NoneAvailableError(Conflict):
     """No supply is available."""
 
 
-@pytest.mark.parametrize(("candidates", "refusal"), [((), NoneKnownError), ((SupplyStatus.UNKNOWN,), NoneAvailableError)])
+@for_each(("candidates", "refusal"), [((), NoneKnownError), ((SupplyStatus.UNKNOWN,), NoneAvailableError)])
 def test_each_caller_refuses_in_its_own_words(candidates: tuple[SupplyStatus, ...], refusal: type[Conflict]) -> None:
     finding = supply_finding({"cryogen"}, map(supply_of, candidates))
     assert isinstance(finding, GateFinding)

@@ -57,12 +57,6 @@ def test_a_nested_visit_stays_on_its_parents_surface(world: World) -> None:
         register_visit(world, parent_id=new_id())
 
 
-def test_nobody_checks_in_before_arrival(world: World) -> None:
-    visit = register_visit(world)
-    with expect_refusal("VisitCannotCheckInError", "status_not_eligible"):
-        world.when(CheckInVisit(mode="physical"), on=visit)
-
-
 def test_an_actor_is_present_at_most_once(world: World) -> None:
     visit = arrived_visit(world)
     world.when(CheckInVisit(mode="physical"), on=visit)

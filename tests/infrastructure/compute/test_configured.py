@@ -14,6 +14,7 @@ from baton.domain.operation.steering.steering import DecideSubstrate, offered_de
 from baton.infrastructure.compute.in_memory import SimulatedCompute
 from baton.infrastructure.compute.local_process import configured_compute
 from tests.infrastructure.compute.test_local_process import python
+from tests.support.tables import for_each
 
 
 def test_unless_told_otherwise_jobs_run_nowhere() -> None:
@@ -55,7 +56,7 @@ def test_a_deployment_offers_what_it_lists_besides_what_everybody_may_choose() -
     assert offered_deciders(()) < offered_deciders(settings.decide_substrates) < offered_deciders(DecideSubstrate)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "settings", [{"compute_substrate": "slurm"}, {"compute_timeout_seconds": 0}, {"decide_substrates": ["Nelder-Mead"]}]
 )
 def test_what_there_is_no_adapter_for_cannot_be_set(settings: dict[str, Any]) -> None:

@@ -14,30 +14,15 @@ from tests.support.infrastructure.control_plants import (
     routed_plant,
     simulated_plant,
 )
-from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.support.infrastructure.epics_servers import ChannelAccessPorts, EpicsServer, channel_access_server
 
 needs_p4p = pytest.mark.skipif(find_spec("p4p") is None, reason="p4p is not installed (extra `epics`)")
 needs_aioca = pytest.mark.skipif(find_spec("aioca") is None, reason="aioca is not installed (extra `epics`)")
 
 
 @pytest.fixture(scope="session")
-def channel_access_ports() -> Iterator[tuple[int, int]]:
-    """Where Channel Access servers are looked for: the lasting one, and one that comes and goes.
-
-    The compiled client reads this once in a process, so it is the same for all tests.
-    """
-    lasting, fleeting, repeater = free_ports(3)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("EPICS_CA_ADDR_LIST", f"127.0.0.1:{lasting} 127.0.0.1:{fleeting}")
-        environment.setenv("EPICS_CA_AUTO_ADDR_LIST", "NO")
-        environment.setenv("EPICS_CA_REPEATER_PORT", str(repeater))
-        environment.setenv("EPICS_CA_CONN_TMO", "30")
-        yield lasting, fleeting
-
-
-@pytest.fixture(scope="session")
-def ca_server_of_all(channel_access_ports: tuple[int, int]) -> Iterator[EpicsServer]:
-    with channel_access_server(channel_access_ports[0]) as server:
+def ca_server_of_all(channel_access_ports: ChannelAccessPorts) -> Iterator[EpicsServer]:
+    with channel_access_server(channel_access_ports.lasting) as server:
         yield server
 
 

@@ -21,16 +21,16 @@ from baton.infrastructure.actions.acquisition import collect
 from baton.infrastructure.control.caproto_client import CaprotoClient
 from baton.infrastructure.control.channel_access import ChannelAccess
 from baton.infrastructure.wall_clock import WallClock
-from tests.support.infrastructure.epics_servers import EpicsServer, channel_access_server, free_ports
+from tests.support.infrastructure.epics_servers import ChannelAccessPorts, EpicsServer, channel_access_server, free_ports
 from tests.support.waiting import until
 
 NO_ACCESS, READ_ONLY, WRITE_ONLY = 0, 1, 2
 
 
 @pytest.fixture
-def fleeting_server(channel_access_ports: tuple[int, int]) -> Iterator[EpicsServer]:
+def fleeting_server(channel_access_ports: ChannelAccessPorts) -> Iterator[EpicsServer]:
     """A server that a test may kill."""
-    with channel_access_server(channel_access_ports[1]) as server:
+    with channel_access_server(channel_access_ports.fleeting) as server:
         yield server
 
 
@@ -214,7 +214,7 @@ class TestLosingTheServer:
             await channel_access.write("bl8:x", 2, timeout=0.2)
 
     async def test_a_server_that_is_back_is_found_again_with_its_new_labels(
-        self, channel_access: ChannelAccess, fleeting_server: EpicsServer, channel_access_ports: tuple[int, int]
+        self, channel_access: ChannelAccess, fleeting_server: EpicsServer, channel_access_ports: ChannelAccessPorts
     ) -> None:
         fleeting_server.tell("set", address="bl8:mode", value="A", labels=["A", "B"])
         stream = channel_access.subscribe("bl8:mode")
@@ -222,16 +222,16 @@ class TestLosingTheServer:
         fleeting_server.kill()
         with pytest.raises(ControlNotConnectedError):
             await anext(stream)
-        with channel_access_server(channel_access_ports[1]) as returned:
+        with channel_access_server(channel_access_ports.fleeting) as returned:
             returned.tell("set", address="bl8:mode", value="D", labels=["C", "D"])
             assert (await channel_access.read("bl8:mode")).value == "D"
 
     async def test_a_server_that_is_gone_before_it_could_be_connected_to_is_looked_for_again(
-        self, channel_access: ChannelAccess, channel_access_ports: tuple[int, int]
+        self, channel_access: ChannelAccess, channel_access_ports: ChannelAccessPorts
     ) -> None:
         reading = asyncio.ensure_future(channel_access.read("bl8:x"))
-        await asyncio.to_thread(answer_a_search_for_nothing, channel_access_ports[1])
-        with channel_access_server(channel_access_ports[1]) as server:
+        await asyncio.to_thread(answer_a_search_for_nothing, channel_access_ports.fleeting)
+        with channel_access_server(channel_access_ports.fleeting) as server:
             server.tell("set", address="bl8:x", value=7)
             assert (await reading).value == 7
 

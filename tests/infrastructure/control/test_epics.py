@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from baton.application.control import ControlValueCoercionError, MalformedControlAddressError, Quality
 from baton.infrastructure.control.epics import Element, ValueShape, alarm_text, check_name, coerce, quality, sample_time
+from tests.support.tables import for_each
 
 SHORT = ValueShape(Element.WHOLE, bounds=(-(2**15), 2**15 - 1))
 TEXT = ValueShape(Element.TEXT, length=39)
@@ -16,7 +17,7 @@ CHOICE = ValueShape(Element.CHOICE, labels=("Closed", "Open"))
 CHARACTERS = ValueShape(Element.CHARACTER, count=10, bounds=(0, 255))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("severity", "expected", "said"),
     [
         (0, Quality.GOOD, None),
@@ -35,23 +36,23 @@ def test_a_sample_has_the_time_of_its_source() -> None:
     assert sample_time(1_750_000_000, 250_000_999) == datetime(2025, 6, 15, 15, 6, 40, 250_000, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("seconds", [0, 631_152_000])
+@for_each("seconds", [0, 631_152_000])
 def test_a_signal_that_was_never_processed_has_no_time(seconds: int) -> None:
     assert sample_time(seconds, 0) is None
 
 
-@pytest.mark.parametrize("address", ["", " ", "bl7: x", "bl7:x\n", "bl7:µ", "a\tb"])
+@for_each("address", ["", " ", "bl7: x", "bl7:x\n", "bl7:µ", "a\tb"])
 def test_a_name_with_blanks_or_strange_characters_is_malformed(address: str) -> None:
     with pytest.raises(MalformedControlAddressError):
         check_name(address)
 
 
-@pytest.mark.parametrize("address", ["bl7:x", "bl7:x.VAL$", "XF:31ID-ES{Dif-Ax:X}Mtr.RBV", "BR-C:1[0]<2>;3"])
+@for_each("address", ["bl7:x", "bl7:x.VAL$", "XF:31ID-ES{Dif-Ax:X}Mtr.RBV", "BR-C:1[0]<2>;3"])
 def test_the_names_that_facilities_use_are_well_formed(address: str) -> None:
     assert check_name(address) == address
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "form", "held"),
     [
         (5, SHORT, 5),
@@ -76,7 +77,7 @@ def test_a_value_that_fits_is_held_as_the_signal_holds_it(value: Any, form: Valu
     assert (found, type(found)) == (held, type(held))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "form"),
     [
         (0.5, SHORT),

@@ -308,6 +308,7 @@ class TestJournal:
             await anext(stream)
         assert mine.writes == theirs.writes
 
+    @pytest.mark.server
     def test_what_a_killed_process_did_is_counted(self, tmp_path: Path) -> None:
         path = tmp_path / "journal"
         reported = 0

@@ -25,6 +25,7 @@ from tests.support.infrastructure.scan_files import write_data_exchange
 from tests.support.tables import for_each
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.server
 MEMORY = 512 * 1024 * 1024
 RAMP = numpy.arange(20, dtype="u2").reshape(4, 5)
 SHADES = [[0, 13, 27, 40, 54], [67, 81, 94, 107, 121], [134, 148, 161, 174, 188], [201, 215, 228, 242, 255]]

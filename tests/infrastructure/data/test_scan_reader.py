@@ -26,6 +26,7 @@ from tests.support.infrastructure.scan_files import CAPTURED, write_data_exchang
 from tests.support.tables import for_each
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.server
 MEMORY = 512 * 1024 * 1024
 
 

@@ -12,6 +12,7 @@ from baton.infrastructure.catalogues.scicat import SciCat, place_of
 from tests.support.domain.world import START, new_id
 from tests.support.infrastructure.catalogued_datasets import copy_at, shown_dataset, with_dataset
 from tests.support.infrastructure.scicat_server import CONTACT, GROUP, PREFIX, TOKEN, SciCatServer, running_scicat
+from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ async def test_a_group_that_may_not_enter_is_refused(server: SciCatServer) -> No
     await stranger.aclose()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("uri", "place"),
     [
         ("file:///data/a%20b/c.h5", ("/data/a b", "c.h5")),

@@ -27,6 +27,7 @@ from baton.infrastructure.data_files import DataFiles
 from tests.support.domain.lifecycles.run import run_started
 from tests.support.domain.world import START, new_id
 from tests.support.infrastructure.catalogued_datasets import copy_at, shown_dataset, with_dataset
+from tests.support.tables import for_each
 
 TILED = os.environ.get("TILED_COMMAND") or shutil.which("tiled")
 NASTY_NAMES = [
@@ -164,7 +165,7 @@ async def test_a_directory_that_cannot_be_written_is_tried_again(tmp_path: Path,
     assert str(tmp_path) not in unavailable.value.detail
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("media_type", "uri", "suffix"),
     [
         ("application/x-hdf5", "file:///data/x.nxs", ".h5"),

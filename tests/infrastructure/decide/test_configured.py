@@ -20,6 +20,7 @@ from baton.infrastructure.decide.configured import ConfiguredDeciders, GridWalkD
 from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
 from tests.support.domain.searches import FOCUS, evidence, run_search
 from tests.support.infrastructure.canned_model import CannedModel
+from tests.support.tables import for_each
 
 DECIDE: TypeAdapter[AskedDecide] = TypeAdapter(Decide)
 EVERYTHING = offered_deciders(DecideSubstrate)
@@ -30,7 +31,7 @@ def setup(substrate: str, **fields: Any) -> AskedDecide:
     return DECIDE.validate_python({"substrate": substrate, **fields})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("substrate", "made"),
     [
         ("in_memory", SeededDecider),
@@ -46,7 +47,7 @@ async def test_every_decider_that_is_asked_has_an_adapter(substrate: str, made: 
     assert type(await deciders.decider(setup(substrate))) is made
 
 
-@pytest.mark.parametrize("substrate", ["sobol", "botorch", "staged", "llm"])
+@for_each("substrate", ["sobol", "botorch", "staged", "llm"])
 async def test_what_a_deployment_does_not_offer_is_not_available(substrate: str) -> None:
     with pytest.raises(DecideNotAvailableError, match=f"{substrate} cannot be asked: it is not offered"):
         await ConfiguredDeciders(offered_deciders(())).decider(setup(substrate))
@@ -71,6 +72,7 @@ async def test_advice_given_beforehand_is_replayed_by_iteration_and_then_it_stop
     assert answers[2].verdict is SteeringVerdict.STOP
 
 
+@pytest.mark.server
 def test_numerical_libraries_are_loaded_where_needed_only_and_named_where_they_are_missing() -> None:
     program = (
         "import asyncio, sys\n"

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from baton.infrastructure.decide.configured import GridWalkDecider, LanguageMode
 from baton.infrastructure.decide.optimizing import GaussianProcessDecider, SobolDecider, StagedDecider
 from tests.support.domain.searches import CHOICES, INTERVALS, PLANE, evidence, observation, spaces
 from tests.support.infrastructure.canned_model import CannedModel
+from tests.support.tables import for_each
 
 QUICK: dict[str, Any] = {"num_restarts": 2, "raw_samples": 32}
 
@@ -62,8 +62,8 @@ DeciderFactory = Callable[[], Decider]
 HISTORY = [observation({"focus": 0.3 * number, "tilt": 1.7 * number}, number % 4) for number in range(6)]
 
 
-@pytest.mark.parametrize("make_decider", [seeded_decider, grid_walk_decider, sobol_decider])
-@pytest.mark.parametrize("measured", [1, 2, 3, 6])
+@for_each("make_decider", [seeded_decider, grid_walk_decider, sobol_decider])
+@for_each("measured", [1, 2, 3, 6])
 async def test_a_repeatable_decider_says_the_same_of_the_same_evidence(make_decider: DeciderFactory, measured: int) -> None:
     known, other = evidence(PLANE, HISTORY[:measured]), evidence(PLANE, HISTORY[: measured - 1])
     decider = make_decider()
@@ -73,25 +73,21 @@ async def test_a_repeatable_decider_says_the_same_of_the_same_evidence(make_deci
     assert await make_decider().advise_next(known) == first
 
 
-@pytest.mark.parametrize(
-    "make_decider", [seeded_decider, grid_walk_decider, sobol_decider, botorch_decider, staged_decider, llm_decider]
-)
+@for_each("make_decider", [seeded_decider, grid_walk_decider, sobol_decider, botorch_decider, staged_decider, llm_decider])
 async def test_advice_can_be_followed(make_decider: DeciderFactory) -> None:
     decider = make_decider()
     for measured in (5, 6):
         assert await advice_from(decider, evidence(PLANE, HISTORY[:measured], iteration_index=measured))
 
 
-@pytest.mark.parametrize(
-    "make_decider", [seeded_decider, grid_walk_decider, sobol_decider, botorch_decider, staged_decider, llm_decider]
-)
+@for_each("make_decider", [seeded_decider, grid_walk_decider, sobol_decider, botorch_decider, staged_decider, llm_decider])
 async def test_closing_may_be_repeated(make_decider: DeciderFactory) -> None:
     decider = make_decider()
     await decider.close()
     await decider.close()
 
 
-@pytest.mark.parametrize("make_decider", [sobol_decider, staged_decider])
+@for_each("make_decider", [sobol_decider, staged_decider])
 @given(within=spaces(INTERVALS), measured=st.integers(0, 4))
 async def test_advice_is_admissible_in_every_space_of_intervals(
     make_decider: DeciderFactory, within: SteeringSpace, measured: int
@@ -100,7 +96,7 @@ async def test_advice_is_admissible_in_every_space_of_intervals(
     assert (await advice_from(make_decider(), evidence(within, known))).verdict is SteeringVerdict.MEASURE
 
 
-@pytest.mark.parametrize("make_decider", [grid_walk_decider, llm_decider])
+@for_each("make_decider", [grid_walk_decider, llm_decider])
 @given(within=spaces(st.one_of(INTERVALS, CHOICES)), measured=st.integers(0, 4))
 async def test_advice_is_admissible_in_every_space(
     make_decider: DeciderFactory, within: SteeringSpace, measured: int

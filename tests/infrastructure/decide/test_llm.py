@@ -23,6 +23,7 @@ from baton.infrastructure.decide.configured import LanguageModelDecider, answer_
 from tests.support.domain.searches import PLANE, PROCEDURE, choices, evidence, interval, observation, space
 from tests.support.infrastructure.canned_model import CannedModel
 from tests.support.infrastructure.model_requests import RecordedSleep
+from tests.support.tables import for_each
 
 SOUND = {
     "verdict": "Measure",
@@ -55,7 +56,7 @@ async def test_without_a_confidence_nobody_reported_one() -> None:
     assert (advice.confidence, advice.confidence_source) == (None, None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "reason"),
     [
         ({"next_point": {"focus": 0.5, "tilt": 5, "energy": 8}}, "axes_differ"),
@@ -79,7 +80,7 @@ async def test_an_answer_that_cannot_be_followed_is_refused_not_mended(changes: 
     assert refused.value.reason == reason
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "fault"),
     [
         (LanguageModelAuthenticationError, DecideAccessDeniedError),
@@ -114,7 +115,7 @@ async def test_the_model_sees_the_evidence_as_data_apart_from_its_instruction() 
     assert (request.model_ref, request.purpose) == (MODEL, "steering")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "fits"),
     [
         ({**SOUND, "next_point": {"focus": 0, "filter": "Al"}}, True),

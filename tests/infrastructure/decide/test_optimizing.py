@@ -24,6 +24,7 @@ from baton.infrastructure.decide.optimizing import (
     log_improvement,
 )
 from tests.support.domain.searches import FOCUS, PLANE, choices, evidence, interval, observation, run_search, space
+from tests.support.tables import for_each
 
 FEW_STARTS = {"num_restarts": 2, "raw_samples": 64}
 """A cheaper search for the next point, which finds the same optima."""
@@ -59,7 +60,7 @@ class TestSobol:
         advice = await SobolDecider().advise_next(evidence(PLANE, [observation({"focus": -2.0, "tilt": 0.0})]))
         assert advice.next_point == {"focus": 0.0, "tilt": 5.0}
 
-    @pytest.mark.parametrize("kind", ["Minimize", "Maximize", "Satisfy", "Explore"])
+    @for_each("kind", ["Minimize", "Maximize", "Satisfy", "Explore"])
     async def test_it_never_stops(self, kind: str) -> None:
         known = [observation({"focus": 0.0}, 3.0)] * 2000
         advice = await SobolDecider().advise_next(evidence(FOCUS, known, kind, target_value=3.0))
@@ -76,12 +77,12 @@ async def test_choices_are_not_for_deciders_of_intervals(decider: Decider) -> No
 
 
 class TestModelling:
-    @pytest.mark.parametrize("kind", ["Satisfy", "Explore"])
+    @for_each("kind", ["Satisfy", "Explore"])
     async def test_there_must_be_something_to_make_small_or_large(self, kind: str) -> None:
         with pytest.raises(DecideEvidenceRejectedError, match=kind):
             await botorch_decider().advise_next(evidence(FOCUS, along_focus(*range(6)), kind, target_value=1.0))
 
-    @pytest.mark.parametrize(
+    @for_each(
         "history",
         [
             [],
@@ -100,7 +101,7 @@ class TestModelling:
         with pytest.raises(DecideColdStartError, match="needs 7"):
             await botorch_decider(min_observations=7).advise_next(evidence(FOCUS, along_focus(*range(6))))
 
-    @pytest.mark.parametrize(("kind", "sign"), [("Minimize", 1), ("Maximize", -1)])
+    @for_each(("kind", "sign"), [("Minimize", 1), ("Maximize", -1)])
     async def test_it_measures_where_the_best_is_to_be_expected(self, kind: str, sign: int) -> None:
         history = [observation({"focus": -2 + 0.5 * n}, sign * (-2 + 0.5 * n - 0.7) ** 2) for n in range(9)]
         advice = await botorch_decider().advise_next(evidence(FOCUS, history, kind))
@@ -115,7 +116,7 @@ class TestModelling:
         history = [observation({"focus": 1.0}, value) for value in (1.0, 1.2, 0.9, 1.1, 1.0)]
         assert await botorch_decider().advise_next(evidence(FOCUS, history))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("z", "logarithm"),
         [
             (5.0, 1.6094379231264314),
@@ -142,7 +143,7 @@ class TestModelling:
 
 
 class TestStages:
-    @pytest.mark.parametrize(
+    @for_each(
         ("setup", "history", "models"),
         [
             ({}, along_focus(1, 2, 3, 4), False),
@@ -161,7 +162,7 @@ class TestStages:
         if not models:
             assert advice == await SobolDecider().advise_next(evidence(FOCUS, history))
 
-    @pytest.mark.parametrize("kind", ["Satisfy", "Explore"])
+    @for_each("kind", ["Satisfy", "Explore"])
     async def test_what_could_never_be_modelled_is_refused_from_the_start(self, kind: str) -> None:
         with pytest.raises(DecideEvidenceRejectedError, match=kind):
             await staged_decider().advise_next(evidence(FOCUS, along_focus(1.0), kind, target_value=1.0))
@@ -170,6 +171,7 @@ class TestStages:
 class TestConvergence:
     """Searches that start cold, with noise on every measurement, and must come near the optimum in few passes."""
 
+    @pytest.mark.soak
     async def test_a_noisy_valley_is_found_within_twenty_passes(self) -> None:
         noise = Random(1)
 

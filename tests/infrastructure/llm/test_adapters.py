@@ -25,6 +25,7 @@ from baton.infrastructure.llm.providers import BOUNDS, AnthropicModels, OpenAiCo
 from tests.support.infrastructure.identity_provider import dripping_answer
 from tests.support.infrastructure.model_requests import SCHEMA, SOUND, RecordedSleep, chat_request
 from tests.support.infrastructure.model_server import Anthropic, Dialect, ModelServer, OpenAi, in_ascii
+from tests.support.tables import for_each
 
 KEY = "my-own-passphrase"
 DIALECTS: list[Dialect] = [Anthropic(), OpenAi()]
@@ -269,7 +270,7 @@ async def test_a_schema_that_cannot_be_strict_goes_as_it_is_and_still_counts(
         await model.chat(chat_request(structured_output_schema=OPTIONAL))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("schema", "strict"),
     [
         (SCHEMA, True),

@@ -12,6 +12,7 @@ from baton.infrastructure.llm.offline import OfflineModel
 from baton.infrastructure.llm.providers import AnthropicModels, ConfiguredModels, OpenAiCompatibleModels
 from tests.support.infrastructure.model_requests import SOUND, chat_request
 from tests.support.infrastructure.model_server import Anthropic, ModelServer, OpenAi
+from tests.support.tables import for_each
 
 DEBRIEFER = ModelRef(provider="setting", model="RUN_DEBRIEFER_MODEL")
 DRAFTER = ModelRef(provider="setting", model="CAUTION_DRAFTER_MODEL")
@@ -31,7 +32,7 @@ def ref(text: str) -> ModelRef:
     return parse_model_name(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "provider", "model", "pin"),
     [
         ("anthropic/m-1", "anthropic", "m-1", None),
@@ -44,7 +45,7 @@ def test_a_setting_names_a_model(text: str, provider: str, model: str, pin: str 
     assert parse_model_name(text) == ModelRef(provider=provider, model=model, snapshot_pin=pin)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "why"),
     [
         ("m-1", "is no model"),
@@ -71,7 +72,7 @@ def test_a_provider_without_credentials_does_not() -> None:
     assert boot_objections(Settings(**chosen, decide_substrates=["llm"])) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "said"),
     [
         ({"decide_substrates": ["llm"]}, "set DECIDE_MODEL"),
@@ -96,7 +97,7 @@ async def test_unset_the_offline_model_answers() -> None:
     assert isinstance(models.provider(OFFLINE), OfflineModel)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("settings", "providers"),
     [
         ({}, {"anthropic": None, "openai": None}),
@@ -114,9 +115,7 @@ async def test_without_credentials_nobody_answers(settings: dict[str, Any], prov
     await models.aclose()
 
 
-@pytest.mark.parametrize(
-    "model", [ModelRef(provider="setting", model="DATABASE_URL"), ModelRef(provider="acme", model="m-1")]
-)
+@for_each("model", [ModelRef(provider="setting", model="DATABASE_URL"), ModelRef(provider="acme", model="m-1")])
 async def test_nobody_answers_for_what_is_no_model_here(model: ModelRef) -> None:
     models = configured_models(database_url="postgresql://nowhere")
     assert models.resolve(model) == model

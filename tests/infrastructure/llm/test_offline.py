@@ -18,6 +18,7 @@ from baton.application.language_models import (
 )
 from baton.infrastructure.llm.offline import OfflineModel
 from tests.support.infrastructure.model_requests import chat_request
+from tests.support.tables import for_each
 
 CHOICES = ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"]
 DEBRIEF = {
@@ -106,7 +107,7 @@ async def offline_answer(facts: dict[str, Any], purpose: str = Purpose.RUN_DEBRI
     return dict(response.parsed)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("facts", "choice"),
     [
         (run("RunCompleted"), "NominalCompletion"),
@@ -243,7 +244,7 @@ async def test_any_record_makes_an_account_of_the_right_length_without_numbers_o
     assert await offline_answer(facts) == answer
 
 
-@pytest.mark.parametrize("ended", ["RunCompleted", "RunAborted", "RunStopped", "RunTruncated", None])
+@for_each("ended", ["RunCompleted", "RunAborted", "RunStopped", "RunTruncated", None])
 async def test_the_wordiest_record_makes_no_longer_account(ended: str | None) -> None:
     endless, time = " ".join(["word"] * 100), "2026-10-06T09:10:00Z"
     failed = phase("Aborted", {**FAULT, "message": endless}, name=endless, closing_failures=[FAULT])
@@ -270,7 +271,7 @@ async def offline_draft(facts: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return await offline_answer({**facts, **KNOWN, **fields}, Purpose.CAUTION_DRAFT)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "facts",
     [
         run("RunCompleted", None, phase()),
@@ -307,7 +308,7 @@ async def test_a_reason_that_names_a_fault_concerns_the_only_asset() -> None:
     assert proposed["category"] == "InterlockQuirk"
 
 
-@pytest.mark.parametrize("assets", [[], ["a-1", "a-2"]])
+@for_each("assets", [[], ["a-1", "a-2"]])
 async def test_a_fault_of_nobody_knows_what_is_not_noted(assets: list[str]) -> None:
     answer = await offline_draft(run("RunAborted", "encoder offline"), candidates={"assets": assets})
     assert answer["choice"] == "NoAction"
@@ -352,13 +353,13 @@ async def test_an_empty_proposal_is_left_out_where_the_schema_does_not_ask_for_i
     assert "proposed_caution" not in answer
 
 
-@pytest.mark.parametrize("purpose", ["steering", "poetry"])
+@for_each("purpose", ["steering", "poetry"])
 async def test_other_purposes_have_no_rules(purpose: str) -> None:
     with pytest.raises(LanguageModelInvalidRequestError, match=purpose):
         await offline_answer(run("RunCompleted"), purpose, DEBRIEF)
 
 
-@pytest.mark.parametrize("message", ["", "[]", "Run 7 was aborted.", '{"run_id": '])
+@for_each("message", ["", "[]", "Run 7 was aborted.", '{"run_id": '])
 async def test_a_message_without_data_is_refused(message: str) -> None:
     with pytest.raises(LanguageModelInvalidRequestError):
         await OfflineModel().chat(chat_request(user_message=message))

@@ -26,6 +26,7 @@ from baton.infrastructure.postgres.migrate import (
 from tests.support.api.rest_beamline import beamline
 from tests.support.databases import with_database
 from tests.support.service import Api
+from tests.support.tables import for_each
 
 MIGRATE_IN_PROCESSES = """
 import os
@@ -164,7 +165,7 @@ async def test_owners_of_signals_are_found_in_the_events_of_before(api: Api, dat
         assert rows() == written
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "postgresql://baton@db.example.org/baton",

@@ -22,7 +22,7 @@ from baton.infrastructure.postgres import projections
 from baton.infrastructure.postgres.leadership import PROJECTIONS_LOCK
 from baton.infrastructure.postgres.migrate import migrate
 from baton.infrastructure.postgres.projections import SWAP_LOCK, Projector, rebuild, unbuilt_projections
-from baton.infrastructure.postgres.schema_version import has_current_form
+from baton.infrastructure.postgres.schema_version import current_definitions, has_current_form
 from tests.support.application.command_paths import CommandCaller, planned_visit
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.database_observer import (
@@ -446,6 +446,7 @@ class TestChangedDeclarations:
         await project(database_url, owner)
         begin = zone._begin
         monkeypatch.setattr(zone, "_begin", lambda event: replace(begin(event), name=event.name.upper()))
+        current_definitions.cache_clear()  # as in the process of another build
         assert not has_current_form(database_url)
         await asyncio.to_thread(migrate, database_url)
         assert await unbuilt_projections(owner) == [ZONES]
@@ -454,6 +455,7 @@ class TestChangedDeclarations:
             await until(lambda: is_everything_built(owner))
         assert await shown_zones(owner) == {"HUTCH"}
         assert has_current_form(database_url)
+        current_definitions.cache_clear()
 
 
 async def is_shown(connection: Connection, zone: str) -> bool:

@@ -17,6 +17,7 @@ from baton.infrastructure.temporal.engine import TemporalEngine, connect
 from baton.infrastructure.wall_clock import clock
 from tests.support.domain.world import new_id
 from tests.support.infrastructure.temporal_namespaces import new_namespace
+from tests.support.tables import for_each
 
 CHANGES = {
     "Europe/Berlin": (datetime(2027, 3, 28, 1), datetime(2027, 10, 31, 1)),
@@ -86,14 +87,14 @@ async def test_several_expressions_agree_as_one_does(client: Client) -> None:
     assert tuple(await firing_times(client, spec, since)) == next_firings(calendar, "Europe/Berlin", since, TEN)
 
 
-@pytest.mark.parametrize("every", [10, 45, 3600, 7 * 86400])
+@for_each("every", [10, 45, 3600, 7 * 86400])
 async def test_intervals_agree(client: Client, every: int) -> None:
     calendar, since = EveryCalendar(every=every), datetime(2027, 3, 28, 0, 0, 3, tzinfo=UTC)
     found = await firing_times(client, schedule_spec(calendar, "UTC", 0, since), since)
     assert tuple(found) == next_firings(calendar, "UTC", since, TEN)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("calendar", "zone"),
     [
         (CronCalendar(cron=("0 12 * * *",)), "Europe/Berlin"),

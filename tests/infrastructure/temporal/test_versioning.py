@@ -1,6 +1,5 @@
 """Workers replace one another in place, unless they are told to be a build of a named deployment."""
 
-import pytest
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior
 from temporalio.worker import Worker
@@ -12,6 +11,7 @@ from baton.cli.embedded.temporal import EmbeddedTemporal
 from baton.cli.worker import build_worker, open_conduct_engine
 from baton.infrastructure.control.simulator import simulated_plant
 from baton.infrastructure.temporal.engine import connect, worker_deployment
+from tests.support.tables import for_each
 
 
 async def make_worker(settings: Settings) -> Worker:
@@ -36,7 +36,7 @@ async def test_a_named_worker_pins_what_it_begins(database_url: str, temporal: E
     assert (config.use_worker_versioning, config.default_versioning_behavior) == (True, VersioningBehavior.PINNED)
 
 
-@pytest.mark.parametrize("alone", ["worker_deployment_name", "worker_build_id"])
+@for_each("alone", ["worker_deployment_name", "worker_build_id"])
 def test_half_a_name_is_refused(alone: str) -> None:
     settings = Settings(**{alone: "one"})
     assert worker_deployment(settings) is None

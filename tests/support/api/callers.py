@@ -41,8 +41,7 @@ class ServiceCallers:
     bridge_id: str
 
     def as_subject(self, subject: str, audience: str = HTTP_AUDIENCE) -> Api:
-        token = self.issuer.token(subject, audience=audience)
-        return Api(self.api.client, self.api.base_url, self.api.database_url, {"Authorization": f"Bearer {token}"})
+        return self.api.with_token(self.issuer.token(subject, audience=audience))
 
     def over_mcp(self, subject: str) -> Api:
         return self.as_subject(subject, MCP_AUDIENCE)

@@ -44,7 +44,7 @@ class GroupService:
 
     def with_token(self, token: str) -> Api:
         api = self.conducts.api
-        return Api(api.client, api.base_url, api.database_url, {"Authorization": f"Bearer {token}"})
+        return api.with_token(token)
 
     def as_person(self, person: Person, issuer: Issuer | None = None, **claims: Any) -> Api:
         """Return the client of a person whose token says this."""

@@ -9,6 +9,7 @@ import psycopg
 from baton.domain.access.group import RenameGroup
 from baton.infrastructure.wall_clock import new_id
 from tests.support.api.mcp_clients import agent, tool_result
+from tests.support.api.operation_states import call_example
 from tests.support.api.sample_parts.agent import create_agent
 from tests.support.api.sample_parts.data import content_of, create_edition, create_storage, record_attestation
 from tests.support.api.sample_parts.federation import receive_artifact
@@ -22,33 +23,48 @@ ZONES = 60
 Ids = dict[str, str]
 
 
+MOVED_ON = (
+    *("deactivate_actor", "remove_group_member", "reject_proposal", "retire_group", "stop_run", "abandon_campaign"),
+    *("measure_subject", "complete_procedure", "retire_schedule", "discard_dataset", "discard_distribution"),
+    *("deprecate_language_model", "suspend_agent", "retire_caution", "deprecate_clearance_template", "revoke_permit"),
+    *("revoke_credential", "start_seal_republishing", "version_capability", "version_method", "deprecate_plan"),
+    *("deprecate_practice", "deprecate_recipe", "deprecate_family", "deprecate_model", "deprecate_assembly"),
+    "enter_asset_maintenance",
+)
+"""What is done to the second set of samples, so that lists have objects elsewhere in their lives."""
+MOVED = ("remove_queue_item", "hold_queue", "mark_distribution_stale", "approve_language_model")
+"""What is done to the first set."""
+
+
 async def stock_service(api: Api) -> Ids:
     """The ids of one of everything, among others of its kind that are elsewhere in their lives."""
     ids = await create_samples(api)
     other = await create_samples(api)
+    for place, names in ((other, MOVED_ON), (ids, MOVED)):
+        for name in names:
+            await call_example(api, name, place)
     for number in range(ZONES):
         await api.create("/zones", {"name": f"Zone {number}"})
     await api.create("/actors", {"name": "Scan bridge 7", "kind": "service_account"})
-    await api.execute(f"/actors/{other['actor_id']}/deactivate")
     await api.create("/conduits", {"name": "Net", "source_zone_id": ids["zone_id"], "target_zone_id": other["zone_id"]})
     await api.create("/surfaces", {"name": "Agents", "kind": "MCP_STREAMABLE_HTTP"})
+    await api.create("/language-models", entry(provider="bolt", archivability="Pinned", served_via="InHouse"))
     site = (await api.get(f"/federation/facilities/{other['facility_id']}")).json()["code"]
     await stock_visits(api, ids)
     await stock_access(api, ids, other)
-    await stock_runs(api, ids, other)
-    await stock_procedures(api, ids, other)
+    await stock_runs(api, ids)
+    await stock_procedures(api, ids)
     await stock_calibrations(api, other)
-    await stock_data(api, ids, other)
+    await stock_data(api, ids)
     await stock_catalogue_entries(api, ids, other)
     await stock_decisions(api, ids, other)
-    await stock_language_models(api, ids, other)
-    await stock_agents(api, ids, other)
-    await stock_cautions(api, ids, other)
-    await stock_clearances(api, ids, other, site)
-    await stock_federation(api, ids, other)
-    await stock_recipes(api, ids, other)
-    await stock_catalog(api, ids, other)
-    await stock_equipment(api, ids, other)
+    await stock_agents(api, ids)
+    await stock_cautions(api, ids)
+    await stock_clearances(api, ids, site)
+    await stock_federation(api, ids)
+    await stock_recipes(api, ids)
+    await stock_catalog(api, ids)
+    await stock_equipment(api, ids)
     await stock_supplies(api, site)
     area = {"code": f"area-{uuid4().hex[:8]}", "display_name": "Hall", "kind": "Area", "parent_id": ids["facility_id"]}
     await api.create("/federation/facilities", area)
@@ -72,10 +88,8 @@ async def stock_access(api: Api, ids: Ids, other: Ids) -> None:
     claim = {"issuer": "https://id.lumen.example", "path": "groups", "value": "bl7-users"}
     users = await api.create("/groups", {"name": "Users", "claim": claim})
     await api.execute(f"/groups/{users}/rename", {"name": "Visiting users"})
-    await api.execute(f"/groups/{other['group_id']}/remove-member", {"actor_id": other["actor_id"]})
     await api.execute(f"/policies/{other['policy_id']}/extend", {"permitted_group_ids": [users]})
     await api.execute(f"/policies/{other['policy_id']}/revoke-grant", {"permitted_group_id": users, "reason": "over"})
-    await api.execute(f"/proposals/{other['proposal_id']}/reject", {"reason": "ask again next week"})
     rename = RenameGroup(name="Staff")
 
     async def propose_rename(by: str) -> str:
@@ -86,14 +100,12 @@ async def stock_access(api: Api, ids: Ids, other: Ids) -> None:
     await settle(api, await propose_rename(ids["actor_id"]))
     await settle(api, await propose_rename(other["actor_id"]), refusal=GONE)
     await expire(api, await propose_rename(other["actor_id"]))
-    await api.execute(f"/groups/{other['group_id']}/retire", {"reason": "nobody left"})
 
 
-async def stock_runs(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_runs(api: Api, ids: Ids) -> None:
     """Runs and what they leave behind, the campaigns they are in and the subjects they look at."""
     subject = await api.create("/runs", {"name": "Overview", "plan_id": ids["plan_id"], "subject_id": ids["subject_id"]})
     await api.execute(f"/runs/{subject}/hold", {"reason": "beam dump"})
-    await api.execute(f"/runs/{other['run_id']}/stop", {"reason": "sample broke"})
     reading = {"channel_name": "hutch_temperature", "value": 23.1, "sampled_at": "2026-10-06T09:13:00Z"}
     for number in range(3):
         entry = {**reading, "event_id": str(new_id()), "sampling_procedure": "monitor", "value": 23.0 + number}
@@ -102,23 +114,17 @@ async def stock_runs(api: Api, ids: Ids, other: Ids) -> None:
     sweep = {"name": "Sweep", "intent": "Sweep", "lead_actor_id": str(uuid4()), "subject_id": ids["subject_id"]}
     await api.execute(f"/campaigns/{await api.create('/campaigns', {**sweep, 'tags': ['in-situ', 'load']})}/start")
     await api.create("/campaigns", {**sweep, "subject_id": str(uuid4()), "tags": ["load"]})
-    await api.execute(f"/campaigns/{other['campaign_id']}/abandon", {"reason": "no beam"})
     await api.create("/subjects", {"name": "Battery cell"})
-    await api.execute(f"/subjects/{other['subject_id']}/measure")
 
 
-async def stock_procedures(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_procedures(api: Api, ids: Ids) -> None:
     doing = {"event_id": str(new_id()), "step_kind": "check", "payload": {}, "sampled_at": "2026-10-06T09:14:00Z"}
     await api.execute(f"/procedures/{ids['procedure_id']}/activities", {"entries": [doing]})
-    await api.execute(f"/procedures/{other['procedure_id']}/complete")
     phases = [{"recipe_id": ids["recipe_id"], "name": "Flats", "conduct": {"command": "conduct_or_hold_procedure"}}]
     survey = {"kind": "ConductPlan", "plan_id": ids["plan_id"], "name": "Survey {count}", "phases": phases}
     hourly = await api.create("/schedules", {"name": "Hourly survey", "calendar": {"every": 3600}, "target": survey})
     await api.execute(f"/schedules/{hourly}/trigger")
     await api.execute(f"/schedules/{hourly}/hold", {"reason": "shutdown"})
-    await api.execute(f"/schedules/{other['schedule_id']}/retire", {"reason": "over"})
-    await api.execute(f"/queues/{ids['queue_id']}/remove-item", {"item_id": ids["item_id"], "reason": "the sample is gone"})
-    await api.execute(f"/queues/{ids['queue_id']}/hold", {"reason": "shutdown"})
 
 
 async def stock_calibrations(api: Api, other: Ids) -> None:
@@ -131,18 +137,15 @@ async def stock_calibrations(api: Api, other: Ids) -> None:
     await api.execute(f"/calibrations/{center}/revisions", value)
 
 
-async def stock_data(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_data(api: Api, ids: Ids) -> None:
     raw = {"name": "scan_002.h5", **content_of(uuid4().hex)}
     await api.execute(f"/datasets/{await api.create('/datasets', raw)}/promote", {"reason": "checked"})
-    await api.execute(f"/datasets/{other['dataset_id']}/discard", {"reason": "wrong sample"})
     archive = {"dataset_id": ids["dataset_id"], "supply_id": await create_storage(api, f"Archive {uuid4().hex}")}
     copy = (await api.get(f"/distributions/{ids['distribution_id']}")).json()
     same = {name: copy[name] for name in ("checksum", "byte_size", "encoding")}
     for protocol in ("S3", "Globus"):
         place = {"uri": f"s3://archive/{uuid4().hex}", "access_protocol": protocol}
         await api.create("/distributions", {**archive, **same, **place})
-    await api.execute(f"/distributions/{ids['distribution_id']}/mark-stale", {"reason": "disk array lost"})
-    await api.execute(f"/distributions/{other['distribution_id']}/discard", {"reason": "disk array lost"})
     await record_attestation(api, ids["distribution_id"], b"others")
     birth = (await api.get(f"/acquisitions/{ids['acquisition_id']}")).json()
     await api.create("/acquisitions", {name: birth[name] for name in ("dataset_id", "producing_asset_id", "captured_at")})
@@ -179,16 +182,9 @@ async def stock_decisions(api: Api, ids: Ids, other: Ids) -> None:
     await api.execute(f"/decisions/{ids['decision_id']}/inferences", {"entries": entries})
 
 
-async def stock_language_models(api: Api, ids: Ids, other: Ids) -> None:
-    await api.execute(f"/language-models/{ids['language_model_id']}/approve")
-    await api.execute(f"/language-models/{other['language_model_id']}/deprecate", {"reason": "too dear"})
-    await api.create("/language-models", entry(provider="bolt", archivability="Pinned", served_via="InHouse"))
-
-
-async def stock_agents(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_agents(api: Api, ids: Ids) -> None:
     """Agents in every state, and what can be done about what they decide."""
     mark = uuid4().hex[:8]
-    await api.execute(f"/agents/{other['agent_id']}/suspend", {"reason": "too wordy"})
     idle = {"kind": "Watcher", "name": "Watcher", "version": "1", "model_ref": {"provider": "acme", "model": "m-1"}}
     await api.create("/agents", idle)
     over = await create_agent(api, "Watcher", mark)
@@ -200,7 +196,7 @@ async def stock_agents(api: Api, ids: Ids, other: Ids) -> None:
     await api.create(f"/reactions/{ids['subscriber_name']}/dismiss-event", stuck)
 
 
-async def stock_cautions(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_cautions(api: Api, ids: Ids) -> None:
     wear: dict[str, Any] = {
         "target": {"kind": "Procedure", "id": ids["procedure_id"]},
         "category": "Wear",
@@ -213,10 +209,9 @@ async def stock_cautions(api: Api, ids: Ids, other: Ids) -> None:
     author = api.acting_as(ids["actor_id"])
     worn = await author.create("/cautions", wear)
     await author.create(f"/cautions/{worn}/supersede", {**wear, "severity": "Notice", "tags": []})
-    await api.execute(f"/cautions/{other['caution_id']}/retire", {"reason": "Resolved"})
 
 
-async def stock_clearances(api: Api, ids: Ids, other: Ids, site: str) -> None:
+async def stock_clearances(api: Api, ids: Ids, site: str) -> None:
     template = await api.create("/clearance-templates", {"code": "SAF", "title": "Approval form", "facility_code": site})
     await api.execute(f"/clearance-templates/{template}/activate")
     form = {"template_id": template, "facility_code": site, "title": "Powder", "risk_band": "Green"}
@@ -224,52 +219,40 @@ async def stock_clearances(api: Api, ids: Ids, other: Ids, site: str) -> None:
     await api.create("/clearances", {**form, "bindings": bindings, "valid_until": "2127-01-01T00:00:00Z"})
     asset = [{"kind": "Asset", "id": ids["asset_id"]}]
     await api.execute(f"/clearances/{await api.create('/clearances', {**form, 'bindings': asset})}/submit")
-    await api.execute(f"/clearance-templates/{other['template_id']}/deprecate", {"reason": "revised"})
 
 
-async def stock_federation(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_federation(api: Api, ids: Ids) -> None:
     inbound = {"kind": "Inbound", "inbound_allowed_artifact_kinds": ["CalibrationRevision"]}
     grant = (await api.get(f"/federation/permits/{ids['permit_id']}")).json()
     asked = ("peer_facility_id", "audience", "purpose", "allowed_credential_ids", "allowed_payload_types")
     scope = {name: grant[name] for name in (*asked, "allowed_artifact_kinds", "abi_tier_floor", "expires_at")}
     await api.create("/federation/permits", {**scope, "direction": "Inbound", "terms": inbound})
-    await api.execute(f"/federation/permits/{other['permit_id']}/revoke", {"reason": "over"})
     token = {"audience": "registry.example", "purpose": "Authentication", "secret_ref": "file://token"}
     await api.create("/federation/credentials", {"facility_id": ids["facility_id"], **token})
-    await api.execute(f"/federation/credentials/{other['credential_id']}/revoke", {"reason": "leaked"})
-    await api.execute(f"/federation/seals/{other['facility_id']}/republishing/start", {"reason": "index lost"})
     await receive_artifact(api, ids["facility_id"], key=OTHER_KEY)
 
 
-async def stock_recipes(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_recipes(api: Api, ids: Ids) -> None:
     """The ladder from capabilities to plans, each in more than one state."""
     contract = {"required_affordances": ["Rotatable"], "executor_shapes": ["METHOD"]}
-    renewed = {"version_tag": "2", "description": None, "parameters_schema": None, **contract}
-    await api.execute(f"/capabilities/{other['capability_id']}/version", renewed)
     code = f"baton.capability.alignment_{uuid4().hex[:8]}"
     old = await api.create("/capabilities", {"code": code, "name": "Alignment", **contract})
     await api.create("/methods", {"name": "by_eye", "capability_id": old})
     await api.execute(f"/capabilities/{old}/deprecate", {"replaced_by_capability_id": ids["capability_id"]})
-    await api.execute(f"/methods/{other['method_id']}/version", {"version_tag": "2"})
     narrow = {"name": "Flat field", "method_id": ids["method_id"], "family_ids": [ids["family_id"]]}
     await api.create("/practices", narrow)
     await api.create("/plans", {"name": "Again", "practice_id": ids["practice_id"], "asset_ids": [ids["asset_id"]]})
-    for kind in ("plan", "practice", "recipe"):
-        await api.execute(f"/{kind}s/{other[f'{kind}_id']}/deprecate", {"reason": "outdated"})
 
 
-async def stock_catalog(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_catalog(api: Api, ids: Ids) -> None:
     camera = await api.create("/families", {"name": f"Camera {uuid4().hex}", "affordances": ["Imageable", "Rotatable"]})
     await api.execute(f"/families/{camera}/version", {"version_tag": "2", "affordances": ["Imageable"]})
-    await api.execute(f"/families/{other['family_id']}/deprecate")
     entry = {"name": "orbis_cam5", "manufacturer": {"name": "ORBIS"}, "declared_family_ids": [camera, ids["family_id"]]}
     await api.create("/models", {**entry, "part_number": "CAM-5"})
-    await api.execute(f"/models/{other['model_id']}/deprecate")
     await api.create("/assemblies", {"name": "Empty"})
-    await api.execute(f"/assemblies/{other['assembly_id']}/deprecate")
 
 
-async def stock_equipment(api: Api, ids: Ids, other: Ids) -> None:
+async def stock_equipment(api: Api, ids: Ids) -> None:
     """Equipment in several states, and a fixture that came over the other surface."""
     hutch = await api.create("/enclosures", {"name": f"Hutch {uuid4().hex}", "facility_code": "facility"})
     shutter = {"name": "Shutter", "tier": "Component", "parent_id": ids["asset_id"], "located_in_enclosure_id": hutch}
@@ -277,7 +260,6 @@ async def stock_equipment(api: Api, ids: Ids, other: Ids) -> None:
     part = await api.create("/assets", {**shutter, **inventory})
     await api.execute(f"/assets/{part}/fault", {"reason": "stuck"})
     await api.execute(f"/assets/{part}/decommission")
-    await api.execute(f"/assets/{other['asset_id']}/enter-maintenance")
     bench = {"name": "bench", "parent_id": ids["frame_id"], "placement": placement_in(ids["frame_id"])}
     await api.execute(f"/frames/{await api.create('/frames', bench)}/decommission", {"reason": "moved"})
     slot = {"slot_code": f"B-{uuid4().hex}", "parent_id": ids["mount_id"], "placement": placement_in(ids["frame_id"])}

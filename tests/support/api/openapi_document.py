@@ -1,13 +1,15 @@
-"""The OpenAPI document of the service, made when it is first read and once for all who read it."""
+"""The OpenAPI document of the service, as the package holds it."""
 
 from functools import cache
 from typing import Any
 
-from baton.api.openapi import openapi_document
+import orjson
+
+from baton.api.documentation import served_document
 from baton.application.settings import Settings
-from baton.domain.contexts import REGISTRY
 
 
 @cache
 def document() -> dict[str, Any]:
-    return openapi_document(REGISTRY, Settings(database_url="postgresql://nowhere"))
+    served: dict[str, Any] = orjson.loads(served_document(Settings(database_url="postgresql://nowhere")))
+    return served

@@ -23,7 +23,7 @@ class RehearsingApi(Api):
 
     @classmethod
     def of(cls, api: Api) -> "RehearsingApi":
-        return cls(api.client, api.base_url, api.database_url, api.headers)
+        return cls(**vars(api))
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         match = ROUTES.match(method, path.partition("?")[0])
@@ -42,18 +42,16 @@ class RehearsingApi(Api):
         return real
 
 
-def contents(connection: psycopg.Connection[Any]) -> dict[str, str | None]:
-    """Return a digest of each table that a command may write."""
+def contents(connection: psycopg.Connection[Any]) -> dict[str, tuple[int, int | None]]:
+    """Return of each table that a command may write how many rows it has, and which transaction wrote the newest."""
     kept = {projection.summary.relation for projection in REGISTRY.projections.values()} | OTHERS
     tables = [
         name
         for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
         if name not in kept
     ]
-    each = " UNION ALL ".join(
-        f"SELECT '{table}', md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} t" for table in tables
-    )
-    return dict(connection.execute(each.encode()).fetchall())
+    each = " UNION ALL ".join(f"SELECT '{table}', count(*), max(xmin::text::bigint) FROM {table}" for table in tables)
+    return {table: (count, newest) for table, count, newest in connection.execute(each.encode())}
 
 
 def recorded_after(connection: psycopg.Connection[Any], position: int) -> list[tuple[str, str, set[str]]]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
+from baton.domain.registry import Operation
 from tests.support.api.sample_parts import (
     agent,
     calibration,
@@ -69,8 +70,8 @@ async def create_trust_samples(api: Api, ids: Ids, mark: str) -> None:
     await api.execute(f"/visits/{ids['visit_id']}/presence/open", {"mode": "physical", "actor_id": ids["actor_id"]})
 
 
-async def create_equipment_samples(api: Api, ids: Ids, mark: str) -> None:
-    """An asset that is of a family and a model, installed, and bound into a fixture."""
+async def create_catalog_samples(api: Api, ids: Ids, mark: str) -> None:
+    """A family that can play a role, and a model of it."""
     turning = {"description": "Turns things.", "required_affordances": ["Rotatable"]}
     ids["role_id"] = await api.create("/roles", {"name": f"Spinner {mark}", **turning})
     rotary = {"name": f"RotaryStage {mark}", "affordances": ["Rotatable"], "settings_schema": ROTARY_SCHEMA}
@@ -80,6 +81,10 @@ async def create_equipment_samples(api: Api, ids: Ids, mark: str) -> None:
     ids["model_id"] = await api.create(
         "/models", {"name": "acme_r250", **described, "declared_family_ids": [ids["family_id"]]}
     )
+
+
+async def create_equipment_samples(api: Api, ids: Ids, mark: str) -> None:
+    """An asset of the model, installed, and bound into a fixture."""
     unit = {"name": "Tomography", "tier": "Unit", "facility_code": "facility"}
     ids["root_asset_id"] = await api.create("/assets", unit)
     ids["asset_id"] = await api.create(
@@ -116,6 +121,8 @@ CONTEXTS: dict[SampleMaker, tuple[str, ...]] = {
     create_trust_samples: ("access", "trust"),
     proposals.create_samples: ("access", "trust"),
     federation.create_samples: ("federation",),
+    federation.create_exchange_samples: ("federation",),
+    create_catalog_samples: ("equipment",),
     create_equipment_samples: ("equipment",),
     supply.create_samples: ("supply",),
     enclosure.create_samples: ("enclosure",),
@@ -131,8 +138,11 @@ CONTEXTS: dict[SampleMaker, tuple[str, ...]] = {
     agent.create_samples: ("agent",),
     calibration.create_samples: ("calibration",),
     data.create_samples: ("data",),
+    data.create_edition_samples: ("data",),
 }
 """Whose objects are made by what, in an order in which each finds what it refers to."""
+MADE_BY: dict[str, SampleMaker] = {}
+"""By the name of an id, what makes such an object, once there is one."""
 
 
 async def create_samples(api: Api) -> Ids:
@@ -140,15 +150,19 @@ async def create_samples(api: Api) -> Ids:
     ids: Ids = {}
     mark = uuid4().hex[:8]
     for make in CONTEXTS:
+        known = set(ids)
         await make(api, ids, mark)
+        MADE_BY.update(dict.fromkeys(ids.keys() - known, make))
     return ids
 
 
-async def renew_samples(api: Api, ids: Ids, context: str) -> Ids:
-    """Return the same set with fresh objects of one context, which refer to those of the others."""
+async def renew_samples(api: Api, ids: Ids, operation: Operation) -> Ids:
+    """Return the same set with a fresh object for an operation and those made with it, or of its context where it has none;
+    they refer to the others."""
     fresh, mark = dict(ids), uuid4().hex[:8]
+    own = operation.aggregate and MADE_BY.get(operation.aggregate.id_name)
     for make, contexts in CONTEXTS.items():
-        if context in contexts:
+        if make is own or (own is None and operation.context in contexts):
             await make(api, fresh, mark)
-    assert fresh != ids, f"nothing makes objects of {context}"
+    assert fresh != ids, f"nothing makes objects for {operation.name}"
     return fresh

@@ -1,7 +1,7 @@
 """An outside agent that steers a search over MCP: a process of its own, which may be killed.
 
 It keeps nothing: what it advises follows from the evidence alone, so that another one can take its place.
-python -m tests.support.api.steering_agent <url> <procedure id> conduct_until_advised|conduct_until_advised_from
+python -m tests.support.api.steering_agent <url> <procedure id> conduct_until_advised|conduct_until_advised_from <seconds>
 """
 
 import asyncio
@@ -19,7 +19,6 @@ DESIGN: dict[str, Any] = {
     "objective": {"kind": "Maximize", "target_measurement_name": OBJECTIVE},
     "space": {"axes": [{"name": "x", "lower": -2.0, "upper": 2.0}, {"name": "y", "lower": -2.0, "upper": 2.0}]},
     "objective_capture_name": OBJECTIVE,
-    "decide": {"substrate": "caller", "advice_timeout": 5},
     "wait": 0,
 }
 LATTICE = [(x, y) for x in (-1.5, 0.0, 1.5) for y in (-1.5, 0.0, 1.5)]
@@ -59,8 +58,8 @@ def top(observations: list[Any]) -> tuple[float, float]:
     return tuple(np.clip(np.linalg.solve(curvature, [-bx, -by]), -2, 2))  # type: ignore[return-value]
 
 
-async def steer(url: str, procedure_id: str, tool: str) -> None:
-    """Ask for the conduct, and advise it until it has come to its end."""
+async def steer(url: str, procedure_id: str, tool: str, advice_timeout: str) -> None:
+    """Ask for the conduct, which waits so many seconds for advice, and advise it until it has come to its end."""
     async with (
         httpx2.AsyncClient(timeout=30, verify=False) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
@@ -71,7 +70,7 @@ async def steer(url: str, procedure_id: str, tool: str) -> None:
             assert not answer.is_error, answer.content
             return answer.structured_content
 
-        await call(tool, **DESIGN)
+        await call(tool, **DESIGN, decide={"substrate": "caller", "advice_timeout": int(advice_timeout)})
         while (await call("get_procedure"))["live_conduct_id"] is not None:
             question = await call("get_procedure_steering")
             if question["waiting"]:

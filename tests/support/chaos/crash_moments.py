@@ -199,29 +199,29 @@ def ending_command(way: OpeningCommand) -> str:
     return "AbortProcedure" if way is OpeningCommand.CLOSING else "CompleteProcedure"
 
 
-EVERYWHERE = [
-    *(cases_at_step(way, kind) for way in WALKING for kind in KINDS),
-    *(
-        cases_at_step(way, kind, in_closing=True)
-        for way in (OpeningCommand.CLOSING, OpeningCommand.CONDUCT)
-        for kind in KINDS
-    ),
+IN_STEPS = {(way, kind): cases_at_step(way, kind) for way in WALKING for kind in KINDS}
+"""The moments of a step, with every way and every kind."""
+IN_CLOSING = {
+    (way, kind): cases_at_step(way, kind, in_closing=True)
+    for kind in KINDS
+    for way in (OpeningCommand.CLOSING, OpeningCommand.CONDUCT)
+}
+AROUND = [
     *(cases_around(way, "brief") for way in (OpeningCommand.CONDUCT, OpeningCommand.CLOSING)),
     *(cases_around(way, "begin_closing") for way in OpeningCommand),
     *(cases_around(way, ending_command(way)) for way in OpeningCommand),
+    cases_around(OpeningCommand.CONVERGED, "EndProcedureIteration", iteration_index=1, passes=2),
+    cases_around(OpeningCommand.CONVERGED, "StartProcedureIteration", iteration_index=2, passes=2),
+    cases_around(OpeningCommand.ADVISED, "RecordProcedureOutcome", iteration_index=1),
+    cases_around(OpeningCommand.ADVISED, "EndProcedureIteration", iteration_index=1, passes=2),
+    cases_around(OpeningCommand.ADVISED_FROM, "StartProcedureIteration", iteration_index=2),
+    cases_around(OpeningCommand.OR_HOLD, "HoldProcedure", kind=StepInQuestion.UNMET_CHECK),
+    cases_around(OpeningCommand.FROM, "RecordConductEnd", kind=StepInQuestion.DONE_ACTION),
 ]
-"""What can happen to every way, or with every kind of step; a row for all the moments of one."""
-
-ELSEWHERE = [
-    *cases_around(OpeningCommand.CONVERGED, "EndProcedureIteration", iteration_index=1, passes=2),
-    *cases_around(OpeningCommand.CONVERGED, "StartProcedureIteration", iteration_index=2, passes=2),
-    *cases_around(OpeningCommand.ADVISED, "RecordProcedureOutcome", iteration_index=1),
-    *cases_around(OpeningCommand.ADVISED, "EndProcedureIteration", iteration_index=1, passes=2),
+"""What is done for a whole conduct, or between two passes: before it and after it."""
+ONCE = [
     CrashCase(OpeningCommand.ADVISED, StuckMoment(call="advice", after=True), by_caller=True),
     CrashCase(OpeningCommand.ADVISED, StuckMoment(call="EndProcedureIteration", iteration_index=1), by_caller=True),
-    *cases_around(OpeningCommand.ADVISED_FROM, "StartProcedureIteration", iteration_index=2),
-    *cases_around(OpeningCommand.OR_HOLD, "HoldProcedure", kind=StepInQuestion.UNMET_CHECK),
-    *cases_around(OpeningCommand.FROM, "RecordConductEnd", kind=StepInQuestion.DONE_ACTION),
     CrashCase(OpeningCommand.CONDUCT, StuckMoment(call="begin", after=True, step_index=0), StepInQuestion.UNMET_CHECK),
     CrashCase(OpeningCommand.CONDUCT, StuckMoment(call="begin", step_index=0), StepInQuestion.SETPOINT, stands_still=True),
     CrashCase(
@@ -243,14 +243,20 @@ ELSEWHERE = [
         stands_still=True,
     ),
 ]
-"""What only one way knows."""
+"""What happens at one moment of one way."""
 
 
 def chosen_cases() -> list[CrashCase]:
-    """Of every row one moment, such that every way and every kind meet every moment; with CRASH_MATRIX=full, all of them."""
+    """Cases such that every way and every kind of step meet every moment; with CRASH_MATRIX=full, each with each."""
     if os.environ.get("CRASH_MATRIX") == "full":
-        return [*(case for row in EVERYWHERE for case in row), *ELSEWHERE]
-    in_turn = [row[number % min(4, len(row))] for number, row in enumerate(EVERYWHERE)]
+        return [case for row in (*IN_STEPS.values(), *IN_CLOSING.values(), *AROUND, ONCE) for case in row]
+    in_steps = [
+        IN_STEPS[way, KINDS[(place + moment) % len(KINDS)]][moment]
+        for place, way in enumerate(WALKING)
+        for moment in range(4)
+    ]
+    in_closing = [row[number // 2 % 4] for number, row in enumerate(IN_CLOSING.values()) if number % 4 in (0, 3)]
+    around = [row[number % 2] for number, row in enumerate(AROUND)]
     of_programs_alone = cases_at_step(OpeningCommand.CONDUCT, StepInQuestion.COMPUTE)[4:]
     lost_in_closing = cases_at_step(OpeningCommand.CLOSING, StepInQuestion.ACTION, in_closing=True)[2]
-    return [*in_turn, *of_programs_alone, lost_in_closing, *ELSEWHERE]
+    return [*in_steps, *in_closing, *around, *of_programs_alone, lost_in_closing, *ONCE]

@@ -26,7 +26,7 @@ class KilledClient(AgentClient):
         return executed
 
 
-async def run() -> None:
+async def work() -> None:
     settings = Settings()
     async with Runtime(settings) as runtime, open_control(settings) as control:
         runtime.agents.expirer.client = KilledClient(runtime.agents.expirer.client.commands)
@@ -34,5 +34,5 @@ async def run() -> None:
             await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
-    asyncio.run(run())
+def run_killed_expirer() -> None:
+    asyncio.run(work())

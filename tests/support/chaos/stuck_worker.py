@@ -6,7 +6,6 @@ It prints which conducts have come so far; the test that started it kills it onc
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -167,10 +166,6 @@ async def run(fates: Fates) -> None:
                 await asyncio.Event().wait()
 
 
-def main(plan: Path) -> None:
-    told = json.loads(plan.read_text())
+def run_stuck_worker(plan: str) -> None:
+    told = json.loads(Path(plan).read_text())
     asyncio.run(run({UUID(procedure_id): StuckMoment(**moment) for procedure_id, moment in told.items()}))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -8,10 +8,8 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -141,6 +139,10 @@ def actions_of(suspension: Suspension) -> ActionRegistry:
     return ActionRegistry({"write_twice": write_twice})
 
 
+def run_suspended_worker(plan: str) -> None:
+    asyncio.run(run(json.loads(plan)))
+
+
 async def run(plan: Mapping[str, str]) -> None:
     """Work until killed."""
     settings, suspension = Settings(), Suspension(plan)
@@ -154,7 +156,3 @@ async def run(plan: Mapping[str, str]) -> None:
                 print("working", flush=True)
                 await suspension.tell_when_idle(parts.steps)
                 await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(run(json.loads(Path(sys.argv[1]).read_text())))

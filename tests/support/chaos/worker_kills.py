@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -30,7 +29,8 @@ from baton.domain.operation.steering.steered_conduct import (
     GetProcedureSteering,
 )
 from tests.support.chaos.crash_moments import TAKEN_UP, CrashCase, OpeningCommand, StepInQuestion
-from tests.support.chaos.stuck_worker import ACTIONS
+from tests.support.chaos.stuck_worker import ACTIONS, run_stuck_worker
+from tests.support.forked_commands import forked_process
 from tests.support.stack import clean_environment
 from tests.support.waiting import until
 from tests.support.workflows.conduct_stack import ConductStack, open_conduct_stack
@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 TIMEOUT_SECONDS = 240.0
 LONGER_THAN_THE_LIMIT = "400 s"
+CHECK_SECONDS = 2
 ADVICE = {"verdict": "Stop", "rationale": "Seen from outside."}
 MEASURING = """echo '{"measurements": [{"name": "found", "value": 1}]}'"""
 
@@ -107,26 +108,20 @@ class WorkerKills:
         """Have a worker get stuck in every conduct, and kill it then."""
         self._plan.write_text(json.dumps({str(one.procedure_id): asdict(one.case.moment) for one in conducts}))
         awaited = {one.procedure_id: str(one.case) for one in conducts}
-        program = [sys.executable, "-m", "tests.support.chaos.stuck_worker", str(self._plan)]
-        with self._log.open("wb") as log:
-            told = asyncio.subprocess.PIPE
-            worker = await asyncio.create_subprocess_exec(*program, env=self._environment, stdout=told, stderr=log)
-        advising = asyncio.create_task(self._advise([one.procedure_id for one in conducts if one.case.by_caller]))
-        try:
-            assert worker.stdout is not None
-            async with asyncio.timeout(TIMEOUT_SECONDS):
-                while awaited:
-                    line = await worker.stdout.readline()
-                    assert line, f"the worker ended by itself: {self._log.read_text()}"
-                    awaited.pop(UUID(line.decode().strip()), None)
-                await advising
-        except TimeoutError:
-            pytest.fail(f"these did not come to their moment: {sorted(awaited.values())}")
-        finally:
-            advising.cancel()
-            if worker.returncode is None:
-                worker.kill()
-            await worker.wait()
+        stuck = self._log.with_suffix(".out")
+        with forked_process(run_stuck_worker, (str(self._plan),), self._environment, stuck, self._log) as worker:
+            await self._advise([one.procedure_id for one in conducts if one.case.by_caller])
+
+            def are_all_stuck() -> bool:
+                assert worker.is_alive(), f"the worker ended by itself: {self._log.read_text()}"
+                for line in stuck.read_text().split() if stuck.exists() else ():
+                    awaited.pop(UUID(line), None)
+                return not awaited
+
+            try:
+                await until(are_all_stuck, TIMEOUT_SECONDS)
+            except AssertionError:
+                pytest.fail(f"these did not come to their moment: {sorted(awaited.values())}\n{self._log.read_text()}")
 
     async def _advise(self, procedure_ids: Sequence[UUID]) -> None:
         """Tell searches that wait for advice to stop."""
@@ -178,7 +173,7 @@ class WorkerKills:
             case StepInQuestion.CHECK:
                 return check("ready", 1)
             case StepInQuestion.UNMET_CHECK:
-                return check("ready", 2, timeout=2)
+                return check("ready", 2, timeout=CHECK_SECONDS)
             case StepInQuestion.LONG_CHECK:
                 return check("ready", 1, timeout=600)
             case StepInQuestion.CAPTURE:

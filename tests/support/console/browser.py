@@ -1,27 +1,25 @@
 """A real browser that looks at the console, and what is asked of every page: pictures, and an accessibility checker."""
 
+import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ALONE = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update")
+ALONE = (
+    *("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+)
 TIMEOUT_MILLISECONDS = 60_000
+PICTURES = Path(__file__).parents[3] / "docs" / "pictures" / "console"
+"""Where the pictures of the documentation are; `TAKE_PICTURES=1 pytest --soak tests/console -k accessible` takes them."""
 DESK, PHONE, WALL = (1440, 900), (390, 844), (1920, 1080)
 SERIOUS = frozenset({"serious", "critical"})
-
-
-@dataclass(frozen=True)
-class Faults:
-    """What a page did that no page should: errors of its script, and what its policy kept it from."""
-
-    seen: list[str]
 
 
 @asynccontextmanager
@@ -40,30 +38,74 @@ async def open_browser() -> AsyncIterator[Browser]:
 async def open_window(
     browser: Browser, *, size: tuple[int, int] = DESK, theme: Any = "dark", cookies: list[Any] | None = None
 ) -> AsyncIterator[Page]:
-    """A window of somebody's own, with their cookies; nothing that a script or the policy complains of goes unnoticed."""
-    context: BrowserContext = await browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=theme)
-    if cookies:
-        await context.add_cookies(cookies)
-    page = await context.new_page()
-    page.set_default_timeout(TIMEOUT_MILLISECONDS)
+    """A window of somebody's own, with their cookies, in which nothing moves by itself."""
+    viewport: Any = {"width": size[0], "height": size[1]}
+    context: BrowserContext = await browser.new_context(viewport=viewport, color_scheme=theme, reduced_motion="reduce")
+    try:
+        if cookies:
+            await context.add_cookies(cookies)
+        page = await context.new_page()
+        page.set_default_timeout(TIMEOUT_MILLISECONDS)
+        async with watch_faults(page):
+            yield page
+    finally:
+        await context.close()
+
+
+@asynccontextmanager
+async def watch_faults(page: Page) -> AsyncIterator[Page]:
+    """A page about which nothing that a script or its policy complains of goes unnoticed; it is empty in the end."""
     faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(f"script: {error}"))
-    page.on("console", lambda said: faults.append(said.text) if "Content Security Policy" in said.text else None)
+
+    def note_error(error: object) -> None:
+        faults.append(f"script: {error}")
+
+    def note_message(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            faults.append(message.text)
+
+    page.on("pageerror", note_error)
+    page.on("console", note_message)
     try:
         yield page
     finally:
-        await context.close()
+        page.remove_listener("pageerror", note_error)
+        page.remove_listener("console", note_message)
+    await page.goto("about:blank")
     assert not faults, faults
 
 
-async def serious_findings(page: Page) -> list[str]:
-    """Return what the accessibility checker finds serious or worse on a page, each with the elements it is about."""
-    results = await Axe().run(page)
+async def serious_findings(page: Page, *rules: str) -> list[str]:
+    """Return what the accessibility checker finds serious or worse on a page, by these rules or all, each with the elements
+    it is about."""
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE_SCRIPT)
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    violations = await page.evaluate("async (options) => (await axe.run(options)).violations", options)
     return [
         f"{found['id']}: {found['help']}: {[node['target'] for node in found['nodes']][:3]}"
-        for found in results.response["violations"]
+        for found in violations
         if found["impact"] in SERIOUS
     ]
+
+
+async def findings_in_both_themes(page: Page) -> dict[str, list[str]]:
+    """Return what is serious on a page in the dark theme, and in the light one, where nothing but contrasts can differ."""
+    dark = await serious_findings(page)
+    await page.emulate_media(color_scheme="light")
+    light = await serious_findings(page, "color-contrast")
+    await page.emulate_media(color_scheme="dark")
+    return {theme: found for theme, found in (("dark", dark), ("light", light)) if found}
+
+
+async def width_on_phone(page: Page) -> int:
+    """Return how wide a page is in a window as narrow as a phone."""
+    size = page.viewport_size
+    await page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    wide: int = await page.evaluate("document.documentElement.scrollWidth")
+    if size is not None:
+        await page.set_viewport_size(size)
+    return wide
 
 
 async def submit_dialog(page: Page, button: str, **fields: str) -> None:
@@ -75,7 +117,14 @@ async def submit_dialog(page: Page, button: str, **fields: str) -> None:
     await expect(dialog).to_be_hidden()
 
 
-async def take_picture(page: Page, path: Path, *, whole: bool = False) -> None:
-    """Take a picture of a page once it stands still."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    await page.screenshot(path=path, full_page=whole, animations="disabled")
+async def take_pictures(page: Page, name: str) -> None:
+    """Take the pictures of the documentation of a page in both themes and on a phone, where they are asked for."""
+    if not os.environ.get("TAKE_PICTURES"):
+        return
+    for theme in ("light", "dark"):
+        await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        await page.screenshot(path=PICTURES / f"{name}-{theme}.png", animations="disabled")
+    if (phone := PICTURES / f"{name}-phone.png").exists():
+        await page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        await page.screenshot(path=phone, animations="disabled")
+        await page.set_viewport_size({"width": DESK[0], "height": DESK[1]})

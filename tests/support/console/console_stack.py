@@ -4,19 +4,22 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from baton.beamline.commands import DONE, apply_files
 from baton.client import Baton
 from baton.demo.identity_provider import REST, DemoIdentityProvider
-from tests.support.stack import Stack, run_baton, running_stack
+from baton.infrastructure.control.simulator import EntryKind, FileJournal
+from tests.support.stack import Stack, running_stack
 
 BEAMLINE = Path(__file__).parents[2] / "data" / "console" / "beamline.yaml"
 ADMINISTRATOR = "01900000-0000-7000-8000-0000000000ad"
 CONDUIT = "00000000-0000-0000-0000-000000000010"
 PLANT = [
-    {"kind": "motor", "address": "bl7:rotary", "velocity": 60, "units": "deg"},
+    {"kind": "motor", "address": "bl7:rotary", "velocity": 720, "units": "deg"},
     {"kind": "detector", "address": "bl7:cam1"},
     {"kind": "peak", "address": "bl7:sharpness", "centres": {"bl7:rotary.RBV": 120}, "width": 90, "height": 100},
     {"kind": "signal", "address": "bl7:door", "value": 0},
@@ -32,6 +35,7 @@ class ConsoleStack:
     provider: DemoIdentityProvider
     client: Baton
     files: Path  # what the service may read data from
+    journal: FileJournal  # of the plant
 
     @property
     def url(self) -> str:
@@ -39,17 +43,14 @@ class ConsoleStack:
 
     def cookies(self, subject: str) -> list[dict[str, Any]]:
         """Return the cookies of a session of somebody who has signed in."""
-        token = self.provider.token(subject)
-        own = {"url": self.url, "httpOnly": True, "sameSite": "Strict"}
-        return [
-            {
-                "name": "baton_session",
-                "value": token,
-                "path": "/console",
-                **{k: v for k, v in own.items() if k != "url"},
-                "domain": "127.0.0.1",
-            }
-        ]
+        place = {"path": "/console", "domain": "127.0.0.1", "httpOnly": True, "sameSite": "Strict"}
+        return [{"name": "baton_session", "value": self.provider.token(subject), **place}]
+
+    def set_door(self, value: int) -> None:
+        """Have the door of the hutch shut (1) or open (0): no scan is over before it was shut."""
+        self.journal.append(
+            {"kind": EntryKind.WRITE, "address": "bl7:door", "at": datetime.now(UTC).isoformat(), "value": value}
+        )
 
 
 @contextmanager
@@ -76,11 +77,10 @@ def running_console_stack(directory: Path) -> Iterator[ConsoleStack]:
                 register_person(administrator, provider, LENA, permitted=False)
                 register_person(administrator, provider, MIRA, permitted=True)
             token = provider.token(MIRA.split()[0].lower())
-            applied = run_baton("apply", "-f", str(BEAMLINE), BATON_URL=url, BATON_TOKEN=token)
-            assert applied.returncode == 0, applied.stdout + applied.stderr
             with Baton(url, token) as client:
+                assert apply_files(client, [BEAMLINE]) == DONE
                 client.register_subject(name="Bar 7")
-                yield ConsoleStack(stack, provider, client, directory / "files")
+                yield ConsoleStack(stack, provider, client, directory / "files", FileJournal(directory / "plant.jsonl"))
     finally:
         provider.close()
 

@@ -15,10 +15,11 @@ class Frames:
     def __init__(self, lines: AsyncIterator[str]) -> None:
         self._lines = lines
 
-    async def next(self, event: str) -> dict[str, Any]:
-        """Return the next frame of this kind."""
-        async with asyncio.timeout(20):
+    async def next(self, event: str, unless: str = "") -> dict[str, Any]:
+        """Return the next frame of this kind; fail where one of another kind comes before it."""
+        async with asyncio.timeout(60):
             async for line in self._lines:
+                assert not unless or line != f"event: {unless}", line
                 if line == f"event: {event}":
                     found: dict[str, Any] = json.loads((await anext(self._lines)).removeprefix("data: "))
                     return found

@@ -13,7 +13,7 @@ class MarkedApi(Api):
 
     @classmethod
     def of(cls, api: Api) -> "MarkedApi":
-        return cls(api.client, api.base_url, api.database_url, api.headers)
+        return cls(api.client, api.base_url, api.database_url, api.headers, api.own_runtime)
 
     async def create(self, path: str, body: Any) -> str:
         if isinstance(body, dict) and isinstance(body.get("name"), str):

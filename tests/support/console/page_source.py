@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Self
 
+from tests.support.service import Api
+
 ADDRESSES = ("href", "src", "action", "formaction", "data", "poster", "xlink:href", "srcset", "ping", "background")
 """The attributes that lead somewhere or load something."""
 FOREIGN_ELEMENTS = frozenset({"style", "base", "iframe", "object", "embed", "frame", "applet"})
@@ -119,3 +121,10 @@ class PageSource(HTMLParser):
 def is_own(address: str) -> bool:
     """Return whether an address leads to this service: a path of it, a query, or a part of the page."""
     return address.startswith(("#", "?", "data:image/")) or (address.startswith("/") and address[1:2] not in ("/", "\\"))
+
+
+async def load(api: Api, path: str, **query: str) -> PageSource:
+    """Return the page at an address."""
+    answer = await api.request("GET", path, **({"params": query} if query else {}))  # an address may have its own query
+    assert answer.status_code == 200, answer.text
+    return PageSource.of(answer.text)

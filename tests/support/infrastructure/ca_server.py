@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import caproto
-from caproto.asyncio.server import Context
+from caproto.asyncio.server import Context, VirtualCircuit
 from caproto.server.common import Subscription
 
 TYPES = {bool: caproto.ChannelInteger, int: caproto.ChannelInteger, float: caproto.ChannelDouble, str: caproto.ChannelString}
@@ -61,10 +61,27 @@ class ScriptedChannel:
             self._queues[queue][sub_spec.channel_filter.sync][sub_spec.data_type_name].add(sub_spec)  # type: ignore[attr-defined]
 
 
+class Circuit(VirtualCircuit):
+    """A circuit that knows what those who follow were sent last."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sent: dict[int, Any] = {}
+
+    async def send(self, *commands: Any) -> None:
+        await super().send(*commands)
+        self.sent |= {each.subscriptionid: each for each in commands if isinstance(each, caproto.EventAddResponse)}
+
+    def has_sent_everything(self) -> bool:
+        followed = [sub.subscriptionid for subs in self.subscriptions.values() for sub in subs]
+        return all(self.sent.get(id) is updates[-1] for id in followed if (updates := self.unexpired_updates.get(id)))
+
+
 class Server:
     def __init__(self) -> None:
         self.channels: dict[str, Any] = {}
         self.context = Context(self.channels, ["127.0.0.1"])
+        self.context.CircuitClass = Circuit
 
     async def set(self, address: str, value: Any, **said: Any) -> None:
         """Give a signal this value, and make it first if need be."""
@@ -89,7 +106,10 @@ class Server:
 
     async def drop(self, address: str) -> None:
         """Take a signal away from its clients, after everything it said is on its way."""
-        await asyncio.sleep(0.05)
+        while not self.context.subscription_queue.empty() or not all(  # noqa: ASYNC110
+            circuit.has_sent_everything() for circuit in self.context.circuits
+        ):
+            await asyncio.sleep(0.001)
         await self._taken_away(frozenset([address]))
 
     async def _taken_away(self, addresses: frozenset[str]) -> None:

@@ -34,7 +34,7 @@ class PausingAction:
 
     async def wait_until_reached(self) -> None:
         """Return when a step waits."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.begun.acquire()
 
     def end(self) -> None:

@@ -18,9 +18,10 @@ from baton.application.settings import Settings
 from baton.application.unit_of_work import decode_event
 from baton.cli.composition.runtime import Runtime
 from baton.cli.worker import build_worker, open_conduct_engine
+from baton.domain.enclosure.enclosure import ObserveEnclosureStatus
 from baton.domain.kernel import Command, Event, Query
 from baton.domain.operation.conduct.conduct import ConductProcedure
-from baton.domain.operation.procedure.procedure import Procedure
+from baton.domain.operation.procedure.procedure import Procedure, ProcedureStatus
 from baton.domain.operation.procedure.registration import RegisterProcedure, RegisterProcedureFromRecipe
 from baton.domain.recipe.capability import CODE_PREFIX, DefineCapability, ExecutorShape
 from baton.domain.recipe.recipe import DefineRecipe
@@ -30,6 +31,7 @@ from baton.infrastructure.control.simulator import Simulator, simulated_plant
 from baton.infrastructure.telemetry.tracing import Tracing
 from baton.infrastructure.temporal.engine import connect
 from baton.infrastructure.wall_clock import new_id
+from tests.support.waiting import until
 from tests.support.workflows.step_json import PROGRAMS
 
 OPERATOR = UUID("0197a100-0000-7000-8000-00000000000a")
@@ -89,6 +91,13 @@ class ConductStack:
         """Stop the worker; what is in progress is handed back."""
         await self._working.aclose()
 
+    def reset_plant(self, signals: Mapping[str, Any]) -> None:
+        """Connect these signals with their values and without faults, and forget what was written."""
+        for address, value in signals.items():
+            self.plant.simulate_fault(address, None)
+            self.plant.set_reading(address, Reading(value=value))
+        self.control.writes.clear()
+
     async def do(self, command: Command, on: UUID | None = None, **options: Any) -> CommandResult:
         """Give a command as the operator."""
         return await self.runtime.service.execute(command, self.caller, target_id=on, **options)
@@ -133,6 +142,26 @@ class ConductStack:
         procedure: Procedure | None = Procedure.aggregate.replay(rows)
         assert procedure is not None
         return procedure
+
+    async def wait_for_status(self, procedure_id: UUID, status: ProcedureStatus) -> None:
+        async def has_status() -> bool:
+            return (await self.procedure(procedure_id)).status is status
+
+        await until(has_status)
+
+    async def wait_until_over(self, procedure_id: UUID) -> None:
+        """Wait until nobody conducts a procedure any more."""
+
+        async def is_over() -> bool:
+            return (await self.procedure(procedure_id)).live_conduct_id is None
+
+        await until(is_over)
+
+    async def observe_permit(self, enclosure_id: UUID, status: str) -> None:
+        """Report the permit of a hutch as the interlock does."""
+        monitor = {"source_kind": "ProcessVariable", "source_id": "PSS:B:SEARCHED"}
+        command = ObserveEnclosureStatus(new_status=status, reason="search complete", monitor_ref=monitor)
+        await self.runtime.commands.execute(command, Caller.system(new_id()), target_id=enclosure_id)
 
     async def events(self, procedure_id: UUID) -> list[Event]:
         """Return every event of the procedure's stream."""

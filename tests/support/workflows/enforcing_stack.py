@@ -1,7 +1,7 @@
 """Conduct stacks that enforce policies."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from baton.application.caller import Caller
@@ -24,7 +24,9 @@ async def open_enforcing_stack(database_url: str, temporal_address: str, **more:
 
 @asynccontextmanager
 async def open_enforcing_run_stack(
-    database_url: str, temporal_address: str, beside: Callable[[ConductStack], AbstractAsyncContextManager[Any]]
+    database_url: str,
+    temporal_address: str,
+    beside: Callable[[ConductStack], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> AsyncIterator[RunStack]:
     """A run stack that enforces policies, with what goes on beside it; its caller is somebody who may do everything."""
     async with open_enforcing_stack(database_url, temporal_address, compute=SimulatedCompute()) as stack, beside(stack):

@@ -49,7 +49,7 @@ from tests.support.workflows.reference_plant import ROUTES
 
 ROUTED = tuple(ControlRoute(prefix=prefix, substrate="in_memory", **route) for prefix, route in ROUTES.items())
 ENDED = ConductMoment("after", "end_conduct")
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 180
 """Seconds that anything may take here, on a busy machine."""
 REFUSALS = {
     "ComputeSubmitRejectedError": ComputeSubmitRejectedError("it cannot be run"),

@@ -62,7 +62,7 @@ class QueueCase:
         view: QueueView = await self.stack.ask(GetQueue(), self.id)
         return view
 
-    async def wait_for(self, item_id: UUID, *statuses: str, limit: float = 30) -> QueueItem:
+    async def wait_for(self, item_id: UUID, *statuses: str, limit: float = 60) -> QueueItem:
         """Wait until an item has one of these states, and return it."""
 
         async def reached_state() -> QueueItem | None:
@@ -72,7 +72,7 @@ class QueueCase:
         item: QueueItem = await until(reached_state, limit)
         return item
 
-    async def wait_until(self, is_so: Callable[[Queue], bool], limit: float = 30) -> Queue:
+    async def wait_until(self, is_so: Callable[[Queue], bool], limit: float = 60) -> Queue:
         """Wait until the queue is so, and return it."""
 
         async def reached_state() -> Queue | None:

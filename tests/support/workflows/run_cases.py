@@ -38,10 +38,7 @@ class RunStack:
 
     async def start(self) -> "StartedRun":
         """A run on a plant that stands as at the beginning."""
-        self.stack.control.writes.clear()
-        for address, value in SIGNALS.items():
-            self.stack.plant.simulate_fault(address, None)
-            await self.stack.plant.write(address, value)
+        self.stack.reset_plant(SIGNALS)
         run = await self.stack.do(StartRun(name="Load step 1", plan_id=self.plan_id))
         return StartedRun(self.stack, UUID((run.body or {})["run_id"]), self.supply_id)
 

@@ -86,7 +86,7 @@ class ScheduleCase:
             found = [one for one in await self.events() if isinstance(one, ScheduleFired | ScheduleFiringRefused)]
             return found if len(found) >= count else None
 
-        found: list[Any] = await until(recorded_outcomes, 40)
+        found: list[Any] = await until(recorded_outcomes)
         return found
 
     async def view(self) -> ScheduleView:

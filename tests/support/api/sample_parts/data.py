@@ -5,8 +5,6 @@ from typing import Any
 from uuid import UUID
 
 from baton.application.caller import Caller
-from baton.application.settings import Settings
-from baton.cli.composition.runtime import Runtime
 from baton.domain.data.attestation import ByteReading, CompleteAttestation
 from baton.infrastructure.wall_clock import new_id
 from tests.support.service import Api
@@ -49,6 +47,9 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     birth = {"dataset_id": ids["dataset_id"], "producing_run_id": origin["producing_run_id"], **captured}
     ids["acquisition_id"] = await api.create("/acquisitions", {**birth, "evidence": {"projection_count": 1500}})
     ids["attestation_id"] = await record_attestation(api, ids["distribution_id"])
+
+
+async def create_edition_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     ids["edition_id"] = await create_edition(api, ids["actor_id"], mark)
     await api.execute(f"/editions/{ids['edition_id']}/seal")
 
@@ -67,8 +68,7 @@ async def record_attestation(api: Api, distribution_id: str, content: bytes | No
     """Record what reading a copy came to, as the worker does: these bytes, or none."""
     found = {"error_detail": "There is no such file."} if content is None else {"digest": sha256(content).hexdigest()}
     reading = ByteReading(verifier_kind="PosixChecksum", **found)
-    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        command = CompleteAttestation(distribution_id=UUID(distribution_id), reading=reading)
-        recorded = await runtime.commands.execute(command, Caller.system(new_id()))
+    command = CompleteAttestation(distribution_id=UUID(distribution_id), reading=reading)
+    recorded = await api.runtime.commands.execute(command, Caller.system(new_id()))
     assert recorded.body is not None
     return str(recorded.body["attestation_id"])

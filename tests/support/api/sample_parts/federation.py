@@ -7,8 +7,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from baton.application.caller import Caller
 from baton.application.commands import system_batch
-from baton.application.settings import Settings
-from baton.cli.composition.runtime import Runtime
 from baton.domain.calibration.publication import CalibrationPublication, PublicationStatus
 from baton.domain.federation.received_artifact import ArtifactReference, RecordReception, artifact_id_of
 from baton.domain.shared.writes import Put
@@ -31,7 +29,10 @@ async def create_samples(api: Api, ids: dict[str, str], mark: str) -> None:
     root = await create_anchor(api, ids["facility_id"], "SealOfflineRoot", audience)
     pair = {"online_credential_id": online, "offline_credential_id": root}
     await api.create("/federation/seals", {"facility_id": ids["facility_id"], **pair})
-    await open_inbound_permit(api, ids["facility_id"], audience)
+
+
+async def create_exchange_samples(api: Api, ids: dict[str, str], mark: str) -> None:
+    await open_inbound_permit(api, ids["facility_id"], f"inbound-{mark}.example")
     ids["received_artifact_id"] = await receive_artifact(api, ids["facility_id"])
     ids["receipt_id"] = await publish_artifact(api, ids["facility_id"], ids["permit_id"])
 
@@ -53,9 +54,8 @@ async def receive_artifact(api: Api, facility_id: str, key: Ed25519PrivateKey = 
     named = {name: artifact[name] for name in ("receipt_id", "content_hash")}
     reference = ArtifactReference(source_facility_id=UUID(facility_id), **named)
     id = artifact_id_of(reference.source_facility_id, reference.receipt_id)
-    async with Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime:
-        command = RecordReception(reference=reference, document=document.decode(), work_id=new_id())
-        await runtime.commands.execute(command, Caller.system(new_id()), new_id=id)
+    command = RecordReception(reference=reference, document=document.decode(), work_id=new_id())
+    await api.runtime.commands.execute(command, Caller.system(new_id()), new_id=id)
     return str(id)
 
 
@@ -66,10 +66,7 @@ async def publish_artifact(api: Api, facility_id: str, permit_id: str) -> str:
         status=PublicationStatus.PUBLISHED,
         accepted_at=clock(),
     )
-    async with (
-        Runtime(Settings(database_url=api.database_url, app_env="test")) as runtime,
-        runtime.store.session() as session,
-    ):
+    async with api.runtime.store.session() as session:
         await session.append(system_batch("PublishCalibrationRevision", clock, new_id, Put(row)))
     return str(row.receipt_id)
 

@@ -9,9 +9,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from baton.application.authorization import PermissiveAuthorizer, PrincipalStandings
 from baton.application.caller import Caller
-from baton.application.settings import Settings
-from baton.cli.composition.runtime import Runtime
 from baton.domain.access.group_members import AddGroupMember
 from baton.domain.kernel import NIL, Command
 from baton.domain.trust.authorization import ApprovalRequiredError
@@ -40,16 +39,13 @@ def caller_of(api: Api) -> str:
     return api.headers.get("X-Principal-Id", str(NIL))
 
 
-def runtime_of(api: Api) -> Runtime:
-    return Runtime(Settings(database_url=api.database_url, app_env="test"))
-
-
 async def propose(api: Api, ids: Ids, command: Command, target_id: str, *, by: str) -> str:
     """Propose a command as somebody who holds it only with the approval of the caller, and return the proposal's id."""
     needed = ApprovalRequiredError.for_command(type(command).__name__, (UUID(ids["approval_policy_id"]),))
     caller = Caller(UUID(by), SYSTEM_HTTP, new_id())
-    async with runtime_of(api) as runtime:
-        result = await runtime.commands.propose(command, caller, needed, UUID(target_id), None)
+    permissive = PermissiveAuthorizer(PrincipalStandings(api.runtime.store))
+    commands = replace(api.runtime.commands, authorizer=permissive)
+    result = await commands.propose(command, caller, needed, UUID(target_id), None)
     assert result.body is not None
     return str(result.body["proposal_id"])
 
@@ -59,12 +55,10 @@ async def settle(api: Api, proposal_id: str, refusal: Mapping[str, Any] | None =
     approved = await api.post(f"/proposals/{proposal_id}/approve", {"reason": "as discussed", "wait": 0})
     assert approved.status_code == 202, approved.text
     outcome = RecordProposalOutcome(status=204) if refusal is None else RecordProposalOutcome(refusal=dict(refusal))
-    async with runtime_of(api) as runtime:
-        await runtime.commands.execute(outcome, Caller.system(new_id()), target_id=UUID(proposal_id))
+    await api.runtime.commands.execute(outcome, Caller.system(new_id()), target_id=UUID(proposal_id))
 
 
 async def expire(api: Api, proposal_id: str) -> None:
     """Record that nobody approved a proposal, as its workflow does when the time is over."""
-    async with runtime_of(api) as runtime:
-        tomorrow = replace(runtime.commands, clock=lambda: clock() + timedelta(days=1))
-        await tomorrow.execute(ExpireProposal(), Caller.system(new_id()), target_id=UUID(proposal_id))
+    tomorrow = replace(api.runtime.commands, clock=lambda: clock() + timedelta(days=1))
+    await tomorrow.execute(ExpireProposal(), Caller.system(new_id()), target_id=UUID(proposal_id))
