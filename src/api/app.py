@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -35,6 +36,7 @@ from baton.domain.operation.conduct.views import StreamProcedureConduct
 if TYPE_CHECKING:
     from baton.api.trace_continuation import TraceContinuation
 
+CONSOLE_SEGMENTS = ("", "console")  # `/` leads to the console
 UNSETTLED = "No worker has settled the permits of these enclosures since its start; see that one runs."
 
 
@@ -65,7 +67,7 @@ class ServiceHost(Protocol):
 
 @dataclass(frozen=True)
 class ApiParts:
-    """What the pages of the service are built on."""
+    """What the console is built on."""
 
     host: ServiceHost
     edge: Edge
@@ -74,10 +76,10 @@ class ApiParts:
 
 
 def create_app(
-    host: ServiceHost, *, any_host: bool = False, add_pages: Callable[[ApiParts], None] = lambda parts: None
+    host: ServiceHost, *, any_host: bool = False, add_console: Callable[[ApiParts], None] | None = None
 ) -> "Edge | TraceContinuation":
-    """Return the ASGI application, with the pages that are added to it; streams and waiting requests end once the service
-    is stopping."""
+    """Return the ASGI application, with a console that is added to it when its first page is asked for; streams and waiting
+    requests end once the service is stopping."""
     settings, service = host.settings, host.service
     authentication = Authentication(settings, host.identity, any_host=any_host)
     streams = OpenStreams(settings.max_open_streams, settings.database_pool_size)
@@ -107,7 +109,8 @@ def create_app(
         endpoint = special.get(operation.input) or OperationEndpoint(operation, service)
         helpful = HelpfulEndpoint(endpoint, operation, service)
         edge.add(operation.method, operation.path, helpful, operation.name, operation.context)
-    add_pages(ApiParts(host, edge, authentication, streams))
+    if add_console is not None:
+        edge.add_late(CONSOLE_SEGMENTS, partial(add_console, ApiParts(host, edge, authentication, streams)))
     if host.tracing is None:
         return edge
     from baton.api.trace_continuation import TraceContinuation  # imported only where it is wanted

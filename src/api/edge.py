@@ -5,7 +5,7 @@ import asyncio
 import errno
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -97,6 +97,19 @@ class Routes(Generic[E]):
                 yield reached, [segment, *values]
 
 
+class LateRoutes:
+    """Routes that are added, in a thread, when the first of them is asked for."""
+
+    def __init__(self, add: Callable[[], None]) -> None:
+        self._add = add
+        self._added: asyncio.Future[None] | None = None
+
+    async def be_added(self) -> None:
+        if self._added is None:
+            self._added = asyncio.ensure_future(asyncio.to_thread(self._add))
+        await asyncio.shield(self._added)
+
+
 class Edge:
     """The ASGI application; its lifespan is that of the service."""
 
@@ -106,10 +119,15 @@ class Edge:
         self._max_body = max_body
         self._stopping = stopping
         self._routes: Routes[tuple[Endpoint, str, str, bool]] = Routes()
+        self._late: dict[str, LateRoutes] = {}
 
     def add(self, method: str, path: str, endpoint: Endpoint, name: str, context: str = "edge", open: bool = False) -> None:
         """Route an endpoint; an open one needs no principal."""
         self._routes.add(method, path, (endpoint, name, context, open))
+
+    def add_late(self, first_segments: Collection[str], add: Callable[[], None]) -> None:
+        """Have everything whose path begins with one of these segments routed when it is first asked for."""
+        self._late |= dict.fromkeys(first_segments, LateRoutes(add))
 
     async def answer(
         self, method: str, path: str, query: bytes, headers: Mapping[str, str], body: bytes, caller: Caller
@@ -144,6 +162,8 @@ class Edge:
             self._authentication.origins.check(scope)
             self._check_size(scope)
             path: str = scope["path"]
+            if (late := self._late.get(path[1:].partition("/")[0])) is not None:
+                await late.be_added()
             match = self._routes.match(scope["method"], path)
             if isinstance(match, tuple):
                 (endpoint, name, context, open), values = match

@@ -10,16 +10,14 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from baton.api.app import create_app
+from baton.api.app import ApiParts, create_app
 from baton.api.connections import KEEP_ALIVE_SECONDS, timed_connection
 from baton.application.settings import Settings
 from baton.cli.child_processes import open_listener, require_loopback, url_of
 from baton.cli.composition.runtime import BootRefused, Runtime
-from baton.cli.doctor.own_examination import examine_process
 from baton.cli.embedded.process import StartError
 from baton.cli.messages import refuse
 from baton.cli.startup import limit_stop_time, start_garbage_collection
-from baton.console.console import add_console
 from baton.infrastructure.temporal.sdk_logging import configure_sdk_logging
 
 
@@ -28,8 +26,8 @@ def serve_api(settings: Settings, host: str, port: int, descriptor: int | None =
     configure_sdk_logging()
     stopping = asyncio.Event()
     try:
-        add_pages = partial(add_console, examine=partial(examine_process, settings))
-        app = Startup(create_app(Runtime(settings, stopping=stopping), any_host=any_host, add_pages=add_pages))
+        runtime = Runtime(settings, stopping=stopping)
+        app = Startup(create_app(runtime, any_host=any_host, add_console=partial(load_console, settings)))
     except BootRefused as refused:
         refuse(*refused.sentences)
     config = uvicorn.Config(
@@ -56,6 +54,14 @@ def serve_api(settings: Settings, host: str, port: int, descriptor: int | None =
     finally:
         if app.objections:
             refuse(*app.objections)
+
+
+def load_console(settings: Settings, parts: ApiParts) -> None:
+    """Add the console to the application; a process that is asked for no page does without its modules."""
+    from baton.cli.doctor.own_examination import examine_process
+    from baton.console.console import add_console
+
+    add_console(parts, examine=partial(examine_process, settings))
 
 
 class ApiServer(uvicorn.Server):

@@ -25,7 +25,8 @@ from baton.cli.process_title import show_title
 
 MODULES = (
     *(f"baton.cli.{name}" for name in ("main", "startup", "api_server", "projector", "worker")),
-    *("baton.api.mcp.transports", "baton.console.pages", "baton.infrastructure.temporal.calendars"),
+    *("baton.api.mcp.transports", "baton.console.pages", "baton.cli.doctor.own_examination"),
+    "baton.infrastructure.temporal.calendars",
     *("anyio._backends._asyncio", "jsonschema", "uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl"),
 )  # what the pieces have loaded once they are ready
 LENGTH_BYTES = 8  # of the number before each request, with which its descriptors come

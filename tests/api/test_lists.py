@@ -250,7 +250,7 @@ def test_a_filter_keeps_exactly_what_it_means(stocked_service: StockedService, o
         assert is_telling, f"nothing in stock tells {name} from no filter"
 
 
-@settings(max_examples=settings.default.max_examples // 20)
+@settings(max_examples=settings.default.max_examples // 20 or 1)
 @given(data=st.data())
 @pytest.mark.parametrize("operation", FILTERED, ids=lambda operation: operation.name)
 def test_filters_hold_together(stocked_service: StockedService, operation: Operation, data: st.DataObject) -> None:

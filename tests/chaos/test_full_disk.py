@@ -38,12 +38,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 class Writers:
     """Register actors and look at the list, as fast as answers come."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, count: int) -> None:
         self.answers: Counter[tuple[int, str | None]] = Counter()
         self.acknowledged: set[str] = set()
         self._url = stack.address("url")
         self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(2)]
+        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(count)]
 
     def __enter__(self) -> "Writers":
         for thread in self._threads:
@@ -90,8 +90,9 @@ def fill(disk: Path) -> Path:
 
 
 @pytest.mark.timeout(300)
-def test_everything_goes_on_when_there_is_space_again(small_disk: Path) -> None:
-    with running_stack(small_disk / "data") as stack, Writers(stack) as writers:
+@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.soak)])
+def test_everything_goes_on_when_there_is_space_again(small_disk: Path, count: int) -> None:
+    with running_stack(small_disk / "data") as stack, Writers(stack, count) as writers:
         eventually(lambda: writers.written_count() > 20, what=stack.output)
         filler = fill(small_disk)
 

@@ -81,7 +81,7 @@ async def running_api(
     chosen = Settings(database_url=database_url, app_env="test", database_pool_size=8, **settings)
     runtime = Runtime(chosen)
     config = uvicorn.Config(
-        create_app(runtime, any_host=any_host, add_pages=partial(add_console, examine=examine)),
+        create_app(runtime, any_host=any_host, add_console=partial(add_console, examine=examine)),
         port=0,
         log_level="error",
         http=timed_connection(chosen.client_timeout_seconds),

@@ -3,6 +3,7 @@ closed, and what is taken up again repeats nothing."""
 
 import asyncio
 import itertools
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from tests.support.workflows.step_json import action, check, setpoint
 CLOSED = "ProcedureRequiresPermittedEnclosureError"
 MAIN = 5
 SEEDS = itertools.count()
+SOME_PLACES = {"supply": [0, 2, 3], "enclosure": [3]}
 MOMENTS = [(when, index) for index in range(MAIN) for when in ("before", "during")]
 
 
@@ -82,11 +84,12 @@ def written_signals(many_conducts: ManyConducts, seed: int) -> list[str]:
     return [address.split(":")[2] for address, _ in many_conducts.control.writes if address.split(":")[1] == str(seed)]
 
 
+@pytest.mark.parametrize("undeclared", [MOMENTS[3::5], pytest.param(MOMENTS, marks=pytest.mark.soak)], ids=["some", "all"])
 async def test_a_permit_that_goes_holds_at_the_next_step_wherever_the_conduct_is(
-    many_conducts: ManyConducts, stack: ConductStack
+    undeclared: list[tuple[str, int]], many_conducts: ManyConducts, stack: ConductStack
 ) -> None:
     cases = []
-    for declared, moments in ((True, MOMENTS), (False, MOMENTS[3::5])):  # a target, or what owns the signals
+    for declared, moments in ((True, MOMENTS), (False, undeclared)):  # a target, or what owns the signals
         for at in moments:
             enclosure_id, procedure_id, seed = await furnish(many_conducts, stack, declared=declared)
             close = lambda id=enclosure_id: stack.observe_permit(id, "NotPermitted")  # noqa: E731
@@ -121,11 +124,16 @@ async def test_what_is_not_watched_holds_nothing(many_conducts: ManyConducts, st
     assert (await stack.procedure(id)).status is ProcedureStatus.COMPLETED
 
 
+@pytest.mark.parametrize(
+    "places",
+    [SOME_PLACES, pytest.param(dict.fromkeys(SOME_PLACES, range(MAIN)), marks=pytest.mark.soak)],
+    ids=["some", "all"],
+)
 async def test_a_supply_that_goes_holds_the_run_of_a_phase_where_it_is_watched(
-    many_conducts: ManyConducts, stack: ConductStack
+    places: dict[str, Iterable[int]], many_conducts: ManyConducts, stack: ConductStack
 ) -> None:
     floor = await build_run_stack(stack)
-    for watch, index in (("supply", 0), ("supply", 2), ("supply", 3), ("enclosure", 3)):
+    for watch, index in [(watch, index) for watch, indexes in places.items() for index in indexes]:
         run_id = UUID(((await stack.do(StartRun(name="Load step", plan_id=floor.plan_id))).body or {})["run_id"])
         _, id, seed = await furnish(many_conducts, stack, declared=True, parent_run_id=run_id, watch=[watch])
         go = lambda: stack.do(MarkSupplyUnavailable(reason="beam dump"), floor.supply_id)  # noqa: E731
