@@ -1,4 +1,5 @@
-"""The page of the operations in a real browser: it shows them, tries one, and asks nothing outside the service."""
+"""The page of the operations in a real browser: under its own policy it shows them, tries one, and asks nothing outside the
+service."""
 
 import shutil
 from collections.abc import AsyncIterator

@@ -93,22 +93,3 @@ async def test_a_page_of_another_origin_reads_nothing_and_changes_nothing(databa
                 assert answer.status == 403
                 await browser.close()
         assert events(database_url) == before
-
-
-async def test_the_services_own_page_works_under_its_policy(database_url: str) -> None:
-    with running_module_service(database_url, projecting=False) as service:
-        async with playwright.async_playwright() as started:
-            browser = await started.chromium.launch(executable_path=BROWSER, args=ALONE)
-            page = await browser.new_page()
-            page.set_default_timeout(TIMEOUT_MILLISECONDS)
-            said: list[str] = []
-            page.on("console", lambda message: said.append(message.text))
-            await page.goto(f"{service.api.base_url}/docs")
-            await page.locator("#operations-tag-trust").wait_for(state="attached")
-            assert not [line for line in said if "Content Security Policy" in line], said
-            defined = await page.evaluate(
-                """async () => (await fetch("/zones", {method: "POST", body: '{"name": "Hall"}',
-                headers: {"Content-Type": "application/json"}})).status"""
-            )
-            assert defined == 201
-            await browser.close()
