@@ -9,12 +9,10 @@ from pydantic import ValidationError
 
 from baton.domain.access.actor import Actor, ActorKind, ActorProfile
 from baton.domain.agent.agent import (
-    AgentStatus,
     Budget,
     DefineAgent,
     DeprecateAgent,
     GrantToolToAgent,
-    ListAgents,
     ResumeAgent,
     RevokeToolFromAgent,
     SpentAmounts,
@@ -36,7 +34,6 @@ from baton.domain.registry import REGISTRY
 from tests.support.domain.agents import agent_of, agent_world, definition, set_approved_models, versioned_agent
 from tests.support.domain.language_models import entry
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
-from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -152,18 +149,8 @@ def test_resuming_clears_the_reason_of_the_suspension_and_nothing_else(world: Wo
     suspended_at = world.now
     world.when(ResumeAgent(), on=id)
     agent = agent_of(world, id)
-    assert (agent.status, agent.suspension_reason) == (AgentStatus.VERSIONED, None)
-    assert (agent.suspended_at, agent.suspended_by) == (suspended_at, OPERATOR)
+    assert (agent.suspension_reason, agent.suspended_at, agent.suspended_by) == (None, suspended_at, OPERATOR)
     assert (agent.resumed_at, agent.resumed_by) == (world.now, OPERATOR)
-
-
-def test_a_list_follows_every_change_of_status(world: World) -> None:
-    id = versioned_agent(world)
-    assert ListAgents.summary.of(agent_of(world, id)).status == "Versioned"
-    world.when(SuspendAgent(reason="Too wordy"), on=id)
-    assert ListAgents.summary.of(agent_of(world, id)).status == "Suspended"
-    world.when(ResumeAgent(), on=id)
-    assert ListAgents.summary.of(agent_of(world, id)).status == "Versioned"
 
 
 @pytest.mark.parametrize(
@@ -186,32 +173,10 @@ def test_a_list_follows_every_change_of_status(world: World) -> None:
     ],
 )
 def test_values_are_refused_by_their_own_class(world: World, fields: dict[str, Any], refusal: str) -> None:
-    with expect_refusal(refusal) as caught:
+    with expect_refusal(refusal):
         define_agent(world, **fields)
-    assert caught.value.status == 400
     assert not world.streams
     assert not world.records
-
-
-@for_each(
-    "fields",
-    [
-        *({name: ""} for name in ("kind", "name", "version", "description", "canonical_uri")),
-        {"kind": "k" * 101},
-        {"name": "n" * 101},
-        {"version": "v" * 51},
-        {"description": "d" * 2001},
-        {"canonical_uri": "https://" + "u" * 1993},
-        {"capabilities": ["c" * 101]},
-        {"model_ref": None},
-        {"model_ref": {"provider": "p" * 101, "model": "large-4"}},
-        {"model_ref": {"provider": "acme", "model": "m" * 201}},
-        {"model_ref": {"provider": "acme", "model": "large-4", "snapshot_pin": "s" * 101}},
-    ],
-)
-def test_what_is_too_long_or_missing_is_malformed(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        DefineAgent(**definition(**fields))
 
 
 def test_an_agent_claims_up_to_32_capabilities(world: World) -> None:
@@ -236,17 +201,12 @@ class TestApprovedModelsOnly:
     def entry(self, world: World, **fields: Any) -> UUID:
         return world.create(DefineLanguageModel(**entry(**fields)))
 
-    def test_an_unknown_model_is_refused(self, world: World) -> None:
-        with expect_refusal("LanguageModelNotApprovedError", "model_not_approved") as caught:
-            define_agent(world)
-        assert caught.value.status == 409
-
     def test_an_approved_one_is_taken_whatever_snapshot_is_pinned(self, world: World) -> None:
         world.when(ApproveLanguageModel(), on=self.entry(world))
         define_agent(world)
         define_agent(world, model_ref={"provider": "acme", "model": "large-4", "snapshot_pin": "large-4-20260601"})
         for other in ({"provider": "bolt", "model": "large-4"}, {"provider": "acme", "model": "large-5"}):
-            with expect_refusal("LanguageModelNotApprovedError"):
+            with expect_refusal("LanguageModelNotApprovedError", "model_not_approved"):
                 define_agent(world, model_ref=other)
 
     def test_only_approved_counts_as_approved(self, world: World) -> None:
@@ -271,10 +231,6 @@ class TestApprovedModelsOnly:
             define_agent(world, canonical_uri="ftp://agents.example")
 
 
-def test_a_deployment_that_does_not_ask_takes_any_model(world: World) -> None:
-    define_agent(world, model_ref={"provider": "nobody", "model": "unheard"})
-
-
 def test_a_tool_is_granted_once_and_revoked_once(world: World) -> None:
     id = define_agent(world)
     assert world.when(GrantToolToAgent(tool_name="get_run"), on=id)
@@ -289,9 +245,8 @@ def test_an_agent_has_at_most_32_tools(world: World) -> None:
     id = define_agent(world)
     for number in range(32):
         world.when(GrantToolToAgent(tool_name=f"tool_{number}"), on=id)
-    with expect_refusal("InvalidAgentToolsError") as caught:
+    with expect_refusal("InvalidAgentToolsError"):
         world.when(GrantToolToAgent(tool_name="one_more"), on=id)
-    assert caught.value.status == 400
     assert world.when(GrantToolToAgent(tool_name="tool_7"), on=id) == []
     world.when(RevokeToolFromAgent(tool_name="tool_7"), on=id)
     world.when(GrantToolToAgent(tool_name="one_more"), on=id)
@@ -301,9 +256,6 @@ def test_an_agent_has_at_most_32_tools(world: World) -> None:
 def test_a_tool_has_a_name(world: World, verb: Any) -> None:
     with expect_refusal("InvalidToolNameError"):
         world.when(verb(tool_name=" "), on=define_agent(world))
-    for malformed in ("", "t" * 101):
-        with pytest.raises(ValidationError):
-            verb(tool_name=malformed)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +265,6 @@ def test_a_tool_has_a_name(world: World, verb: Any) -> None:
 def test_a_reason_is_never_blank(world: World, verb: Any, refusal: str) -> None:
     with expect_refusal(refusal):
         world.when(verb(reason=" "), on=versioned_agent(world))
-    with pytest.raises(ValidationError):
-        verb(reason="r" * 501)
 
 
 def test_state_comes_before_values(world: World) -> None:
@@ -330,47 +280,28 @@ def test_a_budget_is_replaced_whole_and_both_null_clear_it(world: World) -> None
     id = define_agent(world)
 
     def update_budget(monthly: float | None, daily: int | None) -> Budget | None:
-        world.when(UpdateAgentBudget(monthly_cost_cap=monthly, daily_token_cap=daily), on=id)
+        update = UpdateAgentBudget(monthly_cost_cap=monthly, daily_token_cap=daily)
+        world.when(update, on=id)
+        assert world.when(update, on=id) == []
         return agent_of(world, id).budget
 
+    assert update_budget(None, None) is None
     assert update_budget(40.0, 200_000) == Budget(monthly_cost_cap=40.0, daily_token_cap=200_000)
     assert update_budget(None, 7) == Budget(monthly_cost_cap=None, daily_token_cap=7)
     assert update_budget(0.0, None) == Budget(monthly_cost_cap=0.0, daily_token_cap=None)
+    assert update_budget(None, 0) == Budget(monthly_cost_cap=None, daily_token_cap=0)
     assert update_budget(None, None) is None
-
-
-@pytest.mark.parametrize("caps", [(None, None), (40.0, 200_000), (0.0, None), (None, 0)])
-def test_the_same_budget_again_changes_nothing(world: World, caps: tuple[float | None, int | None]) -> None:
-    id, same = define_agent(world), UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1])
-    world.when(same, on=id)
-    assert world.when(same, on=id) == []
 
 
 @pytest.mark.parametrize("caps", [(-0.01, None), (None, -1), (40.0, -1), (1e300, None), (None, 2**60)])
 def test_a_cap_is_not_negative_and_has_a_bound(world: World, caps: tuple[float | None, int | None]) -> None:
-    with expect_refusal("InvalidAgentBudgetError") as caught:
+    with expect_refusal("InvalidAgentBudgetError"):
         world.when(UpdateAgentBudget(monthly_cost_cap=caps[0], daily_token_cap=caps[1]), on=define_agent(world))
-    assert caught.value.status == 400
 
 
-@for_each(
-    "caps",
-    [
-        {},
-        {"monthly_cost_cap": 1.0},
-        {"daily_token_cap": 1},
-        {"monthly_cost_cap": float("inf"), "daily_token_cap": None},
-        {"monthly_cost_cap": "40", "daily_token_cap": None},
-        {"monthly_cost_cap": None, "daily_token_cap": 1.5},
-        {"monthly_cost_cap": None, "daily_token_cap": True},
-    ],
-)
-def test_both_caps_are_given_as_numbers(caps: dict[str, Any]) -> None:
+def test_a_cap_is_a_finite_number_in_a_declared_unit() -> None:
     with pytest.raises(ValidationError):
-        UpdateAgentBudget(**caps)
-
-
-def test_the_unit_of_a_cap_is_declared() -> None:
+        UpdateAgentBudget(monthly_cost_cap=float("inf"), daily_token_cap=None)
     cap, _ = UpdateAgentBudget.model_json_schema()["properties"]["monthly_cost_cap"]["anyOf"]
     assert cap["unit"] == {"system": "qudt", "code": "CCY_USD"}
 

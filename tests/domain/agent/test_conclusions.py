@@ -20,12 +20,10 @@ from baton.domain.agent.conclusions import (
     RunEnd,
     bounded_parameters,
     phase_facts,
-    run_facts,
 )
 from baton.domain.agent.debrief import DEBRIEF, MAX_CHANNELS, narrative_of
 from baton.domain.data.procedure_files import FileRow
-from baton.domain.decision.decision import Decision
-from baton.domain.kernel import Event, instant
+from baton.domain.kernel import instant
 from baton.domain.operation.conduct.progress import OpenedConduct
 from baton.domain.operation.conduct.results import ConductResult, Deviation, Failure
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureConducted, ProcedureStarted
@@ -313,11 +311,8 @@ class TestWhatIsPutOnRecord:
         concluded = Conclusion("ProposeNotice", 0.8, REASONING, {"proposed_caution": proposal})
         choice = DRAFT.decision(agent_id, inputs, concluded)
         assert (choice.decided_by, choice.context, choice.choice) == (agent_id, "CautionProposal", "ProposeNotice")
-        assert (choice.confidence, choice.confidence_source, choice.rule) == (
-            0.8,
-            "self_reported",
-            "agent:CautionDrafter:v1",
-        )
+        sure = (0.8, "self_reported", "agent:CautionDrafter:v1")
+        assert (choice.confidence, choice.confidence_source, choice.rule) == sure
         assert (choice.parent_id, choice.reasoning) == (None, REASONING.strip())
         assert choice.inputs == {"run_id": "r", "proposed_caution": proposal}
 
@@ -328,27 +323,17 @@ class TestWhatIsPutOnRecord:
         assert (choice.inputs, choice.reasoning, choice.parent_id) == (inputs, "why", parent_id)
 
 
-class TestWhatGoesIntoTheLogbook:
-    def debrief(self, choice: str, context: str = "RunDebrief") -> Decision:
-        world = agent_world()
-        by = versioned_agent(world) if context == "RunDebrief" else drafter(world)
-        return decision_of(world, register_decision(world, by, context, choice, reasoning=REASONING))
-
-    @for_each("choice", ["NominalCompletion", "DegradedCompletion", "OperatorAbort", "EquipmentAbort", "DataSuspect"])
-    def test_the_narrative_of_a_verdict(self, choice: str) -> None:
-        assert narrative_of(self.debrief(choice)) == REASONING.strip()
-
-    @for_each("choice", ["DebriefDeferred", "DebriefConflicted"])
-    def test_nothing_where_there_is_no_verdict(self, choice: str) -> None:
-        assert narrative_of(self.debrief(choice)) is None
-
-    def test_nothing_of_other_decisions(self) -> None:
-        assert narrative_of(self.debrief("NominalCompletion", "CautionProposal")) is None
-
-
-def test_an_end_knows_its_type_and_its_time(line: Beamline) -> None:
-    run_id = line.start()
-    terminal = end_run(line, run_id, CompleteRun())
-    event: Event = line.world.streams["Run", run_id][-1]
-    assert (terminal.event_type, terminal.occurred_at) == ("RunCompleted", event.occurred_at)
-    assert run_facts(line.run(run_id), terminal, ()).keys() == RUN_KEYS
+@for_each(
+    ("context", "choice", "told"),
+    [
+        *(("RunDebrief", f"{what}Completion", True) for what in ("Nominal", "Degraded")),
+        *(("RunDebrief", choice, True) for choice in ("OperatorAbort", "EquipmentAbort", "DataSuspect")),
+        *(("RunDebrief", choice, False) for choice in ("DebriefDeferred", "DebriefConflicted")),
+        ("CautionProposal", "NominalCompletion", False),
+    ],
+)
+def test_the_narrative_of_a_verdict_and_nothing_else_goes_into_the_logbook(context: str, choice: str, told: bool) -> None:
+    world = agent_world()
+    by = versioned_agent(world) if context == "RunDebrief" else drafter(world)
+    decision = decision_of(world, register_decision(world, by, context, choice, reasoning=REASONING))
+    assert narrative_of(decision) == (REASONING.strip() if told else None)

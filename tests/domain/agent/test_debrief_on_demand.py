@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import ValidationError
 
 from baton.domain.access.actor import ActorDeactivated
 from baton.domain.agent.agent import DeprecateAgent, SuspendAgent
@@ -30,7 +29,6 @@ from tests.support.domain.agents import (
 from tests.support.domain.lifecycle_table import command
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import OPERATOR, expect_refusal, new_id
-from tests.support.tables import for_each
 
 SEEDED_ID = SEEDED[RUN_DEBRIEFER].id
 
@@ -106,92 +104,38 @@ def test_the_model_that_is_asked_about_is_the_agents(line: Beamline, run_id: UUI
     assert [(ref.provider, ref.model) for ref in asked_about] == [("acme", "large-4")]
 
 
-@for_each("wait", [-1, 61, "long"])
-def test_one_waits_up_to_a_minute(wait: Any) -> None:
-    with pytest.raises(ValidationError):
-        RegenerateRunDebrief(wait=wait)
-    assert RegenerateRunDebrief().wait == 30
-
-
-Break = Callable[[Beamline, UUID, dict[str, Any]], None]
-
-
-def no_parent(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields["parent_decision_id"] = new_id()
-
-
-def no_agent(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields["agent_id"] = new_id()
-
-
-def parent_of_another_context(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields.setdefault("parent_decision_id", debrief_decision(line, new_id(), "RunAbort"))
-
-
-def parent_of_another_run(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields.setdefault("parent_decision_id", debrief_decision(line, new_id()))
-
-
-def agent_of_another_kind(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    fields.setdefault("agent_id", drafter(line.world))
-
-
-def agent_gone(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    if "agent_id" not in fields:
-        del line.world.streams["Agent", SEEDED_ID]
-
-
-def agent_deactivated(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    line.world.given(fields.get("agent_id", SEEDED_ID), ActorDeactivated())
-
-
-def agent_suspended(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
+def suspend_agent(line: Beamline, fields: dict[str, Any]) -> None:
     if line.world.streams.get(("Agent", id := fields.get("agent_id", SEEDED_ID))):
         line.world.when(SuspendAgent(reason="Too wordy"), on=id)
 
 
-def model_missing(line: Beamline, run_id: UUID, fields: dict[str, Any]) -> None:
-    line.world.ports["is_model_configured"] = False
-
-
-REFUSALS: dict[str, Break] = {
-    "DecisionParentNotFoundError": no_parent,
-    "AgentNotFoundError": no_agent,
-    "DecisionParentAgentMismatchError": parent_of_another_context,
-    "DecisionParentRunMismatchError": parent_of_another_run,
-    "AgentKindMismatchError": agent_of_another_kind,
-    "AgentNotSeededError": agent_gone,
-    "AgentDeactivatedError": agent_deactivated,
-    "AgentCannotRegenerateDebriefError": agent_suspended,
-    "LanguageModelUnavailableError": model_missing,
+REFUSALS: dict[str, Callable[[Beamline, dict[str, Any]], object]] = {
+    "DecisionParentNotFoundError": lambda line, fields: fields.update(parent_decision_id=new_id()),
+    "AgentNotFoundError": lambda line, fields: fields.update(agent_id=new_id()),
+    "DecisionParentAgentMismatchError": lambda line, fields: fields.setdefault(
+        "parent_decision_id", debrief_decision(line, new_id(), "RunAbort")
+    ),
+    "DecisionParentRunMismatchError": lambda line, fields: fields.setdefault(
+        "parent_decision_id", debrief_decision(line, new_id())
+    ),
+    "AgentKindMismatchError": lambda line, fields: fields.setdefault("agent_id", drafter(line.world)),
+    "AgentNotSeededError": lambda line, fields: "agent_id" in fields or line.world.streams.pop(("Agent", SEEDED_ID)),
+    "AgentDeactivatedError": lambda line, fields: line.world.given(fields.get("agent_id", SEEDED_ID), ActorDeactivated()),
+    "AgentCannotRegenerateDebriefError": suspend_agent,
+    "LanguageModelUnavailableError": lambda line, fields: line.world.ports.update(is_model_configured=False),
 }
-"""The refusals in the order they are promised: what is missing, the parent, the agent, its model."""
-STATUSES = {"DecisionParentNotFoundError": 404, "AgentNotFoundError": 404, "LanguageModelUnavailableError": 503}
+"""The refusals in the order they are promised, each with its cause: what is missing, the parent, the agent, its model."""
 
 
+@pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_each_refusal_by_itself(line: Beamline, run_id: UUID, refusal: str) -> None:
+def test_the_first_refusal_in_order_is_the_one_that_is_told(line: Beamline, run_id: UUID, refusal: str, alone: bool) -> None:
     fields: dict[str, Any] = {}
-    REFUSALS[refusal](line, run_id, fields)
-    with expect_refusal(refusal) as caught:
-        request_debrief(line, run_id, **fields)
-    assert caught.value.status == STATUSES.get(refusal, 409)
-    assert not [row for row in line.world.records.values() if isinstance(row, DebriefRequest)]
-
-
-@pytest.mark.parametrize("refusal", REFUSALS)
-def test_the_first_refusal_in_order_is_the_one_that_is_told(line: Beamline, run_id: UUID, refusal: str) -> None:
-    fields: dict[str, Any] = {}
-    order = list(REFUSALS)
-    for later in order[order.index(refusal) :]:
-        REFUSALS[later](line, run_id, fields)
+    for cause in [refusal] if alone else list(REFUSALS)[list(REFUSALS).index(refusal) :]:
+        REFUSALS[cause](line, fields)
     with expect_refusal(refusal):
         request_debrief(line, run_id, **fields)
-
-
-def test_a_run_that_nobody_knows_comes_before_everything(line: Beamline) -> None:
-    with expect_refusal("RunNotFoundError"):
-        line.world.when(RegenerateRunDebrief(parent_decision_id=new_id(), agent_id=new_id()), on=new_id())
+    assert not [row for row in line.world.records.values() if isinstance(row, DebriefRequest)]
 
 
 @pytest.mark.parametrize("status", ["defined", "suspended", "deprecated"])

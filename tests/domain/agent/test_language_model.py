@@ -1,6 +1,5 @@
 """The catalog of language models: what it refuses, what a model costs, and which results rest on it."""
 
-import random
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -137,18 +136,16 @@ def test_the_price_is_that_of_the_newest_entry_in_the_catalog(world: World) -> N
         return found
 
     assert price() is None
-    define_model(world)
+    first = define_model(world)
     assert price() == Pricing(**PRICED)
     newer = define_model(world, snapshot_pin="large-4-20260601", pricing=FREE)
     assert price() == Pricing(**FREE)
     assert price("large-5") is None
     world.when(DeprecateLanguageModel(), on=newer)
     assert price() == Pricing(**PRICED)
-
-
-def test_a_retired_model_still_has_its_price(world: World) -> None:
-    world.when(RetireLanguageModel(), on=approve_model(world))
-    assert world.fulfil(price_of("acme", "large-4")) == Pricing(**PRICED)
+    world.when(ApproveLanguageModel(), on=first)
+    world.when(RetireLanguageModel(), on=first)
+    assert price() == Pricing(**PRICED), "a retired model has its price"
 
 
 @pytest.mark.parametrize("archivability", ["Pinned", "Alias"])
@@ -170,64 +167,47 @@ def test_results_are_at_risk_where_the_provider_ends_what_it_alone_holds(
     assert is_at_risk(entry) == (alias and by_provider)
 
 
-DECISIONS = [new_id() for _ in range(3)]
+DECISIONS = sorted(new_id() for _ in range(3))
 
 
-def call(
-    request: str, response: str | None = None, decision: int = 0, minutes: int = 0, provider: str = "acme"
-) -> Inference:
-    at = START + timedelta(minutes=minutes)
-    span = {"event_id": new_id(), "occurred_at": at, "operation_name": "chat", "provider_name": provider}
-    known = {"logbook_id": new_id(), "actor_id": new_id(), "command_name": "AppendInferences", "correlation_id": new_id()}
-    empty = dict.fromkeys(set(Inference.model_fields) - {"recorded_at", "finish_reasons"})
+def call(request: str, response: str | None = None, decision: int = 0, minutes: int = 0) -> Inference:
+    known = {name: new_id() for name in ("logbook_id", "actor_id", "correlation_id", "event_id")}
+    span = {"operation_name": "chat", "provider_name": "acme", "command_name": "AppendInferences", "finish_reasons": ()}
     asked = {"request_model": request, "response_model": response, "decision_id": DECISIONS[decision]}
-    return Inference(**{**empty, **known, **span, **asked, "finish_reasons": ()})
+    empty = dict.fromkeys(set(Inference.model_fields) - {"recorded_at"})
+    return Inference(**{**empty, **known, **span, **asked, "occurred_at": START + timedelta(minutes=minutes)})
 
 
-def priced_calls(calls: list[Inference], model: str, provider: str = "acme") -> list[tuple[UUID, Any]]:
-    random.Random(7).shuffle(calls)
-    rows = [row for row in model_calls(calls) if (row.provider_name, row.model) == (provider, model)]
+def calls_of_the_model(calls: list[Inference]) -> list[tuple[UUID, Any]]:
+    rows = [row for row in model_calls(calls) if (row.provider_name, row.model) == ("acme", "large-4")]
     return sorted((row.decision_id, row.occurred_at) for row in rows)
 
 
 @for_each(
     ("request_model", "response_model", "matches"),
     [
-        ("large-4", None, True),
-        ("large-4", "large-4-20260601", True),
-        ("newest", "large-4", True),
-        ("newest", "large-4-20260601", True),
-        ("newest", None, False),
-        ("large-4-20260601", None, False),
-        ("large-4.1", "large-4.1-20260601", False),
-        ("large-4-1", "large-4-1-20260601", False),
-        ("large-4-mini", "large-4-mini", False),
-        ("newest", "large-4-2026060", False),
-        ("newest", "large-4-202606011", False),
-        ("newest", "large-4-latest", False),
-        ("large", "large", False),
+        *(("large-4", None, True), ("large-4", "large-4-20260601", True)),
+        *(("newest", "large-4", True), ("newest", "large-4-20260601", True)),
+        *(("newest", None, False), ("large-4-20260601", None, False), ("large", "large", False)),
+        *(("large-4.1", "large-4.1-20260601", False), ("large-4-1", "large-4-1-20260601", False)),
+        *(("large-4-mini", "large-4-mini", False), ("newest", "large-4-2026060", False)),
+        *(("newest", "large-4-202606011", False), ("newest", "large-4-latest", False)),
     ],
 )
 def test_a_model_is_known_by_its_name_and_by_its_dated_name(
     request_model: str, response_model: str | None, matches: bool
 ) -> None:
-    found = priced_calls([call(request_model, response_model)], "large-4")
+    found = calls_of_the_model([call(request_model, response_model)])
     assert found == ([(DECISIONS[0], START)] if matches else [])
-
-
-def test_another_provider_of_the_same_name_is_another_model() -> None:
-    assert priced_calls([call("large-4", provider="bolt")], "large-4") == []
 
 
 def test_each_decision_shows_its_newest_call_of_the_model() -> None:
     calls = [
-        call("large-4", "large-4-20260601", minutes=1),
         call("newest", "large-4", minutes=5),
+        call("large-4", "large-4-20260601", minutes=1),
         call("large-5", "large-5", minutes=9),
         call("large-4", decision=1, minutes=3),
         call("large-5", decision=2, minutes=4),
     ]
-    assert priced_calls(calls, "large-4") == [
-        (DECISIONS[0], START + timedelta(minutes=5)),
-        (DECISIONS[1], START + timedelta(minutes=3)),
-    ]
+    newest = [(DECISIONS[0], START + timedelta(minutes=5)), (DECISIONS[1], START + timedelta(minutes=3))]
+    assert calls_of_the_model(calls) == newest

@@ -7,8 +7,8 @@ from uuid import UUID, uuid5
 import pytest
 
 from baton.domain.agent.conclusions import DecisionDebriefRequested, RequestDecisionDebrief, lease_holder
-from baton.domain.kernel import Event, StoredEvent, instant
-from baton.domain.run.run import AbortRun, CompleteRun, Run, RunAddedToCampaign
+from baton.domain.kernel import Event, instant
+from baton.domain.run.run import AbortRun, RunAddedToCampaign
 from tests.support.domain.agents import drafter, set_approved_models, versioned_agent
 from tests.support.domain.run_beamline import Beamline, beamline
 from tests.support.domain.world import World, expect_refusal, new_id
@@ -38,9 +38,10 @@ def request_lease(world: World, run_id: UUID, agent_id: UUID, end: UUID = END) -
 
 
 def test_the_first_who_asks_holds_the_lease(line: Beamline, run_id: UUID) -> None:
-    agent_id = versioned_agent(line.world)
+    agent_id, before = versioned_agent(line.world), line.run(run_id)
     (marker,), holder = request_lease(line.world, run_id, agent_id)
-    assert holder == agent_id
+    assert (holder, marker.own_id) == (agent_id, uuid5(run_id, f"lease:{END}:{agent_id}"))
+    assert line.run(run_id) == before
     assert json.loads(marker.payload()) == {
         "run_id": str(run_id),
         "debriefer_agent_id": str(agent_id),
@@ -48,18 +49,6 @@ def test_the_first_who_asks_holds_the_lease(line: Beamline, run_id: UUID) -> Non
         "terminal_event_id": str(END),
         "occurred_at": instant(line.world.now),
     }
-
-
-def test_the_marker_is_stored_under_an_id_that_follows_from_run_end_and_agent(line: Beamline, run_id: UUID) -> None:
-    agent_id = versioned_agent(line.world)
-    (marker,), _ = request_lease(line.world, run_id, agent_id)
-    assert marker.own_id == uuid5(run_id, f"lease:{END}:{agent_id}")
-
-
-def test_the_holder_who_asks_again_holds_it_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
-    agent_id = versioned_agent(line.world)
-    request_lease(line.world, run_id, agent_id)
-    assert request_lease(line.world, run_id, agent_id) == ([], agent_id)
 
 
 def test_a_rival_of_the_kind_hears_who_was_first_and_writes_nothing(line: Beamline, run_id: UUID) -> None:
@@ -91,31 +80,6 @@ def test_what_else_happens_to_the_run_is_no_rival(line: Beamline, run_id: UUID) 
     line.world.given(run_id, RunAddedToCampaign(campaign_id=new_id()))
     (_,), holder = request_lease(line.world, run_id, agent_id)
     assert holder == agent_id
-
-
-def test_a_marker_changes_nothing_about_the_run(line: Beamline, run_id: UUID) -> None:
-    before = line.run(run_id)
-    request_lease(line.world, run_id, versioned_agent(line.world))
-    assert line.run(run_id) == before
-
-
-def test_a_marker_read_from_the_store_is_passed_over(line: Beamline) -> None:
-    run_id = line.start()
-    request_lease(line.world, run_id, versioned_agent(line.world))
-    line.world.when(CompleteRun(), on=run_id)
-    events = line.world.streams["Run", run_id]
-    rows = [
-        StoredEvent(run_id, version, version, type(event).__name__, event.payload(), event.occurred_at)
-        for version, event in enumerate(events, 1)
-    ]
-    assert DecisionDebriefRequested.__name__ in {row.event_type for row in rows}
-    assert Run.aggregate.replay(rows) == line.run(run_id)
-
-
-def test_there_is_no_lease_on_a_run_that_nobody_knows(line: Beamline) -> None:
-    line.world.principal_id = versioned_agent(line.world)
-    with expect_refusal("RunNotFoundError"):
-        line.world.when(RequestDecisionDebrief(terminal_event_id=END), on=new_id())
 
 
 def test_only_agents_take_leases(line: Beamline, run_id: UUID) -> None:

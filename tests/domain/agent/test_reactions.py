@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from baton.domain.agent.reactions import DismissEventInReaction, ListReactions, LoggedEvent, OpenItem, Reaction
 from tests.support.domain.agents import decision_of
@@ -73,9 +72,8 @@ def test_a_dismissal_is_a_decision_and_moves_the_bookmark_onto_the_event(world: 
 def test_a_second_dismissal_comes_too_late(world: World) -> None:
     world.create(dismissal())
     before = len(world.streams)
-    with expect_refusal("EventAlreadyDismissedError") as caught:
+    with expect_refusal("EventAlreadyDismissedError"):
         world.create(dismissal())
-    assert caught.value.status == 409
     assert len(world.streams) == before
 
 
@@ -89,9 +87,8 @@ def test_what_the_subscriber_is_past_cannot_be_dismissed(world: World, place: tu
 
 def test_what_does_not_concern_the_subscriber_cannot_be_dismissed(world: World) -> None:
     world.ports["logged_event"] = lambda *asked: logged_event(event_type="RunHeld", matching=False, next_id=new_id())
-    with expect_refusal("ReactionCannotDismissEventError", "not_matching") as caught:
+    with expect_refusal("ReactionCannotDismissEventError", "not_matching"):
         world.create(dismissal())
-    assert caught.value.status == 409
     assert bookmark(world) == BEFORE
 
 
@@ -104,30 +101,18 @@ def test_only_the_next_event_can_be_dismissed(world: World) -> None:
     assert bookmark(world) == BEFORE
 
 
-def test_a_subscriber_that_nobody_knows_is_named_first(world: World) -> None:
-    with expect_refusal("SubscriberBookmarkNotFoundError") as caught:
-        world.create(dismissal(subscriber_name="stranger", event_id=new_id(), reason=" "))
-    assert caught.value.status == 404
-
-
-def test_a_subscriber_that_is_no_more_has_nothing_to_dismiss(world: World) -> None:
+def test_a_subscriber_that_nobody_knows_is_named_first_and_then_such_an_event(world: World) -> None:
     world.records[Reaction, "long_gone"] = Reaction("long_gone", True, transaction_id=1, position=1)
-    with expect_refusal("SubscriberBookmarkNotFoundError"):
-        world.create(dismissal(subscriber_name="long_gone"))
-
-
-def test_an_event_that_nobody_knows_comes_before_the_reason(world: World) -> None:
-    with expect_refusal("DismissalEventNotFoundError") as caught:
+    for name in ("stranger", "long_gone"):
+        with expect_refusal("SubscriberBookmarkNotFoundError"):
+            world.create(dismissal(subscriber_name=name, event_id=new_id(), reason=" "))
+    with expect_refusal("DismissalEventNotFoundError"):
         world.create(dismissal(event_id=new_id(), reason=" "))
-    assert caught.value.status == 404
 
 
 def test_a_dismissal_has_a_reason(world: World) -> None:
     with expect_refusal("InvalidDismissalReasonError"):
         world.create(dismissal(reason="  "))
-    for malformed in ("", "r" * 501):
-        with pytest.raises(ValidationError):
-            dismissal(reason=malformed)
     assert bookmark(world) == BEFORE
 
 
