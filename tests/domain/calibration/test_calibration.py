@@ -8,14 +8,12 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from baton.domain.calibration.calibration import (
     Calibration,
     CalibrationDefined,
     CalibrationRevisionAppended,
     CalibrationStatus,
-    DefineCalibration,
     ListCalibrations,
     identity_key,
 )
@@ -24,7 +22,6 @@ from baton.domain.shared.canonical import canonical_json
 from tests.support.domain.agents import decision_to_cite
 from tests.support.domain.calibrations import AT_25_KEV, append_revision, definition, measured_revision, rotation_center
 from tests.support.domain.world import OPERATOR, World, expect_refusal, new_id
-from tests.support.tables import for_each
 
 
 @pytest.fixture
@@ -82,11 +79,6 @@ def test_a_description_that_says_nothing_is_none(world: World, given: str | None
     assert "description" in CalibrationDefined.personal
 
 
-def test_the_length_of_a_description_is_the_edges_business() -> None:
-    with pytest.raises(ValidationError):
-        definition(description="x" * 2001)
-
-
 def test_a_revision_carries_its_value_its_source_and_its_hash(world: World) -> None:
     id, procedure, decision = rotation_center(world), new_id(), decision_to_cite(world)
     source = {"kind": "Measured", "procedure_id": procedure}
@@ -138,12 +130,6 @@ def test_a_source_names_exactly_what_its_kind_asks_for(world: World, kind: str) 
     assert world.state(Calibration, id).latest_revision_source_kind == kind
 
 
-@for_each("source", [{"kind": "Guessed"}, {"kind": "Measured", "procedure_id": None}, {"kind": "Measured", "x": 1}])
-def test_the_form_of_a_source_is_the_edges_business(source: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        measured_revision(source=source)
-
-
 def test_a_value_is_judged_before_its_source_and_its_source_before_what_it_supersedes(world: World) -> None:
     id = rotation_center(world)
     wrong = {"value": {}, "source": {"kind": "Measured"}, "supersedes_revision_id": new_id()}
@@ -188,29 +174,3 @@ def test_the_latest_revision_is_the_last_appended_whatever_its_status(world: Wor
     assert (row["revision_count"], row["defined_by"]) == (2, OPERATOR)
     empty = ListCalibrations.summary.of(world.state(Calibration, rotation_center(world))).model_dump()
     assert (empty["latest_revision_id"], empty["latest_revision_source_kind"], empty["revision_count"]) == (None, None, 0)
-
-
-def test_the_worked_example(world: World) -> None:
-    stage, alignment, raw = new_id(), new_id(), new_id()
-    define = f'{{"target_id":"{stage}","quantity":"rotation_center","operating_point":%s}}'
-    c1 = world.create(DefineCalibration.model_validate_json(define % '{"energy":25,"optics_config":"5x"}'))
-    with expect_refusal("CalibrationIdentityAlreadyExistsError"):
-        world.create(DefineCalibration.model_validate_json(define % '{"optics_config":"5x","energy":25.0}'))
-    r1 = append_revision(
-        world,
-        c1,
-        value={"center": 1024.5, "uncertainty": 0.3},
-        status="Provisional",
-        source={"kind": "Measured", "procedure_id": alignment},
-    )
-    r2 = append_revision(
-        world,
-        c1,
-        value={"center": 1024.72, "uncertainty": 0.08},
-        status="Verified",
-        source={"kind": "Computed", "dataset_id": raw},
-        supersedes_revision_id=r1,
-    )
-    first, second = world.state(Calibration, c1).revisions
-    assert (first.revision_id, first.superseded_by_revision_id) == (r1, r2)
-    assert (second.superseded_by_revision_id, second.status) == (None, "Verified")
