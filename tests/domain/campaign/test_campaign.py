@@ -9,7 +9,6 @@ from baton.domain.campaign.campaign import (
     AbandonCampaign,
     AddRunToCampaign,
     Campaign,
-    CampaignStatus,
     CloseCampaign,
     HoldCampaign,
     RegisterCampaign,
@@ -43,7 +42,6 @@ def test_a_campaign_is_registered_as_asked_for(line: Beamline) -> None:
             external_id_scheme="DOI",
         ),
     )
-    assert made.status is CampaignStatus.PLANNED
     assert made.tags == {"in-situ", "tomography"}
     assert (made.external_refs, made.external_id) == ({"proposal": "89421"}, "10.0000/c1")
 
