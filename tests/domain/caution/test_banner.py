@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from baton.domain.caution.caution import (
@@ -87,27 +87,6 @@ def test_weaker_cautions_are_left_out(world: World, least: str, count: int) -> N
     assert len(banner_cautions(world, min_severity=CautionSeverity(least))) == count
 
 
-def test_a_notice_is_left_out_unless_asked_for(world: World) -> None:
-    register_caution(world, on_asset(STAGE), severity="Notice")
-    assert banner_cautions(world) == ()
-
-
-def test_from_above_only_what_propagates_counts(world: World) -> None:
-    register_caution(world, on_asset(TABLE))
-    inherited = register_caution(world, on_asset(BEAMLINE), propagate_to_children=True)
-    assert shown_ids(world) == [inherited]
-
-
-def test_on_a_bound_asset_everything_counts_even_if_it_is_above_another(world: World) -> None:
-    own = register_caution(world, on_asset(TABLE))
-    assert shown_ids(world, (STAGE, TABLE), (TABLE, BEAMLINE)) == [own]
-
-
-def test_what_propagates_does_not_reach_upwards_or_aside(world: World) -> None:
-    register_caution(world, on_asset(STAGE), propagate_to_children=True)
-    assert banner_cautions(world, (TABLE,), (BEAMLINE,)) == ()
-
-
 def test_cautions_on_procedures_are_found_by_procedure_only(world: World) -> None:
     id = register_caution(world, on_procedure(ALIGNMENT))
     assert shown_ids(world, (), (), (ALIGNMENT,)) == [id]
@@ -139,12 +118,16 @@ def test_an_empty_scope_has_no_cautions_and_asks_for_none(world: World) -> None:
     assert banner_cautions(world, (), ()) == ()
 
 
-PLACES = st.sampled_from([STAGE, TABLE, BEAMLINE])
+PLACED = (STAGE, TABLE, BEAMLINE)
+PLACES = st.sampled_from(PLACED)
 NOTES = st.lists(
     st.tuples(PLACES, st.sampled_from(["Notice", "Caution", "Warning"]), st.booleans(), st.booleans()), max_size=9
 )
 
 
+@example([(place, "Caution", propagates, False) for place in PLACED for propagates in (False, True)], {TABLE}, {BEAMLINE})
+@example([(place, "Notice", True, False) for place in PLACED], {STAGE, TABLE}, {TABLE, BEAMLINE})
+@example([(place, "Warning", False, False) for place in PLACED], {STAGE, TABLE}, {TABLE, BEAMLINE})
 @given(NOTES, st.sets(PLACES), st.sets(PLACES))
 def test_a_banner_shows_whatever_applies_once_and_in_order(
     notes: list[tuple[UUID, str, bool, bool]], bound: set[UUID], above: set[UUID]
