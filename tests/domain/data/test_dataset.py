@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import ValidationError
 
 from baton.domain.data.dataset import (
     CHILDREN,
@@ -19,11 +18,8 @@ from baton.domain.data.dataset import (
     DatasetStatus,
     DemoteDataset,
     DiscardDataset,
-    ListDatasets,
     PromoteDataset,
-    RegisterDataset,
 )
-from baton.domain.kernel import Event
 from baton.domain.operation.conduct.results import ActuationKind
 from baton.domain.operation.procedure.procedure import (
     HoldCause,
@@ -32,8 +28,7 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureHeld,
     ProcedureStarted,
 )
-from baton.domain.run.run import PHASES, RunCompleted, RunHeld, RunStatus, RunStopped
-from baton.domain.shared.listing import Where
+from baton.domain.run.run import PHASES, RunCompleted, RunStatus, RunStopped
 from baton.domain.subject.subject import RegisterSubject
 from tests.support.domain.calibrations import append_revision, rotation_center
 from tests.support.domain.datasets import (
@@ -144,32 +139,8 @@ def test_what_is_a_set_is_written_in_one_order(world: World) -> None:
     ],
 )
 def test_a_wrong_description_of_the_bytes_is_refused(fields: dict[str, Any], code: str, reason: str) -> None:
-    with expect_refusal(code, reason) as caught:
+    with expect_refusal(code, reason):
         registered_dataset(data_world(), **fields)
-    assert caught.value.status == 400
-
-
-@for_each(
-    "fields",
-    [
-        {"name": "x" * 201},
-        {"name": ""},
-        {"uri": "file:" + "x" * 2048},
-        {"uri": ""},
-        {"byte_size": "6"},
-        {"byte_size": 6.5},
-        {"byte_size": True},
-        {"checksum": {**CHECKSUM, "salt": "x"}},
-        {"encoding": {"media_type": "x" * 201}},
-        {"encoding": {"media_type": "text/csv", "conforms_to": ["x" * 2049]}},
-        {"producing_actuation_kind": "Physical"},
-        {"producing_run_end_state": "Completed"},
-        {"intent": "Production"},
-    ],
-)
-def test_a_malformed_request_never_reaches_the_rules(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        RegisterDataset(**{"name": "scan_001.h5", **CONTENT, **fields})
 
 
 @for_each(
@@ -203,7 +174,6 @@ def test_what_a_dataset_refers_to_must_exist_in_the_order_it_is_given(world: Wor
     }.items():
         with expect_refusal(code) as caught:
             registered_dataset(world, **missing)
-        assert caught.value.status == 404
         wrong = missing[name] if isinstance(missing[name], list) else [missing[name]]
         assert caught.value.facts == {"missing_ids": [str(one) for one in wrong]}
         missing[name] = given.get(name, [])
@@ -211,20 +181,11 @@ def test_what_a_dataset_refers_to_must_exist_in_the_order_it_is_given(world: Wor
         registered_dataset(world, **missing)
 
 
-@for_each("ways", [(ProcedureStarted(**STARTED),), ()])
-def test_a_procedure_that_has_not_ended_has_produced_nothing(ways: tuple[Event, ...]) -> None:
-    world = data_world()
-    procedure = procedure_with(world, *(event.model_copy() for event in ways))
-    with expect_refusal("ProducingProcedureNotTerminalError", "not_terminal") as caught:
-        registered_dataset(world, producing_procedure_id=procedure)
-    assert caught.value.status == 409
-
-
-def test_a_held_procedure_has_produced_nothing_and_an_aborted_one_has(world: World) -> None:
+def test_a_procedure_that_has_not_ended_has_produced_nothing_and_an_aborted_one_has(world: World) -> None:
     hold = ProcedureHeld(reason="beam dump", cause=HoldCause.OPERATOR, actuation_kind=None, **UNSAID)
-    held = procedure_with(world, ProcedureStarted(**STARTED), hold)
-    with expect_refusal("ProducingProcedureNotTerminalError"):
-        registered_dataset(world, producing_procedure_id=held)
+    for ways in ((), (ProcedureStarted(**STARTED),), (ProcedureStarted(**STARTED), hold)):
+        with expect_refusal("ProducingProcedureNotTerminalError", "not_terminal"):
+            registered_dataset(world, producing_procedure_id=procedure_with(world, *ways))
     abort = ProcedureAborted(reason="smoke", actuation_kind=ActuationKind.PHYSICAL)
     aborted = procedure_with(world, ProcedureStarted(**STARTED), abort)
     state = dataset_of(world, registered_dataset(world, producing_procedure_id=aborted))
@@ -259,7 +220,7 @@ def test_only_calibrations_that_the_run_pinned_are_used(world: World) -> None:
     registered_dataset(world, producing_run_id=run, used_calibration_ids=[pinned])
     with expect_refusal("DatasetCalibrationsNotSubsetError", "not_pinned") as caught:
         registered_dataset(world, producing_run_id=run, used_calibration_ids=[pinned, *foreign])
-    assert (caught.value.status, caught.value.facts) == (409, {"revision_ids": [str(id) for id in sorted(foreign)]})
+    assert caught.value.facts == {"revision_ids": [str(id) for id in sorted(foreign)]}
     with expect_refusal("DatasetCalibrationsNotSubsetError", "not_pinned"):
         registered_dataset(world, used_calibration_ids=[pinned])
 
@@ -267,9 +228,8 @@ def test_only_calibrations_that_the_run_pinned_are_used(world: World) -> None:
 def test_parents_and_calibrations_have_a_bound(world: World) -> None:
     parents = [registered_dataset(world) for _ in range(MAX_PARENTS + 1)]
     registered_dataset(world, derived_from=parents[1:])
-    with expect_refusal("InvalidDerivedFromError", "too_many") as caught:
+    with expect_refusal("InvalidDerivedFromError", "too_many"):
         registered_dataset(world, derived_from=parents)
-    assert caught.value.status == 400
     pins = revisions(world, 65)
     run = completed_run(world, pins=pins)
     registered_dataset(world, producing_run_id=run, used_calibration_ids=pins[1:])
@@ -304,15 +264,6 @@ def test_only_what_a_completed_or_stopped_run_left_is_promoted(name: str) -> Non
         with expect_refusal("DatasetCannotPromoteError", "run_not_good") as caught:
             world.when(PROMOTE, on=id)
         assert caught.value.facts["run_status"] == status
-
-
-def test_the_run_is_judged_as_it_is_now(world: World) -> None:
-    run = run_with(world, RunHeld(reason=None, **UNSAID))
-    id = registered_dataset(world, producing_run_id=run)
-    world.given(run, RunCompleted(actuation_kind=ActuationKind.PHYSICAL))
-    world.when(PROMOTE, on=id)
-    assert dataset_of(world, id).producing_run_end_state is RunStatus.HELD
-    assert dataset_of(world, id).intent is DatasetIntent.PRODUCTION
 
 
 def test_a_dataset_of_a_run_that_turned_out_to_be_simulated_is_not_promoted(world: World) -> None:
@@ -381,9 +332,8 @@ def test_nothing_follows_by_itself_when_a_dataset_is_demoted_or_discarded(world:
 def test_a_blank_reason_is_refused_after_the_state(command: Any, code: str) -> None:
     world = data_world()
     id = promoted_dataset(world) if isinstance(command, DemoteDataset) else registered_dataset(world)
-    with expect_refusal(code, "blank") as caught:
+    with expect_refusal(code, "blank"):
         world.when(command, on=id)
-    assert caught.value.status == 400
     world.when(DiscardDataset(reason="wrong sample"), on=id)
     with expect_refusal(type(command).Cannot, "discarded"):
         world.when(command, on=id)
@@ -392,14 +342,6 @@ def test_a_blank_reason_is_refused_after_the_state(command: Any, code: str) -> N
 def test_a_blank_reason_is_refused_before_what_others_do(world: World) -> None:
     with expect_refusal("InvalidPromotionReasonError"):
         world.when(PromoteDataset(reason=" "), on=registered_dataset(world, producing_run_id=run_with(world)))
-
-
-def test_a_reason_has_at_most_500_characters() -> None:
-    for verb in (PromoteDataset, DemoteDataset, DiscardDataset):
-        assert verb(reason="x" * 500).reason == "x" * 500
-        for reason in ("", "x" * 501):
-            with pytest.raises(ValidationError):
-                verb(reason=reason)
 
 
 def test_only_the_dataset_that_was_ingested_gives_its_digest_back(world: World) -> None:
@@ -426,40 +368,15 @@ def test_an_identifier_is_assigned_once_in_any_status(world: World) -> None:
 @for_each(
     ("external_id", "reason"),
     [
-        ("", "blank"),
-        ("  ", "blank"),
-        ("x" * 201, "too_long"),
-        ("doi:10.0000/x", "scheme_prefix"),
-        ("DOI:10.0000/x", "scheme_prefix"),
-        ("https://doi.org/10.0000/x", "address"),
-        ("10.0000/x\ny", "control_character"),
+        *(("", "blank"), ("  ", "blank"), ("x" * 201, "too_long"), ("10.0000/x\ny", "control_character")),
+        *(("doi:10.0000/x", "scheme_prefix"), ("DOI:10.0000/x", "scheme_prefix"), ("https://doi.org/10.0000/x", "address")),
     ],
 )
 def test_an_identifier_is_bare(external_id: str, reason: str) -> None:
     world = data_world()
-    with expect_refusal("InvalidDatasetExternalIdError", reason) as caught:
+    with expect_refusal("InvalidDatasetExternalIdError", reason):
         world.when(AssignDatasetExternalId(external_id=external_id), on=registered_dataset(world))
-    assert caught.value.status == 400
 
 
 def test_every_text_of_a_dataset_may_contain_personal_data() -> None:
     assert DatasetRegistered.personal == {"name", "uri"}
-
-
-def test_datasets_are_listed_with_the_columns_that_are_specified(world: World) -> None:
-    parent = registered_dataset(world)
-    row = ListDatasets.summary.of(dataset_of(world, registered_dataset(world, derived_from=[parent])))
-    assert [name for name in type(row).model_fields if name not in row.hidden()] == [
-        *("dataset_id", "name", "uri", "checksum", "producing_run_id", "producing_procedure_id", "subject_id", "status"),
-        *("intent", "used_calibration_ids", "created_at"),
-    ]
-    assert row.derived_from == {parent}  # type: ignore[attr-defined]
-
-
-def test_children_and_users_are_found_by_one_id() -> None:
-    parent, revision = new_id(), new_id()
-    assert list(ListDatasets(derived_from=parent, used_calibration_id=revision, intent="Trial").where()) == [
-        Where("derived_from", "has", parent),
-        Where("intent", "is", DatasetIntent.TRIAL),
-        Where("used_calibration_ids", "has", revision),
-    ]

@@ -1,19 +1,14 @@
 """A copy of a dataset: where it may be registered, and when it may go."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from baton.domain.data.dataset import DemoteDataset, DiscardDataset
-from baton.domain.data.distribution import (
-    AccessProtocol,
-    DiscardDistribution,
-    DistributionStatus,
-    ListDistributions,
-    MarkDistributionStale,
-)
+from baton.domain.data.distribution import AccessProtocol, DiscardDistribution, DistributionStatus, MarkDistributionStale
 from baton.domain.supply.supply import DeregisterSupply, MarkSupplyUnavailable
 from tests.support.domain.datasets import (
     CHECKSUM,
@@ -78,9 +73,8 @@ def test_a_wrong_description_is_refused_before_what_it_is_a_copy_of(fields: dict
     world = data_world()
     dataset, hose = registered_dataset(world), storage(world, kind="cryogen")
     world.when(DiscardDataset(reason="wrong sample"), on=dataset)
-    with expect_refusal(code, reason) as caught:
+    with expect_refusal(code, reason):
         registered_copy(world, dataset, hose, **fields)
-    assert caught.value.status == 400
 
 
 @for_each("protocol", list(AccessProtocol))
@@ -94,10 +88,10 @@ def test_the_dataset_then_the_supply_must_exist(world: World) -> None:
     dataset, nothing = registered_dataset(world), new_id()
     with expect_refusal("DatasetNotFoundError") as caught:
         registered_copy(world, nothing, new_id(), uri="scan.h5")
-    assert (caught.value.status, caught.value.facts) == (404, {"missing_ids": [str(nothing)]})
+    assert caught.value.facts == {"missing_ids": [str(nothing)]}
     with expect_refusal("DistributionSupplyNotFoundError") as caught:
         registered_copy(world, dataset, nothing, uri="scan.h5")
-    assert (caught.value.status, caught.value.facts) == (404, {"missing_ids": [str(nothing)]})
+    assert caught.value.facts == {"missing_ids": [str(nothing)]}
 
 
 def test_a_copy_that_is_none_is_refused_by_the_first_difference(world: World) -> None:
@@ -113,9 +107,8 @@ def test_a_copy_that_is_none_is_refused_by_the_first_difference(world: World) ->
         (dataset, disk, {"checksum": {**other, "algorithm": "sha256"}, "byte_size": 7}, "DistributionChecksumMismatchError"),
         (dataset, disk, {"byte_size": 7}, "DistributionByteSizeMismatchError"),
     ):
-        with expect_refusal(code) as caught:
+        with expect_refusal(code):
             registered_copy(world, dataset_id, supply_id, **fields)
-        assert caught.value.status == 409
     registered_copy(world, dataset, disk)
 
 
@@ -131,9 +124,8 @@ def test_the_status_of_the_supply_and_the_intent_of_the_dataset_are_not_looked_a
 def test_a_place_holds_one_copy_until_it_is_discarded(world: World) -> None:
     dataset, disk = registered_dataset(world), storage(world)
     first = registered_copy(world, dataset, disk)
-    with expect_refusal("DistributionAlreadyExistsError", "place_taken") as caught:
+    with expect_refusal("DistributionAlreadyExistsError", "place_taken"):
         registered_copy(world, dataset, disk, uri=f" {CONTENT['uri']} ", access_protocol="NFS")
-    assert caught.value.status == 409
     registered_copy(world, dataset, storage(world, "Archive"))
     registered_copy(world, dataset, disk, uri=f"{CONTENT['uri']}.bak")
     registered_copy(world, registered_dataset(world), disk)
@@ -168,18 +160,10 @@ def test_a_stale_copy_that_is_right_again_is_verified(world: World) -> None:
     assert (state.status, state.verified_by, state.stale_reason) == ("Verified", OPERATOR, "disk array lost")
 
 
-def make_stale(world: World, id: UUID) -> None:
-    world.when(STALE, on=id)
-
-
-def leave_registered(world: World, id: UUID) -> None:
-    """Nobody looked at it."""
-
-
-WAYS = {
-    DistributionStatus.REGISTERED: leave_registered,
+WAYS: dict[DistributionStatus, Callable[[World, UUID], object]] = {
+    DistributionStatus.REGISTERED: lambda world, id: None,
     DistributionStatus.VERIFIED: verify_copy,
-    DistributionStatus.STALE: make_stale,
+    DistributionStatus.STALE: lambda world, id: world.when(STALE, on=id),
 }
 
 
@@ -203,9 +187,8 @@ def test_a_copy_that_was_looked_at_goes_only_while_another_supply_has_a_verified
         assert (state.status, state.discard_reason, state.discarded_by) == ("Discarded", "disk array lost", OPERATOR)
         assert state.discarded_at == event.occurred_at > START
     else:
-        with expect_refusal(LAST, "last_verified") as caught:
+        with expect_refusal(LAST, "last_verified"):
             world.when(DISCARD, on=id)
-        assert caught.value.status == 409
 
 
 def test_a_verified_copy_of_another_dataset_or_one_that_was_discarded_does_not_count(world: World) -> None:
@@ -226,26 +209,16 @@ def test_copies_of_a_discarded_dataset_go_down_to_the_last(world: World) -> None
         world.when(DISCARD, on=id)
     world.when(DiscardDataset(reason="wrong sample"), on=dataset)
     world.when(DISCARD, on=id)
-    assert copy_of(world, id).status is DistributionStatus.DISCARDED
 
 
 def test_a_blank_reason_is_refused_after_the_state_and_before_the_other_copies(world: World) -> None:
     id = verified_copy(world, registered_dataset(world), storage(world))
     with expect_refusal("InvalidDistributionMarkStaleReasonError", "blank"):
         world.when(MarkDistributionStale(reason=" "), on=id)
-    with expect_refusal("InvalidDistributionDiscardReasonError", "blank") as caught:
+    with expect_refusal("InvalidDistributionDiscardReasonError", "blank"):
         world.when(DiscardDistribution(reason=" "), on=id)
-    assert caught.value.status == 400
     unseen = registered_copy(world, registered_dataset(world), storage(world, "Archive"))
     world.when(DISCARD, on=unseen)
     for command in (MarkDistributionStale(reason=" "), DiscardDistribution(reason=" ")):
         with expect_refusal(command.Cannot, "discarded"):
             world.when(command, on=unseen)
-
-
-def test_copies_are_listed_with_the_columns_that_are_specified(world: World) -> None:
-    row = ListDistributions.summary.of(copy_of(world, registered_copy(world, registered_dataset(world), storage(world))))
-    assert list(type(row).model_fields) == [
-        *("distribution_id", "dataset_id", "supply_id", "uri", "checksum", "byte_size", "encoding", "access_protocol"),
-        *("status", "registered_at", "registered_by", "verified_at", "marked_stale_at", "discarded_at", "discard_reason"),
-    ]

