@@ -141,14 +141,8 @@ def test_blank_reasoning_and_signature_count_as_missing(world: World, anna: UUID
 @for_each(
     ("confidence", "word"),
     [
-        (0, "Low"),
-        (0.2999, "Low"),
-        (0.3, "Medium"),
-        (0.6999, "Medium"),
-        (0.7, "High"),
-        (0.9499, "High"),
-        (0.95, "Certain"),
-        (1, "Certain"),
+        *((0, "Low"), (0.2999, "Low"), (0.3, "Medium"), (0.6999, "Medium")),
+        *((0.7, "High"), (0.9499, "High"), (0.95, "Certain"), (1, "Certain")),
     ],
 )
 def test_confidence_has_a_word(confidence: float, word: str) -> None:
