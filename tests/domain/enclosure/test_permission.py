@@ -99,19 +99,12 @@ def test_an_observation_counts_until_it_is_older_than_allowed(age: timedelta) ->
     assert gate_finding(replace(GOOD, age=age))[0] is None
 
 
-@for_each("why", BAD)
-def test_every_other_enclosure_fails(why: str) -> None:
-    finding, ids = gate_finding(BAD[why])
+@for_each("failing", [*product(BAD, repeat=1), *product(BAD, repeat=2)])
+def test_all_failing_is_total_whatever_each_fails_for(failing: tuple[str, ...]) -> None:
+    finding, ids = gate_finding(*(BAD[why] for why in failing))
     assert finding is not None
     assert (finding.total, finding.reason) == (True, "no_enclosure_permitted")
-    assert failing_enclosures(finding) == [str(ids[0])]
-
-
-@for_each(("one", "other"), list(product(BAD, repeat=2)))
-def test_all_failing_is_total_whatever_each_fails_for(one: str, other: str) -> None:
-    finding, ids = gate_finding(BAD[one], BAD[other])
-    assert finding is not None
-    assert (finding.total, failing_enclosures(finding)) == (True, [str(id) for id in ids])
+    assert failing_enclosures(finding) == [str(id) for id in ids]
 
 
 @for_each("why", BAD)
@@ -137,33 +130,16 @@ def test_only_permitted_and_active_and_fresh_together_pass(
 
 
 def test_facts_say_what_is_known_of_each_failing_enclosure() -> None:
+    unwatched = {"monitored": False}
     finding, ids = gate_finding(
         replace(GOOD, age=timedelta(seconds=300)), BAD["decommissioned"], BAD["no such enclosure"], GOOD
     )
     assert finding is not None
+    known = [("Permitted", "Active", 300.0), ("Permitted", "Decommissioned", 10.0), (None, None, None)]
     assert finding.facts == {
         "enclosures": [
-            {
-                "enclosure_id": str(ids[0]),
-                "permit_status": "Permitted",
-                "lifecycle": "Active",
-                "observation_age": 300.0,
-                "monitored": False,
-            },
-            {
-                "enclosure_id": str(ids[1]),
-                "permit_status": "Permitted",
-                "lifecycle": "Decommissioned",
-                "observation_age": 10.0,
-                "monitored": False,
-            },
-            {
-                "enclosure_id": str(ids[2]),
-                "permit_status": None,
-                "lifecycle": None,
-                "observation_age": None,
-                "monitored": False,
-            },
+            {"enclosure_id": str(id), "permit_status": status, "lifecycle": lifecycle, "observation_age": age, **unwatched}
+            for id, (status, lifecycle, age) in zip(ids[:3], known, strict=True)
         ]
     }
 
@@ -186,10 +162,6 @@ def test_the_sentence_says_what_the_cause_is(why: str, saying: str) -> None:
     assert saying in finding.detail
 
 
-def monitored_keys(*names: str) -> frozenset[str]:
-    return frozenset(enclosure_key(RegisterEnclosure(name=name, facility_code="lumen")) for name in names)
-
-
 @for_each("why", ["unknown status", "stale", "no contact"])
 def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) -> None:
     finding, _ = gate_finding(replace(BAD[why], age=BAD[why].age and TTL * 2))
@@ -201,7 +173,8 @@ def test_a_refusal_says_who_can_report_a_permit_that_nobody_watches(why: str) ->
 
 
 def test_of_an_enclosure_that_is_watched_or_was_just_heard_of_nobody_has_to_configure_anything() -> None:
-    watched, _ = gate_finding(BAD["no contact"], watched=monitored_keys("Hutch 0"))
+    key = enclosure_key(RegisterEnclosure(name="Hutch 0", facility_code="lumen"))
+    watched, _ = gate_finding(BAD["no contact"], watched=frozenset({key}))
     heard, _ = gate_finding(BAD["not permitted"])
     assert watched is not None
     assert heard is not None
