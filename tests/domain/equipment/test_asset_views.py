@@ -1,81 +1,23 @@
-"""The list's conditions and the integrator's view."""
+"""The integrator's view of an asset."""
 
 from datetime import timedelta
 
 import pytest
-from pydantic import ValidationError
 
 from baton.domain.caution.caution import RetireCaution
 from baton.domain.equipment.asset_parts import UpdateAssetSettings
-from baton.domain.equipment.asset_views import AssetSummary, GetAssetIntegrationView, ListAssets
+from baton.domain.equipment.asset_views import GetAssetIntegrationView
 from baton.domain.equipment.family import VersionFamily
 from baton.domain.recipe.capability import DeprecateCapability
-from baton.domain.shared.listing import Where
-from tests.support.domain.assets import asset_of, enclosure, facility_world, family, part, root, rotary_schema
+from tests.support.domain.assets import enclosure, facility_world, family, part, root, rotary_schema
 from tests.support.domain.cautions import DRIFT, on_asset, register_caution
 from tests.support.domain.templates import capability
-from tests.support.domain.world import World, new_id
-from tests.support.tables import for_each
+from tests.support.domain.world import World
 
 
 @pytest.fixture
 def world() -> World:
     return facility_world()
-
-
-def test_a_row_shows_the_columns_of_the_list_and_hides_the_rest(world: World) -> None:
-    asset_id = part(world, root(world), owners=[{"name": "Lumen"}], drawing={"system": "DOI", "number": "10.1/2"})
-    row = AssetSummary.of(asset_of(world, asset_id))
-    assert row.asset_id == asset_id
-    assert list(AssetSummary.item_form().model_fields) == [
-        "asset_id",
-        "name",
-        "tier",
-        "lifecycle",
-        "condition",
-        "parent_id",
-        "facility_code",
-        "model_id",
-        "fixture_id",
-        "located_in_enclosure_id",
-        "external_id",
-        "created_at",
-    ]
-    assert row.model_validate_json(row.model_dump_json()) == row
-
-
-def test_every_filter_becomes_a_condition() -> None:
-    parent, family_id, model_id, hutch = (new_id() for _ in range(4))
-    query = ListAssets(
-        tier="Device",
-        lifecycle="Active",
-        condition="Faulted",
-        parent_id=parent,
-        family_id=family_id,
-        model_id=model_id,
-        facility_code="lumen",
-        located_in_enclosure_id=hutch,
-        alternate_identifier_kind="EPICS_PV",
-        alternate_identifier_value="lum:m102",
-    )
-    assert list(query.where()) == [
-        Where("tier", "is", "Device"),
-        Where("lifecycle", "is", "Active"),
-        Where("condition", "is", "Faulted"),
-        Where("parent_id", "is", parent),
-        Where("family_ids", "has", family_id),
-        Where("model_id", "is", model_id),
-        Where("facility_code", "is", "lumen"),
-        Where("located_in_enclosure_id", "is", hutch),
-        Where("alternate_identifiers", "contains", [{"kind": "EPICS_PV", "value": "lum:m102"}]),
-    ]
-    assert list(ListAssets().where()) == []
-
-
-@for_each("half", [{"alternate_identifier_kind": "Other"}, {"alternate_identifier_value": "lum:m102"}])
-def test_kind_and_value_of_an_identifier_are_asked_for_together(half: dict[str, str]) -> None:
-    with pytest.raises(ValidationError):
-        ListAssets(**half)
 
 
 def test_the_integration_view_gathers_what_an_integrator_needs(world: World) -> None:

@@ -5,15 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from baton.domain.equipment.frame import (
-    DecommissionFrame,
-    Frame,
-    FrameDecommissioned,
-    FramePlacementUpdated,
-    FrameStatus,
-    RegisterFrame,
-    UpdateFramePlacement,
-)
+from baton.domain.equipment.frame import DecommissionFrame, Frame, FrameDecommissioned, RegisterFrame, UpdateFramePlacement
 from baton.domain.equipment.mount import DecommissionMount, MountDecommissioned, RegisterMount
 from tests.domain.equipment.test_placement import form
 from tests.support.domain.world import START, World, expect_refusal, new_id
@@ -46,12 +38,7 @@ def test_a_root_frame_has_no_placement_and_a_child_has_one(world: World) -> None
     centerline = root(world)
     bench = child(world, centerline, z=31000)
     assert world.state(Frame, centerline).placement is None
-    state = world.state(Frame, bench)
-    assert (state.parent_id, state.placement.z, state.status) == (centerline, 31000, FrameStatus.ACTIVE)
-
-
-def test_names_of_frames_may_repeat(world: World) -> None:
-    assert root(world) != root(world)
+    assert (world.state(Frame, bench).parent_id, world.state(Frame, bench).placement.z) == (centerline, 31000)
 
 
 def test_a_frame_needs_a_name(world: World) -> None:
@@ -113,38 +100,22 @@ def test_a_transform_is_placed_in_the_predecessor(world: World) -> None:
 def test_nothing_is_placed_in_a_retired_frame(world: World) -> None:
     centerline = root(world)
     decommission(world, centerline)
+    with expect_refusal("InvalidPlacementError", "not_finite"):
+        child(world, centerline, x=float("nan"))
     with expect_refusal("FrameCannotRegisterError", "parent_decommissioned"):
         child(world, centerline)
 
 
-def test_a_wrong_number_is_refused_before_a_retired_parent(world: World) -> None:
-    centerline = root(world)
-    decommission(world, centerline)
-    with expect_refusal("InvalidPlacementError", "not_finite"):
-        child(world, centerline, x=float("nan"))
-
-
-def test_a_survey_moves_a_frame(world: World) -> None:
-    centerline = root(world)
-    bench = child(world, centerline)
-    [event] = world.when(UpdateFramePlacement(placement=frame_within(centerline, z=0.1), survey=SURVEY), on=bench)
-    assert isinstance(event, FramePlacementUpdated)
-    state = world.state(Frame, bench)
-    assert (state.placement.z, state.survey.instrument) == (0.1, "laser tracker")
-
-
-def test_a_placement_that_is_so_already_is_no_event(world: World) -> None:
+def test_a_placement_or_a_survey_is_recorded_once(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline, z=5)
     assert world.when(UpdateFramePlacement(placement=frame_within(centerline, z=5)), on=bench) == []
-
-
-def test_a_survey_that_confirms_the_placement_is_recorded_once(world: World) -> None:
-    centerline = root(world)
-    bench = child(world, centerline, z=5)
     confirm = UpdateFramePlacement(placement=frame_within(centerline, z=5), survey=SURVEY)
     assert len(world.when(confirm, on=bench)) == 1
     assert world.when(confirm, on=bench) == []
+    world.when(UpdateFramePlacement(placement=frame_within(centerline, z=0.1), survey=SURVEY), on=bench)
+    state = world.state(Frame, bench)
+    assert (state.placement.z, state.survey.instrument) == (0.1, "laser tracker")
 
 
 def test_a_root_frame_cannot_be_placed(world: World) -> None:
@@ -167,25 +138,18 @@ def test_a_survey_needs_a_named_instrument_and_a_sound_residual(world: World) ->
             world.when(UpdateFramePlacement(placement=frame_within(centerline, x=1), survey=survey), on=bench)
 
 
-def test_a_frame_in_use_names_what_stands_on_it(world: World) -> None:
+def test_a_frame_in_use_names_what_stands_on_it_and_is_free_once_all_that_is_retired(world: World) -> None:
     centerline = root(world)
     bench = child(world, centerline)
     mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=frame_within(centerline)))
     with expect_refusal("FrameCannotDecommissionError", "in_use") as caught:
         decommission(world, centerline)
     assert caught.value.facts == {"mount_ids": [str(mount)], "frame_ids": [str(bench)]}
-
-
-def test_a_frame_is_free_once_everything_on_it_is_retired(world: World) -> None:
-    centerline = root(world)
-    bench = child(world, centerline)
-    mount = world.create(RegisterMount(slot_code="B-SAMPLE-01", placement=frame_within(centerline)))
     decommission(world, bench)
     with expect_refusal("FrameCannotDecommissionError", "in_use"):
         decommission(world, centerline)
     world.when(DecommissionMount(reason="rebuilt"), on=mount)
     decommission(world, centerline)
-    assert world.state(Frame, centerline).status is FrameStatus.DECOMMISSIONED
 
 
 def test_use_is_judged_by_streams_and_not_by_the_look_up_alone(world: World) -> None:

@@ -1,12 +1,10 @@
-"""Placements and surveys: what is a wrong form, what a wrong value, and which units the schema declares."""
+"""Placements and surveys: what is a wrong value, and which units the schema declares."""
 
 import math
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from baton.domain.equipment.frame import Placement, Survey, check_measured
 from tests.support.domain.world import expect_refusal, new_id
@@ -21,26 +19,6 @@ TOLERANCES = tuple(name for name in NUMBERS if name.startswith("tol_"))
 def form(**fields: Any) -> dict[str, Any]:
     exact = dict.fromkeys(NUMBERS, 0.0)
     return {**exact, "parent_frame_id": str(new_id()), "reference_surface": "MountingFace", **fields}
-
-
-@for_each("name", NUMBERS)
-@for_each("value", ["1.5", True, None, [1.0]])
-def test_a_number_of_the_wrong_json_type_is_a_wrong_form(name: str, value: Any) -> None:
-    with pytest.raises(ValidationError):
-        Placement(**form(**{name: value}))
-
-
-@for_each("name", [*NUMBERS, "parent_frame_id", "reference_surface"])
-def test_no_part_of_a_placement_may_be_left_out(name: str) -> None:
-    incomplete = form()
-    del incomplete[name]
-    with pytest.raises(ValidationError):
-        Placement(**incomplete)
-
-
-def test_an_unknown_reference_surface_is_a_wrong_form() -> None:
-    with pytest.raises(ValidationError):
-        Placement(**form(reference_surface="TopFace"))
 
 
 @for_each("name", NUMBERS)
@@ -89,9 +67,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
     numbers=st.fixed_dictionaries({name: finite for name in NUMBERS if name not in TOLERANCES}),
     tolerances=st.fixed_dictionaries({name: st.floats(min_value=0, allow_infinity=False) for name in TOLERANCES}),
 )
-def test_every_finite_pose_with_tolerances_of_zero_or_more_survives_storage(
+def test_every_finite_pose_with_tolerances_of_zero_or_more_is_taken(
     numbers: dict[str, float], tolerances: dict[str, float]
 ) -> None:
-    placement = Placement(**form(**numbers, **tolerances))
-    check_measured(placement)
-    assert Placement.model_validate_json(placement.model_dump_json()) == placement
+    check_measured(Placement(**form(**numbers, **tolerances)))

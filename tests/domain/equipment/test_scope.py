@@ -98,9 +98,8 @@ def test_a_circle_is_an_error(world: World) -> None:
     beamline, table, rotary = hanging_chain(world, root(world), 2)
     relocate_unchecked(world, beamline, rotary)
     for bound in (beamline, table, rotary):
-        with expect_refusal("AncestorWalkDepthExceededError") as refusal:
+        with expect_refusal("AncestorWalkDepthExceededError"):
             run_reads(world, asset_scope([bound]))
-        assert refusal.value.status == 500
 
 
 def test_one_damaged_chain_among_good_ones_is_an_error(world: World) -> None:
