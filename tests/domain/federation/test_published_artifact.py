@@ -46,11 +46,8 @@ def test_a_peer_reads_what_was_published_to_it(world: World) -> None:
     published = publish(world)
     assert world.ask(GetPublishedArtifact(receipt_id=published.receipt_id)) == Document("application/json", b"artifact")
     [item] = world.ask(ListPublishedArtifacts(), on=published.peer_facility_id).items
-    assert (item.receipt_id, item.content_hash, item.artifact_kind) == (
-        published.receipt_id,
-        "ab" * 32,
-        "CalibrationRevision",
-    )
+    assert item.receipt_id == published.receipt_id
+    assert (item.content_hash, item.artifact_kind) == ("ab" * 32, "CalibrationRevision")
 
 
 def test_what_is_not_published_or_not_kept_any_more_is_not_found(world: World) -> None:

@@ -146,9 +146,9 @@ def test_the_purposes_do_not_change_places() -> None:
         world.when(initialization(world, online_credential_id=root, offline_credential_id=online))
 
 
-@for_each(("flaw", "reason"), [("rotating", "rotating"), ("revoked", "revoked"), ("expired", "expired")])
+@for_each("flaw", ["rotating", "revoked", "expired"])
 @for_each("place", ["online", "root"])
-def test_only_active_credentials_are_placed_in_a_seal(place: str, flaw: str, reason: str) -> None:
+def test_only_active_credentials_are_placed_in_a_seal(place: str, flaw: str) -> None:
     world = seal_world()
     ids = {name: anchor(world, name, expires_at=START + timedelta(hours=1)) for name in ("online", "root")}
     if flaw == "rotating":
@@ -157,7 +157,7 @@ def test_only_active_credentials_are_placed_in_a_seal(place: str, flaw: str, rea
         world.when(RevokeCredential(), on=ids[place])
     else:
         world.now = START + timedelta(hours=2)
-    with expect_refusal("SealRequiresActiveCredentialError", reason):
+    with expect_refusal("SealRequiresActiveCredentialError", flaw):
         world.when(initialization(world, online_credential_id=ids["online"], offline_credential_id=ids["root"]))
 
 
@@ -208,24 +208,15 @@ def test_a_given_signature_is_checked_and_kept(required: bool) -> None:
     [event] = sign_pointer(world, 1, signature=signature)
     assert event.signature == signature
     assert (own_seal(world).signed, own_seal(world).kid) == (True, ONLINE_KID)
-    with expect_refusal("SealPointerForgedError", "forged"):
-        sign_pointer(world, 2, signature=signature)
-    with expect_refusal("SealPointerForgedError", "forged"):
-        sign_pointer(world, 2, HEADS[1], signature_of(KEYS["online"], pointer(facility_id, 2, HEADS[2])))
+    others = [pointer(facility_id, 2, HEADS[2]), pointer(site(world), 2)]
     forged = signature_of(FORGER, pointer(facility_id, 2)).model_copy(update={"kid": ONLINE_KID})
-    with expect_refusal("SealPointerForgedError", "forged"):
-        sign_pointer(world, 2, signature=forged)
+    for wrong in (signature, forged, *(signature_of(KEYS["online"], other) for other in others)):
+        with expect_refusal("SealPointerForgedError", "forged"):
+            sign_pointer(world, 2, signature=wrong)
     for other in ("root", "next"):
         with expect_refusal("SealKeyMismatchError", "wrong_key"):
             sign_pointer(world, 2, signature=signature_of(KEYS[other], pointer(facility_id, 2)))
     assert own_seal(world).current_sequence_number == 1
-
-
-def test_a_signature_for_another_facility_does_not_count() -> None:
-    world = seal_world()
-    initialize_seal(world)
-    with expect_refusal("SealPointerForgedError"):
-        sign_pointer(world, 1, signature=signature_of(KEYS["online"], pointer(site(world), 1)))
 
 
 def test_a_signature_that_cannot_be_checked_is_refused() -> None:
