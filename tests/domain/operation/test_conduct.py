@@ -239,12 +239,6 @@ def test_literal_steps_close_nothing(world: World) -> None:
     assert conduct_row(world, pin.conduct_id).closing_count == 0
 
 
-def test_no_steps_at_all_are_conducted_too(world: World) -> None:
-    id = register_procedure(world)
-    conduct_id = open_conduct(world, ConductProcedure(), on=id)
-    assert conduct_row(world, conduct_id).step_count == 0
-
-
 def test_a_procedure_that_runs_by_hand_is_conducted_from_there(world: World) -> None:
     id = register_procedure(world)
     world.when(StartProcedure(), on=id)
@@ -339,13 +333,15 @@ def test_closing_steps_need_what_was_captured_before_the_boundary(world: World, 
     world.when(ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING), on=id)
 
 
-def test_what_will_be_captured_again_need_not_have_been(world: World) -> None:
-    world.when(ConductFromProcedure(re_establishment_boundary=0), on=held_homing_procedure(world))
+CAPTURE_ITSELF = [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured_value("there"))]
 
 
-def test_what_a_closing_step_captures_itself_need_not_have_been(world: World) -> None:
-    id = held_homing_procedure(world, [capture("bl7:y.RBV", "there"), setpoint("bl7:x", captured_value("there"))])
-    world.when(ConductFromProcedure(re_establishment_boundary=3, **SKIPPING), on=id)
+@pytest.mark.parametrize(("closing_steps", "boundary"), [(GO_HOME, 0), (CAPTURE_ITSELF, 3)])
+def test_what_will_be_captured_again_or_by_closing_itself_need_not_have_been(
+    world: World, closing_steps: list[Any], boundary: int
+) -> None:
+    id = held_homing_procedure(world, closing_steps)
+    world.when(ConductFromProcedure(re_establishment_boundary=boundary, **SKIPPING), on=id)
 
 
 @pytest.mark.parametrize(

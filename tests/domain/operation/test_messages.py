@@ -43,39 +43,30 @@ STEP: TypeAdapter[Any] = TypeAdapter(RecipeStep)
 CONDUCT = UUID("0197a100-0000-7000-8000-0000000000c0")
 PROCEDURE = UUID("0197a100-0000-7000-8000-0000000000f0")
 SOURCES = ["setpoint", "action", "check", "capture", "compute", "lifecycle", "decide"]
+
+
+def next_step(label: str, seconds: float, wait: float | None = None) -> NextStep:
+    return NextStep(label=label, timeout_seconds=seconds, wait_seconds=wait)
+
+
+RBV, PROGRAM = "bl7:energy:rbv", compute("find-offset", "--fast", capture_name="offset")
 STEPS: dict[str, tuple[Any, str, NextStep]] = {
-    "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", NextStep(label="set bl7:energy", timeout_seconds=35)),
-    "setpoint by slot": (
-        setpoint("bl7:x", captured_value("home")),
-        "bl7:x",
-        NextStep(label="set bl7:x", timeout_seconds=35),
-    ),
-    "action": (action("collect", repetitions=2), "collect", NextStep(label="do collect", timeout_seconds=3600)),
-    "check": (
-        check("bl7:energy:rbv", 25, 0.01),
-        "bl7:energy:rbv",
-        NextStep(label="check bl7:energy:rbv", timeout_seconds=5),
-    ),
-    "check that waits": (
-        check("bl7:energy:rbv", 25, 0.01, timeout=60.0),
-        "bl7:energy:rbv",
-        NextStep(label="check bl7:energy:rbv", timeout_seconds=65, wait_seconds=60),
-    ),
-    "capture": (capture("bl7:x.RBV", "home"), "bl7:x.RBV", NextStep(label="capture home from bl7:x.RBV", timeout_seconds=5)),
-    "compute": (
-        compute("find-offset", "--fast", capture_name="offset"),
-        "find-offset --fast",
-        NextStep(label="compute find-offset", timeout_seconds=1800),
-    ),
+    "setpoint": (setpoint("bl7:energy", 25.0), "bl7:energy", next_step("set bl7:energy", 35)),
+    "setpoint by slot": (setpoint("bl7:x", captured_value("home")), "bl7:x", next_step("set bl7:x", 35)),
+    "action": (action("collect", repetitions=2), "collect", next_step("do collect", 3600)),
+    "check": (check(RBV, 25, 0.01), RBV, next_step(f"check {RBV}", 5)),
+    "check that waits": (check(RBV, 25, 0.01, timeout=60.0), RBV, next_step(f"check {RBV}", 65, 60)),
+    "capture": (capture("bl7:x.RBV", "home"), "bl7:x.RBV", next_step("capture home from bl7:x.RBV", 5)),
+    "compute": (PROGRAM, "find-offset --fast", next_step("compute find-offset", 1800)),
 }
 
 
 @for_each("how", STEPS)
 def test_a_step_is_called_by_what_it_does_and_takes_as_long_as_it_says(how: str) -> None:
-    raw, target, ahead = STEPS[how]
+    raw, target, described = STEPS[how]
     step = STEP.validate_python(raw)
     assert target_of(step) == target
-    assert describe_step(step, action_timeout=3600, compute_timeout=1800) == ahead
+    assert describe_step(step, action_timeout=3600, compute_timeout=1800) == described
 
 
 QUICK = ("setpoint", "setpoint by slot", "check", "capture")
@@ -269,7 +260,7 @@ def test_what_earlier_builds_said_about_ends_is_understood() -> None:
         closing=st.booleans(),
         iteration_index=st.integers(0, 10_000),
         step_index=st.integers(0, 10_000),
-        next_step=st.none() | st.sampled_from([ahead for _, _, ahead in STEPS.values()]),
+        next_step=st.none() | st.sampled_from([described for _, _, described in STEPS.values()]),
         passes=st.integers(0, 10_000),
         point=st.none() | st.dictionaries(st.sampled_from("xyz"), st.floats(-9, 9) | st.text(max_size=9)),
         outcome=st.none() | st.builds(ConductOutcome, finish=st.sampled_from(Finish), failure=st.none() | FAILURES),

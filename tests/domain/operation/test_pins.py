@@ -12,7 +12,6 @@ from baton.domain.operation.conduct.pins import prepare_steps
 from baton.domain.operation.procedure.procedure import Procedure, ProcedureRecipeExpanded
 from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.recipe.expansion import Expansion
-from baton.domain.recipe.recipe import VersionRecipe
 from baton.domain.recipe.steps import wire_form
 from baton.domain.run.run import Run
 from tests.domain.operation.test_registration import recipe, register
@@ -39,19 +38,6 @@ def test_a_recipe_expands_again_to_what_was_registered(line: Beamline) -> None:
     (record,) = line.world.streams["Procedure", id][1:]
     assert isinstance(record, ProcedureRecipeExpanded)
     assert pinned.steps_hash == record.steps_hash
-
-
-def test_a_later_version_of_the_recipe_does_not_reach_it(line: Beamline) -> None:
-    recipe_id = recipe(line)
-    id = line.world.create(register(recipe_id))
-    before = pin(line, id)
-    line.world.when(VersionRecipe(version_tag="v2", steps=[ENERGY], closing_steps=[]), on=recipe_id)
-    assert pin(line, id) == before
-
-
-def test_steps_may_not_be_sent_for_a_recipe(line: Beamline) -> None:
-    with expect_refusal("ProcedureStepsForbiddenError"):
-        pin(line, register_from_recipe(line), [ENERGY])
 
 
 @pytest.mark.parametrize(

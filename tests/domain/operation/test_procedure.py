@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 from baton.domain.equipment.asset_tree import DecommissionAsset
 from baton.domain.operation.conduct.results import ActuationKind, ConductResult, merged_kind
 from baton.domain.operation.procedure.activity_logbook import Activity, AppendProcedureActivities
-from baton.domain.operation.procedure.endings import AbortProcedure, CompleteProcedure, HoldProcedure, TruncateProcedure
+from baton.domain.operation.procedure.endings import CompleteProcedure, HoldProcedure, TruncateProcedure
 from baton.domain.operation.procedure.iterations import (
     EndProcedureIteration,
     ListProcedureIterations,
     StartProcedureIteration,
 )
 from baton.domain.operation.procedure.procedure import (
-    ConductMode,
     PendingRequest,
     Procedure,
-    ProcedureAbortRequested,
     ProcedureConducted,
     ProcedureHeld,
     ProcedureHoldRequested,
@@ -29,7 +27,6 @@ from baton.domain.operation.procedure.procedure import (
     ProcedureIterationStarted,
     ProcedureResumed,
     ProcedureStarted,
-    ProcedureStatus,
 )
 from baton.domain.operation.procedure.registration import RegisterProcedure
 from baton.domain.operation.procedure.start import ResumeProcedure, StartProcedure
@@ -151,51 +148,10 @@ def test_the_status_is_looked_at_before_anything_behind_it(line: Beamline) -> No
         line.world.when(ResumeProcedure(), on=id)
 
 
-def test_holding_a_live_conduct_is_a_request_that_is_made_once(line: Beamline) -> None:
-    id, conduct_id = conducted_procedure(line)
-    (event,) = line.world.when(HoldProcedure(reason="shift change"), on=id)
-    assert isinstance(event, ProcedureHoldRequested)
-    assert line.world.answer == {"procedure_id": str(id), "conduct_id": str(conduct_id)}
-    assert procedure_of(line, id).status is ProcedureStatus.RUNNING
-    with expect_refusal("ProcedureCannotHoldError", "request_pending"):
-        line.world.when(HoldProcedure(reason="again"), on=id)
-
-
-def test_an_abort_replaces_a_hold_and_not_the_other_way_round(line: Beamline) -> None:
+def test_a_live_conduct_is_not_completed_by_hand(line: Beamline) -> None:
     id, _ = conducted_procedure(line)
-    line.world.when(HoldProcedure(reason="shift change"), on=id)
-    (event,) = line.world.when(AbortProcedure(reason="smoke"), on=id)
-    assert isinstance(event, ProcedureAbortRequested)
-    assert procedure_of(line, id).pending_request is PendingRequest.ABORT
-    with expect_refusal("ProcedureCannotAbortError", "request_pending"):
-        line.world.when(AbortProcedure(reason="again"), on=id)
-    with expect_refusal("ProcedureCannotHoldError", "request_pending"):
-        line.world.when(HoldProcedure(reason="again"), on=id)
-
-
-@pytest.mark.parametrize(
-    ("command", "refusal"),
-    [
-        (CompleteProcedure(), "ProcedureCannotCompleteError"),
-        (TruncateProcedure(reason="power cut"), "ProcedureCannotTruncateError"),
-        (StartProcedureIteration(iteration_index=1), "ProcedureCannotStartIterationError"),
-        (EndProcedureIteration(iteration_index=1, converged=None), "ProcedureCannotEndIterationError"),
-    ],
-    ids=["complete", "truncate", "start iteration", "end iteration"],
-)
-def test_a_live_conduct_does_these_itself(line: Beamline, command: Any, refusal: str) -> None:
-    id, _ = conducted_procedure(line)
-    with expect_refusal(refusal, "conduct_live"):
-        line.world.when(command, on=id)
-
-
-def test_the_end_of_a_conduct_ends_its_requests_and_adds_its_kind(line: Beamline) -> None:
-    id, conduct_id = conducted_procedure(line)
-    line.world.when(HoldProcedure(reason="shift change"), on=id)
-    line.world.given(id, conducted_event(id, conduct_id, ActuationKind.SIMULATED))
-    state = procedure_of(line, id)
-    assert (state.live_conduct_id, state.pending_request, state.conduct_mode) == (None, None, ConductMode.FLAT)
-    assert state.actuation_kind is ActuationKind.SIMULATED
+    with expect_refusal("ProcedureCannotCompleteError", "conduct_live"):
+        line.world.when(CompleteProcedure(), on=id)
 
 
 def test_the_end_of_another_conduct_only_adds_its_kind(line: Beamline) -> None:
@@ -277,14 +233,6 @@ def test_the_streak_counts_passes_that_were_meant_to_converge(
         line.world.given(id, ProcedureIterationStarted(iteration_index=index))
         line.world.given(id, ProcedureIterationEnded(iteration_index=index, converged=verdict, reason=None))
     assert procedure_of(line, id).consecutive_unconverged_iterations == streak
-
-
-def test_a_conduct_opened_while_it_runs_is_no_change_of_status(line: Beamline) -> None:
-    id = started_procedure(line)
-    since = procedure_of(line, id).last_status_changed_at
-    line.world.now += timedelta(minutes=5)
-    line.world.given(id, ProcedureStarted(conduct_id=new_id(), command_name="ConductProcedure"))
-    assert procedure_of(line, id).last_status_changed_at == since
 
 
 def test_a_reason_stands_until_it_goes_on(line: Beamline) -> None:

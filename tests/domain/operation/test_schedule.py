@@ -177,21 +177,19 @@ def test_a_run_that_pins_too_much_is_refused(plan_world: World) -> None:
     define_schedule(plan_world, {**target, "pinned_calibration_ids": pins[1:]})
 
 
-def test_what_every_run_would_pin_or_cite_exists(plan_world: World) -> None:
-    target = series(plan_in(plan_world), recipe(plan_world))
-    with expect_refusal("CalibrationRevisionNotFoundError"):
-        define_schedule(plan_world, {**target, "pinned_calibration_ids": [new_id()]})
-    with expect_refusal("DecisionNotFoundError"):
-        define_schedule(plan_world, {**target, "decided_by_decision_id": new_id()})
-
-
-def test_what_is_to_be_conducted_exists(plan_world: World) -> None:
-    with expect_refusal("RecipeNotFoundError"):
-        define_schedule(plan_world, darks(new_id()))
-    with expect_refusal("PlanNotFoundError"):
-        define_schedule(plan_world, series(new_id(), recipe(plan_world)))
-    with expect_refusal("RecipeNotFoundError"):
-        define_schedule(plan_world, series(plan_in(plan_world), new_id()))
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        (lambda plan_id, recipe_id: darks(new_id()), "RecipeNotFoundError"),
+        (lambda plan_id, recipe_id: series(new_id(), recipe_id), "PlanNotFoundError"),
+        (lambda plan_id, recipe_id: series(plan_id, new_id()), "RecipeNotFoundError"),
+        (lambda *ids: series(*ids, pinned_calibration_ids=[new_id()]), "CalibrationRevisionNotFoundError"),
+        (lambda *ids: series(*ids, decided_by_decision_id=new_id()), "DecisionNotFoundError"),
+    ],
+)
+def test_what_is_to_be_conducted_pinned_or_cited_exists(plan_world: World, target: Any, code: str) -> None:
+    with expect_refusal(code):
+        define_schedule(plan_world, target(plan_in(plan_world), recipe(plan_world)))
 
 
 @for_each(
@@ -313,13 +311,6 @@ def test_behind_the_end_of_all_calendars_nothing_is_coming(world: World, calenda
     assert world.ask(GetSchedule(as_of=datetime.fromisoformat(end)), on=id).next_firings == ()
 
 
-@pytest.mark.parametrize("verb", [HoldSchedule(reason="beam dump"), RetireSchedule(reason="over")])
-def test_a_pause_of_what_does_not_fire_is_none(world: World, verb: Any) -> None:
-    id = define_schedule(world)
-    world.when(verb, on=id)
-    assert world.when(TakeOverSchedulePause(), on=id) == []
-
-
 def test_a_schedule_shows_its_next_five_firings_and_its_last_ten(world: World) -> None:
     id = define_schedule(world, calendar={"every": 3600})
     for hour in range(12):
@@ -352,10 +343,11 @@ def test_what_the_engine_counted_is_shown_and_the_past_has_none_of_it(world: Wor
 
 
 @pytest.mark.parametrize("verb", [HoldSchedule(reason="beam dump"), RetireSchedule(reason="over")])
-def test_what_is_not_active_has_no_firings_ahead(world: World, verb: Any) -> None:
+def test_what_is_not_active_has_no_firings_ahead_and_no_pause_to_take_over(world: World, verb: Any) -> None:
     id = define_schedule(world)
     world.when(verb, on=id)
     assert world.ask(GetSchedule(), on=id).next_firings == ()
+    assert world.when(TakeOverSchedulePause(), on=id) == []
 
 
 DUE = DueFiring(schedule_id=new_id(), scheduled_at=SUMMER, started_at=SUMMER)

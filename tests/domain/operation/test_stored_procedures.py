@@ -41,46 +41,6 @@ from tests.support.domain.conducts import (
 from tests.support.domain.world import START, World, new_id
 from tests.support.tables import for_each
 
-STEERED = "advised_stop reasoning confidence confidence_source alternatives model_ref advised_next_point advised_by"
-KEYS = {
-    "ProcedureRegistered": "name kind target_asset_ids parent_run_id capability_id recipe_id "
-    "max_consecutive_unconverged_iterations watch on_unknown_outcome",
-    "ProcedureRecipeExpanded": "recipe_id recipe_version capability_id capability_version bindings overridden "
-    "expander_version steps_hash bindings_hash step_count",
-    "ProcedureStepsResolved": "conduct_id conduct_mode resolved_steps resolved_closing_steps step_count steps_hash "
-    "convergence touched watch on_unknown_outcome",
-    "ProcedureSteeringDeclared": "objective objective_capture_name space decide budget first_point",
-    "ProcedureStarted": "conduct_id command_name acknowledged_cautions judged_asset_ids touched options",
-    "ProcedureActivitiesLogbookOpened": "logbook_id kind schema",
-    "ProcedureIterationStarted": "iteration_index point advice",
-    "ProcedureOutcomeRecorded": "iteration_index point measurements succeeded actuation_kind",
-    "ProcedureAdvised": "conduct_id iteration_index advice advised_by",
-    "ProcedureIterationEnded": f"iteration_index converged reason {STEERED} advice_latency discarded measurements",
-    "ProcedureHoldRequested": "conduct_id reason decided_by_decision_id",
-    "ProcedureHeld": "reason cause decided_by_decision_id actuation_kind unknown_step",
-    "ProcedureResumed": "re_establishment_boundary conduct_id command_name decided_by_decision_id "
-    "max_consecutive_unconverged_iterations skipped_count skip_reason acknowledged_cautions watch on_unknown_outcome "
-    "judged_asset_ids",
-    "ProcedureAbortRequested": "conduct_id reason run_closing judged_asset_ids",
-    "ProcedureStepResolved": "conduct_id iteration_index step_index outcome reason",
-    "ProcedureWaitSkipped": "conduct_id iteration_index step_index reason",
-    "ProcedureConducted": "conduct_id succeeded result",
-    "ProcedureCompleted": "actuation_kind termination_reason",
-    "ProcedureAborted": "reason actuation_kind",
-    "ProcedureTruncated": "reason interrupted_at",
-}
-"""What the payload of each event holds besides the procedure's id and the time."""
-
-
-def test_every_event_of_a_procedure_is_tabulated() -> None:
-    assert procedure.events.keys() == KEYS.keys()
-
-
-@for_each("name", KEYS)
-def test_a_payload_has_these_keys_and_no_others(name: str) -> None:
-    fields = procedure.events[name].model_fields.items()
-    assert {info.serialization_alias or key for key, info in fields} == set(KEYS[name].split())
-
 
 def rows_of(id: UUID, payloads: list[tuple[str, dict[str, Any]]]) -> list[StoredEvent]:
     return [

@@ -150,31 +150,25 @@ def test_a_hold_says_since_when_it_waits_for_what_and_until_when_at_the_latest(
     assert f"waits for {label}, until {seen.pending.until:%H:%M:%S} UTC at the latest" in seen.message
 
 
-def test_nobody_says_until_when_a_hold_waits_for_a_worker_that_is_lost(world: World) -> None:
+@pytest.mark.parametrize(
+    ("request_", "walking", "silence"),
+    [
+        (HoldProcedure(reason="shift change"), True, 20),
+        (HoldProcedure(reason="shift change"), False, 0),
+        (AbortProcedure(reason="smoke"), True, 0),
+    ],
+    ids=["worker lost", "between two steps", "abort"],
+)
+def test_a_request_may_wait_for_nobody_knows_how_long(world: World, request_: Any, walking: bool, silence: int) -> None:
     id = conducted_procedure(world)
-    set_walking(world, id)
-    world.when(HoldProcedure(reason="shift change"), on=id)
-    world.now += timedelta(seconds=20)
+    if walking:
+        set_walking(world, id)
+    world.when(request_, on=id)
+    world.now += timedelta(seconds=silence)
     pending = view(world, id).pending
     assert pending is not None
-    assert (pending.until, pending.step is not None) == (None, True)
-
-
-def test_an_abort_waits_for_no_time_out(world: World) -> None:
-    id = conducted_procedure(world)
-    set_walking(world, id)
-    world.when(AbortProcedure(reason="smoke"), on=id)
-    pending = view(world, id).pending
-    assert pending is not None
-    assert (pending.request, pending.until) == ("Abort", None)
-
-
-def test_a_hold_between_two_steps_waits_for_none(world: World) -> None:
-    id = conducted_procedure(world)
-    world.when(HoldProcedure(reason="shift change"), on=id)
-    pending = view(world, id).pending
-    assert pending is not None
-    assert (pending.step, pending.until) == (None, None)
+    assert (f"{pending.request}Procedure", pending.until) == (type(request_).__name__, None)
+    assert (pending.step is not None) is walking
 
 
 def test_a_request_is_pending_until_the_conduct_has_ended(world: World) -> None:

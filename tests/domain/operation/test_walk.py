@@ -80,35 +80,29 @@ def all_is_well(walk: Walk) -> Walk:
 class TestTheWayOfEachKind:
     MAIN, CLOSING = [Action.DO_STEPS] * 3, [Action.BEGIN_CLOSING, Action.DO_STEPS, Action.DO_STEPS, Action.END]
 
-    def test_a_list(self) -> None:
-        assert walk_on(Walk.begin(start()), all_is_well) == [*self.MAIN, *self.CLOSING]
+    PASS = [Action.START_PASS, *MAIN, Action.JUDGE_PASS]
+    SEARCH = [Action.START_PASS, *MAIN, Action.RECORD_OUTCOME, Action.ASK_ADVICE]
 
-    def test_a_list_without_closing_steps_is_closed_nevertheless(self) -> None:
-        """That closing begins is on the record: from then on a hold does not count."""
-        assert walk_on(Walk.begin(start(closing_count=0)), all_is_well) == [*self.MAIN, Action.BEGIN_CLOSING, Action.END]
-
-    def test_a_list_that_is_taken_up_at_its_boundary(self) -> None:
-        assert walk_on(Walk.begin(start(boundary=2)), all_is_well) == [Action.DO_STEPS, *self.CLOSING]
-        assert walk_on(Walk.begin(start(boundary=3)), all_is_well) == self.CLOSING
-
-    def test_closing_steps_alone(self) -> None:
-        assert walk_on(Walk.begin(start(mode=None)), all_is_well) == self.CLOSING
-
-    def test_a_loop(self) -> None:
-        one = [Action.START_PASS, *self.MAIN, Action.JUDGE_PASS]
-        assert walk_on(Walk.begin(start(mode=ConductMode.CONVERGED)), all_is_well) == [*one, *one, *self.CLOSING]
-
-    def test_a_search(self) -> None:
-        one = [Action.START_PASS, *self.MAIN, Action.RECORD_OUTCOME, Action.ASK_ADVICE]
-        assert walk_on(Walk.begin(start(mode=ConductMode.ADVISED)), all_is_well) == [*one, *one, *self.CLOSING]
+    @for_each(
+        ("fields", "actions"),
+        [
+            ({}, [*MAIN, *CLOSING]),
+            # That closing begins is on the record: from then on a hold does not count.
+            ({"closing_count": 0}, [*MAIN, Action.BEGIN_CLOSING, Action.END]),
+            ({"boundary": 2}, [Action.DO_STEPS, *CLOSING]),
+            ({"boundary": 3}, CLOSING),
+            ({"mode": None}, CLOSING),
+            ({"mode": ConductMode.CONVERGED}, [*PASS, *PASS, *CLOSING]),
+            ({"mode": ConductMode.ADVISED}, [*SEARCH, *SEARCH, *CLOSING]),
+        ],
+    )
+    def test_lists_closing_steps_loops_and_searches(self, fields: dict[str, Any], actions: list[Action]) -> None:
+        assert walk_on(Walk.begin(start(**fields)), all_is_well) == actions
 
     def test_a_search_that_has_measured_before_asks_first(self) -> None:
         actions = walk_on(Walk.begin(start(mode=ConductMode.ADVISED, asks_first=True)), all_is_well)
-        assert (actions[0], actions.count(Action.TAKE_UP_SEARCH), actions.count(Action.START_PASS)) == (
-            Action.TAKE_UP_SEARCH,
-            1,
-            1,
-        )
+        assert actions[0] is Action.TAKE_UP_SEARCH
+        assert (actions.count(Action.TAKE_UP_SEARCH), actions.count(Action.START_PASS)) == (1, 1)
 
     def test_a_run_collects_each_phase_and_closes_nothing(self) -> None:
         walk = Walk.go_on(start(closing_count=0, step_count=2), ConductCursor(next_step=STEP), of_run=True)
@@ -187,11 +181,8 @@ class TestTheEnd:
         held = Walk.begin(start()).after_step(report(ConductVerdict.HOLD))
         denied = held.after_end(DONE, DENIED)
         assert denied.outcome is not None
-        assert (denied.action, denied.outcome.finish, denied.outcome.failure) == (
-            Action.BEGIN_CLOSING,
-            Finish.DENIED,
-            DENIED,
-        )
+        assert denied.action is Action.BEGIN_CLOSING
+        assert (denied.outcome.finish, denied.outcome.failure) == (Finish.DENIED, DENIED)
         assert walk_on(denied, all_is_well) == TestTheWayOfEachKind.CLOSING
 
     @for_each("verdict", [ConductVerdict.ABORT, ConductVerdict.RUN_ABORTED])
