@@ -213,28 +213,6 @@ def test_a_missing_binding_is_said_before_too_many_steps() -> None:
         expansion_of(read_steps([setpoint(BOUND)]) * (MAX_STEPS + 1), (), {})
 
 
-@for_each(
-    ("schema", "bindings", "reason"),
-    [
-        (None, {}, None),
-        (None, {"dwell": 1}, "no_schema"),
-        (acquisition(), {}, None),
-        ({}, {"anything": [1]}, None),
-        (acquisition(), BINDINGS, None),
-        (acquisition(), {"dwell": 0.1}, "missing_key"),
-        (acquisition(), {"dwell": 11, "repetitions": 1}, "above_maximum"),
-        (acquisition(), {"dwell": "1", "repetitions": 1}, "wrong_type"),
-        (acquisition(), {"dwell": 1, "repetitions": 1, "spare": 2}, "undeclared_key"),
-    ],
-)
-def test_bindings_stand_under_the_parameter_schema(schema: Any, bindings: Raw, reason: str | None) -> None:
-    if reason is None:
-        check_values(schema, bindings, InvalidProcedureBindingsError)
-    else:
-        with expect_refusal(INVALID, reason):
-            check_values(schema, bindings, InvalidProcedureBindingsError)
-
-
 def test_the_hash_covers_order_both_lists_and_surviving_sentinels() -> None:
     one, other = read_steps([setpoint(1)])[0], read_steps([setpoint(2)])[0]
     ref = read_steps([setpoint(SENTINELS["CaptureRef"])])[0]

@@ -107,24 +107,18 @@ def test_a_number_whose_unit_changed_may_be_nulled() -> None:
     assert merge_under(VALUES, {"dwell": None}, schema, before=acquisition()) == ({"repetitions": 20}, True)
 
 
-@for_each("system", ["ucum", "qudt"])
-def test_the_same_code_of_another_system_is_another_unit(system: str) -> None:
-    refusal = patch_refusal(VALUES, {}, acquisition(unit={"system": system, "code": "s"}), before=acquisition())
-    assert refusal.reason == "unit_changed"
+@for_each(
+    ("patch", "unit"),
+    [*(({}, {"system": system, "code": "s"}) for system in ("ucum", "qudt")), ({"repetitions": "many"}, MILLISECOND)],
+)
+def test_the_code_of_another_system_is_another_unit_and_looked_at_before_values(
+    patch: dict[str, Any], unit: dict[str, str]
+) -> None:
+    assert patch_refusal(VALUES, patch, acquisition(unit=unit), before=acquisition()).reason == "unit_changed"
 
 
 def test_another_label_is_the_same_unit() -> None:
     assert merge_under(VALUES, {}, acquisition(unit={**SECOND, "label": "seconds"}), before=acquisition()) == (VALUES, False)
-
-
-@for_each(("before", "after"), [(None, SECOND), (SECOND, None)])
-def test_a_unit_that_came_or_went_is_a_changed_one(before: dict[str, str] | None, after: dict[str, str] | None) -> None:
-    assert patch_refusal(VALUES, {}, acquisition(unit=after), before=acquisition(unit=before)).reason == "unit_changed"
-
-
-def test_units_are_looked_at_before_values() -> None:
-    refusal = patch_refusal(VALUES, {"repetitions": "many"}, acquisition(unit=MILLISECOND), before=acquisition())
-    assert refusal.reason == "unit_changed"
 
 
 def test_only_stored_keys_have_a_unit_to_lose() -> None:

@@ -179,12 +179,6 @@ def test_what_is_named_must_exist(hutch: PlanHutch, fields: dict[str, Any], refu
         inspect_binding(hutch, **fields)
 
 
-def test_it_is_a_question_that_is_asked_with_a_body() -> None:
-    operation = InspectPlanBinding.operation
-    assert (operation.kind, operation.method, operation.path) == ("query", "POST", "/plans/inspect-binding")
-    assert (operation.name, operation.target, operation.creates) == ("inspect_plan_binding", None, False)
-
-
 FITTINGS = st.sets(st.sampled_from(["shutter_family", "camera_family", "blind"]))
 AFFORDANCES = st.sets(st.sampled_from(["Imageable", "Rotatable", "Homeable"]))
 

@@ -79,10 +79,6 @@ def test_an_asset_may_play_several_roles_shown_by_name(hutch: PlanHutch) -> None
     assert shown == [(name, hutch.camera) for name in ("beam_monitor", "detector", "viewer")]
 
 
-def unknown_asset(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    return "detector", new_id()
-
-
 def stranger_to_a_bound_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.bind(plan_id, hutch.camera)
     return "detector", hutch.asset("Stranger")
@@ -96,14 +92,6 @@ def bound_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
 def bound_role_that_the_method_dropped(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.world.given(plan_id, PlanRoleBound(role_name="viewer", asset_id=hutch.camera))
     return "viewer", hutch.camera
-
-
-def undeclared_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    return "Detector", hutch.timing_box
-
-
-def of_another_family(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    return "detector", hutch.timing_box
 
 
 def require_role(hutch: PlanHutch, role_id: UUID) -> None:
@@ -143,17 +131,15 @@ def in_a_fixture_of_another_role(hutch: PlanHutch, plan_id: UUID) -> tuple[str, 
     return "viewer", hutch.camera
 
 
-def without_its_port(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
-    hutch.port(hutch.shutter, "trigger_in")
-    hutch.wire(plan_id, hutch.timing_box, "trigger_out", hutch.shutter, "trigger_in")
-    hutch.world.when(RemoveAssetPort(port_name="trigger_in"), on=hutch.camera)
-    return "detector", hutch.camera
-
-
 def wired_elsewhere(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
     hutch.port(hutch.shutter, "trigger_in")
     hutch.wire(plan_id, hutch.timing_box, "trigger_out", hutch.shutter, "trigger_in")
     return "detector", hutch.camera
+
+
+def without_its_port(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
+    hutch.world.when(RemoveAssetPort(port_name="trigger_in"), on=hutch.camera)
+    return wired_elsewhere(hutch, plan_id)
 
 
 def fed_from_elsewhere(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
@@ -166,12 +152,12 @@ def fed_from_elsewhere(hutch: PlanHutch, plan_id: UUID) -> tuple[str, UUID]:
 @pytest.mark.parametrize(
     ("case", "refusal", "status"),
     [
-        (unknown_asset, "PlanRoleAssetNotBoundError", 409),
+        (lambda hutch, plan_id: ("detector", new_id()), "PlanRoleAssetNotBoundError", 409),
         (stranger_to_a_bound_role, "PlanRoleAssetNotBoundError", 409),
         (bound_role, "PlanRoleAlreadyBoundError", 409),
         (bound_role_that_the_method_dropped, "PlanRoleAlreadyBoundError", 409),
-        (undeclared_role, "PlanRoleNameNotDeclaredError", 409),
-        (of_another_family, "PlanRoleFamilyMismatchError", 409),
+        (lambda hutch, plan_id: ("Detector", hutch.timing_box), "PlanRoleNameNotDeclaredError", 409),
+        (lambda hutch, plan_id: ("detector", hutch.timing_box), "PlanRoleFamilyMismatchError", 409),
         (of_an_unknown_contract, "RoleNotFoundError", 404),
         (of_a_family_nobody_knows, "FamilyNotFoundError", 404),
         (without_presenter, "PlanRoleAssetCannotPresentError", 409),

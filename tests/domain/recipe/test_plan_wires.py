@@ -19,7 +19,8 @@ from tests.support.domain.assets import asset_of
 from tests.support.domain.plans import TRIGGER_IN, imaging_hutch, wire_fields
 from tests.support.domain.world import World, expect_refusal, new_id
 
-Case = Callable[["Bench"], dict[str, Any]]
+Case = str | Callable[["Bench"], dict[str, Any]]
+"""A wire as "asset.port > asset.port", or what is arranged for one."""
 
 
 class Bench:
@@ -54,6 +55,12 @@ class Bench:
 
     def remove(self, wire: dict[str, Any]) -> list[Any]:
         return self.world.when(RemovePlanWire(**wire), on=self.plan_id)
+
+    def wire(self, case: Case) -> dict[str, Any]:
+        if not isinstance(case, str):
+            return case(self)
+        (source, out), (target, into) = (end.split(".") for end in case.split(" > "))
+        return wire_fields(getattr(self, source, new_id()), out, getattr(self, target, new_id()), into)
 
     def wires(self) -> tuple[Wire, ...]:
         return self.hutch.plan(self.plan_id).wires
@@ -117,69 +124,9 @@ def test_a_port_needs_a_name_of_up_to_a_hundred_characters(bench: Bench, end: st
         assert caught.value.status == 400
 
 
-def with_unknown_source(bench: Bench) -> dict[str, Any]:
-    return wire_fields(new_id(), " ", bench.camera, "trigger_in")
-
-
-def with_unknown_target(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "spare_out", new_id(), "trigger_in")
-
-
-def with_blank_port(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, " ", bench.stranger, "trigger_in")
-
-
-def that_is_there(bench: Bench) -> dict[str, Any]:
-    return bench.trigger_wire
-
-
 def that_is_there_without_its_port(bench: Bench) -> dict[str, Any]:
     bench.world.when(RemoveAssetPort(port_name="trigger_in"), on=bench.camera)
     return bench.trigger_wire
-
-
-def that_ends_where_another_does(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "spare_out", bench.camera, "trigger_in")
-
-
-def that_ends_where_another_and_itself_does(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.camera, "trigger_in", bench.camera, "trigger_in")
-
-
-def that_goes_nowhere(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.camera, "busy_out", bench.camera, "busy_out")
-
-
-def that_goes_nowhere_on_a_stranger(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.stranger, "trigger_in", bench.stranger, "trigger_in")
-
-
-def into_a_stranger(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "spare_out", bench.stranger, "trigger_in")
-
-
-def out_of_a_stranger_without_that_port(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.stranger, "nowhere", bench.camera, "gate_in")
-
-
-def from_no_port(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "nowhere", bench.camera, "gate_in")
-
-
-def from_an_input_to_no_port(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "gate_in", bench.camera, "nowhere")
-
-
-def from_an_input(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "gate_in", bench.camera, "gate_in")
-
-
-def to_an_output_of_another_signal(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "clock_out", bench.camera, "busy_out")
-
-
-def of_two_signals(bench: Bench) -> dict[str, Any]:
-    return wire_fields(bench.box, "spare_out", bench.camera, "sync_in")
 
 
 def of_two_signals_into_an_axis_without_output(bench: Bench) -> dict[str, Any]:
@@ -243,22 +190,22 @@ def out_of_another_than_the_player(bench: Bench) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("case", "refusal"),
     [
-        (with_unknown_source, "AssetNotFoundError"),
-        (with_unknown_target, "AssetNotFoundError"),
-        (with_blank_port, "InvalidWireError"),
-        (that_is_there, "PlanWireAlreadyExistsError"),
+        ("nobody.  > camera.trigger_in", "AssetNotFoundError"),
+        ("box.spare_out > nobody.trigger_in", "AssetNotFoundError"),
+        ("box.  > stranger.trigger_in", "InvalidWireError"),
+        ("box.trigger_out > camera.trigger_in", "PlanWireAlreadyExistsError"),
         (that_is_there_without_its_port, "PlanWireAlreadyExistsError"),
-        (that_ends_where_another_does, "PlanWireTargetAlreadyConnectedError"),
-        (that_ends_where_another_and_itself_does, "PlanWireTargetAlreadyConnectedError"),
-        (that_goes_nowhere, "PlanWireSelfLoopError"),
-        (that_goes_nowhere_on_a_stranger, "PlanWireSelfLoopError"),
-        (into_a_stranger, "PlanWireAssetNotBoundError"),
-        (out_of_a_stranger_without_that_port, "PlanWireAssetNotBoundError"),
-        (from_no_port, "PlanWirePortNotFoundError"),
-        (from_an_input_to_no_port, "PlanWirePortNotFoundError"),
-        (from_an_input, "PlanWireDirectionMismatchError"),
-        (to_an_output_of_another_signal, "PlanWireDirectionMismatchError"),
-        (of_two_signals, "PlanWireSignalTypeMismatchError"),
+        ("box.spare_out > camera.trigger_in", "PlanWireTargetAlreadyConnectedError"),
+        ("camera.trigger_in > camera.trigger_in", "PlanWireTargetAlreadyConnectedError"),
+        ("camera.busy_out > camera.busy_out", "PlanWireSelfLoopError"),
+        ("stranger.trigger_in > stranger.trigger_in", "PlanWireSelfLoopError"),
+        ("box.spare_out > stranger.trigger_in", "PlanWireAssetNotBoundError"),
+        ("stranger.nowhere > camera.gate_in", "PlanWireAssetNotBoundError"),
+        ("box.nowhere > camera.gate_in", "PlanWirePortNotFoundError"),
+        ("box.gate_in > camera.nowhere", "PlanWirePortNotFoundError"),
+        ("box.gate_in > camera.gate_in", "PlanWireDirectionMismatchError"),
+        ("box.clock_out > camera.busy_out", "PlanWireDirectionMismatchError"),
+        ("box.spare_out > camera.sync_in", "PlanWireSignalTypeMismatchError"),
         (of_two_signals_into_an_axis_without_output, "PlanWireSignalTypeMismatchError"),
         (into_an_axis_with_two_outputs, "PlanVirtualAxisOutputMismatchError"),
         (into_an_axis_without_output, "PlanVirtualAxisOutputMismatchError"),
@@ -271,7 +218,7 @@ def out_of_another_than_the_player(bench: Bench) -> dict[str, Any]:
 )
 def test_a_wire_is_refused_by_the_first_rule_it_breaks(bench: Bench, case: Case, refusal: str) -> None:
     """Where a wire breaks two rules, the earlier one of the gate is named."""
-    wire, before = case(bench), bench.wires()
+    wire, before = bench.wire(case), bench.wires()
     with expect_refusal(refusal) as caught:
         bench.add(wire)
     assert caught.value.status == {"A": 404, "I": 400, "P": 409}[refusal[0]]
@@ -280,7 +227,7 @@ def test_a_wire_is_refused_by_the_first_rule_it_breaks(bench: Bench, case: Case,
 
 def test_a_refused_wire_names_what_stands_against_it(bench: Bench) -> None:
     with expect_refusal("PlanWireTargetAlreadyConnectedError", "target_connected") as caught:
-        bench.add(that_ends_where_another_does(bench))
+        bench.add(bench.wire("box.spare_out > camera.trigger_in"))
     expected = {key: str(value) for key, value in bench.trigger_wire.items()}
     assert caught.value.facts["connected"] == expected
     assert caught.value.facts["source_port_name"] == "spare_out"
@@ -353,7 +300,7 @@ def test_wires_hold_until_a_port_goes(bench: Bench) -> None:
     with expect_refusal("PlanWirePortNotFoundError", "port_not_found") as caught:
         check_wires(plan, assets())
     assert (caught.value.facts["asset_id"], caught.value.facts["port_name"]) == (str(bench.camera), "trigger_in")
-    bench.world.given(bench.plan_id, PlanWireAdded(**into_a_stranger(bench)))
+    bench.world.given(bench.plan_id, PlanWireAdded(**bench.wire("box.spare_out > stranger.trigger_in")))
     bench.hutch.port(bench.camera, "trigger_in")
     with expect_refusal("PlanWireAssetNotBoundError", "asset_not_bound"):
         check_wires(bench.hutch.plan(bench.plan_id), assets())

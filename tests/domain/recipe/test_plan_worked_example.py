@@ -1,6 +1,5 @@
 """Flat field at an imaging beamline: from asking what a plan would lack to a plan with wires, roles and parameters."""
 
-import json
 from typing import Any
 
 from baton.domain.equipment.asset import DegradeAsset
@@ -18,15 +17,10 @@ from baton.domain.recipe.plan_inspection import InspectPlanBinding
 from baton.domain.recipe.plan_parts import AddPlanWire, BindPlanRole, check_wires, unbound_roles
 from baton.domain.recipe.practice import DefinePractice
 from tests.support.domain.assets import asset_of
+from tests.support.domain.payloads import payload
 from tests.support.domain.plans import ListedWorld, imaging_hutch
 from tests.support.domain.templates import MILLISECOND, acquisition, contract
 from tests.support.domain.world import expect_refusal
-
-
-def payload(event: Event) -> dict[str, Any]:
-    """What an event says besides whose it is and when it happened."""
-    fields = json.loads(event.payload())
-    return {key: value for key, value in fields.items() if key not in ("plan_id", "occurred_at")}
 
 
 def test_the_plan_of_a_flat_field() -> None:
@@ -34,14 +28,8 @@ def test_the_plan_of_a_flat_field() -> None:
     hutch = imaging_hutch(world)
     shutter, camera, timing_box = hutch.asset_ids
     world.when(DegradeAsset(reason="hot pixels"), on=camera)
-    m1 = world.create(
-        DefineMethod(
-            name="flat_field",
-            capability_id=hutch.capability_id,
-            needed_family_ids=[hutch.shutter_family, hutch.camera_family],
-            needed_supplies=["photon_beam"],
-        )
-    )
+    needs = {"needed_family_ids": [hutch.shutter_family, hutch.camera_family], "needed_supplies": ["photon_beam"]}
+    m1 = world.create(DefineMethod(name="flat_field", capability_id=hutch.capability_id, **needs))
     world.when(UpdateMethodParametersSchema(parameters_schema=acquisition(maximum=1)), on=m1)
     trigger = {"port_name": "trigger_in", "direction": "Input", "signal_type": "TTL"}
     detector = {"role_name": "detector", "family_id": hutch.camera_family, "required_ports": [trigger]}
@@ -57,23 +45,14 @@ def test_the_plan_of_a_flat_field() -> None:
     assert (candidate.asset_id, candidate.asset_name) == (camera, "High-speed camera")
     assert (candidate.condition, candidate.lifecycle) == ("Degraded", "Active")
 
-    (defined,) = world.when(
-        DefinePlan(
-            name="Flat field, spring block",
-            practice_id=p1,
-            asset_ids=[shutter, camera, timing_box],
-            window_starts_at="2026-04-01T08:00:00Z",
-            window_ends_at="2026-04-03T08:00:00Z",
-        )
-    )
+    asked = {"name": "Flat field, spring block", "practice_id": str(p1)}
+    asked |= {"window_starts_at": "2026-04-01T08:00:00Z", "window_ends_at": "2026-04-03T08:00:00Z"}
+    (defined,) = world.when(DefinePlan(**asked, asset_ids=[shutter, camera, timing_box]))
     l1 = defined.stream_id
     assert payload(defined) == {
-        "name": "Flat field, spring block",
-        "practice_id": str(p1),
+        **asked,
         "method_id": str(m1),
         "asset_ids": sorted([str(shutter), str(camera), str(timing_box)]),
-        "window_starts_at": "2026-04-01T08:00:00Z",
-        "window_ends_at": "2026-04-03T08:00:00Z",
         "method_needed_family_ids_snapshot": sorted([str(hutch.shutter_family), str(hutch.camera_family)]),
         "asset_families_snapshot": {
             str(shutter): [str(hutch.shutter_family)],

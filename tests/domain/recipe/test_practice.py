@@ -5,29 +5,21 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from baton.domain.contexts import REGISTRY
 from baton.domain.recipe.lifecycle import DEFINED, DEPRECATED, VERSIONED
 from baton.domain.recipe.method import DeprecateMethod
 from baton.domain.recipe.practice import (
     DefinePractice,
     DeprecatePractice,
-    ListPractices,
     Practice,
     PracticeDefined,
     PracticeDeprecated,
     PracticeVersioned,
     VersionPractice,
 )
-from baton.domain.shared.listing import Where
 from tests.support.domain.assets import family
 from tests.support.domain.templates import method, practice, site
 from tests.support.domain.world import World, expect_refusal, new_id
 from tests.support.tables import for_each
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 @pytest.fixture
@@ -51,24 +43,18 @@ def test_a_practice_is_adopted_at_a_site_for_families_or_both(world: World, flat
         assert (begun.status, begun.version_tag, begun.created_at) == (DEFINED, None, world.now)
 
 
-def test_a_practice_says_where_it_is_adopted(world: World, flat_field: UUID) -> None:
-    with expect_refusal("InvalidPracticeTargetError") as caught:
-        practice(world, flat_field)
-    assert caught.value.status == 400
-
-
-def test_what_a_practice_names_must_exist_in_this_order(world: World, flat_field: UUID) -> None:
+def test_a_practice_is_judged_by_its_references_then_its_name_then_its_target(world: World, flat_field: UUID) -> None:
     with expect_refusal("MethodNotFoundError"):
         practice(world, new_id(), site_id=new_id(), family_ids=[new_id()], name=" ")
     with expect_refusal("FacilityNotFoundError"):
         practice(world, flat_field, site_id=new_id(), family_ids=[new_id()], name=" ")
     with expect_refusal("FamilyNotFoundError"):
         practice(world, flat_field, site_id=site(world), family_ids=[new_id()], name=" ")
-
-
-def test_a_blank_name_is_refused_before_a_missing_target(world: World, flat_field: UUID) -> None:
     with expect_refusal("InvalidPracticeNameError", "blank"):
         practice(world, flat_field, name=" ")
+    with expect_refusal("InvalidPracticeTargetError") as caught:
+        practice(world, flat_field)
+    assert caught.value.status == 400
 
 
 def test_a_deprecated_method_can_still_be_adopted(world: World, flat_field: UUID) -> None:
@@ -111,19 +97,3 @@ def test_blank_texts_are_refused_after_the_state(world: World, flat_field: UUID)
         world.when(VersionPractice(version_tag=" "), on=id)
     with expect_refusal("PracticeCannotDeprecateError", "deprecated"):
         world.when(DeprecatePractice(reason=" "), on=id)
-
-
-def test_the_whole_state_is_shown_and_listed_with_its_times(world: World, flat_field: UUID) -> None:
-    id = practice(world, flat_field, site_id=site(world))
-    columns = {"name", "method_id", "site_id", "family_ids", "status", "version_tag"}
-    times = {"created_at", "versioned_at", "deprecated_at"}
-    view = world.ask(REGISTRY.operations["get_practice"].input(), on=id)
-    assert set(type(view).model_fields) == {"id", "practice_id", *columns, *times}
-    row = ListPractices.summary.of(state(world, id))
-    assert set(type(row).item_form().model_fields) == {"practice_id", *columns, *times}
-
-
-def test_practices_are_listed_by_status_and_method() -> None:
-    method_id = new_id()
-    query = ListPractices(status="Deprecated", method_id=method_id)
-    assert list(query.where()) == [Where("status", "is", DEPRECATED), Where("method_id", "is", method_id)]

@@ -13,10 +13,8 @@ from baton.domain.recipe.recipe import (
     DefineRecipe,
     DeprecateRecipe,
     GetRecipe,
-    ListRecipes,
     ListRecipeVersions,
     Recipe,
-    RecipeDefined,
     RecipeDeprecated,
     RecipeSummary,
     RecipeVersion,
@@ -25,18 +23,12 @@ from baton.domain.recipe.recipe import (
     VersionRecipe,
     version_of,
 )
-from baton.domain.recipe.step_checks import read_closing_steps, read_steps
 from baton.domain.recipe.steps import wire_form
-from baton.domain.shared.listing import Order, Where
+from baton.domain.shared.listing import Order
 from tests.support.domain.flat_field import CLOSING_STEPS, STEPS, Raw, capture, recipe, recipe_fields, setpoint
 from tests.support.domain.templates import capability
 from tests.support.domain.world import World, expect_refusal, new_id
 from tests.support.tables import for_each
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def state(world: World, id: UUID) -> Recipe:
@@ -101,12 +93,8 @@ def test_the_worked_example_is_defined_and_versioned_payload_for_payload(world: 
 
 
 def test_a_recipe_begins_defined_and_without_a_version(world: World) -> None:
-    c1 = capability(world)
-    (event,) = world.when(DefineRecipe(**recipe_fields(name=" flat_field_recipe ", capability_id=c1)))
-    assert event == RecipeDefined(
-        name="flat_field_recipe", capability_id=c1, steps=read_steps(STEPS), closing_steps=read_closing_steps(CLOSING_STEPS)
-    )
-    begun = state(world, event.stream_id)
+    begun = state(world, recipe(world, name=" flat_field_recipe "))
+    assert begun.name == "flat_field_recipe"
     assert (begun.status, begun.version_tag, begun.replaced_by_recipe_id) == (DEFINED, None, None)
     assert (begun.created_at, begun.versioned_at, begun.deprecated_at) == (world.now, None, None)
 
@@ -207,14 +195,17 @@ def test_a_deprecated_recipe_names_its_successor_and_stays_readable(world: World
     assert wire_form(after.steps) == STEPS
 
 
-def test_a_recipe_is_replaced_by_another_that_exists(world: World) -> None:
+def test_a_recipe_is_replaced_by_another_that_is_looked_for_before_the_state(world: World) -> None:
     id = recipe(world)
-    with expect_refusal("RecipeNotFoundError"):
-        world.when(DeprecateRecipe(replaced_by_recipe_id=new_id()), on=id)
     with expect_refusal("InvalidRecipeReplacementError", "itself"):
         world.when(DeprecateRecipe(replaced_by_recipe_id=id), on=id)
     with expect_refusal("InvalidReasonError"):
         world.when(DeprecateRecipe(reason="  "), on=id)
+    world.when(DeprecateRecipe(), on=id)
+    with expect_refusal("RecipeNotFoundError"):
+        world.when(DeprecateRecipe(replaced_by_recipe_id=new_id()), on=id)
+    with expect_refusal("RecipeCannotDeprecateError", "deprecated"):
+        world.when(DeprecateRecipe(replaced_by_recipe_id=id, reason="  "), on=id)
 
 
 def test_a_deprecated_capability_still_takes_recipes(world: World) -> None:
@@ -240,15 +231,6 @@ def test_a_version_is_judged_by_the_schema_the_capability_has_now(world: World) 
     version_recipe(world, id, "v2", [setpoint(1)])
 
 
-def test_a_recipe_has_at_least_one_step(world: World) -> None:
-    c1 = capability(world)
-    with expect_refusal("EmptyRecipeStepsError") as caught:
-        recipe(world, c1, steps=[])
-    assert caught.value.status == 400
-    with expect_refusal("EmptyRecipeStepsError"):
-        version_recipe(world, recipe(world, c1), "v2", [])
-
-
 def test_defining_is_refused_by_reference_then_texts_then_steps(world: World) -> None:
     faulty: dict[str, Any] = {"name": "  ", "steps": [], "closing_steps": [None]}
     with expect_refusal("CapabilityNotFoundError"):
@@ -256,8 +238,9 @@ def test_defining_is_refused_by_reference_then_texts_then_steps(world: World) ->
     c1 = capability(world)
     with expect_refusal("InvalidRecipeNameError"):
         recipe(world, c1, **faulty)
-    with expect_refusal("EmptyRecipeStepsError"):
+    with expect_refusal("EmptyRecipeStepsError") as caught:
         recipe(world, c1, **{**faulty, "name": "n"})
+    assert caught.value.status == 400
     with expect_refusal("InvalidRecipeStepShapeError") as caught:
         recipe(world, c1, **{**faulty, "name": "n", "steps": [capture(), capture()]})
     assert caught.value.facts["list"] == "closing_steps"
@@ -279,15 +262,6 @@ def test_versioning_is_refused_by_state_then_texts_then_steps_then_the_tag(world
     world.when(DeprecateRecipe(), on=id)
     with expect_refusal("RecipeCannotVersionError", "deprecated"):
         version_recipe(world, id, "  ", [])
-
-
-def test_deprecating_is_refused_by_reference_then_state_then_value(world: World) -> None:
-    id = recipe(world)
-    world.when(DeprecateRecipe(), on=id)
-    with expect_refusal("RecipeNotFoundError"):
-        world.when(DeprecateRecipe(replaced_by_recipe_id=new_id()), on=id)
-    with expect_refusal("RecipeCannotDeprecateError", "deprecated"):
-        world.when(DeprecateRecipe(replaced_by_recipe_id=id, reason="  "), on=id)
 
 
 @for_each(
@@ -330,15 +304,10 @@ def test_a_recipe_is_listed_by_its_counts_and_not_its_steps(world: World) -> Non
         versioned_at=world.now,
         deprecated_at=None,
     )
-    c1 = new_id()
-    conditions = list(ListRecipes(status=DEFINED, capability_id=c1).where())
-    assert conditions == [Where("status", "is", DEFINED), Where("capability_id", "is", c1)]
 
 
 def test_a_stored_recipe_is_read_back_with_every_type(world: World) -> None:
     steps = [setpoint(1), setpoint(1.0), setpoint(True), setpoint([1, 1.0, [None, {"deep": [2.0]}]]), setpoint("1")]
     (event,) = world.when(DefineRecipe(**recipe_fields(capability_id=capability(world), steps=steps, closing_steps=[])))
     again = Recipe.aggregate.decode("RecipeDefined", event.payload(), event.stream_id, event.occurred_at)
-    assert again == event
-    assert again.payload() == event.payload()
-    assert json.dumps(json.loads(event.payload())["steps"]) == json.dumps(steps)
+    assert json.dumps(json.loads(again.payload())["steps"]) == json.dumps(steps)

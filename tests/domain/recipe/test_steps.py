@@ -332,81 +332,36 @@ DWELL, HOME, RECON = SENTINELS["BindingRef"], SENTINELS["CaptureRef"], SENTINELS
 UNKNOWN = "RecipeBindingReferencesUnknownParameterError"
 UNBOUND_CAPTURE, TWICE = "UnboundRecipeCaptureError", "DuplicateRecipeCaptureError"
 UNBOUND_OUTPUT, TWICE_PUBLISHED = "UnboundRecipeOutputError", "DuplicateRecipeOutputError"
+
+
+def undeclared_parameter(name: str) -> Raw:
+    return {"binding_name": name, "declared_names": ["dwell", "repetitions", "retract_position"]}
+
+
+def home_at(step_index: int, in_list: str = "steps") -> Raw:
+    return {"list": in_list, "step_index": step_index, "capture_name": "home"}
+
+
+def recon_at(step_index: int) -> Raw:
+    return {"list": "steps", "step_index": step_index, "output_name": "recon"}
+
+
+DWEL, ZETA, ALPHA = ({"__binding__": name} for name in ("dwel", "zeta", "alpha"))
 UNRULY: dict[str, tuple[list[Raw], list[Raw], str, Raw]] = {
-    "a parameter nobody declares": (
-        [setpoint({"__binding__": "dwel"})],
-        [],
-        UNKNOWN,
-        {"binding_name": "dwel", "declared_names": ["dwell", "repetitions", "retract_position"]},
-    ),
-    "the first of several in the alphabet": (
-        [setpoint({"__binding__": "zeta"})],
-        [action(x={"__binding__": "alpha"})],
-        UNKNOWN,
-        {"binding_name": "alpha", "declared_names": ["dwell", "repetitions", "retract_position"]},
-    ),
-    "a slot filled twice": ([capture(), capture()], [], TWICE, {"list": "steps", "step_index": 1, "capture_name": "home"}),
-    "a slot filled by a reading and a program": (
-        [capture(), compute(capture_name="home")],
-        [],
-        TWICE,
-        {"list": "steps", "step_index": 1, "capture_name": "home"},
-    ),
-    "a slot filled again while closing": (
-        [capture()],
-        [setpoint(), capture()],
-        TWICE,
-        {"list": "closing_steps", "step_index": 1, "capture_name": "home"},
-    ),
-    "a slot nobody fills": ([check(HOME)], [], UNBOUND_CAPTURE, {"list": "steps", "step_index": 0, "capture_name": "home"}),
-    "a slot used before it is filled": (
-        [setpoint(HOME), capture()],
-        [],
-        UNBOUND_CAPTURE,
-        {"list": "steps", "step_index": 0, "capture_name": "home"},
-    ),
-    "a slot used by the step that fills it": (
-        [compute(parameters={"x": HOME}, capture_name="home")],
-        [],
-        UNBOUND_CAPTURE,
-        {"list": "steps", "step_index": 0, "capture_name": "home"},
-    ),
-    "a slot that only closing fills": (
-        [setpoint(), setpoint(), setpoint(HOME)],
-        [capture()],
-        UNBOUND_CAPTURE,
-        {"list": "steps", "step_index": 2, "capture_name": "home"},
-    ),
-    "an output published twice": (
-        [publishing_step("recon"), publishing_step("recon")],
-        [],
-        TWICE_PUBLISHED,
-        {"list": "steps", "step_index": 1, "output_name": "recon"},
-    ),
-    "an output nobody publishes": (
-        [compute(input_uris=[RECON])],
-        [],
-        UNBOUND_OUTPUT,
-        {"list": "steps", "step_index": 0, "output_name": "recon"},
-    ),
-    "an output read before it is published": (
-        [compute(input_uris=[RECON]), publishing_step("recon")],
-        [],
-        UNBOUND_OUTPUT,
-        {"list": "steps", "step_index": 0, "output_name": "recon"},
-    ),
-    "an output read by the step that publishes it": (
-        [publishing_step("recon", RECON)],
-        [],
-        UNBOUND_OUTPUT,
-        {"list": "steps", "step_index": 0, "output_name": "recon"},
-    ),
-    "two outputs that nobody reads": (
-        [publishing_step("prep"), publishing_step("recon")],
-        [],
-        SHAPE,
-        {"output_names": ["prep", "recon"]},
-    ),
+    "a parameter nobody declares": ([setpoint(DWEL)], [], UNKNOWN, undeclared_parameter("dwel")),
+    "the first in the alphabet": ([setpoint(ZETA)], [action(x=ALPHA)], UNKNOWN, undeclared_parameter("alpha")),
+    "a slot filled twice": ([capture(), capture()], [], TWICE, home_at(1)),
+    "a slot filled by a reading and a program": ([capture(), compute(capture_name="home")], [], TWICE, home_at(1)),
+    "a slot filled again while closing": ([capture()], [setpoint(), capture()], TWICE, home_at(1, "closing_steps")),
+    "a slot nobody fills": ([check(HOME)], [], UNBOUND_CAPTURE, home_at(0)),
+    "a slot used before it is filled": ([setpoint(HOME), capture()], [], UNBOUND_CAPTURE, home_at(0)),
+    "a slot of the step itself": ([compute(parameters={"x": HOME}, capture_name="home")], [], UNBOUND_CAPTURE, home_at(0)),
+    "a slot that only closing fills": ([setpoint(), setpoint(), setpoint(HOME)], [capture()], UNBOUND_CAPTURE, home_at(2)),
+    "an output published twice": ([publishing_step("recon")] * 2, [], TWICE_PUBLISHED, recon_at(1)),
+    "an output nobody publishes": ([compute(input_uris=[RECON])], [], UNBOUND_OUTPUT, recon_at(0)),
+    "an output read too early": ([compute(input_uris=[RECON]), publishing_step("recon")], [], UNBOUND_OUTPUT, recon_at(0)),
+    "an output of the step itself": ([publishing_step("recon", RECON)], [], UNBOUND_OUTPUT, recon_at(0)),
+    "two unread": ([publishing_step("prep"), publishing_step("recon")], [], SHAPE, {"output_names": ["prep", "recon"]}),
     "no output left of record": ([publishing_step("recon"), compute(input_uris=[RECON])], [], SHAPE, {"output_names": []}),
 }
 
@@ -495,22 +450,14 @@ def test_steps_that_are_kept_already_are_read_as_they_are() -> None:
     assert wire_form(RECIPE.validate_python(kept)) == kept
 
 
-@given(raw=recipe_lists)
-def test_any_steps_survive_json(raw: list[Raw]) -> None:
-    steps = read_steps(raw)
-    text = RECIPE.dump_json(steps)
-    again = RECIPE.validate_json(text)
+@given(recipe_lists.map(lambda raw: (RECIPE, raw)) | resolved_lists.map(lambda raw: (RESOLVED, raw)))
+def test_any_steps_survive_json(case: tuple[TypeAdapter[tuple[Any, ...]], list[Raw]]) -> None:
+    form, raw = case
+    steps = form.validate_python(raw)
+    text = form.dump_json(steps)
+    again = form.validate_json(text)
     assert again == steps
-    assert RECIPE.dump_json(again) == text
-
-
-@given(raw=resolved_lists)
-def test_any_resolved_steps_survive_json(raw: list[Raw]) -> None:
-    steps = RESOLVED.validate_python(raw)
-    text = RESOLVED.dump_json(steps)
-    again = RESOLVED.validate_json(text)
-    assert again == steps
-    assert RESOLVED.dump_json(again) == text
+    assert form.dump_json(again) == text
     assert [type(step) for step in again] == [type(step) for step in steps]
 
 

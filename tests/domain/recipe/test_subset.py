@@ -98,24 +98,16 @@ def regions(**keywords: Any) -> Schema:
     return energy(type="array", items={"type": "object", "properties": {"width": keywords}})
 
 
+CLOSED, GAIN = root(additionalProperties=False), "$.properties.energy.properties.gain"
+WIDTH = "$.properties.energy.items.properties.width.maximum"
 REFUSED = {
     "another type": (energy(type="string"), energy(type="number"), "1", "$.properties.energy.type"),
     "an integer for a number": (energy(type="integer"), energy(type="number"), "1", "$.properties.energy.type"),
     "fewer types": (energy(type=["number"]), energy(type=["number", "null"]), "1", "$.properties.energy.type"),
     "another root type": ({"$schema": DIALECT, "type": "array"}, root(), "1", "$.type"),
     "an unknown parameter": (root(properties={"gain": {}}), number(), "2", "$.properties.gain"),
-    "an unknown one within": (
-        energy(properties={"gain": {}}),
-        energy(properties={}),
-        "2",
-        "$.properties.energy.properties.gain",
-    ),
-    "one within what says nothing of properties": (
-        energy(properties={"gain": {}}),
-        energy(),
-        "2",
-        "$.properties.energy.properties.gain",
-    ),
+    "an unknown one within": (energy(properties={"gain": {}}), energy(properties={}), "2", GAIN),
+    "one within what says nothing of properties": (energy(properties={"gain": {}}), energy(), "2", GAIN),
     "requiring what is not there": (root(required=["gain"]), root(), "3", "$.required"),
     "dropping what is mandatory": (number(), {**number(), "required": ["energy"]}, "3b", "$.required"),
     "a value too much": (energy(enum=["a", "d"]), energy(enum=["a", "b"]), "4", "$.properties.energy.enum"),
@@ -131,27 +123,12 @@ REFUSED = {
     "a longer array": (energy(maxItems=3), energy(maxItems=2), "6", "$.properties.energy.maxItems"),
     "another pattern": (energy(pattern="^aa"), energy(pattern="^a"), "7", "$.properties.energy.pattern"),
     "another unit code": (number(unit=EV), number(unit=KEV), "8", "$.properties.energy.unit"),
-    "another unit system": (
-        number(unit={"system": "ucum", "code": "keV"}),
-        number(unit=KEV),
-        "8",
-        "$.properties.energy.unit",
-    ),
-    "opening by silence": (root(), root(additionalProperties=False), "9", "$.additionalProperties"),
-    "opening by word": (root(additionalProperties=True), root(additionalProperties=False), "9", "$.additionalProperties"),
-    "closing by the other word": (
-        root(additionalProperties=False),
-        root(unevaluatedProperties=False),
-        "9",
-        "$.unevaluatedProperties",
-    ),
-    "a wider bound in an array": (
-        regions(maximum=3),
-        regions(maximum=2),
-        "6",
-        "$.properties.energy.items.properties.width.maximum",
-    ),
-    "an inner {} under a closed schema": ({}, root(additionalProperties=False), "9", "$.additionalProperties"),
+    "another unit system": (number(unit={**KEV, "system": "ucum"}), number(unit=KEV), "8", "$.properties.energy.unit"),
+    "opening by silence": (root(), CLOSED, "9", "$.additionalProperties"),
+    "opening by word": (root(additionalProperties=True), CLOSED, "9", "$.additionalProperties"),
+    "closing by the other word": (CLOSED, root(unevaluatedProperties=False), "9", "$.unevaluatedProperties"),
+    "a wider bound in an array": (regions(maximum=3), regions(maximum=2), "6", WIDTH),
+    "an inner {} under a closed schema": ({}, CLOSED, "9", "$.additionalProperties"),
     "an inner {} that drops what is mandatory": ({}, {**number(), "required": ["energy"]}, "3b", "$.required"),
 }
 
