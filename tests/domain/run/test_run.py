@@ -20,7 +20,6 @@ from baton.domain.run.run import (
     HoldRun,
     Run,
     RunAborted,
-    RunNarrativeLogbookOpened,
     RunObservationLogbookOpened,
     RunStatus,
     StopRun,
@@ -48,14 +47,10 @@ def note(**fields: Any) -> dict[str, Any]:
     return {"event_id": new_id(), "text": "Sample slipped.", **fields}
 
 
-def test_hold_and_resume_alternate_without_limit(line: Beamline) -> None:
-    run_id = line.start()
-    for _ in range(3):
-        line.world.when(HoldRun(), on=run_id)
-        line.world.when(ResumeRun(), on=run_id)
-    made = line.run(run_id)
-    assert made.status is RunStatus.RUNNING
-    assert made.running_since == line.world.now
+def test_a_run_is_running_since_it_was_last_resumed(line: Beamline) -> None:
+    run_id = held_run(line)
+    line.world.when(ResumeRun(), on=run_id)
+    assert line.run(run_id).running_since == line.world.now
 
 
 def test_a_held_run_does_not_resume_without_beam_but_does_with_a_degraded_one(line: Beamline) -> None:
@@ -244,14 +239,6 @@ class TestPhases:
                 line.world.when(command, on=run_id)
             assert caught.value.facts == {"procedure_ids": [str(phase)], "conduct_id": None}
         line.world.when(StopRun(reason="enough"), on=run_id)
-
-
-def test_notes_are_written_after_the_end_too(line: Beamline) -> None:
-    run_id = line.start()
-    line.world.when(CompleteRun(), on=run_id)
-    (opened,) = line.world.when(AppendRunLogbookEntries(entries=[note()]), on=run_id)
-    assert isinstance(opened, RunNarrativeLogbookOpened)
-    assert line.world.state(Run, run_id).status is RunStatus.COMPLETED
 
 
 @pytest.mark.parametrize(

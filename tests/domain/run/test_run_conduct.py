@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from baton.domain.kernel import Event
 from baton.domain.operation.conduct.conduct import ConductProcedure
 from baton.domain.operation.conduct.estimates import ConductWalk, Estimate, EstimateBasis, StepDuration
 from baton.domain.operation.conduct.messages import lifecycle_failure
@@ -156,17 +155,18 @@ def test_the_opening_says_who_conducts_what_and_that_nobody_has_begun(line: Beam
     assert (progress.conduct_id, progress.phase, progress.heartbeat_at) == (conduct_id, "Opened", None)
 
 
-def test_a_held_run_is_not_conducted(line: Beamline, run_id: UUID) -> None:
-    line.world.when(HoldRun(), on=run_id)
-    with expect_refusal("RunCannotConductError", "run_not_running"):
-        conduct_run(line, run_id, new_id())
-
-
-def test_a_second_conduct_beside_a_live_one_is_refused_and_named(line: Beamline, run_id: UUID) -> None:
+@pytest.mark.parametrize("other", ["phases", "command", "principal"])
+def test_a_second_conduct_beside_a_live_one_is_refused_and_named(line: Beamline, run_id: UUID, other: str) -> None:
     first, second = phase(line, run_id), phase(line, run_id)
     live = conduct_run(line, run_id, first)
+    command = "conduct_or_hold_procedure" if other == "command" else "conduct_procedure"
+    phases: list[dict[str, Any]] = [{"procedure_id": first, "conduct": {"command": command}}]
+    if other == "phases":
+        phases.append({"procedure_id": second})
+    if other == "principal":
+        line.world.principal_id = new_id()
     with expect_refusal("RunCannotConductError", "conduct_live") as caught:
-        conduct_run(line, run_id, first, second)
+        line.world.when(ConductRun(phases=phases), on=run_id)
     assert caught.value.facts == {"conduct_id": str(live)}
 
 
@@ -177,22 +177,6 @@ def test_a_repeat_by_the_same_principal_with_the_same_phases_attaches(line: Beam
     again = ConductRun(phases=[{"procedure_id": id, "conduct": {"command": "conduct_procedure"}}])
     assert line.world.when(again, on=run_id) == []
     assert line.world.answer["conduct_id"] == str(live)
-
-
-def test_the_same_phases_conducted_otherwise_are_another_request(line: Beamline, run_id: UUID) -> None:
-    id = phase(line, run_id)
-    conduct_run(line, run_id, id)
-    other = ConductRun(phases=[{"procedure_id": id, "conduct": {"command": "conduct_or_hold_procedure"}}])
-    with expect_refusal("RunCannotConductError", "conduct_live"):
-        line.world.when(other, on=run_id)
-
-
-def test_nobody_else_attaches(line: Beamline, run_id: UUID) -> None:
-    id = phase(line, run_id)
-    conduct_run(line, run_id, id)
-    line.world.principal_id = new_id()
-    with expect_refusal("RunCannotConductError", "conduct_live"):
-        conduct_run(line, run_id, id)
 
 
 def corrupt_recipe_hash(line: Beamline, id: UUID) -> None:
@@ -227,45 +211,30 @@ def test_what_stands_in_the_way_is_told_in_the_order_it_is_looked_for(line: Beam
     assert (dict(world.streams), dict(world.records)) == before
 
 
+ADVISED = {"command": "conduct_until_advised", **SEARCH}
+
+
 @pytest.mark.parametrize(
-    ("conduct", "cause"),
+    ("from_recipe", "conduct", "cause"),
     [
-        ({"steps": [{"kind": "setpoint"}]}, "InvalidRecipeStepShapeError"),
+        (False, {"steps": [{"kind": "setpoint"}]}, "InvalidRecipeStepShapeError"),
         (
+            False,
             {"command": "conduct_until_converged", **LOOP, "max_consecutive_unconverged_iterations": 0},
             "InvalidProcedureIterationCapError",
         ),
-        ({"command": "conduct_until_advised", **SEARCH}, "ProcedureRequiresRecipeError"),
+        (False, ADVISED, "ProcedureRequiresRecipeError"),
+        (True, {"steps": STEPS, "command": "conduct_procedure"}, "ProcedureStepsForbiddenError"),
+        (True, {**ADVISED, "objective_capture_name": "contrast"}, "ProcedureSteeringMismatchError"),
+        (True, {**ADVISED, "decide": {"substrate": "sobol"}}, "DecideNotAvailableError"),
     ],
-    ids=["steps", "cap", "recipe"],
 )
 def test_fields_that_the_command_itself_would_refuse_are_unfit(
-    line: Beamline, run_id: UUID, conduct: dict[str, Any], cause: str
+    line: Beamline, run_id: UUID, from_recipe: bool, conduct: dict[str, Any], cause: str
 ) -> None:
-    id = phase(line, run_id)
+    id = (register_procedure_from_recipe if from_recipe else register_procedure)(line.world, parent_run_id=run_id)
     with expect_refusal("RunPhaseMismatchError", "conduct_unfit") as caught:
         line.world.when(ConductRun(phases=[{"procedure_id": id, "conduct": conduct}]), on=run_id)
-    assert (caught.value.facts or {})["cause"]["code"] == cause
-
-
-@pytest.mark.parametrize(
-    ("changes", "cause"),
-    [
-        ({"steps": STEPS, "command": "conduct_procedure"}, "ProcedureStepsForbiddenError"),
-        (
-            {"command": "conduct_until_advised", **SEARCH, "objective_capture_name": "contrast"},
-            "ProcedureSteeringMismatchError",
-        ),
-        ({"command": "conduct_until_advised", **SEARCH, "decide": {"substrate": "sobol"}}, "DecideNotAvailableError"),
-    ],
-    ids=["steps", "wiring", "decider"],
-)
-def test_fields_that_do_not_fit_the_recipe_are_unfit(
-    line: Beamline, run_id: UUID, changes: dict[str, Any], cause: str
-) -> None:
-    id = register_procedure_from_recipe(line.world, parent_run_id=run_id)
-    with expect_refusal("RunPhaseMismatchError", "conduct_unfit") as caught:
-        line.world.when(ConductRun(phases=[{"procedure_id": id, "conduct": changes}]), on=run_id)
     assert (caught.value.facts or {})["cause"]["code"] == cause
 
 
@@ -493,15 +462,6 @@ def test_a_hold_of_the_run_says_which_step_of_its_phase_it_waits_for(line: Beaml
     assert pending.until is not None
     stands(line.world, first, phase="Waiting", waiting_for="run")
     assert conduct_view(line, run_id).pending is None, "the hold is in force"
-
-
-def test_the_record_of_a_conduct_is_read_back_as_it_was_written(line: Beamline, run_id: UUID) -> None:
-    id = register_procedure_from_recipe(line.world, parent_run_id=run_id)
-    (event,) = line.world.when(
-        ConductRun(phases=[{"procedure_id": id, "conduct": {"command": "conduct_until_advised", **SEARCH}}]), on=run_id
-    )
-    stored: Event = event.aggregate.decode("RunConductStarted", event.payload(), run_id, event.occurred_at)
-    assert stored == event
 
 
 def test_a_phase_that_was_held_as_asked_and_then_given_up_is_told_by_why_it_was_given_up(
