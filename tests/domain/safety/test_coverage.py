@@ -28,11 +28,6 @@ MICROSECOND = timedelta(microseconds=1)
 STATUSES = list(ClearanceStatus)
 
 
-@pytest.fixture
-def world() -> World:
-    return site_world()
-
-
 def covering_ids(world: World, run_id: UUID | None = None, subject_id: UUID | None = None, *asset_ids: UUID) -> list[UUID]:
     clearances: tuple[Clearance, ...] = world.fulfil(covering_clearances(run_id, subject_id, asset_ids, world.now))
     return [clearance.id for clearance in clearances]
