@@ -12,11 +12,9 @@ from baton.domain.shared.gates import GateFinding
 from baton.domain.shared.refusals import Conflict
 from baton.domain.supply.coverage import ADVICE, is_beam_lost, supplies_in_scope, supply_finding
 from baton.domain.supply.supply import (
-    DegradeSupply,
     DeregisterSupply,
     MarkSupplyAvailable,
     MarkSupplyRecovering,
-    MarkSupplyUnavailable,
     RegisterSupply,
     RestoreSupply,
     Supply,
@@ -29,12 +27,6 @@ from tests.support.domain.world import START, World, new_id
 from tests.support.tables import for_each
 
 OWN = "own-site"
-WAYS: dict[SupplyStatus, list[Any]] = {
-    SupplyStatus.UNKNOWN: [],
-    SupplyStatus.DEGRADED: [DegradeSupply],
-    SupplyStatus.UNAVAILABLE: [MarkSupplyUnavailable],
-    SupplyStatus.RECOVERING: [MarkSupplyUnavailable, MarkSupplyRecovering],
-}
 LIVE = [status for status in SupplyStatus if status is not SupplyStatus.DECOMMISSIONED]
 
 
@@ -59,6 +51,13 @@ class Plant:
         address = {"kind": "cryogen", "name": str(new_id()), "facility_code": facility_code}
         return self.world.create(RegisterSupply(**{**address, "containing_asset_id": containing_asset_id, **fields}))
 
+    def supply_at(self, status: SupplyStatus, **fields: Any) -> UUID:
+        """A supply that came to a status by its own verbs."""
+        id = self.supply(**fields)
+        for name in SUPPLY.ways["status"][status].split():
+            self.world.when(SUPPLY.command(name, Scene()), on=id)
+        return id
+
     def candidates(self, *bound: UUID, kinds: frozenset[str] = frozenset({"cryogen"})) -> set[UUID]:
         scope = run_reads(self.world, asset_scope(bound))
         return {supply.id for supply in run_reads(self.world, supplies_in_scope(kinds, scope, OWN))}
@@ -69,17 +68,12 @@ def plant() -> Plant:
     return Plant()
 
 
-def test_a_supply_of_the_roots_facility_or_its_site_is_in_scope(plant: Plant) -> None:
-    wide = {plant.supply("hall-2"), plant.supply("lumen")}
+def test_a_supply_of_the_roots_facility_or_its_site_is_in_scope_and_not_of_an_area_below(plant: Plant) -> None:
+    own, above = plant.supply("hall-2"), plant.supply("lumen")
     for other in ("hall-3", "elsewhere", OWN):
         plant.supply(other)
-    assert plant.candidates(plant.detector) == wide
-
-
-def test_an_area_is_not_in_scope_of_its_site(plant: Plant) -> None:
-    plant.supply("hall-2")
-    own = plant.supply("lumen")
-    assert plant.candidates(root(plant.world, facility_code="lumen")) == {own}
+    assert plant.candidates(plant.detector) == {own, above}
+    assert plant.candidates(root(plant.world, facility_code="lumen")) == {above}
 
 
 def test_a_supply_of_a_bound_asset_or_one_above_it_is_in_scope(plant: Plant) -> None:
@@ -201,8 +195,9 @@ def test_one_good_supply_of_a_kind_is_enough_and_nothing_less(mixture: tuple[Sup
     }
 
 
-def test_nothing_needed_is_nothing_missing() -> None:
+def test_nothing_needed_is_nothing_missing_and_another_kind_does_not_help() -> None:
     assert supply_finding((), [supply_of(SupplyStatus.UNAVAILABLE)]) is None
+    assert supply_finding({"cryogen"}, [supply_of(SupplyStatus.AVAILABLE, "Cryogen")]) is not None
 
 
 def test_the_first_failing_kind_in_order_is_told() -> None:
@@ -213,10 +208,6 @@ def test_the_first_failing_kind_in_order_is_told() -> None:
     finding = supply_finding({"vacuum", "air"}, candidates)
     assert finding is not None
     assert (finding.facts["kind"], finding.total) == ("vacuum", False)
-
-
-def test_another_kinds_supply_does_not_help() -> None:
-    assert supply_finding({"cryogen"}, [supply_of(SupplyStatus.AVAILABLE, "Cryogen")]) is not None
 
 
 def test_the_sentence_names_the_kind_and_what_stands_in_the_way() -> None:
@@ -232,9 +223,7 @@ def test_what_the_sentence_advises_is_allowed_and_brings_the_supply_back(plant: 
         "mark it recovering": MarkSupplyRecovering,
         "restore it": RestoreSupply,
     }
-    id = plant.supply()
-    for verb in WAYS[status]:
-        plant.world.when(verb(reason="seen"), on=id)
+    id = plant.supply_at(status)
     advised = sorted((ADVICE[status].find(words), verb) for words, verb in verbs.items() if words in ADVICE[status])
     for _, verb in advised:
         plant.world.when(verb(reason="back"), on=id)
@@ -273,9 +262,7 @@ def test_only_beam_counts_for_the_beam() -> None:
 
 @pytest.mark.parametrize("status", LIVE)
 def test_the_gate_follows_a_supply_through_its_life(plant: Plant, status: SupplyStatus) -> None:
-    supply = plant.supply(containing_asset_id=plant.station)
-    for name in SUPPLY.ways["status"][status].split():
-        plant.world.when(SUPPLY.command(name, Scene()), on=supply)
+    plant.supply_at(status, containing_asset_id=plant.station)
     scope = run_reads(plant.world, asset_scope([plant.detector]))
     candidates = run_reads(plant.world, supplies_in_scope(frozenset({"cryogen"}), scope, OWN))
     assert (supply_finding({"cryogen"}, candidates) is None) is (status in PASSES_AT_START)
