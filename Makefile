@@ -57,14 +57,14 @@ imports:
 names:
 	$(BIN)/python -m tests.checks
 
-serverless: export PROPERTY_EXAMPLES ?= 15
+serverless: export PROPERTY_EXAMPLES ?= 10
 
 serverless:
-	$(BIN)/python -m pytest --workers $(CORES) -m "not server" $(ARGS)
+	$(BIN)/python -m pytest --workers $(CORES) -m "not server and not slow" $(ARGS)
 
 # One worker more than there are cores, since many tests wait for servers, processes and clocks.
 unit: install
-	$(BIN)/python -m pytest --workers $$(($(CORES) + 1)) --durations=10 $(ARGS)
+	$(BIN)/python -m pytest --workers $$(($(CORES) + 1)) --ignore tests/interop --durations=10 $(ARGS)
 
 # What multiplies: twenty minutes of matrices, random conducts and kills, in an order that its printed seed gives again.
 soak: install

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import pytest
+
 from baton.api.mcp.tools import input_schema
 from baton.beamline.schema import file_schema
 from baton.domain.contexts import REGISTRY
@@ -59,6 +61,7 @@ SURFACES: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @for_each("surface", SURFACES)
 def test_every_field_is_described(surface: str) -> None:
     assert len(fields(surface)) > 50, "the walk finds some"

@@ -13,6 +13,8 @@ from baton.domain.contexts import REGISTRY
 from baton.domain.registry import Operation
 from tests.support.tables import for_each
 
+pytestmark = pytest.mark.slow
+
 DATA = Path(__file__).parents[1] / "data"
 OPERATIONS = [operation for operation in REGISTRY if operation.mcp]
 WANTED_RATE = 0.9

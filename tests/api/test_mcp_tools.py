@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
+import pytest
 from mcp_types import ToolAnnotations
 
 from baton.api.mcp.toolbox import CALL, SEARCH
@@ -19,6 +20,7 @@ OWN = {tool.name: tool for tool in (SEARCH, CALL)}
 """The tools that stand for no operation."""
 
 
+@pytest.mark.slow
 @for_each("name", [*OWN, *(operation.name for operation in OPERATIONS)])
 def test_schemas_are_valid_and_need_nothing_from_outside(name: str) -> None:
     tool = OWN.get(name) or tool_of(REGISTRY.operations[name].input)

@@ -16,6 +16,7 @@ from tests.support.domain.world import new_id
 ALL_LIVES = [life for life in (*LIVES, *STATELESS) if life.verbs]
 
 
+@pytest.mark.slow
 @settings(max_examples=max(5, settings().max_examples // 8))
 @given(data=st.data())
 @pytest.mark.parametrize("life", ALL_LIVES, ids=lambda life: life.aggregate)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
@@ -35,6 +36,8 @@ from baton.domain.trust.visit import (
 from baton.domain.trust.zone import DefineZone
 from tests.support.application.store_and_world import StoreAndWorld
 from tests.support.domain.world import LENIENT, OPERATOR, START, World, new_id
+
+pytestmark = pytest.mark.slow
 
 ISSUER = "https://login.example.org"
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)

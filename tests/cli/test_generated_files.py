@@ -7,6 +7,8 @@ import pytest
 import baton
 from baton.cli.generated_files import GENERATED_FILES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", GENERATED_FILES)
 def test_a_generated_file_holds_what_the_declarations_give(name: str) -> None:

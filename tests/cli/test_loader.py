@@ -14,6 +14,8 @@ from baton.cli.embedded.process import StartError, wait_until
 from baton.cli.loader import Loader, Piece
 from tests.support.stack import is_alive
 
+pytestmark = pytest.mark.server
+
 DEADLINE = 60.0
 NO_SERVERS = {"DATABASE_URL": "", "DATABASE_OWNER_URL": "", "TEMPORAL_ADDRESS": ""}
 SLOW = {

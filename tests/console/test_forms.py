@@ -46,6 +46,7 @@ def with_ids(value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 @for_each("operation", COMMANDS)
 def test_the_example_of_a_command_can_be_typed_into_its_form(operation: Operation) -> None:
     example = with_ids(operation.example or {})

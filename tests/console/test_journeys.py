@@ -192,9 +192,17 @@ async def test_a_run_is_started_and_its_steps_arrive_in_two_browsers(
 ) -> None:
     await page.goto(plan_page(console))
     await page.get_by_label("Exposure").fill("35 ms")
-    await page.get_by_label("Name").fill("Bar 7, load step 1")
-    await expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
-    await page.get_by_role("button", name="Start", exact=True).click()
+    start, name = page.get_by_role("button", name="Start", exact=True), page.get_by_label("Name")
+    async with page.expect_response(re.compile("/check")):
+        await name.fill("Bar 7, load step 1")
+    await expect(start).to_be_enabled()
+    await start.hover()
+    async with page.expect_response(re.compile("/check")) as judged:  # while Start is pressed, which is not lost by it
+        await page.mouse.down()
+        await name.dispatch_event("input")
+    await (await judged.value).finished()
+    await page.evaluate("new Promise((done) => setTimeout(done))")
+    await page.mouse.up()
     await page.wait_for_url(re.compile("/console/runs/"))
     run = page.url
     async with open_window(browser, cookies=console.cookies("mira"), theme="light") as other:

@@ -20,6 +20,7 @@ def reference_pages() -> Mapping[str, str]:
     return pages(REGISTRY)
 
 
+@pytest.mark.slow
 def test_the_pages_are_what_the_declarations_say(reference_pages: Mapping[str, str]) -> None:
     stored = {path.name: path.read_text() for path in PLACE.glob("*.md")}
     stale = sorted(

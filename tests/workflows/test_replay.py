@@ -21,6 +21,8 @@ from baton.infrastructure.temporal.sdk_logging import core_runtime
 from baton.workflows.conduct import ConductWorkflow
 from tests.support.workflows.history_recorder import HISTORIES, NEUTRAL
 
+pytestmark = pytest.mark.slow
+
 FILES = sorted(HISTORIES.glob("*.json"))
 WELL_KNOWN = re.compile(r"/(tmp|home|root|work|usr|var|opt|Users)/|\.py\b|localhost|127\.0\.0\.1")
 """What would identify the machine that a history was recorded on."""

@@ -68,11 +68,11 @@ function showPulse() {
   one("[data-pulse-text]", pulse).textContent = text;
   document.body.classList.toggle("stale-page", look === "stop");
 }
-// What arrives for a region while somebody presses, drags or types in it is shown when they are done: no click is lost.
-const late = new Map();
+// What arrives for a place while somebody presses, drags or types in it is shown when they are done: no click is lost.
+const late = new Map(); // by the id of the place, what shows it
 let pressed = null;
 const isInHand = (region) => region.contains(pressed) || (region.contains(document.activeElement) && document.activeElement.matches("input, select, textarea"));
-const showLate = () => setTimeout(() => [...late.values()].forEach((news) => replaceRegion(news)));
+const showLate = () => setTimeout(() => [...late.values()].forEach((show) => show()));
 document.addEventListener("pointerdown", (event) => { if (event.button === 0) pressed = event.target; }, true);
 function letGo() {
   setTimeout(() => (pressed = null)); // after the click
@@ -86,7 +86,7 @@ function replaceRegion(news) {
   const region = document.getElementById(id);
   late.delete(id);
   if (!region || region.dataset.mark === mark) return;
-  if (isInHand(region)) return late.set(id, news);
+  if (isInHand(region)) return late.set(id, () => replaceRegion(news));
   const focused = region.contains(document.activeElement) ? document.activeElement : null;
   const at = focused && (focused.id ? `#${CSS.escape(focused.id)}` : focused.getAttribute("href") ? `[href="${CSS.escape(focused.getAttribute("href"))}"]` : null);
   const open = all("details", region).map((part) => part.open);
@@ -280,6 +280,8 @@ document.addEventListener("change", (event) => {
 const judging = new Map();
 function showJudgement(form, html) {
   const place = document.getElementById(form.dataset.judge);
+  late.delete(place.id);
+  if (place.contains(pressed)) return late.set(place.id, () => showJudgement(form, html));
   const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
   place.innerHTML = html;
   if (focused) document.getElementById(focused)?.focus();

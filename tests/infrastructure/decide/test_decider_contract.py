@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ async def test_a_repeatable_decider_says_the_same_of_the_same_evidence(make_deci
     assert await make_decider().advise_next(known) == first
 
 
+@pytest.mark.slow
 @for_each("make_decider", [seeded_decider, grid_walk_decider, sobol_decider, botorch_decider, staged_decider, llm_decider])
 async def test_advice_can_be_followed(make_decider: DeciderFactory) -> None:
     decider = make_decider()
@@ -104,6 +106,7 @@ async def test_advice_is_admissible_in_every_space(
     await advice_from(make_decider(), evidence(within, [observation(within.first_point, 1.0)] * measured))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     kind=st.sampled_from(["Minimize", "Maximize"]),

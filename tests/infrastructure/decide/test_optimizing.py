@@ -168,6 +168,7 @@ class TestStages:
             await staged_decider().advise_next(evidence(FOCUS, along_focus(1.0), kind, target_value=1.0))
 
 
+@pytest.mark.slow
 class TestConvergence:
     """Searches that start cold, with noise on every measurement, and must come near the optimum in few passes."""
 
