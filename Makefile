@@ -11,7 +11,8 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-header 
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.bytecode
 
-CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+# One process of tests more than there are cores, since many wait for servers, processes and clocks.
+WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1)))
 CHECKS := lint types imports names
 
 .PHONY: install demo up test quick serverless check $(CHECKS) unit soak interop interop-clients interop-epics bench reference \
@@ -60,11 +61,10 @@ names:
 serverless: export PROPERTY_EXAMPLES ?= 10
 
 serverless:
-	$(BIN)/python -m pytest --workers $(CORES) -m "not server and not slow" $(ARGS)
+	$(BIN)/python -m pytest --workers $(WORKERS) -m "not server and not slow" $(ARGS)
 
-# One worker more than there are cores, since many tests wait for servers, processes and clocks.
 unit: install
-	$(BIN)/python -m pytest --workers $$(($(CORES) + 1)) --ignore tests/interop --durations=10 $(ARGS)
+	$(BIN)/python -m pytest --workers $(WORKERS) --ignore tests/interop --durations=10 $(ARGS)
 
 # What multiplies: twenty minutes of matrices, random conducts and kills, in an order that its printed seed gives again.
 soak: install

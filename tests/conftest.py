@@ -29,7 +29,8 @@ settings.load_profile("baton")
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 2**30
 """How much memory must be free for tests to write there: every test that ends well takes its files away."""
-SERVERS = {"postgres", "temporal", "bare_temporal", "channel_access_ports", "pva_server_of_all", "ProcessBench"}
+SERVERS = {"postgres", "temporal", "temporal_machine", "bare_temporal", "aioca", "caproto", "p4p", "ProcessBench"}
+SERVERS |= {"channel_access_ports", "pva_server_of_all"}
 SERVER_ROOMS = ("e2e", "chaos", "demo", "interop")
 LONGEST_FIRST = ("e2e", "console", "api", "workflows", "chaos", "cli", "infrastructure", "documents", "demo", "application")
 

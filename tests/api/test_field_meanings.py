@@ -15,6 +15,8 @@ from baton.domain.shared.field_meanings import MEANINGS, TOPICS, VALUES, describ
 from tests.support.api.openapi_document import document
 from tests.support.tables import for_each
 
+pytestmark = pytest.mark.slow
+
 LONGEST = 140
 COUNTED = re.compile(
     r"\b(seconds|milliseconds|US dollars|bytes|in mm|in rad|numbers?|year|fraction|index|the unit of|the units? that|"
@@ -61,7 +63,6 @@ SURFACES: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.slow
 @for_each("surface", SURFACES)
 def test_every_field_is_described(surface: str) -> None:
     assert len(fields(surface)) > 50, "the walk finds some"

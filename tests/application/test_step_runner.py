@@ -207,6 +207,7 @@ class TestActions:
         assert report.failure is not None
         assert report.failure.error_class == "ControlNotConnectedError"
 
+    @pytest.mark.slow
     async def test_one_that_takes_too_long_is_stopped(self, memory: MemoryConduct) -> None:
         stopped: list[float] = []
         memory.actions["collect"] = endless_body(memory.time, stopped)

@@ -90,6 +90,7 @@ def test_json_is_read_too(data: dict[str, Any]) -> None:
     assert plain_data(Source("f.json", json.dumps(data, indent=1))) == data
 
 
+@pytest.mark.slow
 def test_a_file_obeys_the_published_schema_and_every_field_is_described() -> None:
     schema = file_schema()
     jsonschema.Draft202012Validator.check_schema(schema)

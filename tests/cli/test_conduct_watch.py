@@ -220,6 +220,7 @@ async def test_a_procedure_that_is_not_there_is_said_and_exits_with_1(
     assert capsys.readouterr().err.startswith(f"baton: There is no procedure {nothing}")
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_procedure_and_an_address() -> None:
     result = CliRunner().invoke(app, ["conduct", "watch", str(uuid4()), "--url", "http://127.0.0.1:1", "--token", "t"])
     assert (result.exit_code, result.stderr.startswith("baton: No service answers at http://127.0.0.1:1")) == (2, True)

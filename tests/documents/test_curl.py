@@ -48,6 +48,7 @@ def address() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to compare with")
 @for_each(
     "arguments",

@@ -11,6 +11,8 @@ from tests.documents.reference.order import operations_in_order
 from tests.documents.reference.pages import pages
 from tests.documents.reference.refusals import raisers
 
+pytestmark = pytest.mark.slow
+
 LINK = re.compile(r"\[[^]]+\]\(([\w-]+\.md)?(?:#([\w-]+))?\)")
 
 
@@ -20,7 +22,6 @@ def reference_pages() -> Mapping[str, str]:
     return pages(REGISTRY)
 
 
-@pytest.mark.slow
 def test_the_pages_are_what_the_declarations_say(reference_pages: Mapping[str, str]) -> None:
     stored = {path.name: path.read_text() for path in PLACE.glob("*.md")}
     stale = sorted(

@@ -155,6 +155,7 @@ def book_of(count: int) -> NameBook:
     return name_book([*many, *map(KnownPerson, ABROAD)])
 
 
+@pytest.mark.slow
 @for_each("words", ["beam lost at 12:00, ", "0000-0002-", "a.", "+1 ", "1 ", "a@", "a_", "山", "2026-10-06 aaaaaa "])
 def test_the_work_grows_with_the_text_and_not_with_the_people(large_book: NameBook, words: str) -> None:
     assert large_book.redact("asked by kinaaabcd") == f"asked by {BLANKED}"

@@ -177,6 +177,7 @@ def test_what_is_asked_for_has_bounds(world: World) -> None:
     assert_refused("InvalidQueueItemTitleError", lambda: world.when(blank, on=id), reason="blank")
 
 
+@pytest.mark.slow
 def test_a_queue_has_at_most_a_thousand_items_that_have_not_ended(world: World) -> None:
     id, target = open_queue(world), darks(recipe(world))
     for _ in range(2):
@@ -187,6 +188,7 @@ def test_a_queue_has_at_most_a_thousand_items_that_have_not_ended(world: World) 
     add_items(world, id, "y", target=target)
 
 
+@pytest.mark.slow
 def test_of_those_that_ended_the_last_thousand_are_kept(world: World) -> None:
     id, target = open_queue(world), darks(recipe(world))
     added = [item_id for _ in range(2) for item_id in add_items(world, id, *(["x"] * 500), target=target)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -198,6 +199,7 @@ def test_neither_steps_nor_bindings_are_touched() -> None:
     assert wire_form(resolved)[0]["params"] == {"x": before[1]["x"]}
 
 
+@pytest.mark.slow
 def test_a_procedure_has_at_most_ten_thousand_steps() -> None:
     step = read_steps([setpoint()])
     assert expansion_of(step * (MAX_STEPS - 1), step, {}).step_count == MAX_STEPS == 10_000
