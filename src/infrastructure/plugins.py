@@ -1,9 +1,11 @@
 """Plugins: the actions, control adapters, deciders and minters that installed site packages offer by entry points."""
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from baton.application.conduct.actions import ActionBody, UnknownActionError, declared_signals
@@ -25,6 +27,12 @@ class PluginUnusableError(Exception):
     """A plugin cannot be used; the message is one sentence that names it and says why."""
 
 
+@lru_cache(maxsize=1)
+def installed_points(path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of every package on this path, which is the interpreter's."""
+    return entry_points()
+
+
 @dataclass(frozen=True)
 class PluginKind(Generic[T]):
     """One entry-point group: what its plugins are called, which names are taken, and what a plugin must have."""
@@ -34,11 +42,10 @@ class PluginKind(Generic[T]):
     built_in: frozenset[str]
     members: tuple[str, ...] = ()  # what the object that a factory makes must have; an action is no factory
 
-    def offers(self, installed: Any = None) -> dict[str, EntryPoint]:
-        """Return the entry points of this group by name, among all that are installed (reading them takes a while), or raise
-        PluginUnusableError where a name is taken."""
+    def offers(self) -> dict[str, EntryPoint]:
+        """Return the entry points of this group by name, or raise PluginUnusableError where a name is taken."""
         found: dict[str, EntryPoint] = {}
-        for point in (installed or entry_points()).select(group=self.group):
+        for point in installed_points(tuple(sys.path)).select(group=self.group):
             if (name := point.name) in found or name in self.built_in:
                 raise PluginUnusableError(f"The {self.noun} {name} is offered twice, by {point.value} too; rename one.")
             found[point.name] = point
@@ -108,10 +115,10 @@ def installed_actions() -> ActionRegistry:
 
 def plugin_objections(settings: Settings) -> list[str]:
     """Return why no process may start: a plugin's name is taken, or a setting names a plugin that is not installed."""
-    objections, installed = [], entry_points()
+    objections = []
     for kind in KINDS:
         try:
-            offered = kind.offers(installed)
+            offered = kind.offers()
         except PluginUnusableError as error:
             objections.append(str(error))
             continue
@@ -126,9 +133,8 @@ def plugin_objections(settings: Settings) -> list[str]:
 
 def load_named_plugins(settings: Settings) -> None:
     """Load every plugin that the settings name, so that one that cannot be loaded keeps the process from starting."""
-    installed = entry_points()
     for kind in KINDS:
-        offered = kind.offers(installed)
+        offered = kind.offers()
         for _, name in _named_plugins(kind, settings):
             kind.load(offered[name])
 
