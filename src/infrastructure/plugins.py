@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from baton.application.conduct.actions import ActionBody, UnknownActionError, declared_signals
@@ -28,7 +28,7 @@ class PluginUnusableError(Exception):
 
 
 @lru_cache(maxsize=1)
-def installed_points(path: tuple[str, ...]) -> EntryPoints:
+def installed_points(path: tuple[str, ...]) -> Any:
     """Return the entry points of every package on this path, which is the interpreter's."""
     return entry_points()
 
