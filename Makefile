@@ -20,9 +20,10 @@ CHECKS := lint types imports names
 
 install: $(INSTALLED) $(GENERATED)
 
+# Packages are compiled when they are first imported, which most of their modules never are.
 $(INSTALLED): requirements.lock pyproject.toml setup.py
 	$(PYTHON) -m venv $(ENVIRONMENT)
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
