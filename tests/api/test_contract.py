@@ -50,7 +50,7 @@ HOLDS_ALL = "hold_everything"  # what others share is held by it too, so they co
 KEY_NUMBERS = itertools.count()
 CASES = int(os.environ.get("CONTRACT_CASES", "3"))
 """How many cases of each operation the document admits, and how many it excludes; `make soak` tries them all."""
-AT_HAND = 5 * CASES
+AT_HAND = 30 * CASES
 """Among how many cases those are chosen, since to make them all takes long."""
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """How many random cases there are of an operation."""
