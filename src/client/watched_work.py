@@ -106,7 +106,7 @@ class WatchedConduct:
         return self.view is not None and self.view.worker == "lost"
 
     @property
-    def remaining(self) -> str | None:
+    def time_left(self) -> str | None:
         """The estimate of the view in words, less the time since then where its clock runs."""
         found = None if self.view is None else self.view.estimate
         is_running = found is not None and found.ends_at is not None
@@ -131,8 +131,8 @@ class WatchedConduct:
             parts.append(pending_text(self.view.pending))
         if self.is_worker_lost:
             parts.append(f"worker lost {(self.view.silence or 0) + time.monotonic() - self.seen_at:.0f} s ago")
-        if self.remaining is not None:
-            parts.append(self.remaining)
+        if self.time_left is not None:
+            parts.append(self.time_left)
         return " · ".join(parts)
 
     def _position(self, view: "ConductView") -> str:

@@ -71,10 +71,10 @@ def verb(method: Callable[Concatenate[Any, Any, P], R]) -> Callable[Concatenate[
 def maker(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """Return an operation that is about no thing yet as a verb of a collection."""
 
-def listing(method: Callable[Concatenate[Any, P], Any], kind: type[T]) -> Callable[Concatenate[Any, P], Iterator[T]]:
+def list_of(method: Callable[Concatenate[Any, P], Any], kind: type[T]) -> Callable[Concatenate[Any, P], Iterator[T]]:
     """Return a list as things, page after page."""
 
-def async_listing(
+def async_list_of(
     method: Callable[Concatenate[Any, P], Any], kind: type[T]
 ) -> Callable[Concatenate[Any, P], AsyncIterator[T]]:
     """Return a list as things, page after page, for asynchronous programs."""
@@ -261,7 +261,7 @@ def collection_class(aggregate: Aggregate[Any], prefix: str) -> Iterator[str]:
     yield f"    def __getitem__(self, reference: NameOrId) -> {thing}: ..."
     yield f"    def {'__aiter__' if prefix else '__iter__'}(self) -> {prefix}Iterator[{thing}]: ..."
     for listing in [one for one in aggregate.operations if is_list(one)][:1]:
-        yield f"    list = {'async_' if prefix else ''}listing({prefix}Operations.{listing.name}, {thing})"
+        yield f"    list = {'async_' if prefix else ''}list_of({prefix}Operations.{listing.name}, {thing})"
     for operation in makers_of(aggregate):
         yield f"    {short_name(operation, aggregate)} = maker({prefix}Operations.{operation.name})"
 
