@@ -52,8 +52,7 @@ AGGREGATES = list(REGISTRY.aggregates.values())
 
 
 async def read_pages(api: Api, path: str, **parameters: Any) -> AsyncIterator[list[dict[str, Any]]]:
-    """Every page of a feed or a history, once nothing in flight holds the feed back any more."""
-    await wait_until_settled(api)
+    """Every page of a feed or a history."""
     page = (await api.get(path, **parameters)).json()
     while True:
         yield page["items"]
@@ -61,20 +60,6 @@ async def read_pages(api: Api, path: str, **parameters: Any) -> AsyncIterator[li
             return
         page = (await api.get(path, **parameters, cursor=cursor)).json()
         assert page["next_cursor"] != cursor, "the feed does not move on"
-
-
-async def wait_until_settled(api: Api) -> None:
-    """Wait until every event there is has passed the horizon that open transactions set."""
-    async with await psycopg.AsyncConnection.connect(api.database_url, autocommit=True) as connection:
-
-        async def all_passed() -> bool:
-            cursor = await connection.execute(
-                "SELECT NOT EXISTS (SELECT FROM events WHERE transaction_id >= pg_snapshot_xmin(pg_current_snapshot()))"
-            )
-            row = await cursor.fetchone()
-            return bool(row and row[0])
-
-        await until(all_passed)
 
 
 async def read_all(api: Api, path: str, **parameters: Any) -> list[dict[str, Any]]:
